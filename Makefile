@@ -1,0 +1,62 @@
+# Needs only make and Python 3.11 or newer; everything else goes into .venv.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+
+# Stamps say what .venv holds; they live inside it, so removing it forgets them too.
+MADE   := $(VENV)/.made
+CORE   := $(VENV)/.core
+DEV    := $(VENV)/.dev
+
+# Two test processes share the machine: one BLAS thread each.
+PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.PHONY: help demo test test-all lint format bench-convergence clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(CORE) ## install into .venv, fit the diabetes data, print a table
+	$(BIN)/python examples/diabetes.py
+
+test: lint ## lint, types, import order and all but the slow tests
+	$(PYTEST)
+
+test-all: lint ## the same with the slow statistical tests
+	$(PYTEST) -m ""
+
+lint: $(DEV) ## ruff, mypy and import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+format: $(DEV) ## sort imports, apply safe fixes, format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench-convergence: $(CORE) ## sweeps and seconds to convergence
+	$(BIN)/python benchmarks/convergence/study.py
+
+clean: ## remove .venv, caches and build products
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(MADE):
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "bowtienet needs Python 3.11 or newer: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --upgrade 'pip>=25.1'  # the first with --group
+	@touch $@
+
+$(CORE): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	@touch $@
+
+$(DEV): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
+	@touch $(CORE) $@

@@ -1,0 +1,145 @@
+"""The array namespace and the few linear-algebra helpers that everything else uses.
+
+The core is written against the array API, so the same functions run on NumPy, torch and JAX
+arrays; autodiff tests hand it JAX arrays. Symmetric matrices that are summed over many rows are
+kept packed: the upper triangle, row by row, K(K+1)/2 numbers instead of K².
+"""
+
+from __future__ import annotations
+
+import importlib
+from functools import lru_cache
+from typing import Any
+
+import array_api_compat
+import array_api_compat.numpy
+import numpy as np
+
+Array = Any
+"""An array of any library that follows the array API."""
+
+_SPECIAL_MODULES = {"torch": "torch.special", "jax": "jax.scipy.special"}
+
+
+def namespace(*arrays: Array) -> Any:
+    """Array namespace shared by the arguments that are arrays; Python numbers are passed over."""
+    present = [a for a in arrays if not isinstance(a, (int, float)) and a is not None]
+    return array_api_compat.array_namespace(*present) if present else array_api_compat.numpy
+
+
+def special(name: str, x: Array) -> Array:
+    """Special function `name` (gammaln, digamma, expit, ...) of `x` in the library `x` lives in."""
+    xp = namespace(x)
+    library = xp.__name__.removeprefix("array_api_compat.").split(".")[0]
+    if library in _SPECIAL_MODULES:
+        return getattr(importlib.import_module(_SPECIAL_MODULES[library]), name)(x)
+    function = getattr(importlib.import_module("scipy.special"), name)
+    if library == "numpy":
+        return function(x)
+    return xp.asarray(function(to_numpy(x)))
+
+
+def to_numpy(x: Array) -> np.ndarray:
+    """`x` as a NumPy array on the host (a copy only where the library needs one)."""
+    if array_api_compat.is_torch_array(x):
+        x = x.detach().cpu()
+    return np.asarray(x)
+
+
+def like(reference: Array, value: Any) -> Array:
+    """`value` as an array with the library, dtype and device of `reference`."""
+    xp = namespace(reference)
+    if array_api_compat.is_array_api_obj(value):
+        value = to_numpy(value)
+    return xp.asarray(value, dtype=reference.dtype, device=array_api_compat.device(reference))
+
+
+def with_ones(x: Array) -> Array:
+    """(1, x): a leading column of ones before the last axis of `x`."""
+    xp = namespace(x)
+    return xp.concat([xp.ones_like(x[..., :1]), x], axis=-1)
+
+
+def diagonal_matrix(x: Array) -> Array:
+    """Matrices (..., K, K) with the vectors `x` (..., K) on their diagonals."""
+    xp = namespace(x)
+    identity = xp.eye(x.shape[-1], dtype=x.dtype, device=array_api_compat.device(x))
+    return x[..., None] * identity
+
+
+def diagonal(x: Array) -> Array:
+    """Diagonals (..., K) of the matrices `x` (..., K, K)."""
+    return namespace(x).linalg.diagonal(x)
+
+
+def transpose(x: Array) -> Array:
+    """Last two axes exchanged."""
+    return namespace(x).matrix_transpose(x)
+
+
+def packed_size(size: int) -> int:
+    """Length of a packed symmetric matrix with `size` rows."""
+    return size * (size + 1) // 2
+
+
+@lru_cache(maxsize=64)
+def _packing(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows and columns of the packed entries, and the packed position of every entry."""
+    rows, columns = np.triu_indices(size)
+    position = np.empty((size, size), dtype=np.int64)
+    position[rows, columns] = position[columns, rows] = np.arange(rows.size)
+    return rows, columns, position.ravel()
+
+
+def _take(x: Array, indices: np.ndarray) -> Array:
+    xp = namespace(x)
+    return xp.take(x, xp.asarray(indices, device=array_api_compat.device(x)), axis=-1)
+
+
+def pack(x: Array) -> Array:
+    """Packed upper triangles (..., K(K+1)/2) of the symmetric matrices `x` (..., K, K)."""
+    size = x.shape[-1]
+    rows, columns, _ = _packing(size)
+    return _take(namespace(x).reshape(x, (*x.shape[:-2], size * size)), rows * size + columns)
+
+
+def unpack(x: Array, size: int) -> Array:
+    """Symmetric matrices (..., size, size) from their packed form; inverse of `pack`."""
+    return namespace(x).reshape(_take(x, _packing(size)[2]), (*x.shape[:-1], size, size))
+
+
+def pack_outer(x: Array) -> Array:
+    """Packed outer products x x' (..., K(K+1)/2) of the vectors `x` (..., K)."""
+    rows, columns, _ = _packing(x.shape[-1])
+    return _take(x, rows) * _take(x, columns)
+
+
+def pack_for_trace(x: Array) -> Array:
+    """Packed form whose dot product with a packed symmetric P is Tr(x P): off-diagonals doubled."""
+    rows, columns, _ = _packing(x.shape[-1])
+    return pack(x) * like(x, np.where(rows == columns, 1.0, 2.0))
+
+
+def trace_of_product(x: Array, y: Array) -> Array:
+    """Tr(x y) of symmetric matrices (..., K, K)."""
+    return namespace(x, y).sum(x * y, axis=(-2, -1))
+
+
+def inverse_and_log_determinant(x: Array) -> tuple[Array, Array]:
+    """Symmetric inverse and log determinant of positive definite matrices (..., K, K).
+
+    The matrix is first scaled to a unit diagonal, so that precisions whose entries differ by many
+    orders of magnitude (a shrunk weight beside a free one) lose no digits: with s = diag(x)^{-1/2},
+    x^{-1} = s (s x s)^{-1} s and log|x| = log|s x s| - 2 Σ log s.
+    """
+    xp = namespace(x)
+    scale = 1.0 / xp.sqrt(diagonal(x))
+    outer = scale[..., :, None] * scale[..., None, :]
+    factor = xp.linalg.cholesky(x * outer)
+    identity = diagonal_matrix(xp.ones_like(scale))
+    root = xp.linalg.solve(factor, identity)
+    inverse = transpose(root) @ root * outer
+    log_determinant = 2.0 * (
+        xp.sum(xp.log(diagonal(factor)), axis=-1) - xp.sum(xp.log(scale), axis=-1)
+    )
+    return inverse, log_determinant

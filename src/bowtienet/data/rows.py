@@ -1,0 +1,158 @@
+"""Rows of a table: inputs, targets and weights, checked once at the door and cut into blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat
+import numpy as np
+
+from bowtienet._arrays import Array, like, namespace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Inputs (n, D_0), targets (n, D_out) and non-negative weights (n,) of n observations."""
+
+    inputs: Array
+    targets: Array
+    weights: Array
+
+
+def build_rows(inputs: Any, targets: Any, weights: Any = None) -> Rows:
+    """Check and bring together the rows of a fit.
+
+    Parameters
+    ----------
+    inputs : array (n, D_0)
+        Real, finite numbers.
+    targets : array (n,) or (n, D_out)
+        Real, finite numbers.
+    weights : array (n,), optional
+        How many times each row counts; 1 by default. A row of weight 0 is as good as absent.
+    """
+    inputs = build_inputs(inputs)
+    targets = _floats(targets, "targets", inputs)
+    if targets.ndim == 1:
+        targets = targets[:, None]
+    if targets.ndim != 2 or targets.shape[1] == 0:
+        raise ValueError(
+            f"targets must have shape (rows,) or (rows, outputs), got {tuple(targets.shape)}."
+        )
+    _same_length(targets, inputs, "targets")
+    _finite(targets, "targets")
+    if weights is None:
+        return Rows(
+            inputs=inputs, targets=targets, weights=namespace(inputs).ones_like(targets[:, 0])
+        )
+    weights = _floats(weights, "weights", inputs)
+    if weights.ndim != 1:
+        raise ValueError(f"weights must have shape (rows,), got {tuple(weights.shape)}.")
+    _same_length(weights, inputs, "weights")
+    _finite(weights, "weights")
+    xp = namespace(weights)
+    if bool(xp.any(weights < 0.0)):
+        raise ValueError("weights must not be negative: use 0 to leave a row out.")
+    if not bool(xp.any(weights > 0.0)):
+        raise ValueError("weights are all zero: at least one row must have a positive weight.")
+    return Rows(inputs=inputs, targets=targets, weights=weights)
+
+
+def build_inputs(inputs: Any, n_inputs: int | None = None) -> Array:
+    """Check the inputs of a fit, or of a prediction for a network of `n_inputs` inputs."""
+    inputs = _floats(inputs, "inputs", None)
+    if inputs.ndim != 2:
+        raise ValueError(
+            f"inputs must be a table of shape (rows, columns), got {tuple(inputs.shape)}: "
+            "reshape a single column with x[:, None]."
+        )
+    if inputs.shape[0] == 0:
+        raise ValueError("inputs have no rows: at least one is needed.")
+    if inputs.shape[1] == 0:
+        raise ValueError("inputs have no columns: at least one is needed.")
+    if n_inputs is not None and inputs.shape[1] != n_inputs:
+        raise ValueError(
+            f"inputs have {inputs.shape[1]} columns, but the network was built for {n_inputs}."
+        )
+    _finite(inputs, "inputs")
+    return inputs
+
+
+def split(rows: Rows, size: int) -> list[Rows]:
+    """Consecutive blocks of at most `size` rows, views where the library has them."""
+    return [
+        Rows(
+            inputs=rows.inputs[start : start + size],
+            targets=rows.targets[start : start + size],
+            weights=rows.weights[start : start + size],
+        )
+        for start in range(0, rows.inputs.shape[0], size)
+    ]
+
+
+def subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
+    """At most `size` rows of positive weight, drawn without replacement."""
+    xp = namespace(rows.inputs)
+    device = array_api_compat.device(rows.inputs)
+    candidates = np.flatnonzero(np.asarray(rows.weights) > 0.0)
+    if candidates.size > size:
+        candidates = np.sort(rng.choice(candidates, size=size, replace=False))
+    index = xp.asarray(candidates, device=device)
+    return Rows(
+        inputs=xp.take(rows.inputs, index, axis=0),
+        targets=xp.take(rows.targets, index, axis=0),
+        weights=xp.take(rows.weights, index, axis=0),
+    )
+
+
+def _floats(values: Any, name: str, reference: Array | None) -> Array:
+    """`values` as an array of real floats in the library of `reference`, or in its own."""
+    if not array_api_compat.is_array_api_obj(values):
+        try:
+            values = np.asarray(values)
+        except ValueError:
+            raise ValueError(f"{name} must be a rectangular array of numbers.") from None
+    if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
+        raise ValueError(
+            f"{name} must be an array of real numbers, got dtype {values.dtype}: "
+            "convert or encode it first."
+        )
+    xp = namespace(values)
+    if not xp.isdtype(values.dtype, ("real floating", "integral", "bool")):
+        raise ValueError(f"{name} must be an array of real numbers, got dtype {values.dtype}.")
+    if reference is not None:
+        return values if _matches(values, reference) else like(reference, values)
+    if values.dtype in (xp.float64, xp.float32):
+        return values
+    return xp.astype(values, xp.float64)
+
+
+def _matches(values: Array, reference: Array) -> bool:
+    return namespace(values) is namespace(reference) and values.dtype == reference.dtype
+
+
+def _same_length(values: Array, inputs: Array, name: str) -> None:
+    if values.shape[0] != inputs.shape[0]:
+        raise ValueError(
+            f"{name} have {values.shape[0]} rows, but inputs have {inputs.shape[0]}: "
+            "they must be equal."
+        )
+
+
+def _finite(values: Array, name: str) -> None:
+    xp = namespace(values)
+    finite = xp.isfinite(values)
+    if bool(xp.all(finite)):
+        return
+    bad = np.argwhere(~np.asarray(finite))
+    raise ValueError(
+        f"{name} hold {len(bad)} NaN or infinite values, the first at index "
+        f"{tuple(int(i) for i in bad[0])}: impute or drop them first."
+    )
+
+
+def concatenate(parts: Sequence[Array]) -> Array:
+    """Arrays of consecutive blocks as one."""
+    return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(list(parts), axis=0)

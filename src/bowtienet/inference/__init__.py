@@ -1,0 +1,1 @@
+"""Section 3: local step, statistics, global step, bound, and the one loop."""

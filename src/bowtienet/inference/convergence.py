@@ -1,0 +1,44 @@
+"""When to stop, and why a fit stopped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import StrEnum
+
+CONSECUTIVE = 3
+"""So many small changes in a row count as convergence."""
+ROUNDING = 1e-9
+"""A fall of the bound by this relative amount is rounding, not a decrease."""
+
+
+class Status(StrEnum):
+    """Why a fit stopped."""
+
+    CONVERGED = "converged"
+    SWEEP_LIMIT = "sweep limit"
+    NON_FINITE = "non-finite"
+    DECREASED = "decreased"
+    INTERRUPTED = "interrupted"
+
+
+def relative_change(before: float, after: float) -> float:
+    """(after - before) / |before|, with 1 in place of a |before| below 1."""
+    return (after - before) / max(abs(before), 1.0)
+
+
+def check(history: Sequence[float], tolerance: float) -> Status | None:
+    """Status of a fit with this history of the bound, or None to go on."""
+    if not math.isfinite(history[-1]):
+        return Status.NON_FINITE
+    if len(history) < 2:
+        return None
+    recent = history[-CONSECUTIVE - 1 :]
+    changes = [
+        relative_change(before, after) for before, after in zip(recent, recent[1:], strict=False)
+    ]
+    if changes[-1] < -ROUNDING:
+        return Status.DECREASED
+    if len(changes) == CONSECUTIVE and all(abs(change) < tolerance for change in changes):
+        return Status.CONVERGED
+    return None

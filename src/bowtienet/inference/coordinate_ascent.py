@@ -1,0 +1,235 @@
+"""Sections 3.1 and 3.2: the one loop.
+
+A sweep reads the data once: for each block of rows the local step and its statistics, then the
+global step from their sum, then EM. Each part can only raise the ELBO. Between sweeps the state is
+moved on by momentum (see `acceleration`); a sweep from there that ends below the last accepted
+bound is undone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from bowtienet._arrays import to_numpy
+from bowtienet.data.rows import Rows, split
+from bowtienet.inference.acceleration import extrapolate, momentum
+from bowtienet.inference.convergence import Status, check
+from bowtienet.inference.elbo import ElboTerms, elbo
+from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.execution import default_block_size, initialize_memory, local_pass
+from bowtienet.inference.global_step import global_step, update_shared_covariance
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.factors import GlobalFactors, LocalMemory
+
+DEFAULT_REPEATS = 2
+"""Global updates within a sweep; docs/convergence.md has the measurements behind it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """All that a sweep needs: the model (EM moves its prior), global factors, local memory."""
+
+    model: BowTieModel
+    factors: GlobalFactors
+    memory: Sequence[LocalMemory]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Progress:
+    """What a callback is told after every accepted sweep."""
+
+    sweep: int
+    elbo: float
+    model: BowTieModel
+    factors: GlobalFactors
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitResult:
+    """A fitted network and how its fit went."""
+
+    model: BowTieModel
+    factors: GlobalFactors
+    elbo_terms: ElboTerms | None
+    """The bound by block, on the scale of the rows that were fitted; None if it never was finite."""
+    elbo_history: tuple[float, ...]
+    """The bound after every accepted sweep."""
+    n_sweeps: int
+    """All sweeps, also those that were undone."""
+    status: Status
+
+
+def fit(
+    model: BowTieModel,
+    rows: Rows,
+    factors: GlobalFactors,
+    *,
+    max_sweeps: int = 500,
+    tolerance: float = 1e-5,
+    repeats: int = DEFAULT_REPEATS,
+    empirical_bayes: bool = True,
+    accelerate: bool = True,
+    block_size: int | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+) -> FitResult:
+    """Fit a network by coordinate ascent from given global factors.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        Architecture, prior and temperature.
+    rows : Rows
+        Training rows on a scale of order 1; see `build_rows` and `fit_scaling`.
+    factors : GlobalFactors
+        Where to start; see `initialize`.
+    max_sweeps : int
+        Most passes over the data.
+    tolerance : float
+        Stop when the relative change of the bound was below it three times in a row.
+    repeats : int
+        Rounds of global updates within a sweep; they do not read the data.
+    empirical_bayes : bool
+        Set the hyperparameter of the global shrinkage by EM after every sweep.
+    accelerate : bool
+        Use momentum between sweeps. Plain coordinate ascent otherwise.
+    block_size : int, optional
+        Rows worked on at a time.
+    callback : callable, optional
+        Called with a `Progress` after every accepted sweep; a true answer stops the fit.
+
+    Returns
+    -------
+    FitResult
+        The last accepted state, whatever ended the fit; Ctrl-C ends it after the first sweep.
+    """
+    _check_settings(model, rows, factors, max_sweeps, tolerance, repeats, block_size)
+    blocks = split(rows, block_size or default_block_size(model.architecture))
+    loop = _Loop(blocks, repeats, empirical_bayes, accelerate, tolerance, callback)
+    factors = update_shared_covariance(factors)
+    memory = initialize_memory(model, factors, blocks)
+    return loop.run(State(model=model, factors=factors, memory=memory), max_sweeps)
+
+
+def sweep(
+    state: State, blocks: Sequence[Rows], *, repeats: int, empirical_bayes: bool
+) -> tuple[State, ElboTerms]:
+    """One pass over the data and the updates that follow from it, with the bound they reach."""
+    statistics, memory = local_pass(state.model, state.factors, blocks, state.memory)
+    factors = global_step(state.model, state.factors, statistics, repeats)
+    model = update_hyperparameters(state.model, factors) if empirical_bayes else state.model
+    return State(model=model, factors=factors, memory=memory), elbo(model, factors, statistics)
+
+
+class _Loop:
+    """The mutable part of a fit: the last accepted state and the age of the momentum."""
+
+    def __init__(
+        self,
+        blocks: Sequence[Rows],
+        repeats: int,
+        empirical_bayes: bool,
+        accelerate: bool,
+        tolerance: float,
+        callback: Callable[[Progress], bool | None] | None,
+    ) -> None:
+        self.blocks = blocks
+        self.repeats = repeats
+        self.empirical_bayes = empirical_bayes
+        self.accelerate = accelerate
+        self.tolerance = tolerance
+        self.callback = callback
+        self.history: list[float] = []
+        self.terms: ElboTerms | None = None
+        self.age = 0
+        self.n_sweeps = 0
+
+    def run(self, start: State, max_sweeps: int) -> FitResult:
+        self.accepted = proposal = start
+        status: Status | None = None
+        try:
+            while status is None and self.n_sweeps < max_sweeps:
+                proposal, status = self._advance(proposal)
+        except KeyboardInterrupt:
+            if not self.history:
+                raise
+            status = Status.INTERRUPTED
+        return FitResult(
+            model=self.accepted.model,
+            factors=self.accepted.factors,
+            elbo_terms=self.terms,
+            elbo_history=tuple(self.history),
+            n_sweeps=self.n_sweeps,
+            status=status or Status.SWEEP_LIMIT,
+        )
+
+    def _advance(self, proposal: State) -> tuple[State, Status | None]:
+        """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""
+        candidate, terms = sweep(
+            proposal, self.blocks, repeats=self.repeats, empirical_bayes=self.empirical_bayes
+        )
+        self.n_sweeps += 1
+        value = float(to_numpy(terms.total))
+        moved = proposal is not self.accepted
+        if moved and not value >= self.history[-1]:
+            self.age = 0
+            return self.accepted, None
+        status = check([*self.history, value], self.tolerance)
+        if status in (Status.NON_FINITE, Status.DECREASED):
+            return proposal, status
+        before, self.accepted, self.terms = self.accepted, candidate, terms
+        self.history.append(value)
+        if self._stopped_by_callback(value):
+            return candidate, Status.INTERRUPTED
+        if not self.accelerate or len(self.history) < 2:
+            return candidate, status
+        self.age += 1
+        factors = extrapolate(candidate.factors, before.factors, momentum(self.age))
+        return replace(candidate, factors=factors), status
+
+    def _stopped_by_callback(self, value: float) -> bool:
+        if self.callback is None:
+            return False
+        progress = Progress(
+            sweep=self.n_sweeps,
+            elbo=value,
+            model=self.accepted.model,
+            factors=self.accepted.factors,
+        )
+        return bool(self.callback(progress))
+
+
+def _check_settings(
+    model: BowTieModel,
+    rows: Rows,
+    factors: GlobalFactors,
+    max_sweeps: int,
+    tolerance: float,
+    repeats: int,
+    block_size: int | None,
+) -> None:
+    architecture = model.architecture
+    shape = (rows.inputs.shape[1], rows.targets.shape[1])
+    if shape != (architecture.n_inputs, architecture.n_outputs):
+        raise ValueError(
+            f"rows have {shape[0]} inputs and {shape[1]} targets, but the model has "
+            f"{architecture.n_inputs} and {architecture.n_outputs}: build it for these rows."
+        )
+    found = tuple(layer.weights.mean.shape for layer in factors.layers)
+    expected = tuple(
+        (width, below + 1)
+        for below, width in zip(architecture.widths[:-1], architecture.widths[1:], strict=True)
+    )
+    if found != expected:
+        raise ValueError(
+            f"factors have weights of shapes {found}, but the model needs {expected}: "
+            "initialize them with this model."
+        )
+    for name, value in (("max_sweeps", max_sweeps), ("repeats", repeats)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value!r}.")
+    if block_size is not None and block_size < 1:
+        raise ValueError(f"block_size must be at least 1 row, got {block_size!r}.")
+    if not (tolerance >= 0.0 and math.isfinite(tolerance)):
+        raise ValueError(f"tolerance must be a non-negative, finite number, got {tolerance!r}.")

@@ -1,0 +1,142 @@
+"""Appendix B: the evidence lower bound, complete and split by block.
+
+It weighs members of an ensemble and is maximised in hyperparameters, so no constant is dropped
+(the paper drops some, docs/theory/errata, 8). With the local factors summed up in statistics it is
+a function of those and of the global factors: no pass over the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from math import log, pi
+
+from bowtienet._arrays import Array, namespace, trace_of_product, unpack
+from bowtienet.distributions import gaussian, inverse_gamma
+from bowtienet.inference.global_step import expected_residual, weight_squares
+from bowtienet.inference.statistics import Statistics
+from bowtienet.model.priors import BowTieModel
+from bowtienet.model.shrinkage import elbo_term, mean_inverse
+from bowtienet.posterior.factors import GlobalFactors
+
+_LOG_2PI = log(2.0 * pi)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElboTerms:
+    """The bound by block; every term is E_q[log p - log q] of what its name says."""
+
+    likelihood: Array
+    activations: Array
+    gates: Array
+    polya_gamma: Array
+    weights: Array
+    noise_variance: Array
+    global_shrinkage: Array
+    local_shrinkage: Array
+
+    @property
+    def total(self) -> Array:
+        """The evidence lower bound."""
+        return sum(getattr(self, field.name) for field in fields(self))
+
+
+def elbo(model: BowTieModel, factors: GlobalFactors, statistics: Statistics) -> ElboTerms:
+    """Evidence lower bound of the local factors behind `statistics` and the global `factors`."""
+    zero = statistics.count * 0.0
+    n_hidden = len(statistics.hidden)
+    hidden = range(n_hidden)
+    layers = range(n_hidden + 1)
+    return ElboTerms(
+        likelihood=_gaussian_term(factors, statistics, n_hidden),
+        activations=sum(
+            (
+                _gaussian_term(factors, statistics, i) + _activation_entropy(factors, statistics, i)
+                for i in hidden
+            ),
+            zero,
+        ),
+        gates=sum((_gate_term(model, factors, statistics, i) for i in hidden), zero),
+        polya_gamma=sum((_polya_gamma_term(model, factors, statistics, i) for i in hidden), zero),
+        weights=sum((_weight_term(model, factors, i) for i in layers), zero),
+        noise_variance=sum((_noise_term(model, factors, i) for i in layers), zero),
+        global_shrinkage=sum((_global_term(model, factors, i) for i in layers), zero),
+        local_shrinkage=sum((_local_term(model, factors, i) for i in layers), zero),
+    )
+
+
+def _gaussian_term(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
+    """Σ -½ log 2pi - ½ E[log eta²] - ½ E[1/eta²] E[(a - gamma z)²]."""
+    noise = factors.layers[index].noise_variance
+    xp = namespace(noise.scale)
+    residual = expected_residual(factors, statistics, index)
+    constant = statistics.count * (_LOG_2PI + inverse_gamma.mean_log(noise))
+    return -0.5 * xp.sum(constant + inverse_gamma.mean_inverse(noise) * residual)
+
+
+def _activation_entropy(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
+    """Σ ½ log|S| + ½ D (1 + log 2pi)."""
+    width = factors.layers[index].weights.mean.shape[0]
+    entropy = statistics.hidden[index].activation_entropy
+    if index == len(statistics.hidden) - 1:
+        _, log_determinant = namespace(factors.shared_covariance).linalg.slogdet(
+            factors.shared_covariance
+        )
+        entropy = entropy + 0.5 * statistics.count * log_determinant
+    return entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
+
+
+def _gate_term(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics, index: int
+) -> Array:
+    """Σ (rho - ½) E[z] / T - log 2 - rho log rho - (1 - rho) log(1 - rho)."""
+    mean, sums = factors.layers[index].weights.mean, statistics.hidden[index]
+    odds = namespace(mean).sum(mean * sums.half_gate_mean) / model.temperature
+    return odds - statistics.count * mean.shape[0] * log(2.0) + sums.gate_entropy
+
+
+def _polya_gamma_term(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics, index: int
+) -> Array:
+    """Σ -½ E[omega] (E[z²] / T² - A²) - log cosh(A/2)."""
+    weights, sums = factors.layers[index].weights, statistics.hidden[index]
+    moment = unpack(sums.polya_gamma_moment, weights.mean.shape[-1])
+    squares = namespace(moment).sum(trace_of_product(gaussian.second_moment(weights), moment))
+    return sums.polya_gamma_ratio - 0.5 * squares / model.temperature**2
+
+
+def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
+    """Entropy of (b, W), prior of b, and the prior of W but for its E[log tau] and E[log psi]."""
+    layer = factors.layers[index]
+    xp = namespace(layer.weights.mean)
+    width, size = layer.weights.mean.shape
+    bias_squares = xp.sum(gaussian.squares(layer.weights)[:, 0])
+    scaled_squares = xp.sum(mean_inverse(layer.local_shrinkage) * weight_squares(layer))
+    variance = model.prior.bias_variance
+    bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
+    weights = -0.5 * (
+        width * (size - 1) * _LOG_2PI + mean_inverse(layer.global_shrinkage) * scaled_squares
+    )
+    return xp.sum(gaussian.entropy(layer.weights)) + bias + weights
+
+
+def _noise_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
+    """E[log p(eta²) - log q(eta²)]."""
+    noise = factors.layers[index].noise_variance
+    return namespace(noise.scale).sum(
+        inverse_gamma.expected_log_ratio(noise, model.prior.noise(index))
+    )
+
+
+def _global_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
+    """E[log p(tau) - log q(tau)] with the -½ D K E[log tau] of the weights' prior."""
+    layer = factors.layers[index]
+    width, size = layer.weights.mean.shape
+    return elbo_term(layer.global_shrinkage, model.prior.global_shrinkage, width * (size - 1))
+
+
+def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
+    """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior."""
+    layer = factors.layers[index]
+    width, size = layer.weights.mean.shape
+    prior = model.prior.local_shrinkage[index]
+    return elbo_term(layer.local_shrinkage, prior, 1, number=width * (size - 1))

@@ -1,0 +1,85 @@
+"""Section 3.2 of the paper, "VI with EM": the hyperparameter of the global shrinkage.
+
+One number, shared by all layers, is set to the maximum of Σ_l E[log p(tau_l)]; the local priors
+stay fixed. q(tau) keeps its own parameters: only the prior moves.
+
+    inverse gamma      scale = (L+1)(-p) / Σ E[1/tau]
+    gamma              rate  = (L+1) p / Σ E[tau]
+    inverse Gaussian   lambda = (L+1) delta / Σ E[tau], delta fixed   (docs/theory/errata, 5)
+    any other GIG      rate by a safeguarded search in one dimension
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp, log
+
+from scipy.optimize import minimize_scalar
+
+from bowtienet._arrays import Array, to_numpy
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.factors import GlobalFactors
+
+_SEARCH_WIDTH = 20.0
+"""The search for the rate covers e^±20 around its present value in one step."""
+_SMALLEST_PRODUCT = 1e-16
+"""Least scale · rate that the search goes to: where the best rate is 0 (an order below -1 and large
+tau), the prior is an inverse gamma to rounding there, and still a member of its own family."""
+
+
+def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTieModel:
+    """The model with the global prior that fits the present q(tau) best."""
+    prior = model.prior.global_shrinkage
+    if isinstance(prior, PointMass):
+        return model
+    updated = _maximize(prior, factors)
+    return replace(model, prior=replace(model.prior, global_shrinkage=updated))
+
+
+def _maximize(
+    prior: GeneralizedInverseGaussian, factors: GlobalFactors
+) -> GeneralizedInverseGaussian:
+    count = len(factors.layers)
+    if prior.rate == 0.0:
+        inverse = _sum_over_layers(gig.mean_inverse, factors)
+        return replace(prior, scale=count * -prior.order / inverse)
+    total = _sum_over_layers(gig.mean, factors)
+    if prior.scale == 0.0:
+        return replace(prior, rate=count * prior.order / total)
+    if prior.order == -0.5:
+        # lambda = count · delta / total in the paper's letters; rate = lambda²/2, scale = delta²/2.
+        return replace(prior, rate=prior.scale * (count / total) ** 2)
+    return replace(prior, rate=_search_rate(prior, count, total))
+
+
+def _sum_over_layers(
+    moment: Callable[[GeneralizedInverseGaussian], Array], factors: GlobalFactors
+) -> float:
+    total = 0.0
+    for layer in factors.layers:
+        assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
+        total += float(to_numpy(moment(layer.global_shrinkage)))
+    return total
+
+
+def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) -> float:
+    """argmin over the rate of count · log Z(order, scale, rate) + rate · Σ E[tau], convex."""
+
+    def loss(log_rate: float) -> float:
+        rate = exp(log_rate)
+        candidate = replace(prior, rate=rate)
+        return count * float(to_numpy(gig.log_normalizer(candidate))) + rate * total
+
+    center = log(prior.rate)
+    lowest = min(center, log(_SMALLEST_PRODUCT / prior.scale))
+    found = minimize_scalar(
+        loss,
+        bounds=(max(center - _SEARCH_WIDTH, lowest), center + _SEARCH_WIDTH),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return exp(float(found.x)) if found.fun <= loss(center) else float(prior.rate)

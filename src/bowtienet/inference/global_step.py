@@ -1,0 +1,190 @@
+"""Section 3.1: the factors shared by all observations, from summed statistics alone.
+
+Every function updates one kind of factor exactly, for all layers, and leaves the others; each can
+only raise the ELBO. None reads the data, so they may be repeated cheaply within a sweep.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bowtienet._arrays import (
+    Array,
+    diagonal,
+    diagonal_matrix,
+    inverse_and_log_determinant,
+    namespace,
+    trace_of_product,
+    unpack,
+)
+from bowtienet.distributions import gaussian, inverse_gamma
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference.statistics import Statistics
+from bowtienet.model.priors import BowTieModel
+from bowtienet.model.shrinkage import conjugate_update, mean_inverse
+from bowtienet.posterior.factors import GlobalFactors, LayerFactors
+
+
+def global_step(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics, repeats: int = 1
+) -> GlobalFactors:
+    """Update W, eta², tau, psi and S_L in turn, `repeats` times."""
+    for _ in range(repeats):
+        factors = update_weights(model, factors, statistics)
+        factors = update_noise(model, factors, statistics)
+        factors = update_global_shrinkage(model, factors)
+        factors = update_local_shrinkage(model, factors)
+        factors = update_shared_covariance(factors)
+    return factors
+
+
+def update_weights(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics
+) -> GlobalFactors:
+    """Rows N(m, B) of every layer.
+
+    hidden:  B^{-1} = D^{-1} + Σ E[omega] P~ / T² + E[1/eta²] Σ rho P~
+             B^{-1} m = E[1/eta²] Σ rho E[a a~] + Σ (rho - ½) mu~ / T
+    output:  B^{-1} = D^{-1} + E[1/eta²] Σ P~,   B^{-1} m = E[1/eta²] Σ y mu~
+    D^{-1} = diag(1/s0², E[1/tau] E[1/psi_1], ...)
+    """
+    layers = []
+    for index, layer in enumerate(factors.layers):
+        noise_precision = inverse_gamma.mean_inverse(layer.noise_variance)
+        if index < len(statistics.hidden):
+            sums = statistics.hidden[index]
+            precision = (
+                sums.polya_gamma_moment / model.temperature**2
+                + noise_precision[:, None] * sums.gate_moment
+            )
+            precision = unpack(precision, layer.weights.mean.shape[-1])
+            linear = (
+                noise_precision[:, None] * sums.gate_cross + sums.half_gate_mean / model.temperature
+            )
+        else:
+            moment = output_moment(factors, statistics)
+            precision = noise_precision[:, None, None] * moment[None, :, :]
+            linear = noise_precision[:, None] * statistics.output.target_cross
+        precision = precision + diagonal_matrix(prior_precision(model, layer))
+        covariance, _ = inverse_and_log_determinant(precision)
+        mean = (covariance @ linear[:, :, None])[:, :, 0]
+        layers.append(replace(layer, weights=GaussianRows(mean=mean, covariance=covariance)))
+    return replace(factors, layers=tuple(layers))
+
+
+def update_noise(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics
+) -> GlobalFactors:
+    """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ E[(a - gamma z)²]), the output's with y - z."""
+    layers = []
+    for index, layer in enumerate(factors.layers):
+        prior = model.prior.noise(index)
+        squares = expected_residual(factors, statistics, index)
+        xp = namespace(squares)
+        concentration = prior.concentration + 0.5 * statistics.count
+        noise = InverseGamma(
+            concentration=concentration * xp.ones_like(squares),
+            scale=prior.scale + 0.5 * squares,
+        )
+        layers.append(replace(layer, noise_variance=noise))
+    return replace(factors, layers=tuple(layers))
+
+
+def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
+    """tau ~ GIG(p - D K / 2, s + ½ Σ E[1/psi] E[W²], r), one for each layer."""
+    layers = []
+    for layer in factors.layers:
+        squares = weight_squares(layer)
+        half_squares = 0.5 * namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares)
+        updated = conjugate_update(
+            model.prior.global_shrinkage, squares.shape[0] * squares.shape[1], half_squares
+        )
+        layers.append(replace(layer, global_shrinkage=updated))
+    return replace(factors, layers=tuple(layers))
+
+
+def update_local_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
+    """psi ~ GIG(p - ½, s + ½ E[1/tau] E[W²], r), one for each weight."""
+    layers = []
+    for layer, prior in zip(factors.layers, model.prior.local_shrinkage, strict=True):
+        half_squares = 0.5 * mean_inverse(layer.global_shrinkage) * weight_squares(layer)
+        layers.append(replace(layer, local_shrinkage=conjugate_update(prior, 1, half_squares)))
+    return replace(factors, layers=tuple(layers))
+
+
+def update_shared_covariance(factors: GlobalFactors) -> GlobalFactors:
+    """S_L^{-1} = diag(E[1/eta²_L]) + Σ_d E[1/eta²_{L+1,d}] E[W_d'W_d], the same for every row."""
+    if len(factors.layers) == 1:
+        return factors
+    output, last = factors.layers[-1], factors.layers[-2]
+    xp = namespace(output.weights.mean)
+    noise_precision = inverse_gamma.mean_inverse(output.noise_variance)
+    second = gaussian.second_moment(output.weights)[:, 1:, 1:]
+    precision = xp.sum(noise_precision[:, None, None] * second, axis=0)
+    precision = precision + diagonal_matrix(inverse_gamma.mean_inverse(last.noise_variance))
+    covariance, _ = inverse_and_log_determinant(precision)
+    return replace(factors, shared_covariance=covariance)
+
+
+def expected_residual(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
+    """Σ E[(a_d - gamma_d z_d)²] (D,) of a hidden layer, Σ E[(y_d - z_d)²] of the output.
+
+        Σ E[a²] - 2 m'Σ rho E[a a~] + Tr((B + m m') Σ rho P~)
+
+    The paper drops the covariance between a_l and a_{l-1} (docs/theory/errata, 1).
+    """
+    layer = factors.layers[index]
+    xp = namespace(layer.weights.mean)
+    size = layer.weights.mean.shape[-1]
+    second = gaussian.second_moment(layer.weights)
+    if index < len(statistics.hidden):
+        sums = statistics.hidden[index]
+        own = sums.activation_square + _shared_squares(factors, statistics, index)
+        cross, moment = sums.gate_cross, unpack(sums.gate_moment, size)
+    else:
+        own = statistics.output.target_square
+        cross = statistics.output.target_cross
+        moment = output_moment(factors, statistics)[None, :, :]
+    squares = own - 2.0 * xp.sum(layer.weights.mean * cross, axis=-1)
+    squares = squares + trace_of_product(second, moment)
+    # A sum of squares that is zero up to rounding may come out a little below zero.
+    return xp.maximum(squares, xp.zeros_like(squares))
+
+
+def output_moment(factors: GlobalFactors, statistics: Statistics) -> Array:
+    """Σ E[a~_L a~_L'] (K+1, K+1) with the shared covariance put in."""
+    size = factors.layers[-1].weights.mean.shape[-1]
+    moment = unpack(statistics.output.input_moment, size)
+    if factors.shared_covariance is None:
+        return moment
+    xp = namespace(moment)
+    shared = statistics.count * factors.shared_covariance
+    shared = xp.concat([xp.zeros_like(shared[:1, :]), shared], axis=0)
+    return moment + xp.concat([xp.zeros_like(shared[:, :1]), shared], axis=1)
+
+
+def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
+    """Diagonal of D^{-1} (D, K+1): 1/s0² for the bias, E[1/tau] E[1/psi] for the weights."""
+    mean = layer.weights.mean
+    xp = namespace(mean)
+    shrinkage = mean_inverse(layer.global_shrinkage) * mean_inverse(layer.local_shrinkage)
+    return xp.concat(
+        [
+            xp.ones_like(mean[:, :1]) / model.prior.bias_variance,
+            xp.ones_like(mean[:, 1:]) * shrinkage,
+        ],
+        axis=-1,
+    )
+
+
+def weight_squares(layer: LayerFactors) -> Array:
+    """E[W²] (D, K) without the biases."""
+    return gaussian.squares(layer.weights)[:, 1:]
+
+
+def _shared_squares(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
+    """count · diag(S_L) for the last hidden layer, nothing for the others."""
+    if index != len(statistics.hidden) - 1:
+        return 0.0
+    return statistics.count * diagonal(factors.shared_covariance)

@@ -1,0 +1,205 @@
+"""Section 3.1 and 3.5: the factors of single observations, for a block of rows at once.
+
+Order: activations, then Polya-Gamma tilts, then gates. Without targets the output sends no
+message, and the same step is the paper's variational prediction.
+"""
+
+from __future__ import annotations
+
+from bowtienet._arrays import (
+    Array,
+    diagonal_matrix,
+    inverse_and_log_determinant,
+    namespace,
+    pack,
+    special,
+    transpose,
+    unpack,
+    with_ones,
+)
+from bowtienet.distributions import gaussian, inverse_gamma, polya_gamma
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.factors import (
+    Activations,
+    GlobalFactors,
+    LayerFactors,
+    LocalFactors,
+    LocalMemory,
+)
+from bowtienet.posterior.moments import (
+    ChainMoments,
+    chain_moments,
+    preactivation_mean,
+    preactivation_square,
+    product_with_preactivation,
+)
+
+
+def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) -> LocalMemory:
+    """Gates and tilts from a forward pass through the mean weights: rho = sigmoid(E[z] / T)."""
+    xp = namespace(inputs)
+    mean, gates, tilts = with_ones(inputs), [], []
+    for layer in factors.layers[:-1]:
+        preactivation = preactivation_mean(layer.weights, mean)
+        spread = xp.sum((mean @ layer.weights.covariance) * mean[None, :, :], axis=-1).T
+        gates.append(special("expit", preactivation / model.temperature))
+        tilts.append(xp.sqrt(preactivation**2 + spread) / model.temperature)
+        mean = with_ones(gates[-1] * preactivation)
+    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts[1:]))
+
+
+def local_step(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    inputs: Array,
+    targets: Array | None,
+    memory: LocalMemory,
+) -> tuple[LocalFactors, ChainMoments]:
+    """Update q(a), q(omega), q(gamma) of a block once; the moments are those of the new q(a)."""
+    activations = update_activations(model, factors, inputs, targets, memory)
+    moments = chain_moments(activations, inputs)
+    tilt = update_tilts(model, factors, moments)
+    gates = update_gates(model, factors, moments, tilt)
+    return LocalFactors(activations=activations, gate_probability=gates, tilt=tilt), moments
+
+
+def update_activations(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    inputs: Array,
+    targets: Array | None,
+    memory: LocalMemory,
+) -> tuple[Activations, ...]:
+    """Backward recursion for q(a_l | a_{l-1}) = N(t_l + M_l a_{l-1}, S_l), l = L..1.
+
+        S_l^{-1} = diag(E[1/eta²_l]) + J_l,   t_l = S_l r_l,   M_l = S_l G_l,
+        G_l = diag(E[1/eta²_l] rho_l) E[W_l],   r_l = E[1/eta²_l] rho_l E[b_l] + h_l,
+
+    with J_l and h_l the message of the layer above.
+    """
+    if model.architecture.n_hidden == 0:
+        return ()
+    result: list[Activations] = []
+    covariance, log_determinant, linear = _output_message(factors, inputs, targets)
+    for index in reversed(range(model.architecture.n_hidden)):
+        layer = factors.layers[index]
+        pull = inverse_gamma.mean_inverse(layer.noise_variance) * memory.gate_probability[index]
+        factor = _activations(layer, inputs, pull, linear, covariance, log_determinant, index == 0)
+        result.append(factor)
+        if index > 0:
+            precision, linear = _hidden_message(model, layer, memory, index, pull, factor)
+            below = inverse_gamma.mean_inverse(factors.layers[index - 1].noise_variance)
+            covariance, minus = inverse_and_log_determinant(precision + diagonal_matrix(below))
+            log_determinant = -minus
+    return tuple(reversed(result))
+
+
+def update_tilts(
+    model: BowTieModel, factors: GlobalFactors, moments: ChainMoments
+) -> tuple[Array, ...]:
+    """A = sqrt(E[z²]) / T."""
+    xp = namespace(moments.inputs[0])
+    return tuple(
+        xp.sqrt(preactivation_square(layer.weights, second)) / model.temperature
+        for layer, second in zip(factors.layers[:-1], moments.second, strict=True)
+    )
+
+
+def update_gates(
+    model: BowTieModel, factors: GlobalFactors, moments: ChainMoments, tilt: tuple[Array, ...]
+) -> tuple[Array, ...]:
+    """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts)."""
+    gates = []
+    for index, layer in enumerate(factors.layers[:-1]):
+        noise_precision = inverse_gamma.mean_inverse(layer.noise_variance)
+        preactivation = preactivation_mean(layer.weights, moments.inputs[index])
+        product = product_with_preactivation(
+            layer.weights, moments.inputs[index + 1][:, 1:], preactivation, moments.cross[index]
+        )
+        square = (tilt[index] * model.temperature) ** 2
+        gates.append(
+            special(
+                "expit",
+                noise_precision * (product - 0.5 * square) + preactivation / model.temperature,
+            )
+        )
+    return tuple(gates)
+
+
+def _output_message(
+    factors: GlobalFactors, inputs: Array, targets: Array | None
+) -> tuple[Array, Array, Array]:
+    """S_L (1, D, D), log|S_L| (1,) and h_L (n, D): the last hidden layer's view of the output.
+
+    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]); without targets it is zero (and the caller
+    hands in factors whose S_L is the noise alone, see `prediction`).
+    """
+    output, covariance = factors.layers[-1], factors.shared_covariance
+    assert covariance is not None
+    xp = namespace(covariance)
+    _, log_determinant = xp.linalg.slogdet(covariance)
+    mean = output.weights.mean[:, 1:]
+    if targets is None:
+        linear = xp.zeros_like(inputs[:, :1] * mean[:1, :])
+    else:
+        noise_precision = inverse_gamma.mean_inverse(output.noise_variance)
+        bias_product = gaussian.second_moment(output.weights)[:, 0, 1:]
+        linear = (targets * noise_precision) @ mean - noise_precision @ bias_product
+    return covariance[None, :, :], xp.reshape(log_determinant, (1,)), linear
+
+
+def _hidden_message(
+    model: BowTieModel,
+    layer: LayerFactors,
+    memory: LocalMemory,
+    index: int,
+    pull: Array,
+    factor: Activations,
+) -> tuple[Array, Array]:
+    """J (n, K, K) and h (n, K) that hidden layer `index` sends to the layer below it.
+
+        c = E[1/eta²] rho + E[omega] / T²,
+        J = Σ_d c_d E[W_d'W_d] - G'S G,
+        h = Σ_d (rho_d - ½)/T E[W_d] - Σ_d c_d E[W_d b_d] + G't.
+
+    In the paper's prediction the gates of these sums carry the lower layer's index; they are this
+    layer's (docs/theory/errata, 3).
+    """
+    temperature = model.temperature
+    mean = layer.weights.mean[:, 1:]
+    second = gaussian.second_moment(layer.weights)
+    curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / temperature**2
+    quadratic = unpack(curvature @ pack(second[:, 1:, 1:]), mean.shape[-1])
+    assert factor.gain is not None
+    explained = mean.T @ (pull[:, :, None] * factor.gain)
+    precision = quadratic - 0.5 * (explained + transpose(explained))
+    half_gates = (memory.gate_probability[index] - 0.5) / temperature
+    linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]
+    return precision, linear
+
+
+def _activations(
+    layer: LayerFactors,
+    inputs: Array,
+    pull: Array,
+    linear: Array,
+    covariance: Array,
+    log_determinant: Array,
+    is_first: bool,
+) -> Activations:
+    """t = S r and M = S G of one layer; for the first, t + M x with its known input x."""
+    mean = layer.weights.mean
+    bias = preactivation_mean(layer.weights, with_ones(inputs)) if is_first else mean[:, 0]
+    return Activations(
+        offset=_apply(covariance, pull * bias + linear),
+        gain=None if is_first else covariance @ (pull[:, :, None] * mean[None, :, 1:]),
+        covariance=covariance,
+        log_determinant=log_determinant,
+    )
+
+
+def _apply(covariance: Array, vectors: Array) -> Array:
+    """S v for every row: one product where all rows share S."""
+    if covariance.shape[0] == 1:
+        return vectors @ covariance[0]
+    return (covariance @ vectors[:, :, None])[:, :, 0]

@@ -1,0 +1,142 @@
+"""Section 3.2: sums over observations from which every global factor is updated.
+
+Statistics of disjoint sets of rows are added; full-batch, stochastic, out-of-core and distributed
+fits differ only in who adds them. A row of weight w counts w times.
+
+The covariance S_L that all rows share is left out of the sums (it would enter as count · S_L):
+it is a parameter of its own that the global step updates with the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+from bowtienet._arrays import Array, namespace, pack
+from bowtienet.distributions import bernoulli, polya_gamma
+from bowtienet.posterior.factors import LocalFactors
+from bowtienet.posterior.moments import ChainMoments, own_squares
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenStatistics:
+    """Sums of one hidden layer, for each of its D units; K+1 inputs with the constant first."""
+
+    polya_gamma_moment: Array
+    """Σ E[omega] E[a~ a~'] packed (D, (K+1)(K+2)/2)."""
+    gate_moment: Array
+    """Σ rho E[a~ a~'] packed (D, (K+1)(K+2)/2)."""
+    gate_cross: Array
+    """Σ rho E[a_d a~] (D, K+1)."""
+    half_gate_mean: Array
+    """Σ (rho - ½) E[a~] (D, K+1)."""
+    activation_square: Array
+    """Σ E[a_d²] (D,); for the last hidden layer without count · diag(S_L)."""
+    activation_entropy: Array
+    """Σ ½ log|S| (); zero for the last hidden layer."""
+    gate_entropy: Array
+    """Σ of the entropies of q(gamma) ()."""
+    polya_gamma_ratio: Array
+    """Σ E[log PG(omega | 1, 0) - log PG(omega | 1, A)] ()."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputStatistics:
+    """Sums of the output layer with D outputs and K+1 inputs."""
+
+    input_moment: Array
+    """Σ E[a~ a~'] packed ((K+1)(K+2)/2,) without count · S_L."""
+    target_cross: Array
+    """Σ y E[a~] (D, K+1)."""
+    target_square: Array
+    """Σ y² (D,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """All sums of a set of rows."""
+
+    hidden: tuple[HiddenStatistics, ...]
+    output: OutputStatistics
+    count: Array
+    """Sum of the row weights ()."""
+
+
+T = TypeVar("T", Statistics, HiddenStatistics, OutputStatistics)
+
+
+def add(first: T, second: T) -> T:
+    """Statistics of two disjoint sets of rows together."""
+    sums: dict[str, Any] = {}
+    for field in fields(first):
+        a, b = getattr(first, field.name), getattr(second, field.name)
+        if field.name == "hidden":
+            sums[field.name] = tuple(add(x, y) for x, y in zip(a, b, strict=True))
+        elif field.name == "output":
+            sums[field.name] = add(a, b)
+        else:
+            sums[field.name] = a + b
+    return type(first)(**sums)
+
+
+def block_statistics(
+    local: LocalFactors, moments: ChainMoments, targets: Array, row_weights: Array
+) -> Statistics:
+    """Statistics of a block of rows with targets (n, D_out) and weights (n,)."""
+    xp = namespace(targets)
+    last = len(local.activations) - 1
+    hidden = tuple(
+        _hidden_statistics(local, moments, row_weights, index, index == last)
+        for index in range(last + 1)
+    )
+    weighted = moments.inputs[-1] * row_weights[:, None]
+    input_moment = weighted.T @ moments.inputs[-1]
+    if last >= 0 and moments.cross[last] is not None:
+        input_moment = input_moment + _spread_of_last_layer(local, moments, row_weights)
+    output = OutputStatistics(
+        input_moment=pack(input_moment),
+        target_cross=targets.T @ weighted,
+        target_square=xp.sum(row_weights[:, None] * targets**2, axis=0),
+    )
+    return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights))
+
+
+def _hidden_statistics(
+    local: LocalFactors, moments: ChainMoments, row_weights: Array, index: int, is_last: bool
+) -> HiddenStatistics:
+    xp = namespace(row_weights)
+    column = row_weights[:, None]
+    gates, tilt = local.gate_probability[index], local.tilt[index]
+    mean, second = moments.inputs[index], moments.second[index]
+    weighted_gates = column * gates
+    cross = (weighted_gates * moments.inputs[index + 1][:, 1:]).T @ mean
+    covariance = moments.cross[index]
+    if covariance is not None:
+        spread = xp.sum(weighted_gates[:, :, None] * covariance, axis=0)
+        cross = cross + xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)
+    entropy = 0.5 * local.activations[index].log_determinant * row_weights
+    return HiddenStatistics(
+        polya_gamma_moment=(column * polya_gamma.mean(tilt)).T @ second,
+        gate_moment=weighted_gates.T @ second,
+        gate_cross=cross,
+        half_gate_mean=(weighted_gates - 0.5 * column).T @ mean,
+        activation_square=xp.sum(column * own_squares(local.activations, moments, index), axis=0),
+        activation_entropy=xp.sum(entropy * 0.0) if is_last else xp.sum(entropy),
+        gate_entropy=xp.sum(column * bernoulli.entropy(gates)),
+        polya_gamma_ratio=xp.sum(column * polya_gamma.log_ratio(tilt)),
+    )
+
+
+def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weights: Array) -> Array:
+    """Σ blockdiag(0, M_L C_{L-1} M_L') (D_L + 1, D_L + 1), one product over rows and inputs."""
+    xp = namespace(row_weights)
+    gain, cross = local.activations[-1].gain, moments.cross[-1]
+    assert gain is not None
+    n, width, fan_in = gain.shape
+    left = xp.reshape(
+        xp.permute_dims(cross * row_weights[:, None, None], (1, 0, 2)), (width, n * fan_in)
+    )
+    right = xp.reshape(xp.permute_dims(gain, (1, 0, 2)), (width, n * fan_in))
+    spread = left @ right.T
+    spread = xp.concat([xp.zeros_like(spread[:1, :]), spread], axis=0)
+    return xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=1)

@@ -1,0 +1,54 @@
+"""Section 2.1: the widths D_0, D_1, ..., D_L, D_{L+1} of a bow tie network."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Architecture:
+    """Widths of the inputs, of each hidden layer, and of the outputs."""
+
+    n_inputs: int
+    hidden: tuple[int, ...]
+    n_outputs: int
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """(D_0, D_1, ..., D_{L+1})."""
+        return (self.n_inputs, *self.hidden, self.n_outputs)
+
+    @property
+    def n_hidden(self) -> int:
+        """L, the number of hidden layers."""
+        return len(self.hidden)
+
+    @property
+    def n_layers(self) -> int:
+        """L + 1, the number of layers that have weights."""
+        return len(self.hidden) + 1
+
+
+def build_architecture(n_inputs: int, hidden: Iterable[int], n_outputs: int) -> Architecture:
+    """Check the widths and put them together; no hidden layer means linear regression."""
+    if isinstance(hidden, (str, bytes)) or not isinstance(hidden, Iterable):
+        raise ValueError(
+            f"hidden must be a sequence of widths such as (50,) or (50, 20), got {hidden!r}."
+        )
+    return Architecture(
+        n_inputs=_width(n_inputs, "n_inputs"),
+        hidden=tuple(_width(width, f"hidden[{i}]") for i, width in enumerate(hidden)),
+        n_outputs=_width(n_outputs, "n_outputs"),
+    )
+
+
+def _width(value: int, name: str) -> int:
+    try:
+        width = operator.index(value)
+    except TypeError:
+        width = 0
+    if width < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return width

@@ -1,0 +1,141 @@
+"""Sections 2.2 and 2.4: the complete prior of a network, by name, scaled with its size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import Array
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.model.architecture import Architecture
+from bowtienet.model.shrinkage import Shrinkage, build_shrinkage, scaled
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prior:
+    """Priors of everything that is shared by all observations."""
+
+    global_shrinkage: Shrinkage
+    local_shrinkage: tuple[Shrinkage, ...]
+    hidden_noise: InverseGamma
+    output_noise: InverseGamma
+    bias_variance: float
+
+    def noise(self, layer: int) -> InverseGamma:
+        """Prior of the noise variances of a layer, counted from 0."""
+        return self.output_noise if layer == len(self.local_shrinkage) - 1 else self.hidden_noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class BowTieModel:
+    """Architecture, prior and temperature: all that is fixed before the data come."""
+
+    architecture: Architecture
+    prior: Prior
+    temperature: float
+
+
+def build_model(
+    architecture: Architecture,
+    *,
+    family: str = "student_t",
+    global_parameters: Mapping[str, float] | None = None,
+    local_parameters: Mapping[str, float] | None = None,
+    hidden_noise: tuple[float, float] = (2.0, 1e-4),
+    output_noise: tuple[float, float] | tuple[float, Array] = (2.0, 0.1),
+    bias_variance: float = 1.0,
+    temperature: float = 0.1,
+    scale_with_size: bool = True,
+) -> BowTieModel:
+    """Put a model together from the name of its shrinkage prior.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        Widths of the network.
+    family : str
+        Shrinkage prior of the weights; see `build_shrinkage`.
+    global_parameters, local_parameters : mapping, optional
+        Parameters of the prior of tau (one per layer) and of psi (one per weight).
+    hidden_noise, output_noise : pair of float
+        Concentration and scale of the inverse gamma priors of the noise variances; the output's
+        scale may be one number for each output.
+    bias_variance : float
+        Variance of the Gaussian prior of the biases.
+    temperature : float
+        Softness of the gates; ReLU in the limit 0.
+    scale_with_size : bool
+        Divide tau by the number of hidden layers and psi by the number of inputs of its layer, so
+        that deeper and wider networks shrink more.
+    """
+    shared = build_shrinkage(family, **(global_parameters or {}))
+    local = build_shrinkage(family, **(local_parameters or {}))
+    depth = max(architecture.n_hidden, 1) if scale_with_size else 1
+    fan_in = architecture.widths[:-1] if scale_with_size else (1,) * architecture.n_layers
+    prior = Prior(
+        global_shrinkage=scaled(shared, 1.0 / depth),
+        local_shrinkage=tuple(scaled(local, 1.0 / width) for width in fan_in),
+        hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
+        output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
+        bias_variance=_positive(bias_variance, "bias_variance"),
+    )
+    return BowTieModel(
+        architecture=architecture, prior=prior, temperature=_positive(temperature, "temperature")
+    )
+
+
+def default_model(
+    architecture: Architecture, inputs: np.ndarray, targets: np.ndarray, **settings: Any
+) -> BowTieModel:
+    """`build_model` with the authors' data-driven choices for whatever `settings` leave open.
+
+    From an ordinary linear fit: output noise IG(2, min(residual variance / 4, 30)) for each output
+    and a global scale delta = min(sqrt(max |coefficient|), 10), so scale = delta²/2. The paper's
+    bias variance, |intercept|, is zero for centred targets; 1 is used instead, their own spread.
+    """
+    inputs, targets = np.asarray(inputs, dtype=float), np.asarray(targets, dtype=float)
+    targets = targets.reshape(len(targets), -1)
+    design = np.column_stack([np.ones(len(inputs)), inputs])
+    coefficients = np.linalg.lstsq(design, targets, rcond=None)[0]
+    residual = (targets - design @ coefficients).var(axis=0)
+    # A target that a line fits exactly would give a noise prior at zero: the floor keeps it proper.
+    noise_scale = np.clip(residual / 4.0, 1e-6, 30.0)
+    largest = np.abs(coefficients[1:]).max(initial=0.0)
+    settings.setdefault("output_noise", (2.0, noise_scale))
+    if settings.get("family", "student_t") == "student_t":
+        delta_squared = min(max(float(largest), 1e-2), 100.0)
+        settings.setdefault("global_parameters", {"scale": delta_squared / 2.0})
+    return build_model(architecture, **settings)
+
+
+def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamma:
+    try:
+        concentration, scale = value
+        scales = np.asarray(scale, dtype=float)
+        concentration = float(concentration)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name} must be a pair (concentration, scale) of positive numbers, got {value!r}."
+        ) from None
+    if not 0.0 < concentration < math.inf or not np.all((scales > 0.0) & np.isfinite(scales)):
+        raise ValueError(
+            f"{name} must have a positive, finite concentration and scale, got {value!r}."
+        )
+    if scales.ndim > 1 or (scales.ndim == 1 and scales.shape != (n_outputs,)):
+        raise ValueError(
+            f"the scale of {name} must be one number or one for each of the {n_outputs} outputs, "
+            f"got shape {scales.shape}."
+        )
+    return InverseGamma(
+        concentration=concentration, scale=float(scales) if scales.ndim == 0 else scales
+    )
+
+
+def _positive(value: float, name: str) -> float:
+    if not isinstance(value, (int, float, np.number)) or not 0.0 < float(value) < math.inf:
+        raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
+    return float(value)

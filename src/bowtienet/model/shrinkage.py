@@ -1,0 +1,116 @@
+"""Section 2.2: shrinkage of weights, W ~ N(0, tau psi), with tau and psi GIG or held fixed.
+
+tau (one per layer) and psi (one per weight) play the same part: given the other, a set of
+`count` squared weights is Gaussian with the scale x, and the conjugate update is
+
+    prior GIG(p, s, r)  ->  posterior GIG(p - count/2, s + ½ Σ (scaled squares), r).
+
+The orders of the posteriors are therefore known from the start and never move, which is why no
+E[log x] is ever needed: in the ELBO those of the weights' prior cancel those of p and q exactly.
+"""
+
+from __future__ import annotations
+
+from math import log
+from typing import TypeAlias
+
+from bowtienet._arrays import Array, namespace
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.point_mass import PointMass
+
+Shrinkage: TypeAlias = GeneralizedInverseGaussian | PointMass
+
+_DEFAULTS: dict[str, dict[str, float]] = {
+    "student_t": {"order": -1.5, "scale": 0.5},
+    "laplace": {"rate": 0.5},
+    "normal_gamma": {"order": 0.5, "rate": 0.5},
+    "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.5},
+    "gig": {"order": -1.0, "scale": 0.5, "rate": 0.5},
+    "gaussian": {"variance": 1.0},
+}
+_FIXED: dict[str, dict[str, float]] = {
+    "student_t": {"rate": 0.0},
+    "laplace": {"order": 1.0, "scale": 0.0},
+    "normal_gamma": {"scale": 0.0},
+    "normal_inverse_gaussian": {"order": -0.5},
+    "gig": {},
+    "gaussian": {},
+}
+FAMILIES = tuple(_DEFAULTS)
+
+
+def build_shrinkage(family: str, **parameters: float) -> Shrinkage:
+    """Prior of a scale by the name of the prior that it gives a weight.
+
+    Parameters
+    ----------
+    family : {"student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gig", "gaussian"}
+        Name of the marginal prior of a weight.
+    **parameters : float
+        Those of `order`, `scale`, `rate` (in the paper's letters nu, delta²/2, lambda²/2) that the
+        family leaves free; `variance` for "gaussian".
+
+    Examples
+    --------
+    >>> build_shrinkage("laplace", rate=2.0)
+    GeneralizedInverseGaussian(order=1.0, scale=0.0, rate=2.0)
+    """
+    if family not in _DEFAULTS:
+        raise ValueError(f"unknown prior {family!r}: choose one of {', '.join(FAMILIES)}.")
+    free = _DEFAULTS[family]
+    unknown = sorted(set(parameters) - set(free))
+    if unknown:
+        raise ValueError(
+            f"prior {family!r} has no parameter {', '.join(unknown)}: it takes {', '.join(free)}."
+        )
+    values = {name: float(value) for name, value in {**free, **parameters}.items()}
+    if family == "gaussian":
+        if not 0.0 < values["variance"] < float("inf"):
+            raise ValueError(
+                f"variance of the gaussian prior must be positive and finite, "
+                f"got {values['variance']}."
+            )
+        return PointMass(value=values["variance"])
+    values.update(_FIXED[family])
+    gig.check_proper(values["order"], values["scale"], values["rate"], f"prior {family!r}")
+    return GeneralizedInverseGaussian(**values)
+
+
+def scaled(prior: Shrinkage, factor: float) -> Shrinkage:
+    """Prior of factor·x when x has the given prior: GIG(p, factor·s, r/factor).
+
+    For the Student-t this is the paper's delta -> delta / sqrt(L) or delta / sqrt(D_{l-1}); scaling
+    the variable itself carries the rule over to the families whose delta is zero.
+    """
+    if isinstance(prior, PointMass):
+        return PointMass(value=prior.value * factor)
+    return GeneralizedInverseGaussian(
+        order=prior.order, scale=prior.scale * factor, rate=prior.rate / factor
+    )
+
+
+def mean_inverse(q: Shrinkage) -> Array:
+    """E[1/x]."""
+    return 1.0 / q.value if isinstance(q, PointMass) else gig.mean_inverse(q)
+
+
+def conjugate_update(prior: Shrinkage, count: int, half_squares: Array) -> Shrinkage:
+    """q(x) from the prior and ½ Σ of `count` squared weights, each over its other scale."""
+    if isinstance(prior, PointMass):
+        return prior
+    return GeneralizedInverseGaussian(
+        order=prior.order - 0.5 * count, scale=prior.scale + half_squares, rate=prior.rate
+    )
+
+
+def elbo_term(q: Shrinkage, prior: Shrinkage, count: int, number: int = 1) -> Array:
+    """E_q[log p(x) - log q(x)] together with the -½ count E[log x] of the weights' prior.
+
+    `number` scales of the same prior share a `PointMass`; a GIG factor holds its own arrays.
+    """
+    if isinstance(prior, PointMass):
+        return -0.5 * count * number * log(prior.value)
+    assert isinstance(q, GeneralizedInverseGaussian)
+    terms = gig.expected_log_ratio(q, prior)
+    return namespace(terms).sum(terms)

@@ -1,0 +1,88 @@
+"""Draws from the prior and from the model, with NumPy and an explicit generator."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions import inverse_gamma
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.priors import BowTieModel
+from bowtienet.model.shrinkage import Shrinkage
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """One value of every global quantity, a tuple entry for each layer."""
+
+    weights: tuple[Floats, ...]
+    noise_variance: tuple[Floats, ...]
+    global_shrinkage: tuple[float, ...]
+    local_shrinkage: tuple[Floats, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulation:
+    """Targets drawn from the model with the latent quantities behind them."""
+
+    targets: Floats
+    activations: tuple[Floats, ...]
+    gates: tuple[Floats, ...]
+
+
+def sample_shrinkage(prior: Shrinkage, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+    """Draws of tau or psi from their prior."""
+    if isinstance(prior, PointMass):
+        return np.full(shape, prior.value)
+    return gig.sample(prior, rng, shape)
+
+
+def sample_prior(model: BowTieModel, rng: np.random.Generator) -> Parameters:
+    """W ~ N(0, tau psi), b ~ N(0, s0²), eta² ~ IG, tau and psi from their own priors."""
+    prior, widths = model.prior, model.architecture.widths
+    weights, noise, shared, local = [], [], [], []
+    for layer, (fan_in, width) in enumerate(pairwise(widths)):
+        tau = float(sample_shrinkage(prior.global_shrinkage, rng, ()))
+        psi = sample_shrinkage(prior.local_shrinkage[layer], rng, (width, fan_in))
+        bias = rng.normal(0.0, np.sqrt(prior.bias_variance), size=(width, 1))
+        weights.append(np.hstack([bias, rng.normal(size=(width, fan_in)) * np.sqrt(tau * psi)]))
+        noise.append(inverse_gamma.sample(prior.noise(layer), rng, (width,)))
+        shared.append(tau)
+        local.append(psi)
+    return Parameters(
+        weights=tuple(weights),
+        noise_variance=tuple(noise),
+        global_shrinkage=tuple(shared),
+        local_shrinkage=tuple(local),
+    )
+
+
+def sample_model(
+    parameters: Parameters, temperature: float, inputs: Floats, rng: np.random.Generator
+) -> Simulation:
+    """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²)."""
+    values = np.asarray(inputs, dtype=float)
+    activations: list[Floats] = []
+    gates: list[Floats] = []
+    last = len(parameters.weights) - 1
+    for layer, (weights, noise) in enumerate(
+        zip(parameters.weights, parameters.noise_variance, strict=True)
+    ):
+        preactivation = weights[:, 0] + values @ weights[:, 1:].T
+        spread = rng.normal(size=preactivation.shape) * np.sqrt(noise)
+        if layer == last:
+            return Simulation(
+                targets=preactivation + spread, activations=tuple(activations), gates=tuple(gates)
+            )
+        # P(logistic noise < z/T) is the sigmoid; this form cannot overflow at low temperature.
+        gate = (rng.logistic(size=preactivation.shape) < preactivation / temperature).astype(float)
+        values = gate * preactivation + spread
+        gates.append(gate)
+        activations.append(values)
+    raise ValueError("parameters must hold at least the output layer.")

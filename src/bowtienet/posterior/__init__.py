@@ -1,0 +1,1 @@
+"""The variational family: factors, their moments, where they start."""

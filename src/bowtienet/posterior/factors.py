@@ -1,0 +1,71 @@
+"""Section 3.1: the variational family, q(a) q(gamma) q(omega) q(W, b) q(eta²) q(psi) q(tau).
+
+Global factors are shared by all observations; local factors belong to the observations of one
+block of rows. Shapes: n rows, D units of a layer, K units of the layer before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bowtienet._arrays import Array
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.model.shrinkage import Shrinkage
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerFactors:
+    """q(b, W) q(eta²) q(tau) q(psi) of one layer."""
+
+    weights: GaussianRows
+    """Mean (D, K+1) and covariance (D, K+1, K+1) of the rows (b, W), bias first."""
+    noise_variance: InverseGamma
+    """Concentration and scale (D,)."""
+    global_shrinkage: Shrinkage
+    """tau: a scale of shape ()."""
+    local_shrinkage: Shrinkage
+    """psi: scales (D, K)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalFactors:
+    """Everything that a fitted network is: one entry for each layer with weights, output last."""
+
+    layers: tuple[LayerFactors, ...]
+    shared_covariance: Array | None
+    """S_L (D_L, D_L), the conditional covariance of the last hidden layer's activations, which is
+    the same for every row with known targets; None without hidden layers."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activations:
+    """q(a_l | a_{l-1}) = N(t + M a_{l-1}, S) of one hidden layer for a block of rows."""
+
+    offset: Array
+    """t (n, D); for the first layer t + M x, since its input x is known."""
+    gain: Array | None
+    """M (n, D, K); None for the first layer."""
+    covariance: Array
+    """S (n, D, D), or (1, D, D) where all rows share it."""
+    log_determinant: Array
+    """log|S| (n,) or (1,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalMemory:
+    """What a block of rows remembers between sweeps."""
+
+    gate_probability: tuple[Array, ...]
+    """rho (n, D) of every hidden layer."""
+    tilt: tuple[Array, ...]
+    """A (n, D) of the hidden layers from the second on; the first layer's is never read again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LocalFactors:
+    """q(a) q(gamma) q(omega) of a block of rows, an entry for each hidden layer."""
+
+    activations: tuple[Activations, ...]
+    gate_probability: tuple[Array, ...]
+    tilt: tuple[Array, ...]

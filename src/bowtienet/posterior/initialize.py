@@ -1,0 +1,234 @@
+"""Section 7 of the method: where the global factors start.
+
+Three schemes give the mean of the hidden weights: the paper's two random ones, `laplace` and
+`spike_slab` (its algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so
+that every unit bends inside the data), and `warm_start`, an ordinary ReLU network fitted by
+penalised least squares. The output layer is a ridge regression on the last hidden layer, all
+covariances are 0.01 I, noise starts at its prior, and shrinkage scales are drawn so that the mean
+of q is a draw from the prior (with -nu where the paper prints nu, docs/theory/errata, 11).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit
+
+from bowtienet._arrays import Array, like, to_numpy
+from bowtienet.data.rows import Rows, subsample
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.priors import BowTieModel
+from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.model.simulate import sample_shrinkage
+from bowtienet.posterior.factors import GlobalFactors, LayerFactors
+
+Floats = NDArray[np.float64]
+
+START_ROWS = 10_000
+"""Schemes look at no more rows than this, drawn at random: they only say where to begin."""
+START_VARIANCE = 0.01
+RIDGE_PENALTY = 1.0
+
+
+def initialize(
+    model: BowTieModel,
+    rows: Rows,
+    rng: np.random.Generator,
+    *,
+    scheme: str = "warm_start",
+    penalty: float = 0.1,
+    start_iterations: int = 200,
+) -> GlobalFactors:
+    """Global factors to start from.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        Architecture and prior.
+    rows : Rows
+        Training rows, standardised.
+    rng : numpy.random.Generator
+        Source of all randomness.
+    scheme : {"warm_start", "laplace", "spike_slab"}
+        How the hidden weights are found.
+    penalty : float
+        Ridge penalty of the network of `warm_start`: ½ Σ squared residuals + ½ penalty Σ W².
+    start_iterations : int
+        Most L-BFGS steps of `warm_start`.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"unknown start {scheme!r}: choose one of {', '.join(SCHEMES)}.")
+    if not 0.0 <= penalty < float("inf"):
+        raise ValueError(f"penalty must be a non-negative, finite number, got {penalty!r}.")
+    if start_iterations < 1:
+        raise ValueError(f"start_iterations must be at least 1, got {start_iterations!r}.")
+    sample = subsample(rows, START_ROWS, rng)
+    inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
+    row_weights = to_numpy(sample.weights).astype(float)
+    means = _random_weights(model, inputs, rng, _spike_slab if scheme == "spike_slab" else _laplace)
+    if scheme == "warm_start" and means:
+        means = _relu_network(means, inputs, targets, row_weights, penalty, start_iterations)[:-1]
+    features = _forward(means, inputs, model.temperature)
+    means = [*means, _ridge(features, targets, row_weights)]
+    return build_factors(model, means, rng, rows.inputs)
+
+
+def build_factors(
+    model: BowTieModel, means: list[Floats], rng: np.random.Generator, reference: Array
+) -> GlobalFactors:
+    """Global factors around given weights, as arrays of the library of `reference`."""
+    layers = []
+    for index, mean in enumerate(means):
+        width, size = mean.shape
+        noise = model.prior.noise(index)
+        covariance = np.broadcast_to(START_VARIANCE * np.eye(size), (width, size, size))
+        shared = model.prior.global_shrinkage
+        local = model.prior.local_shrinkage[index]
+        layers.append(
+            LayerFactors(
+                weights=GaussianRows(
+                    mean=like(reference, mean), covariance=like(reference, covariance.copy())
+                ),
+                noise_variance=InverseGamma(
+                    concentration=like(reference, np.full(width, noise.concentration)),
+                    scale=like(reference, np.full(width, 1.0) * noise.scale),
+                ),
+                global_shrinkage=_draw(shared, width * (size - 1), (), rng, reference),
+                local_shrinkage=_draw(local, 1, (width, size - 1), rng, reference),
+            )
+        )
+    n_hidden = model.architecture.n_hidden
+    shared_covariance = (
+        like(reference, START_VARIANCE * np.eye(model.architecture.hidden[-1]))
+        if n_hidden
+        else None
+    )
+    return GlobalFactors(layers=tuple(layers), shared_covariance=shared_covariance)
+
+
+def _draw(
+    prior: Shrinkage,
+    count: int,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+    reference: Array,
+) -> Shrinkage:
+    """q of its final order whose mean is a draw from the prior."""
+    if isinstance(prior, PointMass):
+        return prior
+    draw = sample_shrinkage(prior, rng, shape)
+    q = gig.with_mean(prior.order - 0.5 * count, prior.rate, draw)
+    return GeneralizedInverseGaussian(
+        order=q.order, scale=like(reference, q.scale), rate=prior.rate
+    )
+
+
+def _laplace(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
+    """W ~ Laplace(0, sqrt(2 / D_{l-1}))."""
+    return rng.laplace(0.0, np.sqrt(2.0 / fan_in), size=(width, fan_in))
+
+
+def _spike_slab(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
+    """W ~ pi N(0, 2 / sqrt(D_{l-1})) + (1 - pi) delta_0 with pi = 1 / (1 + sqrt(D_{l-1}))."""
+    slab = rng.normal(0.0, math.sqrt(2.0 / math.sqrt(fan_in)), size=(width, fan_in))
+    is_slab = rng.random(size=(width, fan_in)) < 1.0 / (1.0 + math.sqrt(fan_in))
+    return np.where(is_slab, slab, 0.0)
+
+
+def _random_weights(
+    model: BowTieModel,
+    inputs: Floats,
+    rng: np.random.Generator,
+    draw: Callable[[np.random.Generator, int, int], Floats],
+) -> list[Floats]:
+    """Hidden weights (D, K+1), each unit with its knot at a random point of its input's range."""
+    means: list[Floats] = []
+    values = inputs
+    for width in model.architecture.hidden:
+        weights = draw(rng, width, values.shape[1])
+        low, high = values.min(axis=0), values.max(axis=0)
+        margin = 0.05 * (high - low)
+        knots = rng.uniform(low - margin, high + margin, size=weights.shape)
+        means.append(np.column_stack([-np.sum(weights * knots, axis=1), weights]))
+        values = _forward(means[-1:], values, model.temperature)
+    return means
+
+
+def _forward(means: list[Floats], values: Floats, temperature: float) -> Floats:
+    """Mean activations through the layers: a = sigmoid(z / T) z."""
+    for mean in means:
+        preactivation = mean[:, 0] + values @ mean[:, 1:].T
+        values = expit(preactivation / temperature) * preactivation
+    return values
+
+
+def _ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
+    """Rows (b, W) (D_out, K+1) of a ridge regression whose bias is free."""
+    design = np.column_stack([np.ones(len(features)), features])
+    weighted = design * row_weights[:, None]
+    # The tiny entry for the bias only decides between equals when there are no rows to speak of.
+    ridge = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
+    return np.linalg.solve(design.T @ weighted + ridge, weighted.T @ targets).T
+
+
+def _relu_network(
+    hidden: list[Floats],
+    inputs: Floats,
+    targets: Floats,
+    row_weights: Floats,
+    penalty: float,
+    iterations: int,
+) -> list[Floats]:
+    """Weights of a ReLU network by L-BFGS on ½ Σ w (y - f)² + ½ penalty Σ W², per row."""
+    start = [*hidden, _ridge(_relu_features(hidden, inputs), targets, row_weights)]
+    shapes = [mean.shape for mean in start]
+    total = row_weights.sum()
+
+    def unravel(flat: Floats) -> list[Floats]:
+        ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
+        return [part.reshape(s) for part, s in zip(np.split(flat, ends), shapes, strict=True)]
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        means = unravel(flat)
+        values, layers = inputs, []
+        for index, mean in enumerate(means):
+            layers.append(values)
+            values = mean[:, 0] + values @ mean[:, 1:].T
+            if index + 1 < len(means):
+                values = np.maximum(values, 0.0)
+        delta = (values - targets) * row_weights[:, None]
+        value = 0.5 * np.sum(delta * (values - targets))
+        value += 0.5 * penalty * sum(np.sum(mean[:, 1:] ** 2) for mean in means)
+        gradient: list[Floats] = []
+        for mean, below in zip(reversed(means), reversed(layers), strict=True):
+            slope = np.column_stack([delta.sum(axis=0), delta.T @ below + penalty * mean[:, 1:]])
+            gradient.append(slope.ravel())
+            delta = (delta @ mean[:, 1:]) * (below > 0.0)
+        return value / total, np.concatenate(gradient[::-1]) / total
+
+    found = minimize(
+        loss,
+        np.concatenate([mean.ravel() for mean in start]),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": iterations, "maxcor": 20},
+    )
+    return unravel(found.x)
+
+
+def _relu_features(hidden: list[Floats], inputs: Floats) -> Floats:
+    values = inputs
+    for mean in hidden:
+        values = np.maximum(mean[:, 0] + values @ mean[:, 1:].T, 0.0)
+    return values
+
+
+SCHEMES = ("warm_start", "laplace", "spike_slab")

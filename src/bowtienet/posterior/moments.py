@@ -1,0 +1,121 @@
+"""Section 3.1: moments of the Gaussian chain q(a) and of preactivations.
+
+With mu_l = t_l + M_l mu_{l-1} and C_l = S_l + M_l C_{l-1} M_l' (C_0 = 0, inputs are known),
+Cov(a_l, a_{l-1}) = M_l C_{l-1}, and P~ = E[a~ a~'] = mu~ mu~' + blockdiag(0, C), for a row (m, B)
+of the next layer's weights
+
+    E[z] = m'mu~,   E[z²] = Tr((B + m m') P~),   E[a z] = m'(mu_a mu~ + (0, Cov(a, a_{l-1}))).
+
+The paper writes E[a a'] with 2 M E[a] t'; it is M E[a] t' + t E[a]' M' (docs/theory/errata, 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bowtienet._arrays import (
+    Array,
+    diagonal,
+    namespace,
+    pack,
+    pack_for_trace,
+    pack_outer,
+    transpose,
+    with_ones,
+)
+from bowtienet.distributions import gaussian
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.posterior.factors import Activations
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChainMoments:
+    """Moments of q(a) for a block of rows."""
+
+    inputs: tuple[Array, ...]
+    """E[a~_{l-1}] (n, K+1) for every layer l = 1..L+1; the first is (1, x)."""
+    second: tuple[Array, ...]
+    """E[a~ a~'] packed (n, (K+1)(K+2)/2) for every hidden layer l = 1..L."""
+    cross: tuple[Array | None, ...]
+    """Cov(a_l, a_{l-1}) (n, D, K) for l = 1..L; None for l = 1."""
+    own: tuple[Array, ...]
+    """C_l (n, D, D) for l = 1..L-1 (or (1, D, D) where all rows share it)."""
+
+
+def chain_moments(activations: Sequence[Activations], inputs: Array) -> ChainMoments:
+    """Forward recursion over the hidden layers for inputs (n, D_0)."""
+    xp = namespace(inputs)
+    means = [with_ones(inputs)]
+    second: list[Array] = []
+    cross: list[Array | None] = []
+    own: list[Array] = []
+    covariance: Array | None = None
+    for layer, factor in enumerate(activations):
+        second.append(_second_moment(means[-1], covariance))
+        mean = factor.offset
+        if factor.gain is None or covariance is None:
+            cross.append(None)
+            covariance = factor.covariance
+        else:
+            mean = mean + xp.sum(factor.gain * means[-1][:, None, 1:], axis=-1)
+            cross.append(factor.gain @ covariance)
+            if layer + 1 < len(activations):
+                covariance = factor.covariance + cross[-1] @ transpose(factor.gain)
+        if layer + 1 < len(activations):
+            own.append(covariance)
+        means.append(with_ones(mean))
+    return ChainMoments(
+        inputs=tuple(means), second=tuple(second), cross=tuple(cross), own=tuple(own)
+    )
+
+
+def last_covariance(activations: Sequence[Activations], moments: ChainMoments) -> Array:
+    """C_L = S_L + M_L C_{L-1} M_L' (n, D_L, D_L), or (1, D_L, D_L) with one hidden layer."""
+    last = activations[-1]
+    if last.gain is None:
+        return last.covariance
+    return last.covariance + moments.cross[-1] @ transpose(last.gain)
+
+
+def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer: int) -> Array:
+    """E[a_d²] (n, D) of a hidden layer; for the last one without the diagonal of S_L."""
+    xp = namespace(moments.inputs[0])
+    mean = moments.inputs[layer + 1][:, 1:]
+    if layer + 1 < len(activations):
+        return mean**2 + diagonal(moments.own[layer])
+    cross, gain = moments.cross[layer], activations[layer].gain
+    if cross is None or gain is None:
+        return mean**2
+    return mean**2 + xp.sum(cross * gain, axis=-1)
+
+
+def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
+    """E[z] = m'mu~ (n, D) from mu~ (n, K+1)."""
+    return mean @ weights.mean.T
+
+
+def preactivation_square(weights: GaussianRows, second: Array) -> Array:
+    """E[z²] = Tr((B + m m') P~) (n, D) from P~ packed."""
+    return second @ pack_for_trace(gaussian.second_moment(weights)).T
+
+
+def product_with_preactivation(
+    weights: GaussianRows, mean: Array, preactivation: Array, cross: Array | None
+) -> Array:
+    """E[a z] (n, D) from E[a] (n, D), E[z] (n, D) and Cov(a_l, a_{l-1})."""
+    product = mean * preactivation
+    if cross is None:
+        return product
+    return product + namespace(mean).sum(cross * weights.mean[None, :, 1:], axis=-1)
+
+
+def _second_moment(mean: Array, covariance: Array | None) -> Array:
+    """mu~ mu~' + blockdiag(0, C), packed: C's packed form is the tail of the packed whole."""
+    outer = pack_outer(mean)
+    if covariance is None:
+        return outer
+    xp = namespace(mean)
+    head = xp.zeros_like(mean)
+    tail = xp.broadcast_to(pack(covariance), (mean.shape[0], outer.shape[-1] - mean.shape[-1]))
+    return outer + xp.concat([head, tail], axis=-1)

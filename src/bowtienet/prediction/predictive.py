@@ -1,0 +1,131 @@
+"""Section 3.5: the predictive mean and variance in closed form.
+
+For new inputs the local step is iterated without targets until its bound stands still; then
+
+    E[y] = m'mu~_L,   Var[y] = Tr((B + m m') P~_L) - E[y]² + E[eta²].
+
+It is the training code with the targets left out: the output sends no message, so the last hidden
+layer's covariance is its noise alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import inf
+
+from bowtienet._arrays import Array, diagonal_matrix, namespace, to_numpy
+from bowtienet.data.rows import build_inputs, concatenate
+from bowtienet.distributions import gaussian, inverse_gamma
+from bowtienet.inference.convergence import relative_change
+from bowtienet.inference.elbo import elbo
+from bowtienet.inference.execution import default_block_size
+from bowtienet.inference.local_step import initialize_local, local_step
+from bowtienet.inference.statistics import block_statistics
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.factors import GlobalFactors, LocalFactors, LocalMemory
+from bowtienet.posterior.moments import ChainMoments, last_covariance, preactivation_mean
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictive:
+    """Mean and variance of new targets, each (n, D_out)."""
+
+    mean: Array
+    signal_variance: Array
+    """Var[z_{L+1}]: what is not known about the function."""
+    noise_variance: Array
+    """E[eta²]: what no function can explain."""
+
+
+def predict(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    inputs: Array,
+    *,
+    tolerance: float = 1e-4,
+    max_iterations: int = 100,
+    block_size: int | None = None,
+) -> Predictive:
+    """Predictive moments for inputs (n, D_0) on the scale of training.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        The fitted model.
+    factors : GlobalFactors
+        Its fitted factors.
+    inputs : array (n, D_0)
+        New inputs, scaled as those of training.
+    tolerance : float
+        Relative change of the local bound at which its iteration stops.
+    max_iterations : int
+        Most local steps.
+    block_size : int, optional
+        Rows worked on at a time.
+    """
+    inputs = build_inputs(inputs, model.architecture.n_inputs)
+    factors = without_targets(factors)
+    size = block_size or default_block_size(model.architecture)
+    parts = [
+        _predict_block(model, factors, inputs[start : start + size], tolerance, max_iterations)
+        for start in range(0, inputs.shape[0], size)
+    ]
+    mean, signal = (concatenate(column) for column in zip(*parts, strict=True))
+    noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
+    return Predictive(
+        mean=mean, signal_variance=signal, noise_variance=namespace(mean).zeros_like(mean) + noise
+    )
+
+
+def without_targets(factors: GlobalFactors) -> GlobalFactors:
+    """Factors whose last hidden covariance is the noise alone, S_L = diag(1 / E[1/eta²_L])."""
+    if factors.shared_covariance is None:
+        return factors
+    noise_precision = inverse_gamma.mean_inverse(factors.layers[-2].noise_variance)
+    return replace(factors, shared_covariance=diagonal_matrix(1.0 / noise_precision))
+
+
+def predict_local(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    inputs: Array,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[LocalFactors, ChainMoments]:
+    """Local factors of new inputs, iterated until the local bound stands still."""
+    xp = namespace(inputs)
+    memory = initialize_local(model, factors, inputs)
+    no_targets = xp.zeros_like(inputs[:, :1] * factors.layers[-1].weights.mean[:, 0])
+    ones = xp.ones_like(inputs[:, 0])
+    before = -inf
+    for _ in range(max_iterations):
+        local, moments = local_step(model, factors, inputs, None, memory)
+        memory = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+        terms = elbo(model, factors, block_statistics(local, moments, no_targets, ones))
+        after = float(to_numpy(terms.activations + terms.gates + terms.polya_gamma))
+        # An infinite start makes the first change infinite, so at least two steps are taken.
+        if before > -inf and abs(relative_change(before, after)) < tolerance:
+            break
+        before = after
+    return local, moments
+
+
+def _predict_block(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    inputs: Array,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[Array, Array]:
+    local, moments = predict_local(model, factors, inputs, tolerance, max_iterations)
+    weights = factors.layers[-1].weights
+    xp = namespace(inputs)
+    inputs_mean = moments.inputs[-1]
+    mean = preactivation_mean(weights, inputs_mean)
+    # Var[z] = mu~'B mu~ + Tr((B + m m')_W C_L): no difference of large squares.
+    signal = xp.sum((inputs_mean @ weights.covariance) * inputs_mean[None, :, :], axis=-1).T
+    if local.activations:
+        covariance = last_covariance(local.activations, moments)
+        second = gaussian.second_moment(weights)[:, 1:, 1:]
+        signal = signal + xp.sum(covariance[:, None, :, :] * second[None, :, :, :], axis=(-2, -1))
+    return mean, signal
