@@ -135,7 +135,7 @@ def inverse_and_log_determinant(x: Array) -> tuple[Array, Array]:
     xp = namespace(x)
     scale = 1.0 / xp.sqrt(diagonal(x))
     outer = scale[..., :, None] * scale[..., None, :]
-    factor = xp.linalg.cholesky(x * outer)
+    factor = _cholesky(x * outer)
     identity = diagonal_matrix(xp.ones_like(scale))
     root = xp.linalg.solve(factor, identity)
     inverse = transpose(root) @ root * outer
@@ -143,3 +143,18 @@ def inverse_and_log_determinant(x: Array) -> tuple[Array, Array]:
         xp.sum(xp.log(diagonal(factor)), axis=-1) - xp.sum(xp.log(scale), axis=-1)
     )
     return inverse, log_determinant
+
+
+def _cholesky(x: Array) -> Array:
+    """Lower factor, or NaN where the matrices are not positive definite.
+
+    Libraries disagree: some raise, some return NaN. The engine treats a bound that is not finite as
+    a status, so NaN it is.
+    """
+    xp = namespace(x)
+    try:
+        return xp.linalg.cholesky(x)
+    except Exception as error:
+        if "LinAlgError" not in type(error).__name__:
+            raise
+        return xp.full_like(x, float("nan"))

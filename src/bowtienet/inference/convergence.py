@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from enum import StrEnum
+from itertools import pairwise
 
 CONSECUTIVE = 3
 """So many small changes in a row count as convergence."""
@@ -34,9 +35,7 @@ def check(history: Sequence[float], tolerance: float) -> Status | None:
     if len(history) < 2:
         return None
     recent = history[-CONSECUTIVE - 1 :]
-    changes = [
-        relative_change(before, after) for before, after in zip(recent, recent[1:], strict=False)
-    ]
+    changes = [relative_change(before, after) for before, after in pairwise(recent)]
     if changes[-1] < -ROUNDING:
         return Status.DECREASED
     if len(changes) == CONSECUTIVE and all(abs(change) < tolerance for change in changes):

@@ -23,7 +23,7 @@ from bowtienet.inference.global_step import global_step, update_shared_covarianc
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 
-DEFAULT_REPEATS = 2
+DEFAULT_REPEATS = 3
 """Global updates within a sweep; docs/convergence.md has the measurements behind it."""
 
 
@@ -53,7 +53,7 @@ class FitResult:
     model: BowTieModel
     factors: GlobalFactors
     elbo_terms: ElboTerms | None
-    """The bound by block, on the scale of the rows that were fitted; None if it never was finite."""
+    """The bound by block; None if it never was finite."""
     elbo_history: tuple[float, ...]
     """The bound after every accepted sweep."""
     n_sweeps: int

@@ -140,7 +140,8 @@ def _spike_slab(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
     """W ~ pi N(0, 2 / sqrt(D_{l-1})) + (1 - pi) delta_0 with pi = 1 / (1 + sqrt(D_{l-1}))."""
     slab = rng.normal(0.0, math.sqrt(2.0 / math.sqrt(fan_in)), size=(width, fan_in))
     is_slab = rng.random(size=(width, fan_in)) < 1.0 / (1.0 + math.sqrt(fan_in))
-    return np.where(is_slab, slab, 0.0)
+    slab[~is_slab] = 0.0
+    return slab
 
 
 def _random_weights(
@@ -176,7 +177,8 @@ def _ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
     weighted = design * row_weights[:, None]
     # The tiny entry for the bias only decides between equals when there are no rows to speak of.
     ridge = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
-    return np.linalg.solve(design.T @ weighted + ridge, weighted.T @ targets).T
+    solution = np.linalg.solve(design.T @ weighted + ridge, weighted.T @ targets)
+    return np.asarray(solution.T, dtype=np.float64)
 
 
 def _relu_network(

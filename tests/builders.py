@@ -1,0 +1,288 @@
+"""Random valid models, rows and factors, and every update as a map from one point to the next.
+
+A `Point` is a complete member of the variational family with its model and data. None of what is
+built here is near a fixed point of any update.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from bowtienet.data.rows import Rows, build_rows
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.inference.elbo import ElboTerms, elbo
+from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.global_step import (
+    update_global_shrinkage,
+    update_local_shrinkage,
+    update_noise,
+    update_shared_covariance,
+    update_weights,
+)
+from bowtienet.inference.local_step import update_activations, update_gates, update_tilts
+from bowtienet.inference.statistics import Statistics, block_statistics
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import BowTieModel, build_model
+from bowtienet.model.shrinkage import FAMILIES, Shrinkage
+from bowtienet.posterior.factors import (
+    Activations,
+    GlobalFactors,
+    LayerFactors,
+    LocalFactors,
+    LocalMemory,
+)
+from bowtienet.posterior.moments import ChainMoments, chain_moments
+
+ALL_FAMILIES = FAMILIES
+GIG_FAMILIES = tuple(family for family in FAMILIES if family != "gaussian")
+HIDDEN = ((4,), (4, 3), (3, 5, 2))
+"""One, two and three hidden layers of unequal widths."""
+
+_GLOBAL_PARAMETERS: dict[str, dict[str, float]] = {
+    "student_t": {"order": -1.7, "scale": 0.6},
+    "laplace": {"rate": 0.8},
+    "normal_gamma": {"order": 0.7, "rate": 0.6},
+    "normal_inverse_gaussian": {"scale": 0.7, "rate": 0.4},
+    "gig": {"order": 0.3, "scale": 0.6, "rate": 0.9},
+    "gaussian": {"variance": 1.4},
+}
+_LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
+    "student_t": {"order": -1.2, "scale": 0.9},
+    "laplace": {"rate": 1.1},
+    "normal_gamma": {"order": 1.6, "rate": 0.7},
+    "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.8},
+    "gig": {"order": -1.3, "scale": 0.8, "rate": 0.5},
+    "gaussian": {"variance": 0.8},
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Point:
+    """A model, its data and a complete variational distribution."""
+
+    model: BowTieModel
+    rows: Rows
+    factors: GlobalFactors
+    local: LocalFactors
+
+
+def fixed_model(
+    hidden: tuple[int, ...],
+    family: str = "student_t",
+    *,
+    n_inputs: int = 3,
+    n_outputs: int = 2,
+    temperature: float = 0.7,
+) -> BowTieModel:
+    """The model of this shape; no parameter of its prior equals another or a default."""
+    return build_model(
+        build_architecture(n_inputs, hidden, n_outputs),
+        family=family,
+        global_parameters=_GLOBAL_PARAMETERS[family],
+        local_parameters=_LOCAL_PARAMETERS[family],
+        hidden_noise=(2.5, 0.7),
+        output_noise=(3.1, 0.4 + 0.3 * np.arange(n_outputs)),
+        bias_variance=1.3,
+        temperature=temperature,
+    )
+
+
+def random_rows(rng: np.random.Generator, model: BowTieModel, n: int) -> Rows:
+    """Rows with weights that are neither equal nor whole."""
+    architecture = model.architecture
+    return build_rows(
+        rng.normal(size=(n, architecture.n_inputs)),
+        rng.normal(size=(n, architecture.n_outputs)),
+        rng.uniform(0.3, 2.0, size=n),
+    )
+
+
+def random_covariance(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Positive definite matrices (*shape, K, K) from (*shape, K), of order 0.1, correlated."""
+    size = shape[-1]
+    root = rng.normal(size=(*shape, size))
+    return 0.1 * (root @ np.swapaxes(root, -1, -2) / size + 0.3 * np.eye(size))
+
+
+def random_factors(rng: np.random.Generator, model: BowTieModel) -> GlobalFactors:
+    """Global factors; those of GIG scales have the rate of the prior nowhere."""
+    layers = []
+    for index, (below, width) in enumerate(pairwise(model.architecture.widths)):
+        layers.append(
+            LayerFactors(
+                weights=GaussianRows(
+                    mean=rng.normal(0.0, 0.6, size=(width, below + 1)),
+                    covariance=random_covariance(rng, width, below + 1),
+                ),
+                noise_variance=InverseGamma(
+                    concentration=rng.uniform(2.0, 4.0, size=width),
+                    scale=rng.uniform(2.0, 4.0, size=width),
+                ),
+                global_shrinkage=_random_shrinkage(
+                    rng, model.prior.global_shrinkage, width * below, ()
+                ),
+                local_shrinkage=_random_shrinkage(
+                    rng, model.prior.local_shrinkage[index], 1, (width, below)
+                ),
+            )
+        )
+    hidden = model.architecture.hidden
+    return GlobalFactors(
+        layers=tuple(layers),
+        shared_covariance=random_covariance(rng, hidden[-1]) if hidden else None,
+    )
+
+
+def random_local(
+    rng: np.random.Generator, model: BowTieModel, factors: GlobalFactors, n: int
+) -> LocalFactors:
+    """Local factors of n rows; the last layer's covariance is the shared one."""
+    hidden = model.architecture.hidden
+    activations = []
+    for index, width in enumerate(hidden):
+        is_last = index + 1 == len(hidden)
+        covariance = (
+            factors.shared_covariance[None] if is_last else random_covariance(rng, n, width)
+        )
+        activations.append(
+            Activations(
+                offset=rng.normal(size=(n, width)),
+                gain=rng.normal(0.0, 0.5, size=(n, width, hidden[index - 1])) if index else None,
+                covariance=covariance,
+                log_determinant=np.linalg.slogdet(covariance)[1],
+            )
+        )
+    return LocalFactors(
+        activations=tuple(activations),
+        gate_probability=tuple(rng.uniform(0.05, 0.95, size=(n, width)) for width in hidden),
+        tilt=tuple(rng.uniform(0.2, 3.0, size=(n, width)) for width in hidden),
+    )
+
+
+def random_point(
+    rng: np.random.Generator, hidden: tuple[int, ...], family: str = "student_t", n: int = 4
+) -> Point:
+    """A generic point: no factor is at its optimum given the others."""
+    model = fixed_model(hidden, family)
+    factors = random_factors(rng, model)
+    return Point(
+        model=model,
+        rows=random_rows(rng, model, n),
+        factors=factors,
+        local=random_local(rng, model, factors, n),
+    )
+
+
+def moments_of(point: Point) -> ChainMoments:
+    """Moments of the point's q(a)."""
+    return chain_moments(point.local.activations, point.rows.inputs)
+
+
+def statistics_of(point: Point) -> Statistics:
+    """Statistics of the point's local factors."""
+    rows = point.rows
+    return block_statistics(point.local, moments_of(point), rows.targets, rows.weights)
+
+
+def bound_of(point: Point) -> ElboTerms:
+    """The evidence lower bound at the point."""
+    return elbo(point.model, point.factors, statistics_of(point))
+
+
+def _update_shared_covariance(point: Point) -> Point:
+    """S_L, kept the same in the local factors, which repeat it."""
+    factors = update_shared_covariance(point.factors)
+    if factors.shared_covariance is None:
+        return point
+    covariance = factors.shared_covariance[None]
+    last = replace(
+        point.local.activations[-1],
+        covariance=covariance,
+        log_determinant=np.linalg.slogdet(covariance)[1],
+    )
+    activations = (*point.local.activations[:-1], last)
+    return replace(point, factors=factors, local=replace(point.local, activations=activations))
+
+
+def _update_activations(point: Point) -> Point:
+    """q(a) whole: the shared covariance of the last layer first, as the backward pass needs it."""
+    factors = update_shared_covariance(point.factors)
+    memory = LocalMemory(
+        gate_probability=point.local.gate_probability, tilt=point.local.tilt[1:]
+    )
+    activations = update_activations(
+        point.model, factors, point.rows.inputs, point.rows.targets, memory
+    )
+    return replace(point, factors=factors, local=replace(point.local, activations=activations))
+
+
+def _update_tilts(point: Point) -> Point:
+    tilt = update_tilts(point.model, point.factors, moments_of(point))
+    return replace(point, local=replace(point.local, tilt=tilt))
+
+
+def _update_gates(point: Point) -> Point:
+    """Gates alone: `update_gates` reads E[z²] from fresh tilts, which q(omega) need not have."""
+    moments = moments_of(point)
+    fresh = update_tilts(point.model, point.factors, moments)
+    gates = update_gates(point.model, point.factors, moments, fresh)
+    return replace(point, local=replace(point.local, gate_probability=gates))
+
+
+def _update_weights(point: Point) -> Point:
+    factors = update_weights(point.model, point.factors, statistics_of(point))
+    return replace(point, factors=factors)
+
+
+def _update_noise(point: Point) -> Point:
+    factors = update_noise(point.model, point.factors, statistics_of(point))
+    return replace(point, factors=factors)
+
+
+def _update_global_shrinkage(point: Point) -> Point:
+    return replace(point, factors=update_global_shrinkage(point.model, point.factors))
+
+
+def _update_local_shrinkage(point: Point) -> Point:
+    return replace(point, factors=update_local_shrinkage(point.model, point.factors))
+
+
+def _update_hyperparameters(point: Point) -> Point:
+    return replace(point, model=update_hyperparameters(point.model, point.factors))
+
+
+UPDATES: dict[str, Callable[[Point], Point]] = {
+    "shared_covariance": _update_shared_covariance,
+    "activations": _update_activations,
+    "tilts": _update_tilts,
+    "gates": _update_gates,
+    "weights": _update_weights,
+    "noise": _update_noise,
+    "global_shrinkage": _update_global_shrinkage,
+    "local_shrinkage": _update_local_shrinkage,
+    "hyperparameters": _update_hyperparameters,
+}
+"""Every exact update, by the name of what it moves."""
+
+
+def _random_shrinkage(
+    rng: np.random.Generator, prior: Shrinkage, count: int, shape: tuple[int, ...]
+) -> Shrinkage:
+    """q of its fixed order; a rate that is not zero differs from the prior's."""
+    if isinstance(prior, PointMass):
+        return prior
+    scale: Any = (0.5 * count + 0.5) * rng.uniform(0.5, 2.0, size=shape)
+    rate: Any = 0.0
+    if prior.rate != 0.0:
+        rate = np.asarray(prior.rate * rng.uniform(1.3, 2.0, size=shape))
+    return GeneralizedInverseGaussian(
+        order=prior.order - 0.5 * count, scale=np.asarray(scale), rate=rate
+    )

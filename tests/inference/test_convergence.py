@@ -1,0 +1,82 @@
+"""The stopping rule and its statuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bowtienet.inference.convergence import CONSECUTIVE, ROUNDING, Status, check, relative_change
+
+NAN, INF = float("nan"), float("inf")
+
+
+def test_relative_change() -> None:
+    assert relative_change(-200.0, -100.0) == 0.5
+    assert relative_change(200.0, 100.0) == -0.5
+    assert relative_change(0.0, 0.25) == 0.25
+    assert relative_change(-0.5, 0.5) == 1.0
+
+
+def test_three_small_changes_in_a_row_converge() -> None:
+    assert CONSECUTIVE == 3
+    assert check([-100.0, -99.9999, -99.9998, -99.9997], 1e-5) is Status.CONVERGED
+    assert check([-500.0, -100.0, -99.9999, -99.9998, -99.9997], 1e-5) is Status.CONVERGED
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        [-100.0],
+        [-100.0, -100.0],
+        [-100.0, -100.0, -100.0],
+        [-101.0, -100.0, -100.0, -100.0],
+        [-100.0, -100.0, -100.0, -99.0],
+        [-100.0, -100.0, -99.0, -99.0],
+    ],
+)
+def test_fewer_do_not(history: list[float]) -> None:
+    assert check(history, 1e-5) is None
+
+
+def test_the_tolerance_is_strict_so_that_zero_never_converges() -> None:
+    assert check([-100.0] * 10, 0.0) is None
+    assert check([-100.0] * 10, 1e-300) is Status.CONVERGED
+
+
+@pytest.mark.parametrize("value", [NAN, INF, -INF])
+def test_non_finite(value: float) -> None:
+    assert check([value], 1e-5) is Status.NON_FINITE
+    assert check([-100.0, -99.0, -98.0, value], 1e-5) is Status.NON_FINITE
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e8])
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_fall_beyond_rounding_is_a_decrease(size: float, sign: float) -> None:
+    bound = sign * size
+    assert check([bound, bound - 2.0 * ROUNDING * size], 1e-5) is Status.DECREASED
+    assert check([bound, bound - 0.5 * ROUNDING * size], 1e-5) is None
+    flat = [bound] * 3
+    assert check([*flat, bound - 2.0 * ROUNDING * size], 1e-5) is Status.DECREASED
+    assert check([*flat, bound - 0.5 * ROUNDING * size], 1e-5) is Status.CONVERGED
+
+
+def test_only_the_last_change_is_judged_a_decrease() -> None:
+    assert check([-1.0, -5.0, -4.0], 1e-5) is None
+
+
+def test_bounds_around_zero() -> None:
+    assert check([-1e-7, 0.0, 1e-7, 2e-7], 1e-5) is Status.CONVERGED
+
+
+def test_any_sequence_will_do() -> None:
+    assert check(tuple(np.full(4, -10.0)), 1e-5) is Status.CONVERGED
+
+
+def test_statuses_read_as_text() -> None:
+    assert {str(status) for status in Status} == {
+        "converged",
+        "sweep limit",
+        "non-finite",
+        "decreased",
+        "interrupted",
+    }

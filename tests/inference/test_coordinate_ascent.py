@@ -1,0 +1,381 @@
+"""The one loop: monotone, bounded, interruptible, safe under any momentum."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.data.rows import Rows, build_rows
+from bowtienet.inference import coordinate_ascent as module
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import BowTieModel, build_model, default_model
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.predictive import predict
+
+Problem = tuple[BowTieModel, Rows, GlobalFactors]
+
+
+def toy_problem(hidden: tuple[int, ...] = (6,), n: int = 60, **settings: Any) -> Problem:
+    rng = np.random.default_rng(7)
+    inputs = rng.uniform(-2.0, 2.0, size=(n, 2))
+    targets = np.sin(2.0 * inputs[:, 0]) * inputs[:, 1] + 0.1 * rng.normal(size=n)
+    rows = build_rows(inputs, targets)
+    model = default_model(build_architecture(2, hidden, 1), inputs, targets, **settings)
+    return model, rows, initialize(model, rows, rng, start_iterations=50)
+
+
+def slack(bound: float) -> float:
+    """What the stopping rule calls rounding."""
+    return 1e-9 * max(abs(bound), 1.0)
+
+
+def assert_monotone(result: FitResult) -> None:
+    assert all(after >= before - slack(before) for before, after in pairwise(result.elbo_history))
+
+
+def assert_finite(result: FitResult) -> None:
+    for layer in result.factors.layers:
+        assert np.all(np.isfinite(layer.weights.mean))
+        assert np.all(np.diagonal(layer.weights.covariance, axis1=-2, axis2=-1) > 0.0)
+        assert np.all(np.isfinite(layer.noise_variance.scale))
+    assert result.elbo_terms is not None
+    assert np.isfinite(float(result.elbo_terms.total))
+
+
+def with_means_times(factors: GlobalFactors, factor: float) -> GlobalFactors:
+    first = factors.layers[0]
+    weights = replace(first.weights, mean=first.weights.mean * factor)
+    return replace(factors, layers=(replace(first, weights=weights), *factors.layers[1:]))
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (5, 4)])
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("empirical_bayes", [False, True])
+def test_history_is_monotone_and_complete(
+    hidden: tuple[int, ...], accelerate: bool, empirical_bayes: bool
+) -> None:
+    result = fit(
+        *toy_problem(hidden),
+        max_sweeps=40,
+        accelerate=accelerate,
+        empirical_bayes=empirical_bayes,
+    )
+    assert_monotone(result)
+    assert_finite(result)
+    assert result.n_sweeps <= 40
+    assert float(result.elbo_terms.total) == result.elbo_history[-1]
+
+
+@pytest.mark.parametrize("accelerate", [False, True])
+@pytest.mark.parametrize("max_sweeps", [1, 2, 3, 17])
+def test_the_sweep_limit_is_honoured(accelerate: bool, max_sweeps: int) -> None:
+    result = fit(*toy_problem(), max_sweeps=max_sweeps, tolerance=0.0, accelerate=accelerate)
+    assert result.status is Status.SWEEP_LIMIT
+    assert result.n_sweeps == max_sweeps
+    assert 1 <= len(result.elbo_history) <= max_sweeps
+    if not accelerate:
+        assert len(result.elbo_history) == max_sweeps
+
+
+def test_undone_sweeps_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every pass over the data is counted, and the limit holds for them all."""
+    passes = 0
+    original = module.local_pass
+
+    def counted(*arguments: Any) -> Any:
+        nonlocal passes
+        passes += 1
+        return original(*arguments)
+
+    monkeypatch.setattr(module, "local_pass", counted)
+    monkeypatch.setattr(module, "momentum", lambda age: 30.0)
+    result = fit(*toy_problem(), max_sweeps=25, tolerance=0.0)
+    assert passes == result.n_sweeps == 25
+    assert len(result.elbo_history) < 25
+
+
+@pytest.mark.parametrize("amount", [3.0, 30.0, 1e3, 1e6, 1e12, 1e200])
+@pytest.mark.parametrize("hidden", [(6,), (5, 4)])
+def test_a_step_that_lowers_the_bound_is_undone(
+    amount: float, hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the momentum: no exception, no warning, and never below the accepted bound."""
+    problem = toy_problem(hidden)
+    monkeypatch.setattr(module, "momentum", lambda age: amount)
+    result = fit(*problem, max_sweeps=20, tolerance=0.0)
+    assert_monotone(result)
+    assert_finite(result)
+    assert result.n_sweeps == 20
+    assert len(result.elbo_history) >= 10
+    assert np.all(np.isfinite(predict(result.model, result.factors, problem[1].inputs).mean))
+
+
+def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With every momentum step undone, the history is that of plain sweeps."""
+    problem = toy_problem()
+    plain = fit(*problem, max_sweeps=8, tolerance=0.0, accelerate=False)
+    monkeypatch.setattr(module, "momentum", lambda age: 1e3)
+    rejected = fit(*problem, max_sweeps=14, tolerance=0.0)
+    assert len(rejected.elbo_history) == 8
+    np.testing.assert_allclose(rejected.elbo_history, plain.elbo_history, rtol=1e-12)
+
+
+@pytest.mark.parametrize("hidden", [(6,), (5, 4)])
+def test_an_accelerated_fit_returns_the_best_it_saw(hidden: tuple[int, ...]) -> None:
+    result = fit(*toy_problem(hidden), max_sweeps=100)
+    best = max(result.elbo_history)
+    assert float(result.elbo_terms.total) >= best - slack(best)
+
+
+@pytest.mark.parametrize(("hidden", "gain"), [((6,), 1.0), ((5, 4), 1.0)])
+def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(
+    hidden: tuple[int, ...], gain: float
+) -> None:
+    problem = toy_problem(hidden)
+    plain, fast = (
+        fit(*problem, max_sweeps=60, tolerance=0.0, accelerate=accelerate)
+        for accelerate in (False, True)
+    )
+    assert fast.n_sweeps == plain.n_sweeps == 60
+    assert fast.elbo_history[-1] > plain.elbo_history[-1] + gain
+
+
+def test_tolerance_zero_runs_to_the_limit() -> None:
+    """Even where the bound has long stood still: a linear model converges at once."""
+    problem = toy_problem(())
+    assert fit(*problem, max_sweeps=200, tolerance=1e-6).status is Status.CONVERGED
+    result = fit(*problem, max_sweeps=200, tolerance=0.0, accelerate=False)
+    assert result.n_sweeps == 200
+    assert result.status is Status.SWEEP_LIMIT
+
+
+def test_a_looser_tolerance_stops_sooner_with_three_small_changes() -> None:
+    problem = toy_problem()
+    loose, tight = (fit(*problem, tolerance=tolerance) for tolerance in (1e-2, 1e-4))
+    assert loose.status is tight.status is Status.CONVERGED
+    assert loose.n_sweeps < tight.n_sweeps
+    history = loose.elbo_history
+    changes = [(b - a) / max(abs(a), 1.0) for a, b in pairwise(history)]
+    assert all(abs(change) < 1e-2 for change in changes[-3:])
+    assert len(changes) == 3 or any(abs(change) >= 1e-2 for change in changes[-4:-1])
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (5, 4)])
+@pytest.mark.parametrize("block_size", [1, 7, 60, 1000])
+def test_blocks_do_not_matter(hidden: tuple[int, ...], block_size: int) -> None:
+    problem = toy_problem(hidden)
+    whole = fit(*problem, max_sweeps=6, tolerance=0.0, accelerate=False)
+    blocks = fit(*problem, max_sweeps=6, tolerance=0.0, accelerate=False, block_size=block_size)
+    np.testing.assert_allclose(blocks.elbo_history, whole.elbo_history, rtol=1e-9)
+    for a, b in zip(blocks.factors.layers, whole.factors.layers, strict=True):
+        np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-6, atol=1e-8)
+
+
+def test_more_repeats_do_not_lower_the_first_bound() -> None:
+    problem = toy_problem()
+    first = [fit(*problem, max_sweeps=1, repeats=repeats).elbo_history[0] for repeats in (1, 2, 5)]
+    assert first[0] <= first[1] <= first[2]
+
+
+def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
+    model, rows, factors = toy_problem((5, 4))
+    means = [layer.weights.mean.copy() for layer in factors.layers]
+    first, again = (fit(model, rows, factors, max_sweeps=10) for _ in range(2))
+    assert first.elbo_history == again.elbo_history
+    for layer, mean in zip(factors.layers, means, strict=True):
+        np.testing.assert_array_equal(layer.weights.mean, mean)
+
+
+def test_without_empirical_bayes_the_model_stays() -> None:
+    model, rows, factors = toy_problem()
+    assert fit(model, rows, factors, max_sweeps=3, empirical_bayes=False).model == model
+    moved = fit(model, rows, factors, max_sweeps=3).model
+    assert moved.prior.global_shrinkage.scale != model.prior.global_shrinkage.scale
+    assert moved.prior.local_shrinkage == model.prior.local_shrinkage
+
+
+def test_a_fit_can_go_on_from_its_result() -> None:
+    model, rows, factors = toy_problem()
+    first = fit(model, rows, factors, max_sweeps=20)
+    second = fit(first.model, rows, first.factors, max_sweeps=20)
+    assert second.elbo_history[-1] >= first.elbo_history[-1] - slack(first.elbo_history[-1])
+
+
+def test_the_callback_sees_every_accepted_sweep() -> None:
+    seen: list[Progress] = []
+    result = fit(*toy_problem(), max_sweeps=15, tolerance=0.0, callback=seen.append)
+    assert tuple(progress.elbo for progress in seen) == result.elbo_history
+    sweeps = [progress.sweep for progress in seen]
+    assert sweeps == sorted(set(sweeps))
+    assert sweeps[0] == 1
+    assert sweeps[-1] <= 15
+    assert seen[-1].factors is result.factors
+    assert seen[-1].model is result.model
+
+
+@pytest.mark.parametrize("stop_at", [1, 4])
+def test_the_callback_can_stop_the_fit(stop_at: int) -> None:
+    calls = 0
+
+    def callback(progress: Progress) -> bool:
+        nonlocal calls
+        calls += 1
+        return calls == stop_at
+
+    result = fit(*toy_problem(), max_sweeps=50, callback=callback)
+    assert result.status is Status.INTERRUPTED
+    assert calls == len(result.elbo_history) == stop_at
+    assert_finite(result)
+
+
+@pytest.mark.parametrize("interrupt_at", [1, 3])
+def test_ctrl_c_in_the_callback_keeps_the_last_sweep(interrupt_at: int) -> None:
+    def callback(progress: Progress) -> None:
+        if progress.sweep >= interrupt_at:
+            raise KeyboardInterrupt
+
+    model, rows, factors = toy_problem()
+    result = fit(model, rows, factors, max_sweeps=50, callback=callback)
+    assert result.status is Status.INTERRUPTED
+    assert len(result.elbo_history) >= 1
+    assert float(result.elbo_terms.total) == result.elbo_history[-1]
+    assert_finite(result)
+    assert np.all(np.isfinite(predict(result.model, result.factors, rows.inputs).mean))
+
+
+@pytest.mark.parametrize("interrupt_at", [1, 2, 5])
+@pytest.mark.parametrize("part", ["local_pass", "global_step", "elbo"])
+def test_ctrl_c_in_a_sweep(interrupt_at: int, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the first sweep is complete there is nothing to return; after it there is."""
+    model, rows, factors = toy_problem()
+    calls, original = 0, getattr(module, part)
+
+    def interrupted(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == interrupt_at:
+            raise KeyboardInterrupt
+        return original(*arguments)
+
+    monkeypatch.setattr(module, part, interrupted)
+    if interrupt_at == 1:
+        with pytest.raises(KeyboardInterrupt):
+            fit(model, rows, factors, max_sweeps=50)
+        return
+    result = fit(model, rows, factors, max_sweeps=50)
+    assert result.status is Status.INTERRUPTED
+    assert_finite(result)
+    assert len(result.elbo_history) >= 1
+
+
+def test_other_errors_of_a_callback_are_the_callers() -> None:
+    def callback(progress: Progress) -> None:
+        raise RuntimeError("stop here")
+
+    with pytest.raises(RuntimeError, match="stop here"):
+        fit(*toy_problem(), callback=callback)
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (5, 4)])
+@pytest.mark.parametrize("factor", [float("nan"), float("inf"), 1e200])
+def test_a_non_finite_start_is_a_status(hidden: tuple[int, ...], factor: float) -> None:
+    model, rows, factors = toy_problem(hidden)
+    result = fit(model, rows, with_means_times(factors, factor), max_sweeps=5)
+    if hidden:
+        assert result.status is Status.NON_FINITE
+        assert result.elbo_history == ()
+        assert result.elbo_terms is None
+    else:
+        # The linear model's first update does not look at the means, so it may well recover.
+        assert result.status in (Status.NON_FINITE, Status.SWEEP_LIMIT, Status.CONVERGED)
+
+
+def test_a_decrease_is_a_status_and_the_better_state_is_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A wrong update (the noise scale times 50 in the third sweep) is noticed and not accepted."""
+    model, rows, factors = toy_problem()
+    good = fit(model, rows, factors, max_sweeps=2, tolerance=0.0, accelerate=False)
+    original, calls = module.global_step, 0
+
+    def wrong(*arguments: Any) -> GlobalFactors:
+        nonlocal calls
+        calls += 1
+        updated = original(*arguments)
+        if calls < 3:
+            return updated
+        output = updated.layers[-1]
+        noise = replace(output.noise_variance, scale=50.0 * output.noise_variance.scale)
+        return replace(
+            updated, layers=(*updated.layers[:-1], replace(output, noise_variance=noise))
+        )
+
+    monkeypatch.setattr(module, "global_step", wrong)
+    result = fit(model, rows, factors, max_sweeps=20, accelerate=False)
+    assert result.status is Status.DECREASED
+    assert result.n_sweeps == 3
+    assert result.elbo_history == good.elbo_history
+    np.testing.assert_array_equal(
+        result.factors.layers[0].weights.mean, good.factors.layers[0].weights.mean
+    )
+
+
+BAD_SETTINGS: list[tuple[str, Any]] = [
+    *[(name, bad) for name in ("max_sweeps", "repeats", "block_size") for bad in (0, -1)],
+    *[
+        (name, bad)
+        for name in ("max_sweeps", "repeats", "block_size")
+        for bad in (1.5, "3", float("nan"))
+    ],
+    ("max_sweeps", None),
+    ("repeats", None),
+    *[("tolerance", bad) for bad in (-1e-9, float("nan"), float("inf"), "a", None)],
+]
+
+
+@pytest.mark.parametrize(("name", "bad"), BAD_SETTINGS)
+def test_bad_settings_are_named(name: str, bad: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be .*got {bad!r}"):
+        fit(*toy_problem(n=10), **{"max_sweeps": 2, name: bad})
+
+
+def test_numpy_whole_numbers_are_whole_numbers() -> None:
+    result = fit(*toy_problem(n=10), max_sweeps=np.int64(2), block_size=np.int32(4))
+    assert result.n_sweeps == 2
+
+
+def test_rows_of_another_shape() -> None:
+    model, rows, factors = toy_problem(n=10)
+    wider = build_rows(np.ones((4, 3)), np.ones(4))
+    with pytest.raises(ValueError, match=r"rows have 3 inputs and 1 targets.* 2 and 1"):
+        fit(model, wider, factors)
+    more = build_rows(np.ones((4, 2)), np.ones((4, 2)))
+    with pytest.raises(ValueError, match=r"rows have 2 inputs and 2 targets.* 2 and 1"):
+        fit(model, more, factors)
+
+
+@pytest.mark.parametrize("hidden", [(5,), (6, 3), ()])
+def test_factors_of_another_model(hidden: tuple[int, ...]) -> None:
+    _, rows, factors = toy_problem((6,), n=10)
+    other = build_model(build_architecture(2, hidden, 1))
+    with pytest.raises(ValueError, match=r"factors have weights.*initialize"):
+        fit(other, rows, factors)
+
+
+def test_factors_of_another_prior() -> None:
+    """A start drawn for one family has the wrong kind of scales for another."""
+    _, rows, factors = toy_problem((6,), n=10)
+    for family in ("gaussian", "laplace"):
+        other = build_model(build_architecture(2, (6,), 1), family=family)
+        result = fit(other, rows, factors, max_sweeps=5)
+        assert_monotone(result)
+        assert_finite(result)

@@ -1,0 +1,271 @@
+"""The complete prior: settings, size scaling, and the choices made from data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.architecture import Architecture, build_architecture
+from bowtienet.model.priors import build_model, default_model
+from bowtienet.model.shrinkage import FAMILIES, Shrinkage
+
+DEEP = build_architecture(4, (10, 6), 2)
+FINITE_MEAN = {"student_t": {"order": -1.5}, "laplace": {}, "normal_gamma": {}}
+FINITE_MEAN |= {"normal_inverse_gaussian": {}, "gig": {}, "gaussian": {}}
+
+
+def mean_of(prior: Shrinkage) -> float:
+    return prior.value if isinstance(prior, PointMass) else float(gig.mean(prior))
+
+
+def test_everything_lands_where_it_belongs() -> None:
+    model = build_model(
+        DEEP,
+        hidden_noise=(3.0, 0.5),
+        output_noise=(4.0, [0.1, 0.2]),
+        bias_variance=2.0,
+        temperature=0.03,
+    )
+    assert model.architecture is DEEP
+    assert model.temperature == 0.03
+    assert model.prior.bias_variance == 2.0
+    assert len(model.prior.local_shrinkage) == 3
+    for layer in (0, 1):
+        assert model.prior.noise(layer).concentration == 3.0
+        assert model.prior.noise(layer).scale == 0.5
+    assert model.prior.noise(2).concentration == 4.0
+    np.testing.assert_array_equal(model.prior.noise(2).scale, [0.1, 0.2])
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_by_name(family: str) -> None:
+    prior = build_model(DEEP, family=family, scale_with_size=False).prior
+    assert prior.global_shrinkage == prior.local_shrinkage[0] == prior.local_shrinkage[2]
+
+
+def test_global_and_local_parameters_are_apart() -> None:
+    prior = build_model(
+        DEEP,
+        family="laplace",
+        global_parameters={"rate": 2.0},
+        local_parameters={"rate": 5.0},
+        scale_with_size=False,
+    ).prior
+    assert prior.global_shrinkage.rate == 2.0
+    assert [local.rate for local in prior.local_shrinkage] == [5.0] * 3
+
+
+def test_paper_scaling_of_delta_for_student_t() -> None:
+    """delta_global / sqrt(L) and delta_local / sqrt(D_{l-1}), where scale = delta²/2."""
+    delta_global, delta_local = 3.0, 0.7
+    prior = build_model(
+        DEEP,
+        global_parameters={"scale": delta_global**2 / 2},
+        local_parameters={"scale": delta_local**2 / 2},
+    ).prior
+    delta = np.sqrt(2.0 * prior.global_shrinkage.scale)
+    assert delta == pytest.approx(delta_global / np.sqrt(2))
+    deltas = [np.sqrt(2.0 * local.scale) for local in prior.local_shrinkage]
+    np.testing.assert_allclose(deltas, delta_local / np.sqrt([4, 10, 6]))
+
+
+@pytest.mark.parametrize("family", FINITE_MEAN)
+@pytest.mark.parametrize("depth", [1, 2, 5])
+def test_means_fall_with_depth_and_width(family: str, depth: int) -> None:
+    """E[tau] ~ 1/L and E[psi] ~ 1/D_{l-1}, whatever the family."""
+    parameters = FINITE_MEAN[family]
+    settings: dict[str, Any] = {
+        "family": family,
+        "global_parameters": parameters,
+        "local_parameters": parameters,
+    }
+    architecture = build_architecture(8, (3, 20, 5, 2, 7)[:depth], 1)
+    plain = build_model(architecture, scale_with_size=False, **settings).prior
+    prior = build_model(architecture, **settings).prior
+    assert mean_of(prior.global_shrinkage) == pytest.approx(mean_of(plain.global_shrinkage) / depth)
+    for local, reference, fan_in in zip(
+        prior.local_shrinkage, plain.local_shrinkage, architecture.widths[:-1], strict=True
+    ):
+        assert mean_of(local) == pytest.approx(mean_of(reference) / fan_in)
+
+
+def test_no_hidden_layer_has_the_global_scale_of_one() -> None:
+    linear = build_model(build_architecture(4, (), 1))
+    shallow = build_model(build_architecture(4, (3,), 1))
+    assert linear.prior.global_shrinkage == shallow.prior.global_shrinkage
+    assert linear.prior.noise(0) is linear.prior.output_noise
+
+
+BAD_NUMBERS = [0.0, -1.0, float("nan"), float("inf"), float("-inf"), "0.1", None, [0.1], 1j]
+
+
+@pytest.mark.parametrize("name", ["temperature", "bias_variance"])
+@pytest.mark.parametrize("bad", BAD_NUMBERS)
+def test_temperature_and_bias_variance_must_be_positive(name: str, bad: Any) -> None:
+    with pytest.raises(ValueError, match=rf"{name} must be a positive, finite number"):
+        build_model(DEEP, **{name: bad})
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    model = build_model(DEEP, temperature=np.float32(0.5), bias_variance=np.int64(2))
+    assert model.temperature == 0.5
+    assert model.prior.bias_variance == 2.0
+
+
+BAD_PAIRS: list[Any] = [
+    2.0,
+    None,
+    (2.0,),
+    (2.0, 1.0, 1.0),
+    ("a", 1.0),
+    (2.0, "a"),
+    (0.0, 1.0),
+    (-1.0, 1.0),
+    (2.0, 0.0),
+    (2.0, -1e-4),
+    (float("nan"), 1.0),
+    (2.0, float("nan")),
+    (float("inf"), 1.0),
+    (2.0, float("inf")),
+    (2.0, [0.1, 0.2, 0.3]),
+    (2.0, [[0.1, 0.2]]),
+    (2.0, [0.1, -0.2]),
+]
+
+
+@pytest.mark.parametrize("name", ["hidden_noise", "output_noise"])
+@pytest.mark.parametrize("bad", BAD_PAIRS)
+def test_noise_must_be_a_pair_of_positive_numbers(name: str, bad: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        build_model(DEEP, **{name: bad})
+
+
+def test_hidden_noise_is_one_number() -> None:
+    with pytest.raises(ValueError, match="hidden_noise"):
+        build_model(DEEP, hidden_noise=(2.0, [0.1, 0.2]))
+
+
+def test_unknown_names_and_improper_parameters_reach_the_user() -> None:
+    with pytest.raises(ValueError, match="unknown prior 'horseshoe'"):
+        build_model(DEEP, family="horseshoe")
+    with pytest.raises(ValueError, match="no parameter order"):
+        build_model(DEEP, family="laplace", local_parameters={"order": 1.0})
+    with pytest.raises(ValueError, match="not a proper prior"):
+        build_model(DEEP, family="student_t", global_parameters={"order": 0.0})
+
+
+@pytest.mark.parametrize("name", ["global_parameters", "local_parameters"])
+def test_parameters_must_be_a_mapping(name: str) -> None:
+    with pytest.raises(ValueError, match=name):
+        build_model(DEEP, **{name: [1.0]})
+
+
+def linear_data(
+    rng: np.random.Generator, coefficients: np.ndarray, noise: float, n: int = 400
+) -> tuple[np.ndarray, np.ndarray]:
+    inputs = rng.normal(size=(n, len(coefficients)))
+    targets = inputs @ coefficients + rng.normal(size=(n, coefficients.shape[1])) * noise
+    return inputs, targets
+
+
+def test_default_model_reads_noise_and_size_from_the_data(rng: np.random.Generator) -> None:
+    """Residual variance to 6 standard errors of a variance, sqrt(2/n): false alarm 1e-8."""
+    n, noise = 400, 0.5
+    inputs, targets = linear_data(rng, np.array([[3.0], [-0.2]]), noise, n)
+    model = default_model(build_architecture(2, (5, 5), 1), inputs, targets[:, 0])
+    assert model.prior.output_noise.concentration == 2.0
+    np.testing.assert_allclose(
+        model.prior.output_noise.scale, noise**2 / 4, rtol=6.0 * np.sqrt(2.0 / n)
+    )
+    # scale = delta²/2 / L with delta² = max |coefficient| = 3 up to 6 standard errors of it.
+    error = 6.0 * noise / np.sqrt(n)
+    np.testing.assert_allclose(4.0 * model.prior.global_shrinkage.scale, 3.0, atol=1.2 * error)
+
+
+def test_default_model_agrees_with_a_linear_fit(rng: np.random.Generator) -> None:
+    inputs, targets = linear_data(rng, np.array([[3.0, 1.0], [-0.2, 0.5]]), 0.3, 60)
+    model = default_model(build_architecture(2, (5,), 2), inputs, targets)
+    design = np.column_stack([np.ones(60), inputs])
+    fit = np.linalg.lstsq(design, targets, rcond=None)[0]
+    residual = (targets - design @ fit).var(axis=0)
+    np.testing.assert_allclose(model.prior.output_noise.scale, residual / 4)
+    assert model.prior.global_shrinkage.scale == pytest.approx(np.abs(fit[1:]).max() / 2)
+
+
+def test_default_model_stays_within_its_limits(rng: np.random.Generator) -> None:
+    inputs, targets = linear_data(rng, np.array([[1e4]]), 100.0)
+    architecture = build_architecture(1, (5,), 1)
+    large = default_model(architecture, inputs, targets).prior
+    np.testing.assert_array_equal(large.output_noise.scale, [30.0])
+    assert large.global_shrinkage.scale == 50.0
+    constant = default_model(architecture, inputs, np.zeros(len(inputs))).prior
+    assert np.all(constant.output_noise.scale > 0.0)
+    assert constant.global_shrinkage.scale > 0.0
+
+
+def test_settings_win_over_the_data(rng: np.random.Generator) -> None:
+    inputs, targets = linear_data(rng, np.array([[3.0]]), 0.5)
+    model = default_model(
+        build_architecture(1, (5,), 1),
+        inputs,
+        targets,
+        output_noise=(3.0, 7.0),
+        global_parameters={"scale": 1.25},
+        temperature=0.02,
+    )
+    assert model.prior.output_noise.scale == 7.0
+    assert model.prior.global_shrinkage.scale == 1.25
+    assert model.temperature == 0.02
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_default_model_for_every_family(family: str, rng: np.random.Generator) -> None:
+    inputs, targets = linear_data(rng, np.array([[3.0]]), 0.5)
+    default_model(build_architecture(1, (5,), 1), inputs, targets, family=family)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (3, 8), (5, 1)])
+def test_default_model_with_few_rows(shape: tuple[int, int], rng: np.random.Generator) -> None:
+    inputs = rng.normal(size=shape)
+    model = default_model(build_architecture(shape[1], (5,), 1), inputs, inputs[:, 0])
+    assert np.all(model.prior.output_noise.scale > 0.0)
+
+
+SMALL = build_architecture(2, (4,), 1)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "name"),
+    [
+        (np.full((5, 2), np.nan), np.ones(5), "inputs"),
+        (np.ones((5, 2)), np.full(5, np.inf), "targets"),
+        (np.ones(5), np.ones(5), "inputs"),
+        (np.ones((5, 3)), np.ones(5), "inputs"),
+        (np.ones((5, 2)), np.ones(4), "targets"),
+        (np.ones((5, 2)), np.ones((5, 2)), "targets"),
+        (np.ones((0, 2)), np.ones(0), "inputs"),
+        ([["a", "b"]], [1.0], "inputs"),
+    ],
+)
+def test_default_model_checks_its_data(inputs: Any, targets: Any, name: str) -> None:
+    with pytest.raises(ValueError, match=rf"\b{name}\b"):
+        default_model(SMALL, inputs, targets)
+
+
+def test_default_model_before_scaling_gives_no_warning(rng: np.random.Generator) -> None:
+    """Its limits make it finite in any unit, so a huge unit must not overflow on the way."""
+    inputs = rng.normal(size=(20, 2))
+    for unit in (1e-150, 1e150, 1e200):
+        model = default_model(SMALL, inputs * unit, inputs[:, 0] * unit)
+        assert np.all(np.isfinite(model.prior.output_noise.scale))
+
+
+def test_models_are_frozen() -> None:
+    model = build_model(DEEP)
+    with pytest.raises(AttributeError):
+        model.temperature = 1.0  # type: ignore[misc]
+    assert isinstance(model.architecture, Architecture)

@@ -1,0 +1,298 @@
+"""Flip a sign, drop a term or swap an index in each update, and see that the suite goes red.
+
+`make test-mutations` applies every mutation of the table below to a copy of the package, runs the
+tests of the engine against that copy, and writes docs/theory/mutations.md. A mutation that no test
+notices makes the run fail.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "theory" / "mutations.md"
+SUITE = ("tests/inference", "tests/posterior", "tests/distributions", "tests/prediction")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    file: str
+    old: str
+    new: str
+    meaning: str
+
+
+MUTATIONS = (
+    Mutation(
+        "inference/local_step.py",
+        "linear = (targets * noise_precision) @ mean - noise_precision @ bias_product",
+        "linear = (targets * noise_precision) @ mean + noise_precision @ bias_product",
+        "h of the output: sign of E[W b]",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "precision = quadratic - 0.5 * (explained + transpose(explained))",
+        "precision = quadratic + 0.5 * (explained + transpose(explained))",
+        "J of a hidden layer: sign of G'SG",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]",
+        "linear = (half_gates - pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]",
+        "h of a hidden layer: sign of G't",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]",
+        "linear = (half_gates + pull * factor.offset) @ mean + curvature @ second[:, 0, 1:]",
+        "h of a hidden layer: sign of c E[W b]",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "(memory.gate_probability[index] - 0.5) / temperature",
+        "(memory.gate_probability[index] + 0.5) / temperature",
+        "h of a hidden layer: rho - ½",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "polya_gamma.mean(memory.tilt[index - 1]) / temperature**2",
+        "polya_gamma.mean(memory.tilt[index - 1]) / temperature",
+        "c of a hidden layer: 1/T for 1/T²",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "memory.gate_probability[index]\n",
+        "memory.gate_probability[max(index - 1, 0)][:, :1]\n",
+        "gates of the layer below (erratum 3)",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "noise_precision * (product - 0.5 * square)",
+        "noise_precision * (product + 0.5 * square)",
+        "gates: sign of ½ E[z²]",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "+ preactivation / model.temperature,",
+        "- preactivation / model.temperature,",
+        "gates: sign of E[z] / T",
+    ),
+    Mutation(
+        "inference/local_step.py",
+        "xp.sqrt(preactivation_square(layer.weights, second)) / model.temperature",
+        "xp.sqrt(preactivation_square(layer.weights, second)) * model.temperature",
+        "tilts: T for 1/T",
+    ),
+    Mutation(
+        "posterior/moments.py",
+        "covariance = factor.covariance + cross[-1] @ transpose(factor.gain)",
+        "covariance = factor.covariance - cross[-1] @ transpose(factor.gain)",
+        "chain: sign of M C M'",
+    ),
+    Mutation(
+        "posterior/moments.py",
+        "return product + namespace(mean).sum(cross * weights.mean[None, :, 1:], axis=-1)",
+        "return product",
+        "E[a z]: covariance of a_l and a_{l-1} dropped",
+    ),
+    Mutation(
+        "inference/statistics.py",
+        "cross = cross + xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)",
+        "cross = cross + 0.0 * xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)",
+        "Σ rho E[a a~]: covariance dropped (erratum 1)",
+    ),
+    Mutation(
+        "inference/statistics.py",
+        "half_gate_mean=(weighted_gates - 0.5 * column).T @ mean",
+        "half_gate_mean=(weighted_gates + 0.5 * column).T @ mean",
+        "Σ (rho - ½) mu~: sign of ½",
+    ),
+    Mutation(
+        "inference/statistics.py",
+        "input_moment = input_moment + _spread_of_last_layer(local, moments, row_weights)",
+        "input_moment = input_moment - _spread_of_last_layer(local, moments, row_weights)",
+        "Σ P~ of the output: sign of M C M'",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "sums.polya_gamma_moment / model.temperature**2\n                + noise",
+        "sums.polya_gamma_moment / model.temperature**2\n                - noise",
+        "hidden B^{-1}: sign of E[1/eta²] Σ rho P~",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "+ sums.half_gate_mean / model.temperature",
+        "- sums.half_gate_mean / model.temperature",
+        "hidden m: sign of Σ (rho - ½) mu~ / T",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "concentration = prior.concentration + 0.5 * statistics.count",
+        "concentration = prior.concentration - 0.5 * statistics.count",
+        "eta²: sign of N/2",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "squares = own - 2.0 * xp.sum(layer.weights.mean * cross, axis=-1)",
+        "squares = own + 2.0 * xp.sum(layer.weights.mean * cross, axis=-1)",
+        "eta²: sign of 2 m'Σ rho E[a a~]",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "return moment + xp.concat([xp.zeros_like(shared[:, :1]), shared], axis=1)",
+        "return moment - xp.concat([xp.zeros_like(shared[:, :1]), shared], axis=1)",
+        "output: sign of N S_L",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "return statistics.count * diagonal(factors.shared_covariance)",
+        "return -statistics.count * diagonal(factors.shared_covariance)",
+        "eta² of the last hidden layer: sign of N diag(S_L)",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "precision = precision + diagonal_matrix(inverse_gamma.mean_inverse(last.noise_variance))",
+        "precision = diagonal_matrix(inverse_gamma.mean_inverse(last.noise_variance)) - precision",
+        "S_L: sign of the output's part",
+    ),
+    Mutation(
+        "model/shrinkage.py",
+        "order=prior.order - 0.5 * count",
+        "order=prior.order + 0.5 * count",
+        "tau, psi: sign of the order's change",
+    ),
+    Mutation(
+        "model/shrinkage.py",
+        "scale=prior.scale + half_squares",
+        "scale=prior.scale + 2.0 * half_squares",
+        "tau, psi: ½ of the squares forgotten",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "half_squares = 0.5 * mean_inverse(layer.global_shrinkage) * weight_squares(layer)",
+        "half_squares = 0.5 / mean_inverse(layer.global_shrinkage) * weight_squares(layer)",
+        "psi: tau for 1/tau",
+    ),
+    Mutation(
+        "inference/empirical_bayes.py",
+        "return replace(prior, scale=count * -prior.order / inverse)",
+        "return replace(prior, scale=(count - 1) * -prior.order / inverse)",
+        "EM, inverse gamma: L for L+1",
+    ),
+    Mutation(
+        "inference/empirical_bayes.py",
+        "return replace(prior, rate=count * prior.order / total)",
+        "return replace(prior, rate=2.0 * count * prior.order / total)",
+        "EM, gamma: factor 2",
+    ),
+    Mutation(
+        "inference/empirical_bayes.py",
+        "rate=prior.scale * (count / total) ** 2",
+        "rate=4.0 * prior.scale * (count / total) ** 2",
+        "EM, inverse Gaussian: the paper's factor 2 (erratum 5)",
+    ),
+    Mutation(
+        "inference/elbo.py",
+        "return sums.polya_gamma_ratio - 0.5 * squares / model.temperature**2",
+        "return sums.polya_gamma_ratio + 0.5 * squares / model.temperature**2",
+        "bound: sign of the omega term (erratum 4)",
+    ),
+    Mutation(
+        "inference/elbo.py",
+        "return odds - statistics.count * mean.shape[0] * log(2.0) + sums.gate_entropy",
+        "return odds - statistics.count * mean.shape[0] * log(2.0) - sums.gate_entropy",
+        "bound: sign of the gates' entropy",
+    ),
+    Mutation(
+        "inference/elbo.py",
+        "width * (size - 1) * _LOG_2PI + mean_inverse",
+        "width * _LOG_2PI + mean_inverse",
+        "bound: a constant of the weights' prior (erratum 8)",
+    ),
+    Mutation(
+        "distributions/generalized_inverse_gaussian.py",
+        "return -p / scale",
+        "return (-p - 1.0) / scale",
+        "inverse gamma: E[1/x]",
+    ),
+    Mutation(
+        "posterior/initialize.py",
+        "q = gig.with_mean(prior.order - 0.5 * count, prior.rate, draw)",
+        "q = gig.with_mean(prior.order - 0.5 * count, prior.rate, 2.0 * draw)",
+        "start: mean of q is the draw (erratum 11)",
+    ),
+    Mutation(
+        "prediction/predictive.py",
+        "diagonal_matrix(1.0 / noise_precision)",
+        "diagonal_matrix(noise_precision)",
+        "prediction: S_L is the noise",
+    ),
+    Mutation(
+        "inference/coordinate_ascent.py",
+        "if moved and not value >= self.history[-1]:",
+        "if moved and value != value:",
+        "momentum: a step that lowers the bound is kept",
+    ),
+)
+
+
+def first_failure(output: str) -> str:
+    found = re.search(r"^(?:FAILED|ERROR) (\S+)", output, flags=re.MULTILINE)
+    return found.group(1).split("[")[0] if found else "?"
+
+
+def try_mutation(mutation: Mutation) -> str | None:
+    """Name of a test that noticed, or None."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy)
+        path = copy / "bowtienet" / mutation.file
+        text = path.read_text()
+        if text.count(mutation.old) != 1:
+            sys.exit(f"{mutation.file} holds {text.count(mutation.old)} of: {mutation.old}")
+        path.write_text(text.replace(mutation.old, mutation.new))
+        environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *SUITE],
+            cwd=ROOT,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    return None if done.returncode == 0 else first_failure(done.stdout)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", help="mutations whose meaning contains this text")
+    arguments = parser.parse_args()
+    rows, missed = [], []
+    for mutation in MUTATIONS:
+        if arguments.only and arguments.only not in mutation.meaning:
+            continue
+        noticed = try_mutation(mutation)
+        print(f"{mutation.meaning}: {noticed or 'NOT NOTICED'}", flush=True)
+        rows.append(f"| `{mutation.file}` | {mutation.meaning} | `{noticed or 'none'}` |")
+        if noticed is None:
+            missed.append(mutation.meaning)
+    if not arguments.only:
+        PAGE.write_text(
+            "# Mutations tried\n\nWritten by `make test-mutations`: each line is one change to the "
+            "package and the first test that it turned red.\n\n| file | change | noticed by |\n"
+            "|---|---|---|\n" + "\n".join(rows) + "\n"
+        )
+    if missed:
+        sys.exit(f"not noticed: {', '.join(missed)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,276 @@
+"""Between the oracle's lists over observations and bowtienet's arrays over blocks of rows.
+
+bowtienet knows three things that the oracle does not, and a state must respect them to have a
+counterpart: all rows share the last hidden layer's covariance, a fixed tau is the same in every
+layer, and the first layer's offset is t + M x. `random_case` draws such states.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import unpack
+from bowtienet.data.rows import Rows
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.inference.elbo import ElboTerms
+from bowtienet.inference.elbo import elbo as bowtie_elbo
+from bowtienet.inference.statistics import Statistics, block_statistics
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import BowTieModel, Prior
+from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.posterior.factors import (
+    Activations,
+    GlobalFactors,
+    LayerFactors,
+    LocalFactors,
+    LocalMemory,
+)
+from bowtienet.posterior.moments import ChainMoments, chain_moments
+from tests.oracles import plain_loops as oracle
+from tests.oracles.plain_loops import Array, OraclePrior, OracleState
+
+RTOL = 1e-9
+"""Relative difference from the oracle that is rounding, its quadratures included."""
+
+WIDTHS = ((3, 2), (3, 4, 2), (2, 3, 2, 2), (2, 3, 2, 3, 1))
+"""No, one, two and three hidden layers; unequal widths; mostly two outputs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One state, its prior and data, in the oracle's form; the rest is converted on demand."""
+
+    state: OracleState
+    prior: OraclePrior
+    x: Array
+    y: Array
+    weights: Array
+
+    @property
+    def model(self) -> BowTieModel:
+        return to_model(self.state, self.prior)
+
+    @property
+    def factors(self) -> GlobalFactors:
+        return to_global(self.state)
+
+    @property
+    def local(self) -> LocalFactors:
+        return to_local(self.state, self.x)
+
+    @property
+    def memory(self) -> LocalMemory:
+        return to_memory(self.state)
+
+    @property
+    def moments(self) -> ChainMoments:
+        return chain_moments(self.local.activations, self.x)
+
+    @property
+    def rows(self) -> Rows:
+        return Rows(inputs=self.x, targets=self.y, weights=self.weights)
+
+    @property
+    def statistics(self) -> Statistics:
+        return block_statistics(self.local, self.moments, self.y, self.weights)
+
+    @property
+    def elbo(self) -> ElboTerms:
+        return bowtie_elbo(self.model, self.factors, self.statistics)
+
+
+def random_case(
+    rng: np.random.Generator,
+    widths: tuple[int, ...],
+    families: str | tuple[str, str] = "student_t",
+    count: int = 3,
+) -> Case:
+    """Random state, prior and data that both sides can express."""
+    state, prior = oracle.random_state(rng, widths, count, families)
+    x, y, weights = oracle.random_data(rng, widths, count)
+    return Case(state=with_shared_covariance(state), prior=prior, x=x, y=y, weights=weights)
+
+
+def with_shared_covariance(state: OracleState) -> OracleState:
+    """The state with row 0's last hidden covariance in all rows, and layer 0's fixed tau."""
+    covariance = [[*row[:-1], state.covariance[0][-1]] if row else [] for row in state.covariance]
+    tau = [state.fixed_tau[0]] * len(state.fixed_tau)
+    return replace(state, covariance=covariance, fixed_tau=tau)
+
+
+# ------------------------------------------------------------------------------------------------
+# Oracle -> bowtienet
+# ------------------------------------------------------------------------------------------------
+
+
+def to_shrinkage(gig: tuple[float, Any, float] | None, fixed: float) -> Shrinkage:
+    if gig is None:
+        return PointMass(value=float(fixed))
+    return GeneralizedInverseGaussian(order=gig[0], scale=gig[1], rate=gig[2])
+
+
+def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
+    widths = state.widths
+    return BowTieModel(
+        architecture=build_architecture(widths[0], widths[1:-1], widths[-1]),
+        prior=Prior(
+            global_shrinkage=to_shrinkage(prior.global_gig, state.fixed_tau[0]),
+            local_shrinkage=tuple(
+                to_shrinkage(gig, fixed)
+                for gig, fixed in zip(prior.local_gig, state.fixed_psi, strict=True)
+            ),
+            hidden_noise=InverseGamma(
+                concentration=prior.hidden_noise[0], scale=prior.hidden_noise[1]
+            ),
+            output_noise=InverseGamma(
+                concentration=prior.output_noise[0], scale=prior.output_noise[1]
+            ),
+            bias_variance=prior.bias_variance,
+        ),
+        temperature=state.temperature,
+    )
+
+
+def to_global(state: OracleState) -> GlobalFactors:
+    layers = tuple(
+        LayerFactors(
+            weights=GaussianRows(mean=state.weight_mean[l], covariance=state.weight_covariance[l]),
+            noise_variance=InverseGamma(
+                concentration=state.noise_concentration[l], scale=state.noise_scale[l]
+            ),
+            global_shrinkage=to_shrinkage(state.tau[l], state.fixed_tau[l]),
+            local_shrinkage=to_shrinkage(state.psi[l], state.fixed_psi[l]),
+        )
+        for l in range(len(state.widths) - 1)
+    )
+    hidden = oracle.hidden_layers(state)
+    shared = state.covariance[0][-1] if hidden else None
+    return GlobalFactors(layers=layers, shared_covariance=shared)
+
+
+def to_activations(state: OracleState, x: Array) -> tuple[Activations, ...]:
+    result = []
+    count, last = len(state.offset), oracle.hidden_layers(state) - 1
+    for l in range(last + 1):
+        offset = np.stack([state.offset[n][l] for n in range(count)])
+        gain = np.stack([state.gain[n][l] for n in range(count)])
+        covariance = np.stack([state.covariance[n][l] for n in range(count)])
+        if l == 0:
+            offset = offset + np.einsum("nij,nj->ni", gain, x)
+        if l == last:
+            assert np.ptp(covariance, axis=0).max() == 0.0, "rows must share the last covariance"
+            covariance = covariance[:1]
+        result.append(
+            Activations(
+                offset=offset,
+                gain=None if l == 0 else gain,
+                covariance=covariance,
+                log_determinant=np.linalg.slogdet(covariance)[1],
+            )
+        )
+    return tuple(result)
+
+
+def to_local(state: OracleState, x: Array) -> LocalFactors:
+    return LocalFactors(
+        activations=to_activations(state, x),
+        gate_probability=stack(state.gate),
+        tilt=stack(state.tilt),
+    )
+
+
+def to_memory(state: OracleState) -> LocalMemory:
+    return LocalMemory(gate_probability=stack(state.gate), tilt=stack(state.tilt)[1:])
+
+
+def stack(values: list[list[Array]]) -> tuple[Array, ...]:
+    """[n][l] -> (l) of arrays over n."""
+    return tuple(np.stack(column) for column in zip(*values, strict=True))
+
+
+def unstack(values: tuple[Array, ...], count: int) -> list[list[Array]]:
+    """(l) of arrays over n -> [n][l]."""
+    return [[np.asarray(value[n]) for value in values] for n in range(count)]
+
+
+# ------------------------------------------------------------------------------------------------
+# The oracle's ELBO in bowtienet's terms
+# ------------------------------------------------------------------------------------------------
+
+
+def oracle_elbo_terms(case: Case) -> dict[str, float]:
+    """The oracle's terms put together as `ElboTerms` names them.
+
+    bowtienet books the E[log tau] and E[log psi] of the weights' prior with tau and psi, and the
+    omega term of the gates' likelihood with omega.
+    """
+    state = case.state
+    terms = oracle.elbo(state, case.prior, case.x, case.y, case.weights)
+    log_tau = log_psi = omega = 0.0
+    for l in range(len(state.widths) - 1):
+        for d in range(state.widths[l + 1]):
+            for j in range(state.widths[l]):
+                log_tau += oracle._tau_moment(state, l, "log")
+                log_psi += oracle._psi_moment(state, l, d, j, "log")
+    for n in range(case.x.shape[0]):
+        for l in range(oracle.hidden_layers(state)):
+            moments = oracle.layer_moments(state, case.x[n], n, l)
+            for d in range(state.widths[l + 1]):
+                square = oracle.square_preactivation(state, moments, l, d)
+                mean = oracle.pg_mean(state.tilt[n][l][d])
+                omega -= 0.5 * case.weights[n] * mean * square / state.temperature**2
+    return {
+        "likelihood": terms["output_likelihood"],
+        "activations": terms["activation_likelihood"] + terms["activation_entropy"],
+        "gates": terms["gate_likelihood"] - omega + terms["gate_entropy"],
+        "polya_gamma": omega + terms["tilt_ratio"],
+        "weights": terms["bias_prior"]
+        + terms["weight_entropy"]
+        + terms["weight_prior"]
+        + 0.5 * (log_tau + log_psi),
+        "noise_variance": terms["noise_prior"] + terms["noise_entropy"],
+        "global_shrinkage": terms["tau_prior"] + terms["tau_entropy"] - 0.5 * log_tau,
+        "local_shrinkage": terms["psi_prior"] + terms["psi_entropy"] - 0.5 * log_psi,
+        "total": terms["total"],
+    }
+
+
+# ------------------------------------------------------------------------------------------------
+# Comparisons
+# ------------------------------------------------------------------------------------------------
+
+
+def assert_close(actual: Any, expected: Any, rtol: float = RTOL, name: str = "") -> None:
+    """Equal up to `rtol` of the largest entry of `expected`: an entry near 0 owes no digits."""
+    expected = np.asarray(expected, dtype=float)
+    scale = float(np.max(np.abs(expected), initial=0.0))
+    np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol * scale, err_msg=name)
+
+
+def assert_same(actual: Any, expected: Any, rtol: float = RTOL, name: str = "") -> None:
+    """`assert_close` through nested containers of the same type."""
+    if expected is None:
+        assert actual is None, name
+    elif isinstance(expected, (tuple, list)):
+        assert len(actual) == len(expected), name
+        for index, (a, b) in enumerate(zip(actual, expected, strict=True)):
+            assert_same(a, b, rtol, f"{name}[{index}]")
+    elif hasattr(expected, "__dataclass_fields__"):
+        assert type(actual) is type(expected), name
+        for field in fields(expected):
+            a, b = getattr(actual, field.name), getattr(expected, field.name)
+            assert_same(a, b, rtol, f"{name}.{field.name}")
+    else:
+        assert np.shape(actual) == np.shape(expected), name
+        assert_close(actual, expected, rtol, name)
+
+
+def full_second_moment(moments: ChainMoments, layer: int) -> Array:
+    """E[a~_{l-1} a~_{l-1}'] (n, K+1, K+1) of hidden layer `layer`, unpacked."""
+    return unpack(moments.second[layer], moments.inputs[layer].shape[-1])

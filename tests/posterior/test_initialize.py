@@ -1,0 +1,374 @@
+"""Where the factors start: three schemes, their shapes, laws and errors."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import approx_fprime, check_grad
+
+from bowtienet.data.rows import Rows, build_rows
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import BowTieModel, build_model
+from bowtienet.model.shrinkage import FAMILIES
+from bowtienet.posterior import initialize as module
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import SCHEMES, initialize
+
+SIGMAS = 6.0
+"""Bounds of 6 standard errors: a right program fails one with odds of 2e-9."""
+FALSE_ALARM = 1e-6
+
+
+def wavy_rows(
+    rng: np.random.Generator, n: int = 120, n_inputs: int = 2, n_outputs: int = 1
+) -> Rows:
+    inputs = rng.uniform(-2.0, 2.0, size=(n, n_inputs))
+    phases = np.arange(n_outputs)
+    targets = np.sin(2.0 * inputs[:, :1] + phases) + 0.1 * rng.normal(size=(n, n_outputs))
+    return build_rows(inputs, targets)
+
+
+def model_for(rows: Rows, hidden: tuple[int, ...], **settings: Any) -> BowTieModel:
+    architecture = build_architecture(rows.inputs.shape[1], hidden, rows.targets.shape[1])
+    return build_model(architecture, **settings)
+
+
+def training_error(model: BowTieModel, factors: GlobalFactors, rows: Rows) -> float:
+    means = [layer.weights.mean for layer in factors.layers]
+    features = module._forward(means[:-1], rows.inputs, model.temperature)
+    fitted = means[-1][:, 0] + features @ means[-1][:, 1:].T
+    return float(np.mean((fitted - rows.targets) ** 2))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("hidden", [(), (5,), (6, 3), (1, 4, 2)])
+@pytest.mark.parametrize("n_outputs", [1, 3])
+def test_shapes(
+    scheme: str, hidden: tuple[int, ...], n_outputs: int, rng: np.random.Generator
+) -> None:
+    rows = wavy_rows(rng, n=40, n_outputs=n_outputs)
+    model = model_for(rows, hidden)
+    factors = initialize(model, rows, rng, scheme=scheme, start_iterations=20)
+    widths = model.architecture.widths
+    assert len(factors.layers) == len(widths) - 1
+    for layer, (fan_in, width) in zip(factors.layers, pairwise(widths), strict=True):
+        assert layer.weights.mean.shape == (width, fan_in + 1)
+        assert layer.weights.covariance.shape == (width, fan_in + 1, fan_in + 1)
+        assert layer.noise_variance.concentration.shape == (width,)
+        assert layer.noise_variance.scale.shape == (width,)
+        assert layer.global_shrinkage.scale.shape == ()
+        assert layer.local_shrinkage.scale.shape == (width, fan_in)
+        assert layer.global_shrinkage.order == pytest.approx(-1.5 - width * fan_in / 2)
+        assert layer.local_shrinkage.order == -2.0
+        np.testing.assert_array_equal(
+            layer.weights.covariance,
+            np.broadcast_to(0.01 * np.eye(fan_in + 1), (width, fan_in + 1, fan_in + 1)),
+        )
+        assert np.all(np.isfinite(layer.weights.mean))
+    if hidden:
+        assert factors.shared_covariance is not None
+        assert factors.shared_covariance.shape == (hidden[-1], hidden[-1])
+    else:
+        assert factors.shared_covariance is None
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_same_seed_same_start(scheme: str, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng)
+    model = model_for(rows, (5, 3))
+    first, again, other = (
+        initialize(model, rows, np.random.default_rng(seed), scheme=scheme) for seed in (1, 1, 2)
+    )
+    for a, b in zip(first.layers, again.layers, strict=True):
+        np.testing.assert_array_equal(a.weights.mean, b.weights.mean)
+        np.testing.assert_array_equal(a.local_shrinkage.scale, b.local_shrinkage.scale)
+        np.testing.assert_array_equal(a.global_shrinkage.scale, b.global_shrinkage.scale)
+    assert not np.array_equal(first.layers[0].weights.mean, other.layers[0].weights.mean)
+
+
+def test_noise_starts_at_its_prior(rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng, n_outputs=2)
+    model = model_for(rows, (4,), hidden_noise=(2.5, 0.02), output_noise=(3.0, [0.1, 0.4]))
+    hidden, output = initialize(model, rows, rng, scheme="laplace").layers
+    np.testing.assert_array_equal(hidden.noise_variance.concentration, np.full(4, 2.5))
+    np.testing.assert_array_equal(hidden.noise_variance.scale, np.full(4, 0.02))
+    np.testing.assert_array_equal(output.noise_variance.concentration, [3.0, 3.0])
+    np.testing.assert_array_equal(output.noise_variance.scale, [0.1, 0.4])
+
+
+@pytest.mark.parametrize("scheme", ["laplace", "spike_slab"])
+def test_units_bend_inside_the_data(scheme: str, rng: np.random.Generator) -> None:
+    """One input: the knot -b/W is uniform over the range widened by 5 % on each side."""
+    inputs = rng.uniform(-1.0, 3.0, size=(50, 1))
+    rows = build_rows(inputs, inputs[:, 0])
+    factors = initialize(model_for(rows, (1000,)), rows, rng, scheme=scheme)
+    bias, slope = factors.layers[0].weights.mean.T
+    knots = -bias[slope != 0.0] / slope[slope != 0.0]
+    low, high = inputs.min(), inputs.max()
+    margin = 0.05 * (high - low)
+    assert np.all(knots >= low - margin - 1e-12)
+    assert np.all(knots <= high + margin + 1e-12)
+    law = stats.uniform(low - margin, high - low + 2.0 * margin)
+    assert stats.kstest(knots, law.cdf).pvalue > FALSE_ALARM
+    np.testing.assert_array_equal(bias[slope == 0.0], 0.0)
+
+
+@pytest.mark.parametrize("scheme", ["laplace", "spike_slab"])
+def test_hidden_units_of_every_layer_pass_through_their_box(
+    scheme: str, rng: np.random.Generator
+) -> None:
+    """Each unit is zero somewhere in the widened box of the layer below: min <= 0 <= max there."""
+    rows = wavy_rows(rng, n_inputs=3)
+    model = model_for(rows, (30, 20))
+    factors = initialize(model, rows, rng, scheme=scheme)
+    values = rows.inputs
+    for layer in factors.layers[:-1]:
+        mean = layer.weights.mean
+        low, high = values.min(axis=0), values.max(axis=0)
+        margin = 0.05 * (high - low)
+        ends = mean[:, None, 1:] * np.stack([low - margin, high + margin])
+        assert np.all(mean[:, 0] + ends.min(axis=1).sum(axis=-1) <= 1e-9)
+        assert np.all(mean[:, 0] + ends.max(axis=1).sum(axis=-1) >= -1e-9)
+        values = module._forward([mean], values, model.temperature)
+
+
+@pytest.mark.parametrize("fan_in", [1, 4, 9])
+def test_spike_slab_law(fan_in: int, rng: np.random.Generator) -> None:
+    """A share sqrt(D)/(1 + sqrt(D)) of zeros; the others N(0, 2/sqrt(D))."""
+    inputs = rng.normal(size=(20, fan_in))
+    rows = build_rows(inputs, inputs[:, 0])
+    factors = initialize(model_for(rows, (1800 // fan_in,)), rows, rng, scheme="spike_slab")
+    weights = factors.layers[0].weights.mean[:, 1:].ravel()
+    share = np.sqrt(fan_in) / (1.0 + np.sqrt(fan_in))
+    error = np.sqrt(share * (1.0 - share) / weights.size)
+    assert abs(np.mean(weights == 0.0) - share) < SIGMAS * error
+    slab = weights[weights != 0.0] / np.sqrt(2.0 / np.sqrt(fan_in))
+    assert stats.kstest(slab, "norm").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("fan_in", [1, 8])
+def test_laplace_law(fan_in: int, rng: np.random.Generator) -> None:
+    inputs = rng.normal(size=(20, fan_in))
+    rows = build_rows(inputs, inputs[:, 0])
+    factors = initialize(model_for(rows, (2000 // fan_in,)), rows, rng, scheme="laplace")
+    weights = factors.layers[0].weights.mean[:, 1:].ravel()
+    law = stats.laplace(scale=np.sqrt(2.0 / fan_in))
+    assert stats.kstest(weights, law.cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("hidden", [(10,), (10, 5)])
+def test_warm_start_fits_clearly_better_than_random(
+    hidden: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    rows = wavy_rows(rng, n=200)
+    model = model_for(rows, hidden, temperature=0.01)
+    error = {
+        scheme: np.median(
+            [
+                training_error(
+                    model, initialize(model, rows, np.random.default_rng(seed), scheme=scheme), rows
+                )
+                for seed in range(5)
+            ]
+        )
+        for scheme in SCHEMES
+    }
+    assert error["warm_start"] < 0.5 * min(error["laplace"], error["spike_slab"])
+    assert error["warm_start"] < 0.05 * float(np.var(rows.targets))
+
+
+def captured_loss(
+    monkeypatch: pytest.MonkeyPatch, hidden: list[np.ndarray], rows: Rows, penalty: float
+) -> tuple[Any, np.ndarray]:
+    """The loss that `_relu_network` hands to the optimiser, and its starting point."""
+    seen: list[tuple[Any, np.ndarray]] = []
+    original = module.minimize
+
+    def spy(fun: Any, x0: np.ndarray, **settings: Any) -> Any:
+        seen.append((fun, x0))
+        return original(fun, x0, **settings)
+
+    monkeypatch.setattr(module, "minimize", spy)
+    module._relu_network(hidden, rows.inputs, rows.targets, rows.weights, penalty, 1)
+    return seen[0]
+
+
+@pytest.mark.parametrize("hidden", [(4,), (4, 3), (3, 5, 2)])
+@pytest.mark.parametrize("penalty", [0.0, 0.7])
+def test_gradient_of_the_relu_network(
+    hidden: tuple[int, ...],
+    penalty: float,
+    monkeypatch: pytest.MonkeyPatch,
+    rng: np.random.Generator,
+) -> None:
+    """Against finite differences, away from the kinks, with unequal weights and two outputs."""
+    plain = wavy_rows(rng, n=15, n_inputs=3, n_outputs=2)
+    rows = build_rows(plain.inputs, plain.targets, rng.uniform(0.1, 3.0, size=15))
+    widths = (3, *hidden)
+    start = [rng.normal(size=(w, k + 1)) for k, w in pairwise(widths)]
+    loss, x0 = captured_loss(monkeypatch, start, rows, penalty)
+    for _ in range(3):
+        point = rng.normal(size=x0.shape)
+        value, gradient = loss(point)
+        assert np.linalg.norm(gradient) > 1e-3
+        numeric = approx_fprime(point, lambda flat: loss(flat)[0], 1e-7)
+        np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-5 * abs(value))
+        error = check_grad(lambda f: loss(f)[0], lambda f: loss(f)[1], point)
+        assert error < 1e-5 * max(1.0, float(np.linalg.norm(gradient)))
+
+
+def test_value_of_the_relu_network(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """(½ Σ w (y - f)² + ½ penalty Σ W²) / Σ w, biases free, in plain loops."""
+    plain = wavy_rows(rng, n=8, n_outputs=2)
+    rows = build_rows(plain.inputs, plain.targets, rng.uniform(0.1, 3.0, size=8))
+    hidden = [rng.normal(size=(3, 3))]
+    loss, x0 = captured_loss(monkeypatch, hidden, rows, 0.4)
+    point = rng.normal(size=x0.shape)
+    first, second = point[:9].reshape(3, 3), point[9:].reshape(2, 4)
+    expected = 0.2 * (np.sum(first[:, 1:] ** 2) + np.sum(second[:, 1:] ** 2))
+    for x, y, weight in zip(rows.inputs, rows.targets, rows.weights, strict=True):
+        a = [max(0.0, row[0] + row[1:] @ x) for row in first]
+        expected += (
+            0.5 * weight * sum((y[d] - second[d, 0] - second[d, 1:] @ a) ** 2 for d in (0, 1))
+        )
+    assert loss(point)[0] == pytest.approx(expected / rows.weights.sum(), rel=1e-12)
+
+
+def test_a_heavier_penalty_gives_smaller_weights(rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng)
+    model = model_for(rows, (10,))
+    sizes = [
+        np.sum(
+            initialize(model, rows, np.random.default_rng(0), penalty=penalty)
+            .layers[0]
+            .weights.mean[:, 1:]
+            ** 2
+        )
+        for penalty in (0.01, 1.0, 100.0)
+    ]
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_output_layer_is_a_ridge_regression_with_a_free_bias(rng: np.random.Generator) -> None:
+    """Stationarity of ½ Σ w (y - W a - b)² + ½ Σ W² in W and b."""
+    plain = wavy_rows(rng, n_outputs=2)
+    rows = build_rows(plain.inputs, plain.targets, rng.uniform(0.1, 3.0, size=120))
+    model = model_for(rows, (6,))
+    hidden, output = (layer.weights.mean for layer in initialize(model, rows, rng).layers)
+    features = module._forward([hidden], rows.inputs, model.temperature)
+    residual = (rows.targets - output[:, 0] - features @ output[:, 1:].T) * rows.weights[:, None]
+    np.testing.assert_allclose(residual.sum(axis=0), 0.0, atol=1e-8)
+    np.testing.assert_allclose(residual.T @ features, output[:, 1:], atol=1e-8)
+
+
+def test_no_hidden_layer_starts_at_the_linear_fit(rng: np.random.Generator) -> None:
+    inputs = rng.normal(size=(500, 2))
+    rows = build_rows(inputs, 3.0 + inputs @ [2.0, -1.0])
+    for scheme in SCHEMES:
+        (output,) = initialize(model_for(rows, ()), rows, rng, scheme=scheme).layers
+        np.testing.assert_allclose(output.weights.mean, [[3.0, 2.0, -1.0]], atol=0.02)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_a_row_of_weight_zero_is_absent(scheme: str, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng, n=40)
+    inputs = np.vstack([rows.inputs, [[1e6, -1e6]]])
+    extended = build_rows(inputs, np.vstack([rows.targets, [[1e6]]]), np.append(np.ones(40), 0.0))
+    model = model_for(rows, (5,))
+    first, second = (
+        initialize(model, r, np.random.default_rng(0), scheme=scheme) for r in (rows, extended)
+    )
+    np.testing.assert_allclose(
+        first.layers[0].weights.mean, second.layers[0].weights.mean, rtol=1e-12
+    )
+    np.testing.assert_allclose(
+        first.layers[1].weights.mean, second.layers[1].weights.mean, rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_shrinkage_starts_with_the_mean_at_a_prior_draw(
+    family: str, monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator
+) -> None:
+    """Or at the least mean that a GIG of the final order has down to the smallest scale."""
+    draws: list[np.ndarray] = []
+    original = module.sample_shrinkage
+
+    def spy(*arguments: Any) -> np.ndarray:
+        draws.append(original(*arguments))
+        return draws[-1]
+
+    monkeypatch.setattr(module, "sample_shrinkage", spy)
+    rows = wavy_rows(rng)
+    model = model_for(rows, (5, 3), family=family)
+    factors = initialize(model, rows, rng, scheme="laplace")
+    scales = [
+        q for layer in factors.layers for q in (layer.global_shrinkage, layer.local_shrinkage)
+    ]
+    if family == "gaussian":
+        assert all(isinstance(q, PointMass) for q in scales)
+        return
+    assert len(draws) == len(scales)
+    for q, draw in zip(scales, draws, strict=True):
+        assert isinstance(q, GeneralizedInverseGaussian)
+        assert np.all(q.scale > 0.0)
+        smallest = GeneralizedInverseGaussian(order=q.order, scale=1e-12 * draw, rate=q.rate)
+        least = gig.mean(smallest) if q.rate > 0.0 else np.zeros_like(draw)
+        np.testing.assert_allclose(gig.mean(q), np.maximum(draw, least), rtol=1e-6)
+
+
+def test_many_rows_are_thinned(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "START_ROWS", 50)
+    rows = wavy_rows(rng, n=500)
+    model = model_for(rows, (8,), temperature=0.01)
+    factors = initialize(model, rows, rng)
+    assert training_error(model, factors, rows) < 0.5 * float(np.var(rows.targets))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_constant_columns_and_targets(scheme: str, rng: np.random.Generator) -> None:
+    rows = build_rows(np.zeros((10, 2)), np.full(10, 3.0))
+    factors = initialize(model_for(rows, (4, 3)), rows, rng, scheme=scheme)
+    assert all(np.all(np.isfinite(layer.weights.mean)) for layer in factors.layers)
+    assert training_error(model_for(rows, (4, 3)), factors, rows) < 1e-6
+
+
+@pytest.mark.parametrize("bad", ["random", "", None, "Laplace"])
+def test_an_unknown_scheme_is_told_the_known_ones(bad: Any, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng)
+    with pytest.raises(ValueError, match=r"start.*choose one of") as error:
+        initialize(model_for(rows, (4,)), rows, rng, scheme=bad)
+    assert all(scheme in str(error.value) for scheme in SCHEMES)
+
+
+@pytest.mark.parametrize("bad", [-0.1, float("nan"), float("inf"), "a", None])
+def test_penalty_must_not_be_negative(bad: Any, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng)
+    with pytest.raises(ValueError, match=r"penalty must be a non-negative, finite number"):
+        initialize(model_for(rows, (4,)), rows, rng, penalty=bad)
+
+
+@pytest.mark.parametrize("bad", [0, -3, float("nan"), 1.5, "a", None])
+def test_iterations_must_be_positive(bad: Any, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng)
+    with pytest.raises(ValueError, match=r"start_iterations must be .*at least 1"):
+        initialize(model_for(rows, (4,)), rows, rng, start_iterations=bad)
+
+
+@pytest.mark.parametrize(("n_inputs", "n_outputs"), [(3, 1), (2, 2)])
+def test_rows_must_belong_to_the_model(
+    n_inputs: int, n_outputs: int, rng: np.random.Generator
+) -> None:
+    model = build_model(build_architecture(2, (4,), 1))
+    rows = wavy_rows(rng, n_inputs=n_inputs, n_outputs=n_outputs)
+    with pytest.raises(ValueError, match=r"rows have"):
+        initialize(model, rows, rng)
