@@ -18,13 +18,24 @@ import numpy as np
 Array = Any
 """An array of any library that follows the array API."""
 
+_NUMPY_OR_NUMBER = (np.ndarray, np.generic, int, float, type(None))
+_LEAF = 16
+"""Matrices up to this size are factorised by the library in one call."""
+_FACTORS = 500
+"""So many factors of at least ¼ and at most 4 have a product within floating point."""
 _SPECIAL_MODULES = {"torch": "torch.special", "jax": "jax.scipy.special"}
 
 
 def namespace(*arrays: Array) -> Any:
     """Array namespace shared by the arguments that are arrays; Python numbers are passed over."""
+    for a in arrays:
+        # The look-up below costs more than a small NumPy operation: spare it where it is clear.
+        if not isinstance(a, _NUMPY_OR_NUMBER):
+            break
+    else:
+        return array_api_compat.numpy
     present = [a for a in arrays if not isinstance(a, (int, float)) and a is not None]
-    return array_api_compat.array_namespace(*present) if present else array_api_compat.numpy
+    return array_api_compat.array_namespace(*present)
 
 
 def special(name: str, x: Array) -> Array:
@@ -98,9 +109,8 @@ def _take(x: Array, indices: np.ndarray) -> Array:
 
 def pack(x: Array) -> Array:
     """Packed upper triangles (..., K(K+1)/2) of the symmetric matrices `x` (..., K, K)."""
-    size = x.shape[-1]
-    rows, columns, _ = _packing(size)
-    return _take(namespace(x).reshape(x, (*x.shape[:-2], size * size)), rows * size + columns)
+    xp = namespace(x)
+    return xp.concat([x[..., i, i:] for i in range(x.shape[-1])], axis=-1)
 
 
 def unpack(x: Array, size: int) -> Array:
@@ -110,8 +120,8 @@ def unpack(x: Array, size: int) -> Array:
 
 def pack_outer(x: Array) -> Array:
     """Packed outer products x x' (..., K(K+1)/2) of the vectors `x` (..., K)."""
-    rows, columns, _ = _packing(x.shape[-1])
-    return _take(x, rows) * _take(x, columns)
+    xp = namespace(x)
+    return xp.concat([x[..., i : i + 1] * x[..., i:] for i in range(x.shape[-1])], axis=-1)
 
 
 def pack_for_trace(x: Array) -> Array:
@@ -129,20 +139,47 @@ def inverse_and_log_determinant(x: Array) -> tuple[Array, Array]:
     """Symmetric inverse and log determinant of positive definite matrices (..., K, K).
 
     The matrix is first scaled to a unit diagonal, so that precisions whose entries differ by many
-    orders of magnitude (a shrunk weight beside a free one) lose no digits: with s = diag(x)^{-1/2},
-    x^{-1} = s (s x s)^{-1} s and log|x| = log|s x s| - 2 Σ log s.
+    orders of magnitude (a shrunk weight beside a free one) lose no digits: with s = diag(x)^{-1/2}
+    and R the inverse of the Cholesky factor of s x s, x^{-1} = s R'R s and
+    log|x| = -2 Σ (log diag R + log s).
     """
     xp = namespace(x)
     scale = 1.0 / xp.sqrt(diagonal(x))
-    outer = scale[..., :, None] * scale[..., None, :]
-    factor = _cholesky(x * outer)
-    identity = diagonal_matrix(xp.ones_like(scale))
-    root = xp.linalg.solve(factor, identity)
-    inverse = transpose(root) @ root * outer
-    log_determinant = 2.0 * (
-        xp.sum(xp.log(diagonal(factor)), axis=-1) - xp.sum(xp.log(scale), axis=-1)
-    )
-    return inverse, log_determinant
+    root = _inverse_cholesky(x * (scale[..., :, None] * scale[..., None, :]))
+    log_determinant = -2.0 * xp.sum(xp.log(diagonal(root) * scale), axis=-1)
+    root = root * scale[..., None, :]
+    return transpose(root) @ root, log_determinant
+
+
+def _inverse_cholesky(x: Array) -> Array:
+    """Inverse of the lower Cholesky factor, by halves.
+
+        x = [A B; B' C]  ->  R = [R_A 0; -R_S B'R_A'R_A, R_S],   S = C - B'R_A'R_A B
+
+    Nearly all the work is in matrix products, which libraries batch well; their triangular solves
+    of many small matrices are several times slower.
+    """
+    xp = namespace(x)
+    size = x.shape[-1]
+    if size <= _LEAF:
+        return xp.linalg.inv(_cholesky(x))
+    half = size // 2
+    first = _inverse_cholesky(x[..., :half, :half])
+    product = first @ x[..., :half, half:]
+    second = _inverse_cholesky(x[..., half:, half:] - transpose(product) @ product)
+    below = -(second @ (transpose(product) @ first))
+    upper = xp.concat([first, xp.zeros_like(transpose(below))], axis=-1)
+    return xp.concat([upper, xp.concat([below, second], axis=-1)], axis=-2)
+
+
+def sum_of_logs(x: Array) -> Array:
+    """Σ log x over the last axis, for entries in [¼, 4]: few logarithms of many products."""
+    xp = namespace(x)
+    parts = [
+        xp.log(xp.prod(x[..., start : start + _FACTORS], axis=-1))
+        for start in range(0, x.shape[-1], _FACTORS)
+    ]
+    return sum(parts[1:], parts[0])
 
 
 def _cholesky(x: Array) -> Array:

@@ -1,18 +1,18 @@
-"""Bernoulli distribution of a gate, by its probability."""
+"""Bernoulli distribution of a gate, by its log odds."""
 
 from __future__ import annotations
 
-from bowtienet._arrays import Array, namespace
+from bowtienet._arrays import Array, namespace, special, sum_of_logs
 
 
-def entropy(probability: Array) -> Array:
-    """-p log p - (1-p) log(1-p), elementwise; exactly 0 at p = 0 and p = 1."""
-    return -_xlogx(probability) - _xlogx(1.0 - probability)
+def probability_and_entropy(log_odds: Array) -> tuple[Array, Array]:
+    """Probability (..., D), and the sum of the entropies over the last axis.
 
-
-def _xlogx(x: Array) -> Array:
-    """x log x, with 0 log 0 = 0 and no infinite derivative hidden behind the other branch."""
-    xp = namespace(x)
-    x = xp.asarray(x)
-    positive = x > 0.0
-    return xp.where(positive, x * xp.log(xp.where(positive, x, xp.ones_like(x))), 0.0 * x)
+    With t the larger of p and 1-p, the entropy -p log p - (1-p) log(1-p) is
+    -log t + |log odds| (1-t).
+    """
+    xp = namespace(log_odds)
+    probability = special("expit", log_odds)
+    larger = xp.maximum(probability, 1.0 - probability)
+    entropy = xp.sum(xp.abs(log_odds) * (1.0 - larger), axis=-1) - sum_of_logs(larger)
+    return probability, entropy

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, split
@@ -18,7 +19,14 @@ from bowtienet.inference.acceleration import extrapolate, momentum
 from bowtienet.inference.convergence import Status, check
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
-from bowtienet.inference.execution import default_block_size, initialize_memory, local_pass
+from bowtienet.inference.execution import (
+    Mapper,
+    default_block_size,
+    initialize_memory,
+    local_pass,
+    usable_cores,
+    workers,
+)
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
@@ -72,6 +80,7 @@ def fit(
     empirical_bayes: bool = True,
     accelerate: bool = True,
     block_size: int | None = None,
+    n_threads: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
 ) -> FitResult:
     """Fit a network by coordinate ascent from given global factors.
@@ -95,7 +104,9 @@ def fit(
     accelerate : bool
         Use momentum between sweeps. Plain coordinate ascent otherwise.
     block_size : int, optional
-        Rows worked on at a time.
+        Rows worked on at a time; by default so many that a block's largest array has a few MB.
+    n_threads : int, optional
+        Blocks worked on at the same time; all usable cores by default. It changes no result.
     callback : callable, optional
         Called with a `Progress` after every accepted sweep; a true answer stops the fit.
 
@@ -104,19 +115,28 @@ def fit(
     FitResult
         The last accepted state, whatever ended the fit; Ctrl-C ends it after the first sweep.
     """
-    _check_settings(model, rows, factors, max_sweeps, tolerance, repeats, block_size)
+    _check_settings(model, rows, factors, max_sweeps, tolerance, repeats, block_size, n_threads)
     blocks = split(rows, block_size or default_block_size(model.architecture))
-    loop = _Loop(blocks, repeats, empirical_bayes, accelerate, tolerance, callback)
-    factors = update_shared_covariance(factors)
-    memory = initialize_memory(model, factors, blocks)
-    return loop.run(State(model=model, factors=factors, memory=memory), max_sweeps)
+    with workers(min(n_threads or usable_cores(), len(blocks))) as apply:
+        step = partial(
+            sweep, blocks=blocks, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply
+        )
+        factors = update_shared_covariance(factors)
+        memory = initialize_memory(model, factors, blocks, apply)
+        loop = _Loop(step, accelerate, tolerance, callback)
+        return loop.run(State(model=model, factors=factors, memory=memory), max_sweeps)
 
 
 def sweep(
-    state: State, blocks: Sequence[Rows], *, repeats: int, empirical_bayes: bool
+    state: State,
+    blocks: Sequence[Rows],
+    *,
+    repeats: int,
+    empirical_bayes: bool,
+    apply: Mapper = map,
 ) -> tuple[State, ElboTerms]:
     """One pass over the data and the updates that follow from it, with the bound they reach."""
-    statistics, memory = local_pass(state.model, state.factors, blocks, state.memory)
+    statistics, memory = local_pass(state.model, state.factors, blocks, state.memory, apply)
     factors = global_step(state.model, state.factors, statistics, repeats)
     model = update_hyperparameters(state.model, factors) if empirical_bayes else state.model
     return State(model=model, factors=factors, memory=memory), elbo(model, factors, statistics)
@@ -127,16 +147,12 @@ class _Loop:
 
     def __init__(
         self,
-        blocks: Sequence[Rows],
-        repeats: int,
-        empirical_bayes: bool,
+        step: Callable[[State], tuple[State, ElboTerms]],
         accelerate: bool,
         tolerance: float,
         callback: Callable[[Progress], bool | None] | None,
     ) -> None:
-        self.blocks = blocks
-        self.repeats = repeats
-        self.empirical_bayes = empirical_bayes
+        self.step = step
         self.accelerate = accelerate
         self.tolerance = tolerance
         self.callback = callback
@@ -166,9 +182,7 @@ class _Loop:
 
     def _advance(self, proposal: State) -> tuple[State, Status | None]:
         """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""
-        candidate, terms = sweep(
-            proposal, self.blocks, repeats=self.repeats, empirical_bayes=self.empirical_bayes
-        )
+        candidate, terms = self.step(proposal)
         self.n_sweeps += 1
         value = float(to_numpy(terms.total))
         moved = proposal is not self.accepted
@@ -208,6 +222,7 @@ def _check_settings(
     tolerance: float,
     repeats: int,
     block_size: int | None,
+    n_threads: int | None,
 ) -> None:
     architecture = model.architecture
     shape = (rows.inputs.shape[1], rows.targets.shape[1])
@@ -231,5 +246,7 @@ def _check_settings(
             raise ValueError(f"{name} must be at least 1, got {value!r}.")
     if block_size is not None and block_size < 1:
         raise ValueError(f"block_size must be at least 1 row, got {block_size!r}.")
+    if n_threads is not None and n_threads < 1:
+        raise ValueError(f"n_threads must be at least 1, got {n_threads!r}.")
     if not (tolerance >= 0.0 and math.isfinite(tolerance)):
         raise ValueError(f"tolerance must be a non-negative, finite number, got {tolerance!r}.")

@@ -7,8 +7,15 @@ layer on).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from itertools import pairwise
+from typing import Any, TypeAlias
+
+from threadpoolctl import threadpool_limits
 
 from bowtienet.data.rows import Rows
 from bowtienet.inference.local_step import initialize_local, local_step
@@ -31,11 +38,41 @@ def default_block_size(architecture: Architecture) -> int:
     return max(16, BLOCK_BYTES // (8 * largest))
 
 
+Mapper: TypeAlias = Callable[..., Iterable[Any]]
+"""Like the built-in `map`: applies a function to items, answers in their order."""
+
+
+def usable_cores() -> int:
+    """Cores that this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@contextmanager
+def workers(n_threads: int) -> Iterator[Mapper]:
+    """A `Mapper` that works on `n_threads` blocks at a time.
+
+    The linear algebra library is held to one thread for each worker, so that two levels of threads
+    do not fight for the same cores, and so that a result does not depend on their number: sums are
+    taken in the order of the blocks whoever computed them.
+    """
+    with threadpool_limits(limits=1, user_api="blas"):
+        if n_threads == 1:
+            yield map
+            return
+        pool = ThreadPoolExecutor(n_threads)
+        try:
+            yield pool.map
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
 def initialize_memory(
-    model: BowTieModel, factors: GlobalFactors, blocks: Sequence[Rows]
+    model: BowTieModel, factors: GlobalFactors, blocks: Sequence[Rows], apply: Mapper = map
 ) -> list[LocalMemory]:
     """Gates and tilts of every block from a forward pass."""
-    return [initialize_local(model, factors, block.inputs) for block in blocks]
+    return list(apply(lambda block: initialize_local(model, factors, block.inputs), blocks))
 
 
 def local_pass(
@@ -43,12 +80,12 @@ def local_pass(
     factors: GlobalFactors,
     blocks: Sequence[Rows],
     memory: Sequence[LocalMemory],
+    apply: Mapper = map,
 ) -> tuple[Statistics, list[LocalMemory]]:
     """Update the local factors of all blocks; the sum is taken in the order of the blocks."""
     total: Statistics | None = None
     updated = []
-    for block, kept in zip(blocks, memory, strict=True):
-        statistics, renewed = block_pass(model, factors, block, kept)
+    for statistics, renewed in apply(partial(block_pass, model, factors), blocks, memory):
         total = statistics if total is None else add(total, statistics)
         updated.append(renewed)
     assert total is not None

@@ -13,11 +13,10 @@ from bowtienet._arrays import (
     namespace,
     pack,
     special,
-    transpose,
     unpack,
     with_ones,
 )
-from bowtienet.distributions import gaussian, inverse_gamma, polya_gamma
+from bowtienet.distributions import bernoulli, gaussian, inverse_gamma, polya_gamma
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import (
     Activations,
@@ -59,8 +58,11 @@ def local_step(
     activations = update_activations(model, factors, inputs, targets, memory)
     moments = chain_moments(activations, inputs)
     tilt = update_tilts(model, factors, moments)
-    gates = update_gates(model, factors, moments, tilt)
-    return LocalFactors(activations=activations, gate_probability=gates, tilt=tilt), moments
+    gates, entropy = update_gates(model, factors, moments, tilt)
+    local = LocalFactors(
+        activations=activations, gate_probability=gates, gate_entropy=entropy, tilt=tilt
+    )
+    return local, moments
 
 
 def update_activations(
@@ -107,9 +109,12 @@ def update_tilts(
 
 def update_gates(
     model: BowTieModel, factors: GlobalFactors, moments: ChainMoments, tilt: tuple[Array, ...]
-) -> tuple[Array, ...]:
-    """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts)."""
-    gates = []
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts).
+
+    With the probabilities come the entropies, summed over the units.
+    """
+    gates, entropies = [], []
     for index, layer in enumerate(factors.layers[:-1]):
         noise_precision = inverse_gamma.mean_inverse(layer.noise_variance)
         preactivation = preactivation_mean(layer.weights, moments.inputs[index])
@@ -117,13 +122,11 @@ def update_gates(
             layer.weights, moments.inputs[index + 1][:, 1:], preactivation, moments.cross[index]
         )
         square = (tilt[index] * model.temperature) ** 2
-        gates.append(
-            special(
-                "expit",
-                noise_precision * (product - 0.5 * square) + preactivation / model.temperature,
-            )
-        )
-    return tuple(gates)
+        log_odds = noise_precision * (product - 0.5 * square) + preactivation / model.temperature
+        probability, entropy = bernoulli.probability_and_entropy(log_odds)
+        gates.append(probability)
+        entropies.append(entropy)
+    return tuple(gates), tuple(entropies)
 
 
 def _output_message(
@@ -171,8 +174,7 @@ def _hidden_message(
     curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / temperature**2
     quadratic = unpack(curvature @ pack(second[:, 1:, 1:]), mean.shape[-1])
     assert factor.gain is not None
-    explained = mean.T @ (pull[:, :, None] * factor.gain)
-    precision = quadratic - 0.5 * (explained + transpose(explained))
+    precision = quadratic - mean.T @ (pull[:, :, None] * factor.gain)
     half_gates = (memory.gate_probability[index] - 0.5) / temperature
     linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]
     return precision, linear

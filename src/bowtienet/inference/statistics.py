@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 from bowtienet._arrays import Array, namespace, pack
-from bowtienet.distributions import bernoulli, polya_gamma
+from bowtienet.distributions import polya_gamma
 from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.moments import ChainMoments, own_squares
 
@@ -96,7 +96,7 @@ def block_statistics(
     output = OutputStatistics(
         input_moment=pack(input_moment),
         target_cross=targets.T @ weighted,
-        target_square=xp.sum(row_weights[:, None] * targets**2, axis=0),
+        target_square=row_weights @ targets**2,
     )
     return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights))
 
@@ -106,9 +106,9 @@ def _hidden_statistics(
 ) -> HiddenStatistics:
     xp = namespace(row_weights)
     column = row_weights[:, None]
-    gates, tilt = local.gate_probability[index], local.tilt[index]
+    polya_gamma_mean, log_ratio = polya_gamma.mean_and_log_ratio(local.tilt[index])
     mean, second = moments.inputs[index], moments.second[index]
-    weighted_gates = column * gates
+    weighted_gates = column * local.gate_probability[index]
     cross = (weighted_gates * moments.inputs[index + 1][:, 1:]).T @ mean
     covariance = moments.cross[index]
     if covariance is not None:
@@ -116,14 +116,14 @@ def _hidden_statistics(
         cross = cross + xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)
     entropy = 0.5 * local.activations[index].log_determinant * row_weights
     return HiddenStatistics(
-        polya_gamma_moment=(column * polya_gamma.mean(tilt)).T @ second,
+        polya_gamma_moment=(column * polya_gamma_mean).T @ second,
         gate_moment=weighted_gates.T @ second,
         gate_cross=cross,
-        half_gate_mean=(weighted_gates - 0.5 * column).T @ mean,
-        activation_square=xp.sum(column * own_squares(local.activations, moments, index), axis=0),
+        half_gate_mean=weighted_gates.T @ mean - 0.5 * (row_weights @ mean),
+        activation_square=row_weights @ own_squares(local.activations, moments, index),
         activation_entropy=xp.sum(entropy * 0.0) if is_last else xp.sum(entropy),
-        gate_entropy=xp.sum(column * bernoulli.entropy(gates)),
-        polya_gamma_ratio=xp.sum(column * polya_gamma.log_ratio(tilt)),
+        gate_entropy=xp.sum(row_weights * local.gate_entropy[index]),
+        polya_gamma_ratio=xp.sum(row_weights * log_ratio),
     )
 
 

@@ -68,4 +68,8 @@ class LocalFactors:
 
     activations: tuple[Activations, ...]
     gate_probability: tuple[Array, ...]
+    """rho (n, D)."""
+    gate_entropy: tuple[Array, ...]
+    """Entropy of q(gamma) (n,), summed over the units: cheap where rho's log odds are at hand."""
     tilt: tuple[Array, ...]
+    """A (n, D)."""
