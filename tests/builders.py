@@ -215,9 +215,7 @@ def _update_shared_covariance(point: Point) -> Point:
 def _update_activations(point: Point) -> Point:
     """q(a) whole: the shared covariance of the last layer first, as the backward pass needs it."""
     factors = update_shared_covariance(point.factors)
-    memory = LocalMemory(
-        gate_probability=point.local.gate_probability, tilt=point.local.tilt[1:]
-    )
+    memory = LocalMemory(gate_probability=point.local.gate_probability, tilt=point.local.tilt[1:])
     activations = update_activations(
         point.model, factors, point.rows.inputs, point.rows.targets, memory
     )

@@ -104,6 +104,20 @@ def with_shared_covariance(state: OracleState) -> OracleState:
     return replace(state, covariance=covariance, fixed_tau=tau)
 
 
+def swept(case: Case, sweeps: int) -> Case:
+    """The case after some of the oracle's own sweeps: every factor once, local ones first."""
+    state, prior, data = case.state, case.prior, (case.x, case.y, case.weights)
+    for _ in range(sweeps):
+        state = oracle.update_activations(state, case.x, case.y)
+        state = oracle.update_gates(oracle.update_tilts(state, case.x), case.x)
+        for layer in range(len(state.widths) - 1):
+            state = oracle.update_weights(state, prior, *data, layer)
+            state = oracle.update_noise(state, prior, *data, layer)
+            state = oracle.update_global_shrinkage(state, prior, layer)
+            state = oracle.update_local_shrinkage(state, prior, layer)
+    return replace(case, state=with_shared_covariance(state))
+
+
 # ------------------------------------------------------------------------------------------------
 # Oracle -> bowtienet
 # ------------------------------------------------------------------------------------------------

@@ -152,9 +152,9 @@ def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(
 def test_tolerance_zero_runs_to_the_limit() -> None:
     """Even where the bound has long stood still: a linear model converges at once."""
     problem = toy_problem(())
-    assert fit(*problem, max_sweeps=200, tolerance=1e-6).status is Status.CONVERGED
-    result = fit(*problem, max_sweeps=200, tolerance=0.0, accelerate=False)
-    assert result.n_sweeps == 200
+    assert fit(*problem, tolerance=1e-5).status is Status.CONVERGED
+    result = fit(*problem, max_sweeps=100, tolerance=0.0, accelerate=False)
+    assert result.n_sweeps == 100
     assert result.status is Status.SWEEP_LIMIT
 
 
@@ -170,9 +170,9 @@ def test_a_looser_tolerance_stops_sooner_with_three_small_changes() -> None:
 
 
 @pytest.mark.parametrize("hidden", [(), (6,), (5, 4)])
-@pytest.mark.parametrize("block_size", [1, 7, 60, 1000])
+@pytest.mark.parametrize("block_size", [1, 7, 25, 1000])
 def test_blocks_do_not_matter(hidden: tuple[int, ...], block_size: int) -> None:
-    problem = toy_problem(hidden)
+    problem = toy_problem(hidden, n=25)
     whole = fit(*problem, max_sweeps=6, tolerance=0.0, accelerate=False)
     blocks = fit(*problem, max_sweeps=6, tolerance=0.0, accelerate=False, block_size=block_size)
     np.testing.assert_allclose(blocks.elbo_history, whole.elbo_history, rtol=1e-9)
@@ -354,7 +354,7 @@ def test_numpy_whole_numbers_are_whole_numbers() -> None:
 
 
 def test_rows_of_another_shape() -> None:
-    model, rows, factors = toy_problem(n=10)
+    model, _, factors = toy_problem(n=10)
     wider = build_rows(np.ones((4, 3)), np.ones(4))
     with pytest.raises(ValueError, match=r"rows have 3 inputs and 1 targets.* 2 and 1"):
         fit(model, wider, factors)

@@ -69,7 +69,7 @@ def test_prior_draws_follow_the_prior(family: str, rng: np.random.Generator) -> 
         bias_variance=4.0,
     )
     prior = model.prior
-    draws = [sample_prior(model, rng) for _ in range(300)]
+    draws = [sample_prior(model, rng) for _ in range(150)]
     assert_follows([d.global_shrinkage for d in draws], prior.global_shrinkage)
     hidden, output, biases, standard = [], [], [], []
     for layer in range(3):

@@ -260,8 +260,13 @@ def elbo_draws(case: Case, rng: np.random.Generator, size: int) -> dict[str, np.
     return out
 
 
-def test_elbo(case, rng):
-    """Six comparisons, false-alarm rate 4e-6; the error bar of the total is near 0.1."""
+@pytest.mark.parametrize("sweeps", [0, 10])
+def test_elbo(case, rng, sweeps):
+    """At a random state, where no term is at an optimum, and near one, where draws vary less.
+
+    Six comparisons each, false-alarm rate 4e-6.
+    """
+    case = oracle_bridge.swept(case, sweeps)
     terms = case.elbo
     draws = elbo_draws(case, rng, 40_000)
     expected = {
@@ -274,14 +279,15 @@ def test_elbo(case, rng):
     }
     for name, value in expected.items():
         assert_within_error(value, draws[name])
-    # The test has power: half a nat, such as a lost ½ log 2pi, is more than the limit.
+    # Power: of a fitted network even a lost log 2 or ½ log 2pi of one factor would be seen.
     error = draws["total"].std() / np.sqrt(draws["total"].size)
-    assert LIMIT * error < 0.9
+    assert sweeps == 0 or LIMIT * error < 0.3
 
 
 @pytest.mark.slow
 def test_elbo_with_many_draws(case, rng):
-    draws = elbo_draws(case, rng, 1_000_000)
-    assert_within_error(case.elbo.total, draws["total"])
-    error = draws["total"].std() / np.sqrt(draws["total"].size)
-    assert LIMIT * error < 0.2
+    """One comparison with an error bar of 0.01, false-alarm rate 6e-7."""
+    case = oracle_bridge.swept(case, 10)
+    draws = elbo_draws(case, rng, 400_000)["total"]
+    assert_within_error(case.elbo.total, draws)
+    assert LIMIT * draws.std() / np.sqrt(draws.size) < 0.1
