@@ -96,8 +96,8 @@ def test_the_message_counts_the_bad_values() -> None:
 
 def test_wrong_number_of_columns_names_both() -> None:
     with pytest.raises(ValueError, match=r"inputs have 2 columns.* 3"):
-        build_inputs(INPUTS, n_inputs=3)
-    assert build_inputs(INPUTS, n_inputs=2).shape == (3, 2)
+        build_inputs(INPUTS, n_columns=3)
+    assert build_inputs(INPUTS, n_columns=2).shape == (3, 2)
 
 
 def test_a_masked_value_is_not_silently_used() -> None:

@@ -43,40 +43,44 @@ def build_rows(inputs: Any, targets: Any, weights: Any = None) -> Rows:
         )
     _same_length(targets, inputs, "targets")
     _finite(targets, "targets")
+    return Rows(inputs=inputs, targets=targets, weights=build_weights(weights, inputs))
+
+
+def build_weights(weights: Any, rows: Array) -> Array:
+    """Check the weights (n,) of `rows`; ones by default."""
     if weights is None:
-        return Rows(
-            inputs=inputs, targets=targets, weights=namespace(inputs).ones_like(targets[:, 0])
-        )
-    weights = _floats(weights, "weights", inputs)
+        return namespace(rows).ones_like(rows[:, 0])
+    weights = _floats(weights, "weights", rows)
     if weights.ndim != 1:
         raise ValueError(f"weights must have shape (rows,), got {tuple(weights.shape)}.")
-    _same_length(weights, inputs, "weights")
+    _same_length(weights, rows, "weights")
     _finite(weights, "weights")
     xp = namespace(weights)
     if bool(xp.any(weights < 0.0)):
         raise ValueError("weights must not be negative: use 0 to leave a row out.")
     if not bool(xp.any(weights > 0.0)):
         raise ValueError("weights are all zero: at least one row must have a positive weight.")
-    return Rows(inputs=inputs, targets=targets, weights=weights)
+    return weights
 
 
-def build_inputs(inputs: Any, n_inputs: int | None = None) -> Array:
-    """Check the inputs of a fit, or of a prediction for a network of `n_inputs` inputs."""
-    inputs = _floats(inputs, "inputs", None)
+def build_inputs(inputs: Any, n_columns: int | None = None, name: str = "inputs") -> Array:
+    """Check a table; with `n_columns`, one that must have the columns of an earlier one."""
+    inputs = _floats(inputs, name, None)
     if inputs.ndim != 2:
         raise ValueError(
-            f"inputs must be a table of shape (rows, columns), got {tuple(inputs.shape)}: "
+            f"{name} must be a table of shape (rows, columns), got {tuple(inputs.shape)}: "
             "reshape a single column with x[:, None]."
         )
     if inputs.shape[0] == 0:
-        raise ValueError("inputs have no rows: at least one is needed.")
+        raise ValueError(f"{name} have no rows: at least one is needed.")
     if inputs.shape[1] == 0:
-        raise ValueError("inputs have no columns: at least one is needed.")
-    if n_inputs is not None and inputs.shape[1] != n_inputs:
+        raise ValueError(f"{name} have no columns: at least one is needed.")
+    if n_columns is not None and inputs.shape[1] != n_columns:
         raise ValueError(
-            f"inputs have {inputs.shape[1]} columns, but the network was built for {n_inputs}."
+            f"{name} have {inputs.shape[1]} columns, but {n_columns} are needed: give the columns "
+            "of training in their order."
         )
-    _finite(inputs, "inputs")
+    _finite(inputs, name)
     return inputs
 
 
@@ -114,6 +118,10 @@ def _floats(values: Any, name: str, reference: Array | None) -> Array:
             values = np.asarray(values)
         except ValueError:
             raise ValueError(f"{name} must be a rectangular array of numbers.") from None
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array: fill or drop the masked values first."
+        )
     if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
         raise ValueError(
             f"{name} must be an array of real numbers, got dtype {values.dtype}: "
@@ -123,10 +131,23 @@ def _floats(values: Any, name: str, reference: Array | None) -> Array:
     if not xp.isdtype(values.dtype, ("real floating", "integral", "bool")):
         raise ValueError(f"{name} must be an array of real numbers, got dtype {values.dtype}.")
     if reference is not None:
-        return values if _matches(values, reference) else like(reference, values)
+        return values if _matches(values, reference) else _cast(values, name, reference)
     if values.dtype in (xp.float64, xp.float32):
         return values
     return xp.astype(values, xp.float64)
+
+
+def _cast(values: Array, name: str, reference: Array) -> Array:
+    """`values` in the library and precision of `reference`, refused where they do not fit in it."""
+    with np.errstate(over="ignore"):
+        cast = like(reference, values)
+    finite, fits = namespace(values).isfinite(values), namespace(cast).isfinite(cast)
+    if not np.array_equal(np.asarray(finite), np.asarray(fits)):
+        raise ValueError(
+            f"{name} hold values too large for the precision of inputs, {reference.dtype}: "
+            "scale them, or give inputs in float64."
+        )
+    return cast
 
 
 def _matches(values: Array, reference: Array) -> bool:

@@ -7,8 +7,10 @@ column is centred and left at zero.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from bowtienet._arrays import Array, namespace
+from bowtienet.data.rows import build_inputs, build_weights
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,31 +21,35 @@ class Scaling:
     scale: Array
 
 
-def fit_scaling(values: Array, weights: Array | None = None) -> Scaling:
+def fit_scaling(values: Any, weights: Any = None) -> Scaling:
     """Weighted mean and standard deviation of the columns of `values` (n, K).
 
     Columns are first divided by their largest magnitude, so that neither sums nor squares overflow
-    or vanish, whatever the unit. A column whose spread is rounding of its mean counts as constant
-    and gets the scale 1.
+    or vanish, whatever the unit. A column whose spread is rounding of its mean counts as constant;
+    its scale is its magnitude, so that the rounding stays rounding (or 1 for a column of zeros).
     """
+    values = build_inputs(values, name="values")
     xp = namespace(values)
-    weights = xp.ones_like(values[:, 0]) if weights is None else weights
-    share = (weights / xp.sum(weights))[:, None]
-    size = xp.max(xp.abs(values) * xp.astype(share > 0.0, values.dtype), axis=0)
+    weights = build_weights(weights, values)
+    counts = (weights > 0.0)[:, None]
+    share = (weights / xp.max(weights))[:, None]
+    share = share / xp.sum(share)
+    # Rows of weight 0 are absent: their values must not even overflow.
+    present = xp.where(counts, values, xp.zeros_like(values))
+    size = xp.max(xp.abs(present), axis=0)
     unit = xp.where(size > 0.0, size, xp.ones_like(size))
-    relative = values / unit
+    relative = present / unit
     mean = xp.sum(share * relative, axis=0)
     spread = xp.sqrt(xp.sum(share * (relative - mean) ** 2, axis=0))
     constant = spread <= 64.0 * xp.finfo(values.dtype).eps
-    return Scaling(
-        center=mean * unit,
-        scale=xp.where(constant, unit, xp.where(constant, xp.ones_like(spread), spread) * unit),
-    )
+    spread = xp.where(constant, xp.ones_like(spread), spread)
+    return Scaling(center=mean * unit, scale=spread * unit)
 
 
-def standardize(scaling: Scaling, values: Array) -> Array:
-    """(x - center) / scale."""
-    return (values - scaling.center) / scaling.scale
+def standardize(scaling: Scaling, values: Any) -> Array:
+    """(x - center) / scale, halved first and doubled last so that no difference overflows."""
+    values = build_inputs(values, scaling.center.shape[0], name="values")
+    return (0.5 * values - 0.5 * scaling.center) / scaling.scale * 2.0
 
 
 def restore_mean(scaling: Scaling, mean: Array) -> Array:

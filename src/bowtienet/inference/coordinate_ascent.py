@@ -8,12 +8,14 @@ bound is undone.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+import numpy as np
+
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, split
 from bowtienet.inference.acceleration import extrapolate, momentum
 from bowtienet.inference.convergence import Status, check
@@ -21,15 +23,15 @@ from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
 from bowtienet.inference.execution import (
     Mapper,
-    default_block_size,
+    block_rows,
     initialize_memory,
     local_pass,
     usable_cores,
     workers,
 )
 from bowtienet.inference.global_step import global_step, update_shared_covariance
-from bowtienet.model.priors import BowTieModel
-from bowtienet.posterior.factors import GlobalFactors, LocalMemory
+from bowtienet.model.priors import BowTieModel, check_rows
+from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
 
 DEFAULT_REPEATS = 3
 """Global updates within a sweep; docs/convergence.md has the measurements behind it."""
@@ -115,9 +117,15 @@ def fit(
     FitResult
         The last accepted state, whatever ended the fit; Ctrl-C ends it after the first sweep.
     """
-    _check_settings(model, rows, factors, max_sweeps, tolerance, repeats, block_size, n_threads)
-    blocks = split(rows, block_size or default_block_size(model.architecture))
-    with workers(min(n_threads or usable_cores(), len(blocks))) as apply:
+    check_rows(model.architecture, rows)
+    check_factors(model.architecture, factors)
+    max_sweeps, repeats = whole(max_sweeps, "max_sweeps"), whole(repeats, "repeats")
+    tolerance = non_negative(tolerance, "tolerance")
+    block_size = block_rows(model.architecture, block_size)
+    blocks = split(rows, block_size)
+    n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
+    # A proposal of the momentum may overflow; a bound that is not finite is a status here.
+    with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
         step = partial(
             sweep, blocks=blocks, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply
         )
@@ -212,41 +220,3 @@ class _Loop:
             factors=self.accepted.factors,
         )
         return bool(self.callback(progress))
-
-
-def _check_settings(
-    model: BowTieModel,
-    rows: Rows,
-    factors: GlobalFactors,
-    max_sweeps: int,
-    tolerance: float,
-    repeats: int,
-    block_size: int | None,
-    n_threads: int | None,
-) -> None:
-    architecture = model.architecture
-    shape = (rows.inputs.shape[1], rows.targets.shape[1])
-    if shape != (architecture.n_inputs, architecture.n_outputs):
-        raise ValueError(
-            f"rows have {shape[0]} inputs and {shape[1]} targets, but the model has "
-            f"{architecture.n_inputs} and {architecture.n_outputs}: build it for these rows."
-        )
-    found = tuple(layer.weights.mean.shape for layer in factors.layers)
-    expected = tuple(
-        (width, below + 1)
-        for below, width in zip(architecture.widths[:-1], architecture.widths[1:], strict=True)
-    )
-    if found != expected:
-        raise ValueError(
-            f"factors have weights of shapes {found}, but the model needs {expected}: "
-            "initialize them with this model."
-        )
-    for name, value in (("max_sweeps", max_sweeps), ("repeats", repeats)):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, got {value!r}.")
-    if block_size is not None and block_size < 1:
-        raise ValueError(f"block_size must be at least 1 row, got {block_size!r}.")
-    if n_threads is not None and n_threads < 1:
-        raise ValueError(f"n_threads must be at least 1, got {n_threads!r}.")
-    if not (tolerance >= 0.0 and math.isfinite(tolerance)):
-        raise ValueError(f"tolerance must be a non-negative, finite number, got {tolerance!r}.")

@@ -15,8 +15,10 @@ from functools import partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+import numpy as np
 from threadpoolctl import threadpool_limits
 
+from bowtienet._validation import whole
 from bowtienet.data.rows import Rows
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.inference.statistics import Statistics, add, block_statistics
@@ -28,8 +30,10 @@ BLOCK_BYTES = 4_000_000
 """Largest array of a block: big enough for fast products, small enough to stay near the cache."""
 
 
-def default_block_size(architecture: Architecture) -> int:
-    """Rows of a block whose largest array has about `BLOCK_BYTES`."""
+def block_rows(architecture: Architecture, wanted: int | None = None) -> int:
+    """Rows of a block: as many as wanted, or so many that its largest array has `BLOCK_BYTES`."""
+    if wanted is not None:
+        return whole(wanted, "block_size")
     widths = architecture.widths
     largest = (widths[0] + 1) * (widths[0] + 2) // 2
     for below, width in pairwise(widths[1:-1]):
@@ -61,11 +65,16 @@ def workers(n_threads: int) -> Iterator[Mapper]:
         if n_threads == 1:
             yield map
             return
-        pool = ThreadPoolExecutor(n_threads)
+        pool = ThreadPoolExecutor(n_threads, initializer=_ignore_floating_point_warnings)
         try:
             yield pool.map
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ignore_floating_point_warnings() -> None:
+    """The setting of the calling thread (see `fit`) does not reach other threads by itself."""
+    np.seterr(all="ignore")
 
 
 def initialize_memory(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+from bowtienet._validation import whole
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,17 +39,7 @@ def build_architecture(n_inputs: int, hidden: Iterable[int], n_outputs: int) -> 
             f"hidden must be a sequence of widths such as (50,) or (50, 20), got {hidden!r}."
         )
     return Architecture(
-        n_inputs=_width(n_inputs, "n_inputs"),
-        hidden=tuple(_width(width, f"hidden[{i}]") for i, width in enumerate(hidden)),
-        n_outputs=_width(n_outputs, "n_outputs"),
+        n_inputs=whole(n_inputs, "n_inputs"),
+        hidden=tuple(whole(width, f"hidden[{i}]") for i, width in enumerate(hidden)),
+        n_outputs=whole(n_outputs, "n_outputs"),
     )
-
-
-def _width(value: int, name: str) -> int:
-    try:
-        width = operator.index(value)
-    except TypeError:
-        width = 0
-    if width < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return width

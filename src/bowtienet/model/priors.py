@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import Array
+from bowtienet._arrays import Array, to_numpy
+from bowtienet._validation import positive
+from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.shrinkage import Shrinkage, build_shrinkage, scaled
@@ -72,8 +73,8 @@ def build_model(
         Divide tau by the number of hidden layers and psi by the number of inputs of its layer, so
         that deeper and wider networks shrink more.
     """
-    shared = build_shrinkage(family, **(global_parameters or {}))
-    local = build_shrinkage(family, **(local_parameters or {}))
+    shared = build_shrinkage(family, **_parameters(global_parameters, "global_parameters"))
+    local = build_shrinkage(family, **_parameters(local_parameters, "local_parameters"))
     depth = max(architecture.n_hidden, 1) if scale_with_size else 1
     fan_in = architecture.widths[:-1] if scale_with_size else (1,) * architecture.n_layers
     prior = Prior(
@@ -81,15 +82,15 @@ def build_model(
         local_shrinkage=tuple(scaled(local, 1.0 / width) for width in fan_in),
         hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
         output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
-        bias_variance=_positive(bias_variance, "bias_variance"),
+        bias_variance=positive(bias_variance, "bias_variance"),
     )
     return BowTieModel(
-        architecture=architecture, prior=prior, temperature=_positive(temperature, "temperature")
+        architecture=architecture, prior=prior, temperature=positive(temperature, "temperature")
     )
 
 
 def default_model(
-    architecture: Architecture, inputs: np.ndarray, targets: np.ndarray, **settings: Any
+    architecture: Architecture, inputs: Array, targets: Array, **settings: Any
 ) -> BowTieModel:
     """`build_model` with the authors' data-driven choices for whatever `settings` leave open.
 
@@ -97,19 +98,39 @@ def default_model(
     and a global scale delta = min(sqrt(max |coefficient|), 10), so scale = delta²/2. The paper's
     bias variance, |intercept|, is zero for centred targets; 1 is used instead, their own spread.
     """
-    inputs, targets = np.asarray(inputs, dtype=float), np.asarray(targets, dtype=float)
-    targets = targets.reshape(len(targets), -1)
-    design = np.column_stack([np.ones(len(inputs)), inputs])
-    coefficients = np.linalg.lstsq(design, targets, rcond=None)[0]
-    residual = (targets - design @ coefficients).var(axis=0)
+    rows = build_rows(inputs, targets)
+    check_rows(architecture, rows)
+    x, y = to_numpy(rows.inputs).astype(float), to_numpy(rows.targets).astype(float)
+    design = np.column_stack([np.ones(len(x)), x])
+    coefficients = np.linalg.lstsq(design, y, rcond=None)[0]
+    with np.errstate(over="ignore"):  # unscaled targets may overflow here, and the clip holds them
+        residual = (y - design @ coefficients).var(axis=0)
     # A target that a line fits exactly would give a noise prior at zero: the floor keeps it proper.
-    noise_scale = np.clip(residual / 4.0, 1e-6, 30.0)
+    noise_scale = np.clip(np.nan_to_num(residual / 4.0, nan=np.inf), 1e-6, 30.0)
     largest = np.abs(coefficients[1:]).max(initial=0.0)
     settings.setdefault("output_noise", (2.0, noise_scale))
     if settings.get("family", "student_t") == "student_t":
         delta_squared = min(max(float(largest), 1e-2), 100.0)
         settings.setdefault("global_parameters", {"scale": delta_squared / 2.0})
     return build_model(architecture, **settings)
+
+
+def check_rows(architecture: Architecture, rows: Rows) -> None:
+    """Raise a clear error if the rows are not those of a network of this architecture."""
+    found = (rows.inputs.shape[1], rows.targets.shape[1])
+    if found != (architecture.n_inputs, architecture.n_outputs):
+        raise ValueError(
+            f"rows have {found[0]} inputs and {found[1]} targets, but the architecture has "
+            f"{architecture.n_inputs} and {architecture.n_outputs}: build it for these rows."
+        )
+
+
+def _parameters(value: Mapping[str, float] | None, name: str) -> Mapping[str, float]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise ValueError(f'{name} must be a mapping such as {{"scale": 0.5}}, got {value!r}.')
+    return value
 
 
 def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamma:
@@ -121,7 +142,7 @@ def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamm
         raise ValueError(
             f"{name} must be a pair (concentration, scale) of positive numbers, got {value!r}."
         ) from None
-    if not 0.0 < concentration < math.inf or not np.all((scales > 0.0) & np.isfinite(scales)):
+    if not 0.0 < concentration < np.inf or not np.all((scales > 0.0) & np.isfinite(scales)):
         raise ValueError(
             f"{name} must have a positive, finite concentration and scale, got {value!r}."
         )
@@ -133,9 +154,3 @@ def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamm
     return InverseGamma(
         concentration=concentration, scale=float(scales) if scales.ndim == 0 else scales
     )
-
-
-def _positive(value: float, name: str) -> float:
-    if not isinstance(value, (int, float, np.number)) or not 0.0 < float(value) < math.inf:
-        raise ValueError(f"{name} must be a positive, finite number, got {value!r}.")
-    return float(value)

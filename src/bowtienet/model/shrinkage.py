@@ -15,6 +15,7 @@ from math import log
 from typing import TypeAlias
 
 from bowtienet._arrays import Array, namespace
+from bowtienet._validation import number, positive
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.point_mass import PointMass
@@ -56,7 +57,7 @@ def build_shrinkage(family: str, **parameters: float) -> Shrinkage:
     >>> build_shrinkage("laplace", rate=2.0)
     GeneralizedInverseGaussian(order=1.0, scale=0.0, rate=2.0)
     """
-    if family not in _DEFAULTS:
+    if not isinstance(family, str) or family not in _DEFAULTS:
         raise ValueError(f"unknown prior {family!r}: choose one of {', '.join(FAMILIES)}.")
     free = _DEFAULTS[family]
     unknown = sorted(set(parameters) - set(free))
@@ -64,14 +65,12 @@ def build_shrinkage(family: str, **parameters: float) -> Shrinkage:
         raise ValueError(
             f"prior {family!r} has no parameter {', '.join(unknown)}: it takes {', '.join(free)}."
         )
-    values = {name: float(value) for name, value in {**free, **parameters}.items()}
+    values = {
+        name: number(value, f"{name} of prior {family!r}")
+        for name, value in {**free, **parameters}.items()
+    }
     if family == "gaussian":
-        if not 0.0 < values["variance"] < float("inf"):
-            raise ValueError(
-                f"variance of the gaussian prior must be positive and finite, "
-                f"got {values['variance']}."
-            )
-        return PointMass(value=values["variance"])
+        return PointMass(value=positive(values["variance"], "variance of prior 'gaussian'"))
     values.update(_FIXED[family])
     gig.check_proper(values["order"], values["scale"], values["rate"], f"prior {family!r}")
     return GeneralizedInverseGaussian(**values)

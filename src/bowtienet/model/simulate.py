@@ -8,6 +8,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._validation import positive
+from bowtienet.data.rows import build_inputs
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions import inverse_gamma
 from bowtienet.distributions.point_mass import PointMass
@@ -67,22 +69,23 @@ def sample_model(
     parameters: Parameters, temperature: float, inputs: Floats, rng: np.random.Generator
 ) -> Simulation:
     """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²)."""
-    values = np.asarray(inputs, dtype=float)
+    temperature = positive(temperature, "temperature")
+    if not parameters.weights:
+        raise ValueError("parameters must hold at least the output layer.")
+    n_inputs = parameters.weights[0].shape[1] - 1
+    values = np.asarray(build_inputs(inputs, n_inputs), dtype=float)
     activations: list[Floats] = []
     gates: list[Floats] = []
-    last = len(parameters.weights) - 1
-    for layer, (weights, noise) in enumerate(
-        zip(parameters.weights, parameters.noise_variance, strict=True)
-    ):
+    for weights, noise in zip(parameters.weights, parameters.noise_variance, strict=True):
         preactivation = weights[:, 0] + values @ weights[:, 1:].T
         spread = rng.normal(size=preactivation.shape) * np.sqrt(noise)
-        if layer == last:
-            return Simulation(
-                targets=preactivation + spread, activations=tuple(activations), gates=tuple(gates)
-            )
+        if weights is parameters.weights[-1]:
+            break
         # P(logistic noise < z/T) is the sigmoid; this form cannot overflow at low temperature.
         gate = (rng.logistic(size=preactivation.shape) < preactivation / temperature).astype(float)
         values = gate * preactivation + spread
         gates.append(gate)
         activations.append(values)
-    raise ValueError("parameters must hold at least the output layer.")
+    return Simulation(
+        targets=preactivation + spread, activations=tuple(activations), gates=tuple(gates)
+    )

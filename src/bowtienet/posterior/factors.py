@@ -7,10 +7,12 @@ block of rows. Shapes: n rows, D units of a layer, K units of the layer before i
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bowtienet._arrays import Array
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.model.architecture import Architecture
 from bowtienet.model.shrinkage import Shrinkage
 
 
@@ -36,6 +38,17 @@ class GlobalFactors:
     shared_covariance: Array | None
     """S_L (D_L, D_L), the conditional covariance of the last hidden layer's activations, which is
     the same for every row with known targets; None without hidden layers."""
+
+
+def check_factors(architecture: Architecture, factors: GlobalFactors) -> None:
+    """Raise a clear error if the factors are not those of a network of this architecture."""
+    found = tuple(layer.weights.mean.shape for layer in factors.layers)
+    expected = tuple((width, below + 1) for below, width in pairwise(architecture.widths))
+    if found != expected:
+        raise ValueError(
+            f"factors have weights of shapes {found}, but the model needs {expected}: "
+            "initialize them with this model, or take those that were fitted with it."
+        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,13 +19,14 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from bowtienet._arrays import Array, like, to_numpy
+from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.model.priors import BowTieModel
+from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.model.shrinkage import Shrinkage
 from bowtienet.model.simulate import sample_shrinkage
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
@@ -41,7 +42,7 @@ RIDGE_PENALTY = 1.0
 def initialize(
     model: BowTieModel,
     rows: Rows,
-    rng: np.random.Generator,
+    rng: np.random.Generator | int,
     *,
     scheme: str = "warm_start",
     penalty: float = 0.1,
@@ -55,8 +56,8 @@ def initialize(
         Architecture and prior.
     rows : Rows
         Training rows, standardised.
-    rng : numpy.random.Generator
-        Source of all randomness.
+    rng : numpy.random.Generator or int
+        Source of all randomness, or its seed.
     scheme : {"warm_start", "laplace", "spike_slab"}
         How the hidden weights are found.
     penalty : float
@@ -66,10 +67,10 @@ def initialize(
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown start {scheme!r}: choose one of {', '.join(SCHEMES)}.")
-    if not 0.0 <= penalty < float("inf"):
-        raise ValueError(f"penalty must be a non-negative, finite number, got {penalty!r}.")
-    if start_iterations < 1:
-        raise ValueError(f"start_iterations must be at least 1, got {start_iterations!r}.")
+    penalty = non_negative(penalty, "penalty")
+    start_iterations = whole(start_iterations, "start_iterations")
+    check_rows(model.architecture, rows)
+    rng = np.random.default_rng(rng)
     sample = subsample(rows, START_ROWS, rng)
     inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
     row_weights = to_numpy(sample.weights).astype(float)

@@ -14,15 +14,21 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from bowtienet._arrays import Array, diagonal_matrix, namespace, to_numpy
+from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.convergence import relative_change
 from bowtienet.inference.elbo import elbo
-from bowtienet.inference.execution import default_block_size
+from bowtienet.inference.execution import block_rows
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.priors import BowTieModel
-from bowtienet.posterior.factors import GlobalFactors, LocalFactors, LocalMemory
+from bowtienet.posterior.factors import (
+    GlobalFactors,
+    LocalFactors,
+    LocalMemory,
+    check_factors,
+)
 from bowtienet.posterior.moments import ChainMoments, last_covariance, preactivation_mean
 
 
@@ -64,8 +70,11 @@ def predict(
         Rows worked on at a time.
     """
     inputs = build_inputs(inputs, model.architecture.n_inputs)
+    check_factors(model.architecture, factors)
+    tolerance = non_negative(tolerance, "tolerance")
+    max_iterations = whole(max_iterations, "max_iterations")
     factors = without_targets(factors)
-    size = block_size or default_block_size(model.architecture)
+    size = block_rows(model.architecture, block_size)
     parts = [
         _predict_block(model, factors, inputs[start : start + size], tolerance, max_iterations)
         for start in range(0, inputs.shape[0], size)
