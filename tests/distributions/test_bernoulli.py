@@ -1,25 +1,34 @@
-"""Entropy of a Bernoulli variable."""
+"""Probability and entropy of gates from their log odds."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from bowtienet.distributions import bernoulli
 
-
-def test_entropy_agrees_with_scipy_and_is_exact_at_the_ends() -> None:
-    probability = np.array([0.0, 1e-300, 1e-9, 0.3, 0.5, 0.99, 1.0])
-    entropy = bernoulli.entropy(probability)
-    np.testing.assert_allclose(entropy, stats.bernoulli(probability).entropy(), rtol=1e-13)
-    assert entropy[0] == 0.0
-    assert entropy[-1] == 0.0
+LOG_ODDS = np.array(
+    [[-1e10, -800.0, -40.0, -3.0, -1e-9, 0.0], [1e-300, 0.4, 2.0, 36.0, 745.0, 1e6]]
+)
 
 
-def test_jax_gradient_is_minus_the_logit() -> None:
+def test_probability_and_entropy_agree_with_scipy() -> None:
+    probability, entropy = bernoulli.probability_and_entropy(LOG_ODDS)
+    np.testing.assert_array_equal(probability, special.expit(LOG_ODDS))
+    expected = stats.bernoulli(probability).entropy().sum(axis=-1)
+    np.testing.assert_allclose(entropy, expected, rtol=1e-14)
+
+
+def test_many_units_neither_underflow_nor_overflow() -> None:
+    log_odds = np.zeros((2, 5000))
+    _, entropy = bernoulli.probability_and_entropy(log_odds)
+    np.testing.assert_allclose(entropy, 5000 * np.log(2.0), rtol=1e-14)
+
+
+def test_gradient_in_the_probability_is_minus_the_log_odds() -> None:
     jax = pytest.importorskip("jax")
-    probability = np.array([1e-6, 0.3, 0.5, 0.999])
-    gradient = jax.grad(lambda x: bernoulli.entropy(x).sum())(jax.numpy.asarray(probability))
-    expected = np.log1p(-probability) - np.log(probability)
-    np.testing.assert_allclose(np.asarray(gradient), expected, rtol=1e-10, atol=1e-12)
+    log_odds = np.array([-4.0, -0.3, 0.7, 9.0])
+    slope = jax.grad(lambda v: bernoulli.probability_and_entropy(v)[1])(jax.numpy.asarray(log_odds))
+    density = special.expit(log_odds) * special.expit(-log_odds)
+    np.testing.assert_allclose(np.asarray(slope) / density, -log_odds, rtol=1e-10)

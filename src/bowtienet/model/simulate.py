@@ -76,16 +76,21 @@ def sample_model(
     values = np.asarray(build_inputs(inputs, n_inputs), dtype=float)
     activations: list[Floats] = []
     gates: list[Floats] = []
-    for weights, noise in zip(parameters.weights, parameters.noise_variance, strict=True):
-        preactivation = weights[:, 0] + values @ weights[:, 1:].T
-        spread = rng.normal(size=preactivation.shape) * np.sqrt(noise)
-        if weights is parameters.weights[-1]:
-            break
+    layers = list(zip(parameters.weights, parameters.noise_variance, strict=True))
+    for weights, noise in layers[:-1]:
+        preactivation = _preactivation(weights, values)
         # P(logistic noise < z/T) is the sigmoid; this form cannot overflow at low temperature.
         gate = (rng.logistic(size=preactivation.shape) < preactivation / temperature).astype(float)
-        values = gate * preactivation + spread
+        values = rng.normal(gate * preactivation, np.sqrt(noise))
         gates.append(gate)
         activations.append(values)
+    weights, noise = layers[-1]
     return Simulation(
-        targets=preactivation + spread, activations=tuple(activations), gates=tuple(gates)
+        targets=rng.normal(_preactivation(weights, values), np.sqrt(noise)),
+        activations=tuple(activations),
+        gates=tuple(gates),
     )
+
+
+def _preactivation(weights: Floats, values: Floats) -> Floats:
+    return weights[:, 0] + values @ weights[:, 1:].T
