@@ -1,0 +1,205 @@
+"""Milliseconds of a sweep against what the machine's matrix product could do.
+
+For each shape: the fastest of a few sweeps with 1 and 2 threads, the floating-point work of the
+sweep's matrix products and inverses, the rate of a large float64 product measured in between (one
+thread, the same run), and the ratio of the sweep to work / rate. Then time per row from 10³ to 10⁶
+rows, the peak memory of the largest shape, and the same sweep on torch and JAX arrays where those
+are installed. `make bench-speed` runs it and prints Markdown; docs/speed.md holds a run.
+
+Every measurement runs in a process of its own, so that peaks of memory do not mix.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import resource
+import subprocess
+import sys
+import time
+from itertools import pairwise
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+import bowtienet as bt
+from bowtienet._arrays import to_numpy
+from bowtienet.data.rows import split
+from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS, State, sweep
+from bowtienet.inference.execution import block_rows, initialize_memory, workers
+from bowtienet.inference.global_step import update_shared_covariance
+
+SHAPES = (
+    (1_000, 8, (50,)),
+    (50_000, 20, (100,)),
+    (5_000, 8, (50, 50)),
+    (1_000_000, 20, (50,)),
+)
+
+
+def work(rows: int, inputs: int, hidden: tuple[int, ...]) -> float:
+    """Floating-point operations of the products and inverses of one sweep, one output.
+
+    Multiplications and additions both count. Symmetric products count as packed; the inverse of a
+    symmetric K x K matrix counts K³.
+    """
+    widths = (inputs, *hidden)
+    per_row, fixed = 0.0, 0.0
+    for layer, (below, width) in enumerate(pairwise(widths)):
+        packed = (below + 1) * (below + 2) / 2
+        per_row += 2 * width * (below + 1)  # E[z]
+        per_row += 2 * packed * width  # E[z²]
+        per_row += 2 * 2 * packed * width  # sums with omega and rho
+        per_row += 2 * 2 * width * (below + 1)  # sums of rho E[a a~] and (rho - ½) mu~
+        per_row += 2 * width * width  # S r
+        fixed += DEFAULT_REPEATS * width * (below + 1) ** 3
+        if layer > 0:
+            per_row += 2 * width * width * below  # M = S G
+            per_row += 2 * width * below * below  # G'M
+            per_row += 2 * (below * (below + 1) / 2) * width  # Σ c E[W'W], packed
+            per_row += below**3  # inverse of the lower layer's precision
+            per_row += 2 * width * below * below  # M C
+            per_row += 2 * width * width * below  # (M C) M'
+    per_row += (widths[-1] + 1) ** 2  # Σ mu~ mu~', symmetric
+    fixed += DEFAULT_REPEATS * 2 * (widths[-1] + 1) ** 3
+    return rows * per_row + fixed
+
+
+def product_rate() -> float:
+    """Operations per second of a float64 product of 1000 x 1000 matrices on one thread."""
+    a = np.random.default_rng(0).normal(size=(1000, 1000))
+    with threadpool_limits(limits=1, user_api="blas"):
+        return 2e9 / min(_timed(lambda: a @ a) for _ in range(5))
+
+
+def problem(rows: int, inputs: int, hidden: tuple[int, ...], library: str) -> tuple[State, list]:
+    """A state to sweep from, with float64 arrays of the named library."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(rows, inputs))
+    y = np.sin(x[:, :1]) + 0.1 * rng.normal(size=(rows, 1))
+    architecture = bt.build_architecture(inputs, hidden, 1)
+    model = bt.default_model(architecture, x[:1000], y[:1000])
+    if library == "torch":
+        import torch
+
+        torch.set_num_threads(1)
+        x, y = torch.from_numpy(x), torch.from_numpy(y)
+    elif library == "jax":
+        import jax
+
+        jax.config.update("jax_enable_x64", True)
+        x, y = jax.numpy.asarray(x), jax.numpy.asarray(y)
+    table = bt.build_rows(x, y)
+    factors = update_shared_covariance(bt.initialize(model, table, 1, scheme="laplace"))
+    blocks = split(table, block_rows(architecture))
+    memory = initialize_memory(model, factors, blocks)
+    return State(model=model, factors=factors, memory=memory), blocks
+
+
+def measure(
+    rows: int, inputs: int, hidden: tuple[int, ...], threads: int, library: str
+) -> dict[str, float]:
+    """Fastest and first sweep, product rate around them, and peak memory of this process."""
+    before = product_rate()
+    state, blocks = problem(rows, inputs, hidden, library)
+    times: list[float] = []
+    with workers(threads) as apply:
+        while len(times) < 3 or (sum(times) < 3.0 and len(times) < 200):
+            begin = time.perf_counter()
+            state, terms = sweep(
+                state, blocks, repeats=DEFAULT_REPEATS, empirical_bayes=True, apply=apply
+            )
+            bound = float(to_numpy(terms.total))
+            times.append(time.perf_counter() - begin)
+    rate = max(before, product_rate())
+    data = rows * (inputs + 2) * 8
+    return {
+        "first": times[0],
+        "seconds": min(times),
+        "rate": rate,
+        "bound": bound,
+        "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0,
+        "allowed": data + rows * sum(hidden) * 8 + 500e6,
+    }
+
+
+def in_own_process(*arguments: object) -> dict[str, float]:
+    command = [sys.executable, __file__, "--measure", json.dumps(arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def _timed(function: object) -> float:
+    begin = time.perf_counter()
+    function()  # type: ignore[operator]
+    return time.perf_counter() - begin
+
+
+def name(shape: tuple[int, int, tuple[int, ...]]) -> str:
+    rows, inputs, hidden = shape
+    return f"{rows:,}, {inputs}, {'-'.join(map(str, hidden))}"
+
+
+def table_of_shapes() -> None:
+    print(
+        "| rows, inputs, hidden | ms, 1 thread | ms, 2 threads | speed-up | GFlop | GFlop/s | ratio |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for shape in SHAPES:
+        one, two = (in_own_process(*shape, threads, "numpy") for threads in (1, 2))
+        flops = work(*shape)
+        print(
+            f"| {name(shape)} | {1e3 * one['seconds']:.1f} | {1e3 * two['seconds']:.1f} "
+            f"| {one['seconds'] / two['seconds']:.2f} | {flops / 1e9:.3f} "
+            f"| {one['rate'] / 1e9:.0f} | {one['seconds'] * one['rate'] / flops:.1f} |",
+            flush=True,
+        )
+        if shape is SHAPES[-1]:
+            print(
+                f"\nPeak memory of the last shape: {two['peak'] / 1e6:.0f} MB with two threads, "
+                f"{one['peak'] / 1e6:.0f} MB with one; data, rows x hidden doubles and 500 MB are "
+                f"{one['allowed'] / 1e6:.0f} MB.\n"
+            )
+
+
+def table_of_rows() -> None:
+    print("| rows (20 inputs, 50 units) | µs per row, 1 thread |")
+    print("|---|---|")
+    for rows in (1_000, 10_000, 100_000, 1_000_000):
+        one = in_own_process(rows, 20, (50,), 1, "numpy")
+        print(f"| {rows:,} | {1e6 * one['seconds'] / rows:.2f} |", flush=True)
+    print()
+
+
+def table_of_libraries() -> None:
+    print("| rows, inputs, hidden | library | ms, 1 thread | first sweep, ms | ratio |")
+    print("|---|---|---|---|---|")
+    for shape in SHAPES[:3]:
+        for library in ("numpy", "torch", "jax"):
+            if importlib.util.find_spec(library) is None:
+                print(f"| {name(shape)} | {library} | not installed | | |")
+                continue
+            one = in_own_process(*shape, 1, library)
+            print(
+                f"| {name(shape)} | {library} | {1e3 * one['seconds']:.1f} "
+                f"| {1e3 * one['first']:.0f} | {one['seconds'] * one['rate'] / work(*shape):.1f} |",
+                flush=True,
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--measure", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.measure:
+        rows, inputs, hidden, threads, library = json.loads(arguments.measure)
+        print(json.dumps(measure(rows, inputs, tuple(hidden), threads, library)))
+        return
+    table_of_shapes()
+    table_of_rows()
+    table_of_libraries()
+
+
+if __name__ == "__main__":
+    main()
