@@ -20,7 +20,7 @@ import pytest
 from scipy.special import logit
 
 from bowtienet.data.rows import Rows
-from bowtienet.distributions import bessel
+from bowtienet.distributions import bernoulli, bessel
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
@@ -114,13 +114,15 @@ def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Poin
     prior = template.model.prior
     shrinkage = replace(prior.global_shrinkage, **parameters["hyperparameters"])
     n_hidden = range(len(activations))
+    gates = [bernoulli.probability_and_entropy(parameters["gates"][f"{i}"]) for i in n_hidden]
     return Point(
         model=replace(template.model, prior=replace(prior, global_shrinkage=shrinkage)),
         rows=rows,
         factors=GlobalFactors(layers=tuple(layers), shared_covariance=shared),
         local=LocalFactors(
             activations=tuple(activations),
-            gate_probability=tuple(jax.nn.sigmoid(parameters["gates"][f"{i}"]) for i in n_hidden),
+            gate_probability=tuple(gate for gate, _ in gates),
+            gate_entropy=tuple(entropy for _, entropy in gates),
             tilt=tuple(parameters["tilts"][f"{i}"] for i in n_hidden),
         ),
     )

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bowtienet.data.rows import Rows, build_rows
+from bowtienet.distributions import bernoulli
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
@@ -160,9 +161,12 @@ def random_local(
                 log_determinant=np.linalg.slogdet(covariance)[1],
             )
         )
+    log_odds = [rng.uniform(-3.0, 3.0, size=(n, width)) for width in hidden]
+    gates = [bernoulli.probability_and_entropy(values) for values in log_odds]
     return LocalFactors(
         activations=tuple(activations),
-        gate_probability=tuple(rng.uniform(0.05, 0.95, size=(n, width)) for width in hidden),
+        gate_probability=tuple(probability for probability, _ in gates),
+        gate_entropy=tuple(entropy for _, entropy in gates),
         tilt=tuple(rng.uniform(0.2, 3.0, size=(n, width)) for width in hidden),
     )
 
@@ -231,8 +235,8 @@ def _update_gates(point: Point) -> Point:
     """Gates alone: `update_gates` reads E[z²] from fresh tilts, which q(omega) need not have."""
     moments = moments_of(point)
     fresh = update_tilts(point.model, point.factors, moments)
-    gates = update_gates(point.model, point.factors, moments, fresh)
-    return replace(point, local=replace(point.local, gate_probability=gates))
+    gates, entropy = update_gates(point.model, point.factors, moments, fresh)
+    return replace(point, local=replace(point.local, gate_probability=gates, gate_entropy=entropy))
 
 
 def _update_weights(point: Point) -> Point:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from bowtienet._arrays import unpack
 from bowtienet.data.rows import Rows
@@ -195,6 +196,7 @@ def to_local(state: OracleState, x: Array) -> LocalFactors:
     return LocalFactors(
         activations=to_activations(state, x),
         gate_probability=stack(state.gate),
+        gate_entropy=tuple(stats.bernoulli(rho).entropy().sum(axis=1) for rho in stack(state.gate)),
         tilt=stack(state.tilt),
     )
 

@@ -198,7 +198,7 @@ def known_weights(rng, **shrinkage):
 
 def weight_block(model, factors):
     """The bound's terms of W and its scales, without the entropy of q(W) and the biases."""
-    empty = LocalFactors(activations=(), gate_probability=(), tilt=())
+    empty = LocalFactors(activations=(), gate_probability=(), gate_entropy=(), tilt=())
     inputs = np.zeros((1, 3))
     statistics = block_statistics(empty, chain_moments((), inputs), np.zeros((1, 2)), np.zeros(1))
     terms = elbo(model, factors, statistics)
@@ -281,7 +281,7 @@ def test_noise_alone_is_conjugate(rng):
     """With the weights known, eta² ~ IG(a + N/2, b + ½ Σ (y - z)²)."""
     model, factors, _ = known_weights(rng)
     inputs, targets = regression_data(rng)
-    empty = LocalFactors(activations=(), gate_probability=(), tilt=())
+    empty = LocalFactors(activations=(), gate_probability=(), gate_entropy=(), tilt=())
     statistics = block_statistics(empty, chain_moments((), inputs), targets, np.ones(30))
     noise = global_step.update_noise(model, factors, statistics).layers[0].noise_variance
     residual = targets - design(inputs) @ factors.layers[0].weights.mean.T

@@ -167,7 +167,7 @@ def test_polya_gamma_moments(case, rng):
 def test_optimal_gates_follow_from_drawn_moments(case, draws):
     """logit rho = E[1/eta²] (E[a z] - ½ E[z²]) + E[z]/T, every expectation by draws: 15."""
     tilt = local_step.update_tilts(case.model, case.factors, case.moments)
-    gates = local_step.update_gates(case.model, case.factors, case.moments, tilt)
+    gates, _ = local_step.update_gates(case.model, case.factors, case.moments, tilt)
     for index, (rho, z) in enumerate(zip(gates, preactivations(case, draws)[:2], strict=True)):
         precision = 1 / draws.noise[index][:, None, :]
         gain = precision * (draws.activations[index] * z - 0.5 * z**2) + z / case.state.temperature
