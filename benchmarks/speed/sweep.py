@@ -143,7 +143,8 @@ def name(shape: tuple[int, int, tuple[int, ...]]) -> str:
 
 def table_of_shapes() -> None:
     print(
-        "| rows, inputs, hidden | ms, 1 thread | ms, 2 threads | speed-up | GFlop | GFlop/s | ratio |"
+        "| rows, inputs, hidden | ms, 1 thread | ms, 2 threads | speed-up "
+        "| GFlop | GFlop/s | ratio |"
     )
     print("|---|---|---|---|---|---|---|")
     for shape in SHAPES:

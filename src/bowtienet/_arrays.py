@@ -65,6 +65,26 @@ def like(reference: Array, value: Any) -> Array:
     return xp.asarray(value, dtype=reference.dtype, device=array_api_compat.device(reference))
 
 
+def is_number(value: Any) -> bool:
+    """Whether `value` is a Python or NumPy number (or a NumPy array without axes)."""
+    return isinstance(value, (int, float, np.generic)) or (
+        isinstance(value, np.ndarray) and value.ndim == 0
+    )
+
+
+def as_arrays(*values: Any) -> list[Array]:
+    """The arguments as arrays of one library; numbers take the dtype of the arrays beside them."""
+    arrays = [value for value in values if not is_number(value)]
+    if not arrays:
+        return [np.asarray(value, dtype=np.float64) for value in values]
+    return [like(arrays[0], float(value)) if is_number(value) else value for value in values]
+
+
+def slices(count: int, size: int) -> list[slice]:
+    """Consecutive pieces of at most `size` of `count` items."""
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
 def with_ones(x: Array) -> Array:
     """(1, x): a leading column of ones before the last axis of `x`."""
     xp = namespace(x)
@@ -175,10 +195,7 @@ def _inverse_cholesky(x: Array) -> Array:
 def sum_of_logs(x: Array) -> Array:
     """Σ log x over the last axis, for entries in [¼, 4]: few logarithms of many products."""
     xp = namespace(x)
-    parts = [
-        xp.log(xp.prod(x[..., start : start + _FACTORS], axis=-1))
-        for start in range(0, x.shape[-1], _FACTORS)
-    ]
+    parts = [xp.log(xp.prod(x[..., part], axis=-1)) for part in slices(x.shape[-1], _FACTORS)]
     return sum(parts[1:], parts[0])
 
 

@@ -24,6 +24,8 @@ from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict, predict_local, without_targets
 
 NOISE = 0.1
+ROUNDING = 1e-7
+"""Blocks of other sizes round differently, and iterated gates that are near ½ carry that on."""
 
 
 def truth(x: np.ndarray) -> np.ndarray:
@@ -79,8 +81,8 @@ def test_blocks_do_not_matter(
     fixed: dict[str, Any] = {"tolerance": 0.0, "max_iterations": 7}
     whole = predict(any_fit.model, any_fit.factors, inputs, **fixed)
     parts = predict(any_fit.model, any_fit.factors, inputs, block_size=block_size, **fixed)
-    np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(parts.signal_variance, whole.signal_variance, rtol=1e-9)
+    np.testing.assert_allclose(parts.mean, whole.mean, rtol=ROUNDING, atol=ROUNDING)
+    np.testing.assert_allclose(parts.signal_variance, whole.signal_variance, rtol=ROUNDING)
     own = predict(any_fit.model, any_fit.factors, inputs, block_size=block_size)
     whole = predict(any_fit.model, any_fit.factors, inputs)
     assert np.max(np.abs(own.mean - whole.mean)) < 0.05

@@ -9,7 +9,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from bowtienet._arrays import Array, like, namespace
+from bowtienet._arrays import Array, like, namespace, slices
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,11 +88,11 @@ def split(rows: Rows, size: int) -> list[Rows]:
     """Consecutive blocks of at most `size` rows, views where the library has them."""
     return [
         Rows(
-            inputs=rows.inputs[start : start + size],
-            targets=rows.targets[start : start + size],
-            weights=rows.weights[start : start + size],
+            inputs=rows.inputs[part, ...],
+            targets=rows.targets[part, ...],
+            weights=rows.weights[part],
         )
-        for start in range(0, rows.inputs.shape[0], size)
+        for part in slices(rows.inputs.shape[0], size)
     ]
 
 

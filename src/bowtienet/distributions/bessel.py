@@ -22,7 +22,7 @@ import math
 import numpy as np
 from array_api_compat import is_numpy_array
 
-from bowtienet._arrays import Array, like, namespace
+from bowtienet._arrays import Array, like, namespace, slices
 
 _SMALLEST_QUADRATURE_ARGUMENT = 1e-8
 """Below it the leading terms of the series at 0 are exact to rounding, see `_small_argument`."""
@@ -67,8 +67,8 @@ def _log_and_lower_ratio(p: float, argument: Array) -> tuple[Array, Array]:
         return 0.5 * xp.log(0.5 * math.pi / argument) - argument, xp.ones_like(argument)
     flat = xp.reshape(argument, (-1,))
     parts = [
-        _log_and_lower_ratio_of_vector(p, flat[start : start + _CHUNK])
-        for start in range(0, max(flat.shape[0], 1), _CHUNK)
+        _log_and_lower_ratio_of_vector(p, flat[part])
+        for part in slices(flat.shape[0], _CHUNK) or [slice(0, 0)]
     ]
     log_k, lower = (xp.concat(part) for part in zip(*parts, strict=True))
     return xp.reshape(log_k, argument.shape), xp.reshape(lower, argument.shape)

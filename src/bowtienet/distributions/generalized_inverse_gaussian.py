@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from bowtienet._arrays import Array, like, namespace, to_numpy
+from bowtienet._arrays import Array, as_arrays, is_number, namespace, to_numpy
 from bowtienet.distributions import bessel
 
 _SMALLEST_SCALE = 1e-12
@@ -42,7 +42,7 @@ class GeneralizedInverseGaussian:
 
 def mean(q: GeneralizedInverseGaussian) -> Array:
     """E[x]; infinite for an inverse gamma with order >= -1."""
-    p, (scale, rate) = q.order, _as_arrays(q.scale, q.rate)
+    p, (scale, rate) = q.order, as_arrays(q.scale, q.rate)
     xp = namespace(scale, rate)
     if _is_zero(q.rate):
         return scale / (-p - 1.0) if p < -1.0 else xp.full_like(scale, math.inf)
@@ -58,7 +58,7 @@ def mean_inverse(q: GeneralizedInverseGaussian) -> Array:
 
     The ratio K_{p-1}/K_p is used as it is, not K_{p+1}/K_p - 2p/w, which cancels.
     """
-    p, (scale, rate) = q.order, _as_arrays(q.scale, q.rate)
+    p, (scale, rate) = q.order, as_arrays(q.scale, q.rate)
     xp = namespace(scale, rate)
     if _is_zero(q.rate):
         return -p / scale
@@ -71,7 +71,7 @@ def mean_inverse(q: GeneralizedInverseGaussian) -> Array:
 
 def log_normalizer(q: GeneralizedInverseGaussian) -> Array:
     """log Z = log ∫ x^{p-1} exp(-s/x - r x) dx."""
-    p, (scale, rate) = q.order, _as_arrays(q.scale, q.rate)
+    p, (scale, rate) = q.order, as_arrays(q.scale, q.rate)
     xp = namespace(scale, rate)
     if _is_zero(q.rate):
         return math.lgamma(-p) + p * xp.log(scale)
@@ -84,7 +84,7 @@ def log_normalizer(q: GeneralizedInverseGaussian) -> Array:
 
 def log_density(q: GeneralizedInverseGaussian, x: Array) -> Array:
     """(p-1) log x - s/x - r x - log Z at x > 0."""
-    scale, rate, x = _as_arrays(q.scale, q.rate, x)
+    scale, rate, x = as_arrays(q.scale, q.rate, x)
     xp = namespace(scale, rate, x)
     return (q.order - 1.0) * xp.log(x) - scale / x - rate * x - log_normalizer(q)
 
@@ -99,7 +99,9 @@ def expected_log_ratio(q: GeneralizedInverseGaussian, p: GeneralizedInverseGauss
 
     A difference that is known to be zero is left out with its moment, which may be infinite.
     """
-    ratio = log_normalizer(q) - log_normalizer(p)
+    # A prior of plain numbers gives a NumPy number, which not every array library takes.
+    constant = log_normalizer(p)
+    ratio = log_normalizer(q) - (float(constant) if is_number(constant) else constant)
     if not _same_number(q.scale, p.scale):
         ratio = ratio + (q.scale - p.scale) * mean_inverse(q)
     if not _same_number(q.rate, p.rate):
@@ -132,7 +134,7 @@ def with_mean(order: float, rate: Array | float, mean: Array) -> GeneralizedInve
     limit, or one that needs a smaller scale, gets the smallest scale, 1e-12 mean. The scale that
     puts the mode at `mean` bounds the root from above, since the mode lies below the mean.
     """
-    (target,) = _as_arrays(mean)
+    (target,) = as_arrays(mean)
     if _is_zero(rate):
         if order >= 0:
             raise ValueError(
@@ -202,35 +204,20 @@ def _excess_and_slope(
 ) -> tuple[Array, Array]:
     """log E[x] - log target and its derivative in log scale."""
     xp = namespace(target)
-    scale, argument = _bessel_arguments(*_as_arrays(xp.exp(log_scale), rate))
+    scale, argument = _bessel_arguments(*as_arrays(xp.exp(log_scale), rate))
     upper, lower = bessel.bessel_k_ratios(order, argument)
     current = xp.sqrt(scale / rate) * upper
     return xp.log(current / target), scale * (upper * lower - 1.0) / current
 
 
-def _is_number(value: Array | float) -> bool:
-    """Whether `value` is a Python or NumPy number, whose value may decide the case."""
-    return isinstance(value, (int, float, np.generic)) or (
-        isinstance(value, np.ndarray) and value.ndim == 0
-    )
-
-
 def _is_zero(value: Array | float) -> bool:
     """Whether `value` is the number 0, which no array is: see the module's docstring."""
-    return _is_number(value) and bool(value == 0)
+    return is_number(value) and bool(value == 0)
 
 
 def _same_number(a: Array | float, b: Array | float) -> bool:
     """Whether `a` and `b` are numbers, not arrays, and equal."""
-    return _is_number(a) and _is_number(b) and bool(a == b)
-
-
-def _as_arrays(*values: Array | float) -> list[Array]:
-    """The arguments as arrays of one library; numbers take the dtype of the arrays beside them."""
-    arrays = [value for value in values if not _is_number(value)]
-    if not arrays:
-        return [np.asarray(value, dtype=np.float64) for value in values]
-    return [like(arrays[0], float(value)) if _is_number(value) else value for value in values]
+    return is_number(a) and is_number(b) and bool(a == b)
 
 
 def _bessel_arguments(scale: Array, rate: Array) -> tuple[Array, Array]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowtienet._arrays import Array, like, namespace, special, to_numpy
+from bowtienet._arrays import Array, as_arrays, namespace, special, to_numpy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +22,7 @@ class InverseGamma:
 
 def mean(q: InverseGamma) -> Array:
     """E[x] = b / (a - 1); infinite for a <= 1."""
-    concentration, scale = _parameters(q)
+    concentration, scale = as_arrays(q.concentration, q.scale)
     xp = namespace(concentration, scale)
     excess = concentration - 1.0
     finite = excess > 0.0
@@ -32,19 +32,19 @@ def mean(q: InverseGamma) -> Array:
 
 def mean_inverse(q: InverseGamma) -> Array:
     """E[1/x] = a / b."""
-    concentration, scale = _parameters(q)
+    concentration, scale = as_arrays(q.concentration, q.scale)
     return concentration / scale
 
 
 def mean_log(q: InverseGamma) -> Array:
     """E[log x] = log b - ψ(a)."""
-    concentration, scale = _parameters(q)
+    concentration, scale = as_arrays(q.concentration, q.scale)
     return namespace(scale).log(scale) - special("digamma", concentration)
 
 
 def log_normalizer(q: InverseGamma) -> Array:
     """Log of ∫ x^{-a-1} exp(-b/x) dx: log Γ(a) - a log b."""
-    concentration, scale = _parameters(q)
+    concentration, scale = as_arrays(q.concentration, q.scale)
     return special("gammaln", concentration) - concentration * namespace(scale).log(scale)
 
 
@@ -64,14 +64,3 @@ def expected_log_ratio(q: InverseGamma, p: InverseGamma) -> Array:
 def sample(q: InverseGamma, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
     """Draws of the given shape, to which the parameters broadcast."""
     return np.asarray(to_numpy(q.scale) / rng.gamma(to_numpy(q.concentration), size=shape))
-
-
-def _parameters(q: InverseGamma) -> tuple[Array, Array]:
-    """(a, b) as arrays of one library; a number takes the dtype of the array beside it."""
-    numbers = (int, float, np.generic)
-    a, b = q.concentration, q.scale
-    if isinstance(a, numbers) and isinstance(b, numbers):
-        return np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    if isinstance(a, numbers):
-        return like(b, float(a)), b
-    return a, like(a, float(b)) if isinstance(b, numbers) else b

@@ -12,7 +12,7 @@ from math import log, pi
 
 from bowtienet._arrays import Array, namespace, trace_of_product, unpack
 from bowtienet.distributions import gaussian, inverse_gamma
-from bowtienet.inference.global_step import expected_residual, weight_squares
+from bowtienet.inference.global_step import expected_residual, noise_prior, weight_squares
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import elbo_term, mean_inverse
@@ -122,9 +122,8 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
 def _noise_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
     """E[log p(eta²) - log q(eta²)]."""
     noise = factors.layers[index].noise_variance
-    return namespace(noise.scale).sum(
-        inverse_gamma.expected_log_ratio(noise, model.prior.noise(index))
-    )
+    prior = noise_prior(model, index, noise.scale)
+    return namespace(noise.scale).sum(inverse_gamma.expected_log_ratio(noise, prior))
 
 
 def _global_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:

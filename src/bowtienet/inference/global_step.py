@@ -13,6 +13,7 @@ from bowtienet._arrays import (
     diagonal,
     diagonal_matrix,
     inverse_and_log_determinant,
+    like,
     namespace,
     trace_of_product,
     unpack,
@@ -79,8 +80,8 @@ def update_noise(
     """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ E[(a - gamma z)²]), the output's with y - z."""
     layers = []
     for index, layer in enumerate(factors.layers):
-        prior = model.prior.noise(index)
         squares = expected_residual(factors, statistics, index)
+        prior = noise_prior(model, index, squares)
         xp = namespace(squares)
         concentration = prior.concentration + 0.5 * statistics.count
         noise = InverseGamma(
@@ -125,6 +126,14 @@ def update_shared_covariance(factors: GlobalFactors) -> GlobalFactors:
     precision = precision + diagonal_matrix(inverse_gamma.mean_inverse(last.noise_variance))
     covariance, _ = inverse_and_log_determinant(precision)
     return replace(factors, shared_covariance=covariance)
+
+
+def noise_prior(model: BowTieModel, index: int, reference: Array) -> InverseGamma:
+    """Prior of a layer's noise in the array library of `reference`."""
+    prior = model.prior.noise(index)
+    return InverseGamma(
+        concentration=like(reference, prior.concentration), scale=like(reference, prior.scale)
+    )
 
 
 def expected_residual(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:

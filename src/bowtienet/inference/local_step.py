@@ -203,5 +203,5 @@ def _activations(
 def _apply(covariance: Array, vectors: Array) -> Array:
     """S v for every row: one product where all rows share S."""
     if covariance.shape[0] == 1:
-        return vectors @ covariance[0]
+        return vectors @ covariance[0, :, :]
     return (covariance @ vectors[:, :, None])[:, :, 0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from bowtienet._arrays import Array, diagonal_matrix, namespace, to_numpy
+from bowtienet._arrays import Array, diagonal_matrix, namespace, slices, to_numpy
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
@@ -73,8 +73,8 @@ def predict(
     factors = without_targets(factors)
     size = block_rows(model.architecture, block_size)
     parts = [
-        _predict_block(model, factors, inputs[start : start + size], tolerance, max_iterations)
-        for start in range(0, inputs.shape[0], size)
+        _predict_block(model, factors, inputs[part, ...], tolerance, max_iterations)
+        for part in slices(inputs.shape[0], size)
     ]
     mean, signal = (concatenate(column) for column in zip(*parts, strict=True))
     noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
