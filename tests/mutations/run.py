@@ -39,8 +39,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/local_step.py",
-        "precision = quadratic - 0.5 * (explained + transpose(explained))",
-        "precision = quadratic + 0.5 * (explained + transpose(explained))",
+        "precision = quadratic - mean.T @ (pull[:, :, None] * factor.gain)",
+        "precision = quadratic + mean.T @ (pull[:, :, None] * factor.gain)",
         "J of a hidden layer: sign of G'SG",
     ),
     Mutation(
@@ -81,8 +81,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/local_step.py",
-        "+ preactivation / model.temperature,",
-        "- preactivation / model.temperature,",
+        "(product - 0.5 * square) + preactivation / model.temperature",
+        "(product - 0.5 * square) - preactivation / model.temperature",
         "gates: sign of E[z] / T",
     ),
     Mutation(
@@ -111,8 +111,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/statistics.py",
-        "half_gate_mean=(weighted_gates - 0.5 * column).T @ mean",
-        "half_gate_mean=(weighted_gates + 0.5 * column).T @ mean",
+        "half_gate_mean=weighted_gates.T @ mean - 0.5 * (row_weights @ mean)",
+        "half_gate_mean=weighted_gates.T @ mean + 0.5 * (row_weights @ mean)",
         "Σ (rho - ½) mu~: sign of ½",
     ),
     Mutation(
@@ -210,6 +210,18 @@ MUTATIONS = (
         "return odds - statistics.count * mean.shape[0] * log(2.0) + sums.gate_entropy",
         "return odds - statistics.count * mean.shape[0] * log(2.0) - sums.gate_entropy",
         "bound: sign of the gates' entropy",
+    ),
+    Mutation(
+        "distributions/bernoulli.py",
+        "axis=-1) - sum_of_logs(larger)",
+        "axis=-1) + sum_of_logs(larger)",
+        "gates' entropy: sign of the logarithm",
+    ),
+    Mutation(
+        "distributions/polya_gamma.py",
+        "linear - sum_of_logs(1.0 + 0.5 * decay)",
+        "linear + sum_of_logs(1.0 + 0.5 * decay)",
+        "Polya-Gamma ratio: sign of the logarithm",
     ),
     Mutation(
         "inference/elbo.py",
