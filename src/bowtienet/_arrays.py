@@ -8,6 +8,7 @@ kept packed: the upper triangle, row by row, K(K+1)/2 numbers instead of K².
 from __future__ import annotations
 
 import importlib
+import math
 from functools import lru_cache
 from typing import Any
 
@@ -20,7 +21,7 @@ Array = Any
 
 _NUMPY_OR_NUMBER = (np.ndarray, np.generic, int, float, type(None))
 _LEAF = 16
-"""Matrices up to this size are factorised by the library in one call."""
+"""Matrices up to this size are factorised by the library in one call; a few alone, up to 64."""
 _FACTORS = 500
 """So many factors of at least ¼ and at most 4 have a product within floating point."""
 _SPECIAL_MODULES = {"torch": "torch.special", "jax": "jax.scipy.special"}
@@ -181,7 +182,7 @@ def _inverse_cholesky(x: Array) -> Array:
     """
     xp = namespace(x)
     size = x.shape[-1]
-    if size <= _LEAF:
+    if size <= (_LEAF if math.prod(x.shape[:-2]) > 4 else 4 * _LEAF):
         return xp.linalg.inv(_cholesky(x))
     half = size // 2
     first = _inverse_cholesky(x[..., :half, :half])
