@@ -21,7 +21,7 @@ Array = Any
 
 _NUMPY_OR_NUMBER = (np.ndarray, np.generic, int, float, type(None))
 _LEAF = 16
-"""Matrices up to this size are factorised by the library in one call; a few alone, up to 64."""
+"""Matrices up to this size are factorised by the library in one call; see `_leaf`."""
 _FACTORS = 500
 """So many factors of at least ¼ and at most 4 have a product within floating point."""
 _SPECIAL_MODULES = {"torch": "torch.special", "jax": "jax.scipy.special"}
@@ -159,38 +159,52 @@ def trace_of_product(x: Array, y: Array) -> Array:
 def inverse_and_log_determinant(x: Array) -> tuple[Array, Array]:
     """Symmetric inverse and log determinant of positive definite matrices (..., K, K).
 
-    The matrix is first scaled to a unit diagonal, so that precisions whose entries differ by many
-    orders of magnitude (a shrunk weight beside a free one) lose no digits: with s = diag(x)^{-1/2}
-    and R the inverse of the Cholesky factor of s x s, x^{-1} = s R'R s and
-    log|x| = -2 Σ (log diag R + log s).
+    With R the inverse of the Cholesky factor, x^{-1} = R'R and log|x| = -2 Σ log diag R. Like the
+    Cholesky factor, R loses no digits where the entries of x differ by many orders of magnitude (a
+    shrunk weight beside a free one).
     """
     xp = namespace(x)
-    scale = 1.0 / xp.sqrt(diagonal(x))
-    root = _inverse_cholesky(x * (scale[..., :, None] * scale[..., None, :]))
-    log_determinant = -2.0 * xp.sum(xp.log(diagonal(root) * scale), axis=-1)
-    root = root * scale[..., None, :]
-    return transpose(root) @ root, log_determinant
+    if x.shape[-1] <= _leaf(x):
+        root = _inverse_cholesky(x)
+        return transpose(root) @ root, -2.0 * xp.sum(xp.log(diagonal(root)), axis=-1)
+    first, below, second = _inverse_cholesky_parts(x)
+    corner = transpose(below) @ second
+    upper = [transpose(first) @ first + transpose(below) @ below, corner]
+    lower = [transpose(corner), transpose(second) @ second]
+    inverse = xp.concat([xp.concat(upper, axis=-1), xp.concat(lower, axis=-1)], axis=-2)
+    roots = xp.concat([diagonal(first), diagonal(second)], axis=-1)
+    return inverse, -2.0 * xp.sum(xp.log(roots), axis=-1)
 
 
 def _inverse_cholesky(x: Array) -> Array:
-    """Inverse of the lower Cholesky factor, by halves.
-
-        x = [A B; B' C]  ->  R = [R_A 0; -R_S B'R_A'R_A, R_S],   S = C - B'R_A'R_A B
-
-    Nearly all the work is in matrix products, which libraries batch well; their triangular solves
-    of many small matrices are several times slower.
-    """
+    """Inverse R of the lower Cholesky factor, by halves."""
     xp = namespace(x)
-    size = x.shape[-1]
-    if size <= (_LEAF if math.prod(x.shape[:-2]) > 4 else 4 * _LEAF):
-        return xp.linalg.inv(_cholesky(x))
-    half = size // 2
+    if x.shape[-1] <= _leaf(x):
+        # Scaled to a unit diagonal: the library's inverse pivots, and bad scales would mislead it.
+        scale = 1.0 / xp.sqrt(diagonal(x))
+        scaled = x * scale[..., :, None] * scale[..., None, :]
+        return xp.linalg.inv(_cholesky(scaled)) * scale[..., None, :]
+    first, below, second = _inverse_cholesky_parts(x)
+    upper = xp.concat([first, xp.zeros_like(transpose(below))], axis=-1)
+    return xp.concat([upper, xp.concat([below, second], axis=-1)], axis=-2)
+
+
+def _inverse_cholesky_parts(x: Array) -> tuple[Array, Array, Array]:
+    """R_A, -R_S B'R_A'R_A and R_S of x = [A B; B' C] with S = C - B'R_A'R_A B.
+
+    They are the blocks of R. Nearly all the work is in matrix products, which libraries batch
+    well; their triangular solves of many small matrices are several times slower.
+    """
+    half = x.shape[-1] // 2
     first = _inverse_cholesky(x[..., :half, :half])
     product = first @ x[..., :half, half:]
     second = _inverse_cholesky(x[..., half:, half:] - transpose(product) @ product)
-    below = -(second @ (transpose(product) @ first))
-    upper = xp.concat([first, xp.zeros_like(transpose(below))], axis=-1)
-    return xp.concat([upper, xp.concat([below, second], axis=-1)], axis=-2)
+    return first, -(second @ (transpose(product) @ first)), second
+
+
+def _leaf(x: Array) -> int:
+    """Size up to which the library factorises in one call: larger for a few matrices alone."""
+    return _LEAF if math.prod(x.shape[:-2]) > 4 else 4 * _LEAF
 
 
 def sum_of_logs(x: Array) -> Array:

@@ -11,9 +11,8 @@ from bowtienet._arrays import (
     diagonal_matrix,
     inverse_and_log_determinant,
     namespace,
-    pack,
     special,
-    unpack,
+    transpose,
     with_ones,
 )
 from bowtienet.distributions import bernoulli, gaussian, inverse_gamma, polya_gamma
@@ -86,12 +85,20 @@ def update_activations(
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
         pull = inverse_gamma.mean_inverse(layer.noise_variance) * memory.gate_probability[index]
-        factor = _activations(layer, inputs, pull, linear, covariance, log_determinant, index == 0)
+        # G, the preactivation's pull on its activation: the first layer's input is known.
+        pulled = pull[:, :, None] * layer.weights.mean[None, :, 1:] if index > 0 else None
+        factor = Activations(
+            offset=_apply(covariance, pull * _constant_part(layer, inputs, index) + linear),
+            gain=None if pulled is None else covariance @ pulled,
+            covariance=covariance,
+            log_determinant=log_determinant,
+        )
         result.append(factor)
-        if index > 0:
-            precision, linear = _hidden_message(model, layer, memory, index, pull, factor)
-            below = inverse_gamma.mean_inverse(factors.layers[index - 1].noise_variance)
-            covariance, minus = inverse_and_log_determinant(precision + diagonal_matrix(below))
+        if pulled is not None:
+            explained = transpose(pulled) @ factor.gain
+            precision, linear = _hidden_message(model, factors, memory, index, pull, factor.offset)
+            precision = precision - explained
+            covariance, minus = inverse_and_log_determinant(precision)
             log_determinant = -minus
     return tuple(reversed(result))
 
@@ -153,51 +160,41 @@ def _output_message(
 
 def _hidden_message(
     model: BowTieModel,
-    layer: LayerFactors,
+    factors: GlobalFactors,
     memory: LocalMemory,
     index: int,
     pull: Array,
-    factor: Activations,
+    offset: Array,
 ) -> tuple[Array, Array]:
-    """J (n, K, K) and h (n, K) that hidden layer `index` sends to the layer below it.
+    """What hidden layer `index` tells the layer below: S^{-1} + G'S G (n, K, K) and h (n, K).
 
         c = E[1/eta²] rho + E[omega] / T²,
-        J = Σ_d c_d E[W_d'W_d] - G'S G,
+        S^{-1} = diag(E[1/eta²] of the layer below) + Σ_d c_d E[W_d'W_d] - G'S G,
         h = Σ_d (rho_d - ½)/T E[W_d] - Σ_d c_d E[W_d b_d] + G't.
 
     In the paper's prediction the gates of these sums carry the lower layer's index; they are this
     layer's (docs/theory/errata, 3).
     """
-    temperature = model.temperature
+    layer, temperature = factors.layers[index], model.temperature
+    xp = namespace(pull)
     mean = layer.weights.mean[:, 1:]
     second = gaussian.second_moment(layer.weights)
+    noise_precision = inverse_gamma.mean_inverse(factors.layers[index - 1].noise_variance)
     curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / temperature**2
-    quadratic = unpack(curvature @ pack(second[:, 1:, 1:]), mean.shape[-1])
-    assert factor.gain is not None
-    precision = quadratic - mean.T @ (pull[:, :, None] * factor.gain)
+    # The diagonal rides along as one more unit with c = 1, which spares a pass over (n, K, K).
+    squares = xp.concat([diagonal_matrix(noise_precision)[None, :, :], second[:, 1:, 1:]], axis=0)
+    width, size = mean.shape
+    quadratic = with_ones(curvature) @ xp.reshape(squares, (width + 1, size * size))
     half_gates = (memory.gate_probability[index] - 0.5) / temperature
-    linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]
-    return precision, linear
+    linear = (half_gates + pull * offset) @ mean - curvature @ second[:, 0, 1:]
+    return xp.reshape(quadratic, (-1, size, size)), linear
 
 
-def _activations(
-    layer: LayerFactors,
-    inputs: Array,
-    pull: Array,
-    linear: Array,
-    covariance: Array,
-    log_determinant: Array,
-    is_first: bool,
-) -> Activations:
-    """t = S r and M = S G of one layer; for the first, t + M x with its known input x."""
-    mean = layer.weights.mean
-    bias = preactivation_mean(layer.weights, with_ones(inputs)) if is_first else mean[:, 0]
-    return Activations(
-        offset=_apply(covariance, pull * bias + linear),
-        gain=None if is_first else covariance @ (pull[:, :, None] * mean[None, :, 1:]),
-        covariance=covariance,
-        log_determinant=log_determinant,
-    )
+def _constant_part(layer: LayerFactors, inputs: Array, index: int) -> Array:
+    """E[z] without its random input: E[b] (D,), and for the first layer all of it, (n, D)."""
+    if index > 0:
+        return layer.weights.mean[:, 0]
+    return preactivation_mean(layer.weights, with_ones(inputs))
 
 
 def _apply(covariance: Array, vectors: Array) -> Array:

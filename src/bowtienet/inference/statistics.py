@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
-from bowtienet._arrays import Array, namespace, pack
+from bowtienet._arrays import Array, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
 from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.moments import ChainMoments, own_squares
@@ -89,13 +89,14 @@ def block_statistics(
         _hidden_statistics(local, moments, row_weights, index, index == last)
         for index in range(last + 1)
     )
-    weighted = moments.inputs[-1] * row_weights[:, None]
-    input_moment = weighted.T @ moments.inputs[-1]
+    column = row_weights[:, None]
+    root = xp.sqrt(column) * moments.inputs[-1]
+    input_moment = root.T @ root
     if last >= 0 and moments.cross[last] is not None:
         input_moment = input_moment + _spread_of_last_layer(local, moments, row_weights)
     output = OutputStatistics(
         input_moment=pack(input_moment),
-        target_cross=targets.T @ weighted,
+        target_cross=(column * targets).T @ moments.inputs[-1],
         target_square=row_weights @ targets**2,
     )
     return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights))
@@ -112,7 +113,8 @@ def _hidden_statistics(
     cross = (weighted_gates * moments.inputs[index + 1][:, 1:]).T @ mean
     covariance = moments.cross[index]
     if covariance is not None:
-        spread = xp.sum(weighted_gates[:, :, None] * covariance, axis=0)
+        by_unit = xp.permute_dims(covariance, (1, 0, 2))
+        spread = (weighted_gates.T[:, None, :] @ by_unit)[:, 0, :]
         cross = cross + xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)
     entropy = 0.5 * local.activations[index].log_determinant * row_weights
     return HiddenStatistics(
@@ -128,15 +130,10 @@ def _hidden_statistics(
 
 
 def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weights: Array) -> Array:
-    """Σ blockdiag(0, M_L C_{L-1} M_L') (D_L + 1, D_L + 1), one product over rows and inputs."""
+    """Σ blockdiag(0, M_L C_{L-1} M_L') (D_L + 1, D_L + 1)."""
     xp = namespace(row_weights)
-    gain, cross = local.activations[-1].gain, moments.cross[-1]
-    assert gain is not None
-    n, width, fan_in = gain.shape
-    left = xp.reshape(
-        xp.permute_dims(cross * row_weights[:, None, None], (1, 0, 2)), (width, n * fan_in)
-    )
-    right = xp.reshape(xp.permute_dims(gain, (1, 0, 2)), (width, n * fan_in))
-    spread = left @ right.T
+    products = moments.cross[-1] @ transpose(local.activations[-1].gain)
+    n, width, _ = products.shape
+    spread = xp.reshape(row_weights @ xp.reshape(products, (n, width * width)), (width, width))
     spread = xp.concat([xp.zeros_like(spread[:1, :]), spread], axis=0)
     return xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=1)

@@ -45,7 +45,6 @@ class ChainMoments:
 
 def chain_moments(activations: Sequence[Activations], inputs: Array) -> ChainMoments:
     """Forward recursion over the hidden layers for inputs (n, D_0)."""
-    xp = namespace(inputs)
     means = [with_ones(inputs)]
     second: list[Array] = []
     cross: list[Array | None] = []
@@ -58,7 +57,7 @@ def chain_moments(activations: Sequence[Activations], inputs: Array) -> ChainMom
             cross.append(None)
             covariance = factor.covariance
         else:
-            mean = mean + xp.sum(factor.gain * means[-1][:, None, 1:], axis=-1)
+            mean = mean + (factor.gain @ means[-1][:, 1:, None])[:, :, 0]
             cross.append(factor.gain @ covariance)
             if layer + 1 < len(activations):
                 covariance = factor.covariance + cross[-1] @ transpose(factor.gain)
@@ -87,7 +86,7 @@ def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer
     cross, gain = moments.cross[layer], activations[layer].gain
     if cross is None or gain is None:
         return mean**2
-    return mean**2 + xp.sum(cross * gain, axis=-1)
+    return mean**2 + xp.vecdot(cross, gain)
 
 
 def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
@@ -107,7 +106,7 @@ def product_with_preactivation(
     product = mean * preactivation
     if cross is None:
         return product
-    return product + namespace(mean).sum(cross * weights.mean[None, :, 1:], axis=-1)
+    return product + namespace(mean).vecdot(cross, weights.mean[None, :, 1:])
 
 
 def _second_moment(mean: Array, covariance: Array | None) -> Array:
