@@ -15,7 +15,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench-convergence clean
+.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +28,9 @@ test: lint ## lint, types, import order and all but the slow tests
 
 test-all: lint ## the same with the slow statistical tests
 	$(PYTEST) -m ""
+
+bench-speed: $(DEV) ## a sweep against the speed of a matrix product
+	$(BIN)/python benchmarks/speed/sweep.py
 
 test-mutations: $(DEV) ## break each update in turn and see that a test notices
 	$(BIN)/python tests/mutations/run.py

@@ -18,7 +18,6 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from bowtienet._arrays import Array, as_arrays, is_number, namespace, to_numpy
 from bowtienet.distributions import bessel
@@ -118,6 +117,8 @@ def sample(
         return np.asarray(scale / rng.gamma(-q.order, size=shape))
     if _is_zero(q.scale):
         return np.asarray(rng.gamma(q.order, size=shape) / rate)
+    from scipy import stats  # heavy to load, and needed here alone
+
     standard = stats.geninvgauss.rvs(
         q.order, 2.0 * np.sqrt(scale * rate), size=shape, random_state=rng
     )

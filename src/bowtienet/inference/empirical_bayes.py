@@ -15,8 +15,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import exp, log
 
-from scipy.optimize import minimize_scalar
-
 from bowtienet._arrays import Array, to_numpy
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
@@ -73,6 +71,8 @@ def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) ->
         rate = exp(log_rate)
         candidate = replace(prior, rate=rate)
         return count * float(to_numpy(gig.log_normalizer(candidate))) + rate * total
+
+    from scipy.optimize import minimize_scalar  # heavy to load, and needed for this family alone
 
     center = log(prior.rate)
     lowest = min(center, log(_SMALLEST_PRODUCT / prior.scale))

@@ -15,7 +15,6 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
 from scipy.special import expit
 
 from bowtienet._arrays import Array, like, to_numpy
@@ -191,6 +190,8 @@ def _relu_network(
     iterations: int,
 ) -> list[Floats]:
     """Weights of a ReLU network by L-BFGS on ½ Σ w (y - f)² + ½ penalty Σ W², per row."""
+    from scipy.optimize import minimize  # heavy to load, and needed for this start alone
+
     start = [*hidden, _ridge(_relu_features(hidden, inputs), targets, row_weights)]
     shapes = [mean.shape for mean in start]
     total = row_weights.sum()

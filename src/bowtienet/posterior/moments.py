@@ -110,11 +110,8 @@ def product_with_preactivation(
 
 
 def _second_moment(mean: Array, covariance: Array | None) -> Array:
-    """mu~ mu~' + blockdiag(0, C), packed: C's packed form is the tail of the packed whole."""
-    outer = pack_outer(mean)
+    """mu~ mu~' + blockdiag(0, C), packed: its first row is mu~ itself, for mu~ begins with 1."""
     if covariance is None:
-        return outer
-    xp = namespace(mean)
-    head = xp.zeros_like(mean)
-    tail = xp.broadcast_to(pack(covariance), (mean.shape[0], outer.shape[-1] - mean.shape[-1]))
-    return outer + xp.concat([head, tail], axis=-1)
+        return pack_outer(mean)
+    rest = pack_outer(mean[:, 1:]) + pack(covariance)
+    return namespace(mean).concat([mean, rest], axis=-1)
