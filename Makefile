@@ -9,6 +9,9 @@ MADE   := $(VENV)/.made
 CORE   := $(VENV)/.core
 DEV    := $(VENV)/.dev
 
+# The tests run the core on torch too. `make test TORCH=` does without; those tests are then skipped.
+TORCH  ?= torch==2.13.0
+
 # Two test processes share the machine: one BLAS thread each.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
@@ -64,5 +67,6 @@ $(CORE): $(MADE) pyproject.toml constraints.txt
 	@touch $@
 
 $(DEV): $(MADE) pyproject.toml constraints.txt
+	$(if $(TORCH),$(PIP) install --quiet --constraint constraints.txt $(TORCH))
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
 	@touch $(CORE) $@

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -79,6 +81,26 @@ def as_arrays(*values: Any) -> list[Array]:
     if not arrays:
         return [np.asarray(value, dtype=np.float64) for value in values]
     return [like(arrays[0], float(value)) if is_number(value) else value for value in values]
+
+
+def map_arrays(function: Callable[..., Any], *containers: Any) -> Any:
+    """`function` of the arrays that stand at the same place of equal containers.
+
+    Containers are dataclasses and tuples, nested in any way; Python numbers, and None, stay.
+    """
+    first = containers[0]
+    if is_dataclass(first):
+        names = [field.name for field in fields(first)]
+        parts = ([getattr(container, name) for container in containers] for name in names)
+        values = [map_arrays(function, *part) for part in parts]
+        build: Callable[..., Any] = type(first)
+        return build(**dict(zip(names, values, strict=True)))
+    if isinstance(first, tuple):
+        return tuple(map_arrays(function, *parts) for parts in zip(*containers, strict=True))
+    # A NumPy number is an instance of float, but an array to us: compare the type itself.
+    if first is None or type(first) in (int, float):
+        return first
+    return function(*containers)
 
 
 def slices(count: int, size: int) -> list[slice]:

@@ -282,7 +282,7 @@ def test_erratum_9_output_sum_of_squares(case):
 def test_erratum_11_shrinkage_starts_at_a_draw_from_the_prior(family, count, shape):
     """The mean of q is the draw; the paper's nu - 1 with nu = -1.5 would be a negative scale."""
     prior = build_shrinkage(family)
-    q = _draw(prior, count, shape, np.random.default_rng(5), np.zeros((1, 1)))
+    q = _draw(prior, count, shape, np.random.default_rng(5))
     expected = sample_shrinkage(prior, np.random.default_rng(5), shape)
     if isinstance(prior, PointMass):
         assert q is prior

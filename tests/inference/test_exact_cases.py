@@ -190,7 +190,7 @@ def known_weights(rng, **shrinkage):
     model = linear_model((2.0, 0.5))
     model = replace(model, prior=replace(model.prior, **shrinkage))
     mean = rng.normal(size=(2, 4))
-    factors = build_factors(model, [mean], rng, np.zeros((1, 3)))
+    factors = build_factors(model, [mean], rng)
     covariance = np.broadcast_to(SHARP * np.eye(4), (2, 4, 4)).copy()
     layer = replace(factors.layers[0], weights=GaussianRows(mean=mean, covariance=covariance))
     return model, replace(factors, layers=(layer,)), mean[:, 1:]

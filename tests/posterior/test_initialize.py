@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.optimize
 from scipy import stats
 from scipy.optimize import approx_fprime, check_grad
 
@@ -189,13 +190,13 @@ def captured_loss(
 ) -> tuple[Any, np.ndarray]:
     """The loss that `_relu_network` hands to the optimiser, and its starting point."""
     seen: list[tuple[Any, np.ndarray]] = []
-    original = module.minimize
+    original = scipy.optimize.minimize
 
     def spy(fun: Any, x0: np.ndarray, **settings: Any) -> Any:
         seen.append((fun, x0))
         return original(fun, x0, **settings)
 
-    monkeypatch.setattr(module, "minimize", spy)
+    monkeypatch.setattr(scipy.optimize, "minimize", spy)
     module._relu_network(hidden, rows.inputs, rows.targets, rows.weights, penalty, 1)
     return seen[0]
 

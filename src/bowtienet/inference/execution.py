@@ -7,24 +7,37 @@ layer on).
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
+from dataclasses import fields, replace
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
+from array_api_compat import is_jax_array
 from threadpoolctl import threadpool_limits
 
+from bowtienet._arrays import Array, like, map_arrays, to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.rows import Rows
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.local_step import initialize_local, local_step
-from bowtienet.inference.statistics import Statistics, add, block_statistics
+from bowtienet.inference.statistics import (
+    HiddenStatistics,
+    OutputStatistics,
+    Statistics,
+    add,
+    block_statistics,
+)
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.priors import BowTieModel
-from bowtienet.posterior.factors import GlobalFactors, LocalMemory
+from bowtienet.model.priors import BowTieModel, build_model
+from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory
 
 BLOCK_BYTES = 4_000_000
 """Largest array of a block: big enough for fast products, small enough to stay near the cache."""
@@ -93,6 +106,7 @@ def initialize_memory(
     model: BowTieModel, factors: GlobalFactors, blocks: Sequence[Rows], apply: Mapper = map
 ) -> list[LocalMemory]:
     """Gates and tilts of every block from a forward pass."""
+    factors = factors_beside(factors, blocks[0].inputs)
     return list(apply(lambda block: initialize_local(model, factors, block.inputs), blocks))
 
 
@@ -103,11 +117,19 @@ def local_pass(
     memory: Sequence[LocalMemory],
     apply: Mapper = map,
 ) -> tuple[Statistics, list[LocalMemory]]:
-    """Update the local factors of all blocks; the sum is taken in the order of the blocks."""
+    """Update the local factors of all blocks; the sum is taken in the order of the blocks.
+
+    Blocks are worked on in the array library, precision and device of their rows. The statistics
+    are small: they come back as NumPy arrays in double precision, and all that follows from them
+    is done there.
+    """
+    reference = blocks[0].inputs
+    step = partial(_block_pass_for(model, reference), factors_beside(factors, reference))
     total: Statistics | None = None
     updated = []
-    for statistics, renewed in apply(partial(block_pass, model, factors), blocks, memory):
-        total = statistics if total is None else add(total, statistics)
+    for statistics, renewed in apply(step, blocks, memory):
+        part = map_arrays(_double, statistics)
+        total = part if total is None else add(total, part)
         updated.append(renewed)
     assert total is not None
     return total, updated
@@ -120,3 +142,56 @@ def block_pass(
     local, moments = local_step(model, factors, block.inputs, block.targets, memory)
     statistics = block_statistics(local, moments, block.targets, block.weights)
     return statistics, LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+
+
+def factors_beside(factors: GlobalFactors, reference: Array) -> GlobalFactors:
+    """What a local step reads of the factors, in the array library and precision of `reference`."""
+    layers = tuple(
+        replace(layer, global_shrinkage=_UNREAD, local_shrinkage=_UNREAD)
+        for layer in factors.layers
+    )
+    return map_arrays(partial(like, reference), replace(factors, layers=layers))
+
+
+def _double(x: Array) -> np.ndarray:
+    return np.asarray(to_numpy(x), dtype=np.float64)
+
+
+def _block_pass_for(model: BowTieModel, reference: Array) -> Callable[..., Any]:
+    """`block_pass` for the rows of `reference`: compiled if they are JAX arrays."""
+    if is_jax_array(reference):
+        return _compiled_block_pass(model.architecture, model.temperature)
+    return partial(block_pass, model)
+
+
+@lru_cache(maxsize=8)
+def _compiled_block_pass(architecture: Architecture, temperature: float) -> Callable[..., Any]:
+    """`block_pass` compiled by JAX, once for each shape of a block; the prior has no part in it."""
+    jax = importlib.import_module("jax")
+    _register_containers()
+    prior = build_model(architecture).prior
+    model = BowTieModel(architecture=architecture, prior=prior, temperature=temperature)
+    return jax.jit(partial(block_pass, model))
+
+
+@lru_cache(maxsize=1)
+def _register_containers() -> None:
+    """Tell JAX how to take apart the containers that go into and come out of a block."""
+    register = importlib.import_module("jax").tree_util.register_dataclass
+    for container in _CONTAINERS:
+        register(container, data_fields=[field.name for field in fields(container)], meta_fields=[])
+    register(PointMass, data_fields=[], meta_fields=["value"])
+
+
+_UNREAD = PointMass(value=1.0)
+_CONTAINERS = (
+    Rows,
+    LocalMemory,
+    GlobalFactors,
+    LayerFactors,
+    GaussianRows,
+    InverseGamma,
+    Statistics,
+    HiddenStatistics,
+    OutputStatistics,
+)

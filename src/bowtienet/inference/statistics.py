@@ -9,10 +9,10 @@ it is a parameter of its own that the global step updates with the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, TypeVar
+import operator
+from dataclasses import dataclass
 
-from bowtienet._arrays import Array, namespace, pack, transpose
+from bowtienet._arrays import Array, map_arrays, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
 from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.moments import ChainMoments, own_squares
@@ -62,21 +62,9 @@ class Statistics:
     """Sum of the row weights ()."""
 
 
-T = TypeVar("T", Statistics, HiddenStatistics, OutputStatistics)
-
-
-def add(first: T, second: T) -> T:
+def add(first: Statistics, second: Statistics) -> Statistics:
     """Statistics of two disjoint sets of rows together."""
-    sums: dict[str, Any] = {}
-    for field in fields(first):
-        a, b = getattr(first, field.name), getattr(second, field.name)
-        if field.name == "hidden":
-            sums[field.name] = tuple(add(x, y) for x, y in zip(a, b, strict=True))
-        elif field.name == "output":
-            sums[field.name] = add(a, b)
-        else:
-            sums[field.name] = a + b
-    return type(first)(**sums)
+    return map_arrays(operator.add, first, second)
 
 
 def block_statistics(

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from bowtienet._arrays import Array, like, to_numpy
+from bowtienet._arrays import to_numpy
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
 from bowtienet.distributions import generalized_inverse_gaussian as gig
@@ -78,13 +78,13 @@ def initialize(
         means = _relu_network(means, inputs, targets, row_weights, penalty, start_iterations)[:-1]
     features = _forward(means, inputs, model.temperature)
     means = [*means, _ridge(features, targets, row_weights)]
-    return build_factors(model, means, rng, rows.inputs)
+    return build_factors(model, means, rng)
 
 
 def build_factors(
-    model: BowTieModel, means: list[Floats], rng: np.random.Generator, reference: Array
+    model: BowTieModel, means: list[Floats], rng: np.random.Generator
 ) -> GlobalFactors:
-    """Global factors around given weights, as arrays of the library of `reference`."""
+    """Global factors around given weights."""
     layers = []
     for index, mean in enumerate(means):
         width, size = mean.shape
@@ -94,23 +94,17 @@ def build_factors(
         local = model.prior.local_shrinkage[index]
         layers.append(
             LayerFactors(
-                weights=GaussianRows(
-                    mean=like(reference, mean), covariance=like(reference, covariance.copy())
-                ),
+                weights=GaussianRows(mean=mean, covariance=covariance.copy()),
                 noise_variance=InverseGamma(
-                    concentration=like(reference, np.full(width, noise.concentration)),
-                    scale=like(reference, np.full(width, 1.0) * noise.scale),
+                    concentration=np.full(width, noise.concentration),
+                    scale=np.full(width, 1.0) * noise.scale,
                 ),
-                global_shrinkage=_draw(shared, width * (size - 1), (), rng, reference),
-                local_shrinkage=_draw(local, 1, (width, size - 1), rng, reference),
+                global_shrinkage=_draw(shared, width * (size - 1), (), rng),
+                local_shrinkage=_draw(local, 1, (width, size - 1), rng),
             )
         )
     n_hidden = model.architecture.n_hidden
-    shared_covariance = (
-        like(reference, START_VARIANCE * np.eye(model.architecture.hidden[-1]))
-        if n_hidden
-        else None
-    )
+    shared_covariance = START_VARIANCE * np.eye(model.architecture.hidden[-1]) if n_hidden else None
     return GlobalFactors(layers=tuple(layers), shared_covariance=shared_covariance)
 
 
@@ -119,16 +113,13 @@ def _draw(
     count: int,
     shape: tuple[int, ...],
     rng: np.random.Generator,
-    reference: Array,
 ) -> Shrinkage:
     """q of its final order whose mean is a draw from the prior."""
     if isinstance(prior, PointMass):
         return prior
     draw = sample_shrinkage(prior, rng, shape)
     q = gig.with_mean(prior.order - 0.5 * count, prior.rate, draw)
-    return GeneralizedInverseGaussian(
-        order=q.order, scale=like(reference, q.scale), rate=prior.rate
-    )
+    return GeneralizedInverseGaussian(order=q.order, scale=np.asarray(q.scale), rate=prior.rate)
 
 
 def _laplace(rng: np.random.Generator, width: int, fan_in: int) -> Floats:

@@ -17,7 +17,7 @@ from bowtienet._arrays import Array, diagonal_matrix, namespace, slices, to_nump
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
-from bowtienet.inference.execution import block_rows
+from bowtienet.inference.execution import block_rows, factors_beside
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import (
@@ -70,7 +70,7 @@ def predict(
     check_factors(model.architecture, factors)
     tolerance = non_negative(tolerance, "tolerance")
     max_iterations = whole(max_iterations, "max_iterations")
-    factors = without_targets(factors)
+    factors = factors_beside(without_targets(factors), inputs)
     size = block_rows(model.architecture, block_size)
     parts = [
         _predict_block(model, factors, inputs[part, ...], tolerance, max_iterations)

@@ -1,0 +1,121 @@
+"""Blocks on threads: the same bits whatever their number, and a clean stop."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.data.rows import Rows, split
+from bowtienet.inference import execution
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult, fit
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.initialize import initialize
+from tests import builders
+
+HIDDEN = ((), (7,), (5, 4))
+
+
+def problem(hidden: tuple[int, ...], n: int = 60) -> tuple[BowTieModel, Rows]:
+    model = builders.fixed_model(hidden, temperature=0.3)
+    return model, builders.random_rows(np.random.default_rng(8), model, n)
+
+
+def run(hidden: tuple[int, ...], **settings: Any) -> FitResult:
+    model, rows = problem(hidden)
+    start = initialize(model, rows, 2, scheme="laplace")
+    return fit(model, rows, start, max_sweeps=8, tolerance=0.0, **settings)
+
+
+def leaves(value: Any) -> list[Any]:
+    if is_dataclass(value):
+        return [leaf for field in fields(value) for leaf in leaves(getattr(value, field.name))]
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in leaves(part)]
+    return [value]
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_the_number_of_threads_changes_no_bit(hidden: tuple[int, ...], n_threads: int) -> None:
+    one, many = (run(hidden, block_size=7, n_threads=n) for n in (1, n_threads))
+    assert one.elbo_history == many.elbo_history
+    for a, b in zip(leaves(one.factors), leaves(many.factors), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_blocks_really_run_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: set[int] = set()
+    meeting = threading.Barrier(2, timeout=20)
+    original = execution.block_pass
+
+    def noted(*arguments: Any) -> Any:
+        if len(seen) < 2:
+            seen.add(threading.get_ident())
+            meeting.wait()
+        return original(*arguments)
+
+    monkeypatch.setattr(execution, "block_pass", noted)
+    run((7,), block_size=30, n_threads=2)
+    assert len(seen) == 2
+
+
+def test_a_worker_warns_no_more_than_the_caller() -> None:
+    """Momentum may overflow on any thread; warnings are errors in this suite."""
+    with execution.workers(2) as apply, np.errstate(all="ignore"):
+        results = list(apply(lambda x: np.exp(np.float64(x)), [1e3, -1e3, 1e4]))
+    assert results == [np.inf, 0.0, np.inf]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_ctrl_c_between_blocks_keeps_the_last_complete_state(
+    monkeypatch: pytest.MonkeyPatch, n_threads: int
+) -> None:
+    """The interrupt comes while the third sweep is under way: the second one's state is kept."""
+    calls = 0
+    original = execution.add
+
+    def interrupted(first: Any, second: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 9:
+            raise KeyboardInterrupt
+        return original(first, second)
+
+    monkeypatch.setattr(execution, "add", interrupted)
+    stopped = run((7,), block_size=15, n_threads=n_threads)
+    monkeypatch.undo()
+    assert stopped.status is Status.INTERRUPTED
+    assert stopped.n_sweeps == 2
+    expected = run((7,), block_size=15)
+    assert stopped.elbo_history == expected.elbo_history[:2]
+    assert threading.active_count() == 1 or not any(
+        thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate()
+    )
+
+
+@pytest.mark.parametrize("hidden", [(50,), (30, 20)])
+@pytest.mark.parametrize("n_inputs", [1, 20, 300])
+def test_block_rows_bounds_the_largest_array(n_inputs: int, hidden: tuple[int, ...]) -> None:
+    from bowtienet.model.architecture import build_architecture
+
+    rows = execution.block_rows(build_architecture(n_inputs, hidden, 1))
+    packed = (n_inputs + 1) * (n_inputs + 2) // 2
+    largest = max(packed, *hidden, hidden[0] ** 2 if len(hidden) > 1 else 0)
+    assert rows * largest * 8 <= execution.BLOCK_BYTES or rows == 16
+    assert execution.block_rows(build_architecture(n_inputs, hidden, 1), 7) == 7
+
+
+def test_only_gates_and_upper_tilts_are_remembered() -> None:
+    """Per row and between sweeps: Σ D_l gates and Σ_{l>1} D_l tilts, nothing square."""
+    model, rows = problem((5, 4))
+    blocks = split(rows, 20)
+    factors = initialize(model, rows, 1, scheme="laplace")
+    memory = execution.initialize_memory(model, factors, blocks)
+    _, memory = execution.local_pass(model, factors, blocks, memory)
+    shapes = [np.shape(leaf) for kept in memory for leaf in leaves(kept)]
+    assert shapes == [(20, 5), (20, 4), (20, 4)] * 3
