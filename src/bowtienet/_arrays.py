@@ -114,6 +114,13 @@ def with_ones(x: Array) -> Array:
     return xp.concat([xp.ones_like(x[..., :1]), x], axis=-1)
 
 
+def bordered(x: Array) -> Array:
+    """[0 0; 0 x]: matrices (K+1, K+1) with the constant's row and column before (K, K)."""
+    xp = namespace(x)
+    x = xp.concat([xp.zeros_like(x[:1, :]), x], axis=0)
+    return xp.concat([xp.zeros_like(x[:, :1]), x], axis=1)
+
+
 def diagonal_matrix(x: Array) -> Array:
     """Matrices (..., K, K) with the vectors `x` (..., K) on their diagonals."""
     xp = namespace(x)

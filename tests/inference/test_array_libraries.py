@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from bowtienet.data.rows import build_rows
+from bowtienet.inference import execution
+from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, fit
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import default_model
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import Predictive, predict
 from tests import builders
@@ -68,3 +72,31 @@ def test_factors_stay_in_double_precision() -> None:
     for layer in result.factors.layers:
         assert layer.weights.mean.dtype == np.float64
         assert layer.noise_variance.scale.dtype == np.float64
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_long_fit_in_single_precision_rises(seed: int) -> None:
+    """Sums in single precision would lower the bound within a dozen sweeps of such a fit."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.uniform(-1.7, 1.7, size=(300, 2))
+    targets = np.sin(2.0 * inputs[:, :1]) + rng.normal(0.0, 0.1, size=(300, 1))
+    model = default_model(build_architecture(2, (20,), 1), inputs, targets)
+    start = initialize(model, build_rows(inputs, targets), seed)
+    results = []
+    for kind in (np.float32, np.float64):
+        rows = build_rows(inputs.astype(kind), targets.astype(kind))
+        results.append(fit(model, rows, start, max_sweeps=150, tolerance=0.0))
+    single, double = results
+    assert single.status is Status.SWEEP_LIMIT
+    assert single.elbo_history[-1] == pytest.approx(double.elbo_history[-1], rel=SINGLE_BOUND)
+
+
+def test_jax_without_double_precision_is_refused() -> None:
+    jax = pytest.importorskip("jax")
+    execution._compiled_block_pass.cache_clear()
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(ValueError, match="jax_enable_x64"):
+            fitted(jax.numpy, (6,), "float32")
+    finally:
+        jax.config.update("jax_enable_x64", True)

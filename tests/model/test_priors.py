@@ -269,3 +269,27 @@ def test_models_are_frozen() -> None:
     with pytest.raises(AttributeError):
         model.temperature = 1.0  # type: ignore[misc]
     assert isinstance(model.architecture, Architecture)
+
+
+def test_default_model_counts_rows_by_their_weight() -> None:
+    """Weight 0 is absence and weight 2 the row twice, also for the linear fit behind the prior."""
+    rng = np.random.default_rng(4)
+    inputs, targets = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
+    weights = np.array([0.0] + [1.0] * 20 + [2.0] * 9)
+    targets[0] = 1e6
+    twice = np.repeat(np.arange(30), weights.astype(int))
+    architecture = build_architecture(2, (4,), 1)
+    found = default_model(architecture, inputs, targets, weights)
+    expected = default_model(architecture, inputs[twice], targets[twice])
+    np.testing.assert_allclose(
+        found.prior.output_noise.scale, expected.prior.output_noise.scale, rtol=1e-12
+    )
+    assert found.prior.global_shrinkage.scale == pytest.approx(
+        expected.prior.global_shrinkage.scale, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("architecture", [(2, 10, 1), None, "50"])
+def test_default_model_names_a_wrong_architecture(architecture: object) -> None:
+    with pytest.raises(ValueError, match="architecture must come from build_architecture"):
+        default_model(architecture, np.zeros((3, 2)), np.zeros(3))

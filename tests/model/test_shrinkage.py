@@ -181,4 +181,4 @@ def test_conjugate_update_is_prior_times_likelihood(family: str, rng: np.random.
 
 def test_bound_of_a_fixed_scale_is_the_determinant_of_its_prior() -> None:
     prior = PointMass(value=3.0)
-    assert elbo_term(prior, prior, 5, number=4) == pytest.approx(-0.5 * 20 * np.log(3.0))
+    assert elbo_term(prior, prior, 5, n_scales=4) == pytest.approx(-0.5 * 20 * np.log(3.0))

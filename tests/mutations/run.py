@@ -39,20 +39,20 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/local_step.py",
-        "precision = quadratic - mean.T @ (pull[:, :, None] * factor.gain)",
-        "precision = quadratic + mean.T @ (pull[:, :, None] * factor.gain)",
+        "precision = precision - explained",
+        "precision = precision + explained",
         "J of a hidden layer: sign of G'SG",
     ),
     Mutation(
         "inference/local_step.py",
-        "linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]",
-        "linear = (half_gates - pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]",
+        "linear = (half_gates + pull * offset) @ mean - curvature @ second[:, 0, 1:]",
+        "linear = (half_gates - pull * offset) @ mean - curvature @ second[:, 0, 1:]",
         "h of a hidden layer: sign of G't",
     ),
     Mutation(
         "inference/local_step.py",
-        "linear = (half_gates + pull * factor.offset) @ mean - curvature @ second[:, 0, 1:]",
-        "linear = (half_gates + pull * factor.offset) @ mean + curvature @ second[:, 0, 1:]",
+        "linear = (half_gates + pull * offset) @ mean - curvature @ second[:, 0, 1:]",
+        "linear = (half_gates + pull * offset) @ mean + curvature @ second[:, 0, 1:]",
         "h of a hidden layer: sign of c E[W b]",
     ),
     Mutation(
@@ -99,7 +99,7 @@ MUTATIONS = (
     ),
     Mutation(
         "posterior/moments.py",
-        "return product + namespace(mean).sum(cross * weights.mean[None, :, 1:], axis=-1)",
+        "return product + namespace(mean).vecdot(cross, weights.mean[None, :, 1:])",
         "return product",
         "E[a z]: covariance of a_l and a_{l-1} dropped",
     ),
@@ -147,8 +147,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/global_step.py",
-        "return moment + xp.concat([xp.zeros_like(shared[:, :1]), shared], axis=1)",
-        "return moment - xp.concat([xp.zeros_like(shared[:, :1]), shared], axis=1)",
+        "return moment + statistics.count * bordered(factors.shared_covariance)",
+        "return moment - statistics.count * bordered(factors.shared_covariance)",
         "output: sign of N S_L",
     ),
     Mutation(
@@ -213,8 +213,8 @@ MUTATIONS = (
     ),
     Mutation(
         "distributions/bernoulli.py",
-        "axis=-1) - sum_of_logs(larger)",
-        "axis=-1) + sum_of_logs(larger)",
+        "axis=-1) + sum_of_logs(1.0 + decay)",
+        "axis=-1) - sum_of_logs(1.0 + decay)",
         "gates' entropy: sign of the logarithm",
     ),
     Mutation(

@@ -9,7 +9,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from bowtienet._arrays import Array, like, namespace, slices
+from bowtienet._arrays import Array, like, namespace, slices, to_numpy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +100,7 @@ def subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     """At most `size` rows of positive weight, drawn without replacement."""
     xp = namespace(rows.inputs)
     device = array_api_compat.device(rows.inputs)
-    candidates = np.flatnonzero(np.asarray(rows.weights) > 0.0)
+    candidates = np.flatnonzero(to_numpy(rows.weights) > 0.0)
     if candidates.size > size:
         candidates = np.sort(rng.choice(candidates, size=size, replace=False))
     index = xp.asarray(candidates, device=device)
@@ -142,7 +142,7 @@ def _cast(values: Array, name: str, reference: Array) -> Array:
     with np.errstate(over="ignore"):
         cast = like(reference, values)
     finite, fits = namespace(values).isfinite(values), namespace(cast).isfinite(cast)
-    if not np.array_equal(np.asarray(finite), np.asarray(fits)):
+    if not np.array_equal(to_numpy(finite), to_numpy(fits)):
         raise ValueError(
             f"{name} hold values too large for the precision of inputs, {reference.dtype}: "
             "scale them, or give inputs in float64."
@@ -151,7 +151,11 @@ def _cast(values: Array, name: str, reference: Array) -> Array:
 
 
 def _matches(values: Array, reference: Array) -> bool:
-    return namespace(values) is namespace(reference) and values.dtype == reference.dtype
+    return (
+        namespace(values) is namespace(reference)
+        and values.dtype == reference.dtype
+        and array_api_compat.device(values) == array_api_compat.device(reference)
+    )
 
 
 def _same_length(values: Array, inputs: Array, name: str) -> None:
@@ -167,7 +171,7 @@ def _finite(values: Array, name: str) -> None:
     finite = xp.isfinite(values)
     if bool(xp.all(finite)):
         return
-    bad = np.argwhere(~np.asarray(finite))
+    bad = np.argwhere(~to_numpy(finite))
     raise ValueError(
         f"{name} hold {len(bad)} NaN or infinite values, the first at index "
         f"{tuple(int(i) for i in bad[0])}: impute or drop them first."

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bowtienet._arrays import Array, namespace
+from bowtienet._arrays import Array, like, namespace
 from bowtienet.data.rows import build_inputs, build_weights
 
 
@@ -49,14 +49,15 @@ def fit_scaling(values: Any, weights: Any = None) -> Scaling:
 def standardize(scaling: Scaling, values: Any) -> Array:
     """(x - center) / scale, halved first and doubled last so that no difference overflows."""
     values = build_inputs(values, scaling.center.shape[0], name="values")
-    return (0.5 * values - 0.5 * scaling.center) / scaling.scale * 2.0
+    center, scale = like(values, scaling.center), like(values, scaling.scale)
+    return (0.5 * values - 0.5 * center) / scale * 2.0
 
 
 def restore_mean(scaling: Scaling, mean: Array) -> Array:
     """Mean in the original unit."""
-    return mean * scaling.scale + scaling.center
+    return mean * like(mean, scaling.scale) + like(mean, scaling.center)
 
 
 def restore_deviation(scaling: Scaling, deviation: Array) -> Array:
     """Standard deviation in the original unit (its square may be out of range there)."""
-    return deviation * scaling.scale
+    return deviation * like(deviation, scaling.scale)

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from bowtienet._arrays import Array, namespace, sum_of_logs
 
-_SMALLEST_TILT = 1e-150
-"""Stands for a tilt of 0, where the mean is 0/0; the limit ¼ is exact there."""
-
 
 def mean(tilt: Array) -> Array:
     """E[ω] = tanh(A/2) / (2A), and 1/4 at A = 0."""
@@ -32,6 +29,8 @@ def mean_and_log_ratio(tilt: Array) -> tuple[Array, Array]:
 def _parts(tilt: Array) -> tuple[Array, Array, Array]:
     """d, tanh(A/2) and 2A."""
     xp = namespace(tilt)
-    tilt = xp.maximum(tilt, xp.full_like(tilt, _SMALLEST_TILT))
+    # At a tilt of 0 the mean is 0/0; the smallest normal number gives the limit ¼ exactly.
+    smallest = float(xp.finfo(tilt.dtype).smallest_normal)
+    tilt = xp.maximum(tilt, xp.full_like(tilt, smallest))
     decay = xp.expm1(-tilt)
     return decay, -decay / (2.0 + decay), 2.0 * tilt

@@ -17,10 +17,16 @@ class Status(StrEnum):
     """Why a fit stopped."""
 
     CONVERGED = "converged"
+    """Three changes in a row were small."""
     SWEEP_LIMIT = "sweep limit"
+    """The bound was still rising at the last sweep allowed."""
     NON_FINITE = "non-finite"
+    """A plain sweep overflowed: scale the data, or look for values far out of line."""
     DECREASED = "decreased"
+    """A plain sweep lowered the bound by more than rounding: noise or temperature is so small that
+    differences of sums lose their digits."""
     INTERRUPTED = "interrupted"
+    """Ctrl-C, or a callback that answered true."""
 
 
 def relative_change(before: float, after: float) -> float:

@@ -138,4 +138,4 @@ def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array
     layer = factors.layers[index]
     width, size = layer.weights.mean.shape
     prior = model.prior.local_shrinkage[index]
-    return elbo_term(layer.local_shrinkage, prior, 1, number=width * (size - 1))
+    return elbo_term(layer.local_shrinkage, prior, 1, n_scales=width * (size - 1))

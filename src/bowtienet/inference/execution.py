@@ -21,7 +21,7 @@ import numpy as np
 from array_api_compat import is_jax_array
 from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import Array, like, map_arrays, to_numpy
+from bowtienet._arrays import Array, like, map_arrays, namespace, packed_size, to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.rows import Rows
 from bowtienet.distributions.gaussian import GaussianRows
@@ -48,9 +48,9 @@ def block_rows(architecture: Architecture, wanted: int | None = None) -> int:
     if wanted is not None:
         return whole(wanted, "block_size")
     widths = architecture.widths
-    largest = (widths[0] + 1) * (widths[0] + 2) // 2
+    largest = packed_size(widths[0] + 1)
     for below, width in pairwise(widths[1:-1]):
-        largest = max(largest, below * width, below * below)
+        largest = max(largest, below * width, below * below, width * width)
     largest = max(largest, *widths)
     return max(16, BLOCK_BYTES // (8 * largest))
 
@@ -140,8 +140,10 @@ def block_pass(
 ) -> tuple[Statistics, LocalMemory]:
     """Local step and statistics of one block."""
     local, moments = local_step(model, factors, block.inputs, block.targets, memory)
-    statistics = block_statistics(local, moments, block.targets, block.weights)
-    return statistics, LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+    # Residuals are small differences of these sums: they need double precision whatever the rows'.
+    summands = map_arrays(_widen, (local, moments, block.targets, block.weights))
+    kept = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+    return block_statistics(*summands), kept
 
 
 def factors_beside(factors: GlobalFactors, reference: Array) -> GlobalFactors:
@@ -157,6 +159,12 @@ def _double(x: Array) -> np.ndarray:
     return np.asarray(to_numpy(x), dtype=np.float64)
 
 
+def _widen(x: Array) -> Array:
+    """`x` in double precision, where it lives."""
+    xp = namespace(x)
+    return xp.astype(x, xp.float64, copy=False)
+
+
 def _block_pass_for(model: BowTieModel, reference: Array) -> Callable[..., Any]:
     """`block_pass` for the rows of `reference`: compiled if they are JAX arrays."""
     if is_jax_array(reference):
@@ -168,6 +176,11 @@ def _block_pass_for(model: BowTieModel, reference: Array) -> Callable[..., Any]:
 def _compiled_block_pass(architecture: Architecture, temperature: float) -> Callable[..., Any]:
     """`block_pass` compiled by JAX, once for each shape of a block; the prior has no part in it."""
     jax = importlib.import_module("jax")
+    if not jax.config.jax_enable_x64:
+        raise ValueError(
+            "a fit sums in double precision, which JAX has switched off: call "
+            'jax.config.update("jax_enable_x64", True) first.'
+        )
     _register_containers()
     prior = build_model(architecture).prior
     model = BowTieModel(architecture=architecture, prior=prior, temperature=temperature)

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from bowtienet._arrays import (
     Array,
+    bordered,
     diagonal,
     diagonal_matrix,
     inverse_and_log_determinant,
@@ -167,10 +168,7 @@ def output_moment(factors: GlobalFactors, statistics: Statistics) -> Array:
     moment = unpack(statistics.output.input_moment, size)
     if factors.shared_covariance is None:
         return moment
-    xp = namespace(moment)
-    shared = statistics.count * factors.shared_covariance
-    shared = xp.concat([xp.zeros_like(shared[:1, :]), shared], axis=0)
-    return moment + xp.concat([xp.zeros_like(shared[:, :1]), shared], axis=1)
+    return moment + statistics.count * bordered(factors.shared_covariance)
 
 
 def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 
-from bowtienet._arrays import Array, map_arrays, namespace, pack, transpose
+from bowtienet._arrays import Array, bordered, map_arrays, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
 from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.moments import ChainMoments, own_squares
@@ -123,5 +123,4 @@ def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weight
     products = moments.cross[-1] @ transpose(local.activations[-1].gain)
     n, width, _ = products.shape
     spread = xp.reshape(row_weights @ xp.reshape(products, (n, width * width)), (width, width))
-    spread = xp.concat([xp.zeros_like(spread[:1, :]), spread], axis=0)
-    return xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=1)
+    return bordered(spread)

@@ -33,7 +33,7 @@ class Prior:
 
 @dataclass(frozen=True, kw_only=True)
 class BowTieModel:
-    """Architecture, prior and temperature: all that is fixed before the data come."""
+    """Architecture, prior and temperature. EM moves the global shrinkage's prior, nothing else."""
 
     architecture: Architecture
     prior: Prior
@@ -90,7 +90,11 @@ def build_model(
 
 
 def default_model(
-    architecture: Architecture, inputs: Array, targets: Array, **settings: Any
+    architecture: Architecture,
+    inputs: Array,
+    targets: Array,
+    weights: Array | None = None,
+    **settings: Any,
 ) -> BowTieModel:
     """`build_model` with the authors' data-driven choices for whatever `settings` leave open.
 
@@ -98,13 +102,16 @@ def default_model(
     and a global scale delta = min(sqrt(max |coefficient|), 10), so scale = delta²/2. The paper's
     bias variance, |intercept|, is zero for centred targets; 1 is used instead, their own spread.
     """
-    rows = build_rows(inputs, targets)
+    rows = build_rows(inputs, targets, weights)
     check_rows(architecture, rows)
+    share = to_numpy(rows.weights).astype(float)
+    present = share > 0.0
     x, y = to_numpy(rows.inputs).astype(float), to_numpy(rows.targets).astype(float)
-    design = np.column_stack([np.ones(len(x)), x])
-    coefficients = np.linalg.lstsq(design, y, rcond=None)[0]
+    x, y, share = x[present], y[present], share[present, None] / share.sum()
+    design, root = np.column_stack([np.ones(len(x)), x]), np.sqrt(share)
+    coefficients = np.linalg.lstsq(root * design, root * y, rcond=None)[0]
     with np.errstate(over="ignore"):  # unscaled targets may overflow here, and the clip holds them
-        residual = (y - design @ coefficients).var(axis=0)
+        residual = np.sum(share * (y - design @ coefficients) ** 2, axis=0)
     # A target that a line fits exactly would give a noise prior at zero: the floor keeps it proper.
     noise_scale = np.clip(np.nan_to_num(residual / 4.0, nan=np.inf), 1e-6, 30.0)
     largest = np.abs(coefficients[1:]).max(initial=0.0)
@@ -117,6 +124,10 @@ def default_model(
 
 def check_rows(architecture: Architecture, rows: Rows) -> None:
     """Raise a clear error if the rows are not those of a network of this architecture."""
+    if not isinstance(architecture, Architecture):
+        raise ValueError(f"architecture must come from build_architecture, got {architecture!r}.")
+    if not isinstance(rows, Rows):
+        raise ValueError(f"rows must come from build_rows, got {type(rows).__name__}.")
     found = (rows.inputs.shape[1], rows.targets.shape[1])
     if found != (architecture.n_inputs, architecture.n_outputs):
         raise ValueError(
@@ -146,10 +157,10 @@ def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamm
         raise ValueError(
             f"{name} must have a positive, finite concentration and scale, got {value!r}."
         )
+    per_output = f" or one for each of the {n_outputs} outputs" if name == "output_noise" else ""
     if scales.ndim > 1 or (scales.ndim == 1 and scales.shape != (n_outputs,)):
         raise ValueError(
-            f"the scale of {name} must be one number or one for each of the {n_outputs} outputs, "
-            f"got shape {scales.shape}."
+            f"the scale of {name} must be one number{per_output}, got shape {scales.shape}."
         )
     return InverseGamma(
         concentration=concentration, scale=float(scales) if scales.ndim == 0 else scales

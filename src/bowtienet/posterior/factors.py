@@ -42,6 +42,10 @@ class GlobalFactors:
 
 def check_factors(architecture: Architecture, factors: GlobalFactors) -> None:
     """Raise a clear error if the factors are not those of a network of this architecture."""
+    if not isinstance(factors, GlobalFactors):
+        raise ValueError(
+            f"factors must come from initialize or a fit, got {type(factors).__name__}."
+        )
     found = tuple(layer.weights.mean.shape for layer in factors.layers)
     expected = tuple((width, below + 1) for below, width in pairwise(architecture.widths))
     if found != expected:

@@ -1,4 +1,4 @@
-"""Section 7 of the method: where the global factors start.
+"""Appendix D.1, "Initialization schemes": where the global factors start.
 
 Three schemes give the mean of the hidden weights: the paper's two random ones, `laplace` and
 `spike_slab` (its algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so

@@ -135,5 +135,7 @@ def _predict_block(
     if local.activations:
         covariance = last_covariance(local.activations, moments)
         second = gaussian.second_moment(weights)[:, 1:, 1:]
-        signal = signal + xp.sum(covariance[:, None, :, :] * second[None, :, :, :], axis=(-2, -1))
+        n_outputs, width, _ = second.shape
+        flat = xp.reshape(covariance, (-1, width * width))
+        signal = signal + flat @ xp.reshape(second, (n_outputs, width * width)).T
     return mean, signal
