@@ -11,7 +11,7 @@ from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import build_model, default_model
-from bowtienet.model.shrinkage import FAMILIES, Shrinkage
+from bowtienet.model.shrinkage import FAMILIES, Shrinkage, build_shrinkage
 
 DEEP = build_architecture(4, (10, 6), 2)
 FINITE_MEAN = {"student_t": {"order": -1.5}, "laplace": {}, "normal_gamma": {}}
@@ -225,7 +225,9 @@ def test_settings_win_over_the_data(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_default_model_for_every_family(family: str, rng: np.random.Generator) -> None:
     inputs, targets = linear_data(rng, np.array([[3.0]]), 0.5)
-    default_model(build_architecture(1, (5,), 1), inputs, targets, family=family)
+    model = default_model(build_architecture(1, (5,), 1), inputs, targets, family=family)
+    assert type(model.prior.global_shrinkage) is type(build_shrinkage(family))
+    assert 0.0 < float(model.prior.output_noise.scale[0]) < 30.0
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (3, 8), (5, 1)])

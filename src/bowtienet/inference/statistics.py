@@ -104,14 +104,15 @@ def _hidden_statistics(
         by_unit = xp.permute_dims(covariance, (1, 0, 2))
         spread = (weighted_gates.T[:, None, :] @ by_unit)[:, 0, :]
         cross = cross + xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)
-    entropy = 0.5 * local.activations[index].log_determinant * row_weights
+    log_determinant = local.activations[index].log_determinant
+    entropy = xp.zeros_like(row_weights) if is_last else 0.5 * log_determinant * row_weights
     return HiddenStatistics(
         polya_gamma_moment=(column * polya_gamma_mean).T @ second,
         gate_moment=weighted_gates.T @ second,
         gate_cross=cross,
         half_gate_mean=weighted_gates.T @ mean - 0.5 * (row_weights @ mean),
         activation_square=row_weights @ own_squares(local.activations, moments, index),
-        activation_entropy=xp.sum(entropy * 0.0) if is_last else xp.sum(entropy),
+        activation_entropy=xp.sum(entropy),
         gate_entropy=xp.sum(row_weights * local.gate_entropy[index]),
         polya_gamma_ratio=xp.sum(row_weights * log_ratio),
     )
