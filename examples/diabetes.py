@@ -2,7 +2,9 @@
 
 Five random splits into 90 % for training and 10 % for testing, one hidden layer of 20 units. For
 each: root mean squared error, negative log likelihood and the share of test targets inside the
-central 95 % interval, all in the unit of the data.
+central 95 % interval, all in the unit of the data. The start and the number of sweeps were picked
+after a look at test scores on other splits of these data, so the table shows that the thing works
+and is no fair contest.
 """
 
 from __future__ import annotations

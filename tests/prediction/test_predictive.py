@@ -25,7 +25,7 @@ from bowtienet.prediction.predictive import predict, predict_local, without_targ
 
 NOISE = 0.1
 ROUNDING = 1e-7
-"""Blocks of other sizes round differently, and iterated gates that are near ½ carry that on."""
+"""Blocks of other sizes round differently, and the iteration enlarges that: 3e-9 was seen."""
 
 
 def truth(x: np.ndarray) -> np.ndarray:
