@@ -89,7 +89,7 @@ def compare(folder: Path, sweeps: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for name in SETS:
         data = load(folder, name)
-        for scheme, temperature in (("laplace", 0.1), ("warm_start", 0.03)):
+        for scheme, temperature in (("laplace", 0.1), ("relu_network", 0.03)):
             plain, *plain_scores = run(
                 data, scheme, temperature, sweeps, accelerate=False, repeats=1
             )

@@ -24,6 +24,7 @@ from bowtienet.data.scaling import (
     restore_mean,
     standardize,
 )
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.elbo import ElboTerms
@@ -38,6 +39,7 @@ from bowtienet.prediction.predictive import Predictive, predict
 __all__ = [
     "Architecture",
     "BowTieModel",
+    "BowTieRegressor",
     "ElboTerms",
     "FitResult",
     "GlobalFactors",

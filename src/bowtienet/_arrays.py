@@ -68,6 +68,31 @@ def like(reference: Array, value: Any) -> Array:
     return xp.asarray(value, dtype=reference.dtype, device=array_api_compat.device(reference))
 
 
+def take(x: Array, index: np.ndarray, axis: int = 0) -> Array:
+    """Entries of `x` along an axis, at indices that live on the host."""
+    xp = namespace(x)
+    return xp.take(x, xp.asarray(index, device=array_api_compat.device(x)), axis=axis)
+
+
+def where_needed(
+    needed: Array,
+    function: Callable[..., tuple[Array, ...]],
+    arguments: tuple[Array, ...],
+    otherwise: tuple[Array, ...],
+) -> tuple[Array, ...]:
+    """`function(*arguments)` where `needed`, the fresh arrays `otherwise` elsewhere.
+
+    Libraries whose arrays can be written to work on the needed entries alone.
+    """
+    xp = namespace(needed)
+    if not (array_api_compat.is_numpy_array(needed) or array_api_compat.is_torch_array(needed)):
+        found = function(*arguments)
+        return tuple(xp.where(needed, a, b) for a, b in zip(found, otherwise, strict=True))
+    for target, values in zip(otherwise, function(*(x[needed] for x in arguments)), strict=True):
+        target[needed] = values
+    return otherwise
+
+
 def is_number(value: Any) -> bool:
     """Whether `value` is a Python or NumPy number (or a NumPy array without axes)."""
     return isinstance(value, (int, float, np.generic)) or (

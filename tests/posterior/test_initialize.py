@@ -181,8 +181,8 @@ def test_warm_start_fits_clearly_better_than_random(
         )
         for scheme in SCHEMES
     }
-    assert error["warm_start"] < 0.5 * min(error["laplace"], error["spike_slab"])
-    assert error["warm_start"] < 0.05 * float(np.var(rows.targets))
+    assert error["relu_network"] < 0.5 * min(error["laplace"], error["spike_slab"])
+    assert error["relu_network"] < 0.05 * float(np.var(rows.targets))
 
 
 def captured_loss(

@@ -9,7 +9,7 @@ from typing import Any
 import array_api_compat
 import numpy as np
 
-from bowtienet._arrays import Array, like, namespace, slices, to_numpy
+from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,20 +46,20 @@ def build_rows(inputs: Any, targets: Any, weights: Any = None) -> Rows:
     return Rows(inputs=inputs, targets=targets, weights=build_weights(weights, inputs))
 
 
-def build_weights(weights: Any, rows: Array) -> Array:
+def build_weights(weights: Any, rows: Array, name: str = "weights") -> Array:
     """Check the weights (n,) of `rows`; ones by default."""
     if weights is None:
         return namespace(rows).ones_like(rows[:, 0])
-    weights = _floats(weights, "weights", rows)
+    weights = _floats(weights, name, rows)
     if weights.ndim != 1:
-        raise ValueError(f"weights must have shape (rows,), got {tuple(weights.shape)}.")
-    _same_length(weights, rows, "weights")
-    _finite(weights, "weights")
+        raise ValueError(f"{name} must have shape (rows,), got {tuple(weights.shape)}.")
+    _same_length(weights, rows, name)
+    _finite(weights, name)
     xp = namespace(weights)
     if bool(xp.any(weights < 0.0)):
-        raise ValueError("weights must not be negative: use 0 to leave a row out.")
+        raise ValueError(f"{name} must not be negative: use 0 to leave a row out.")
     if not bool(xp.any(weights > 0.0)):
-        raise ValueError("weights are all zero: at least one row must have a positive weight.")
+        raise ValueError(f"{name} are all zero: at least one row must have a positive weight.")
     return weights
 
 
@@ -98,16 +98,18 @@ def split(rows: Rows, size: int) -> list[Rows]:
 
 def subsample(rows: Rows, size: int, rng: np.random.Generator) -> Rows:
     """At most `size` rows of positive weight, drawn without replacement."""
-    xp = namespace(rows.inputs)
-    device = array_api_compat.device(rows.inputs)
     candidates = np.flatnonzero(to_numpy(rows.weights) > 0.0)
     if candidates.size > size:
         candidates = np.sort(rng.choice(candidates, size=size, replace=False))
-    index = xp.asarray(candidates, device=device)
+    return take_rows(rows, candidates)
+
+
+def take_rows(rows: Rows, index: np.ndarray) -> Rows:
+    """Some of the rows, in the given order."""
     return Rows(
-        inputs=xp.take(rows.inputs, index, axis=0),
-        targets=xp.take(rows.targets, index, axis=0),
-        weights=xp.take(rows.weights, index, axis=0),
+        inputs=take(rows.inputs, index),
+        targets=take(rows.targets, index),
+        weights=take(rows.weights, index),
     )
 
 

@@ -20,6 +20,8 @@ class Status(StrEnum):
     """Three changes in a row were small."""
     SWEEP_LIMIT = "sweep limit"
     """The bound was still rising at the last sweep allowed."""
+    HELD_OUT = "held out"
+    """The length at which rows that were held out are predicted best."""
     NON_FINITE = "non-finite"
     """A plain sweep overflowed: scale the data, or look for values far out of line."""
     DECREASED = "decreased"

@@ -52,6 +52,7 @@ class Progress:
 
     sweep: int
     elbo: float
+    elbo_terms: ElboTerms
     model: BowTieModel
     factors: GlobalFactors
 
@@ -211,11 +212,12 @@ class _Loop:
         return replace(candidate, factors=factors), status
 
     def _stopped_by_callback(self, value: float) -> bool:
-        if self.callback is None:
+        if self.callback is None or self.terms is None:
             return False
         progress = Progress(
             sweep=self.n_sweeps,
             elbo=value,
+            elbo_terms=self.terms,
             model=self.accepted.model,
             factors=self.accepted.factors,
         )

@@ -2,7 +2,7 @@
 
 Three schemes give the mean of the hidden weights: the paper's two random ones, `laplace` and
 `spike_slab` (its algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so
-that every unit bends inside the data), and `warm_start`, an ordinary ReLU network fitted by
+that every unit bends inside the data), and `relu_network`, an ordinary ReLU network fitted by
 penalised least squares. The output layer is a ridge regression on the last hidden layer, all
 covariances are 0.01 I, noise starts at its prior, and shrinkage scales are drawn so that the mean
 of q is a draw from the prior (with -nu where the paper prints nu, docs/theory/errata, 11).
@@ -43,7 +43,7 @@ def initialize(
     rows: Rows,
     rng: np.random.Generator | int,
     *,
-    scheme: str = "warm_start",
+    scheme: str = "relu_network",
     penalty: float = 0.1,
     start_iterations: int = 200,
 ) -> GlobalFactors:
@@ -57,12 +57,12 @@ def initialize(
         Training rows, standardised.
     rng : numpy.random.Generator or int
         Source of all randomness, or its seed.
-    scheme : {"warm_start", "laplace", "spike_slab"}
+    scheme : {"relu_network", "laplace", "spike_slab"}
         How the hidden weights are found.
     penalty : float
-        Ridge penalty of the network of `warm_start`: ½ Σ squared residuals + ½ penalty Σ W².
+        Ridge penalty of the network of `relu_network`: ½ Σ squared residuals + ½ penalty Σ W².
     start_iterations : int
-        Most L-BFGS steps of `warm_start`.
+        Most L-BFGS steps of `relu_network`.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown start {scheme!r}: choose one of {', '.join(SCHEMES)}.")
@@ -74,7 +74,7 @@ def initialize(
     inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
     row_weights = to_numpy(sample.weights).astype(float)
     means = _random_weights(model, inputs, rng, _spike_slab if scheme == "spike_slab" else _laplace)
-    if scheme == "warm_start" and means:
+    if scheme == "relu_network" and means:
         means = _relu_network(means, inputs, targets, row_weights, penalty, start_iterations)[:-1]
     features = _forward(means, inputs, model.temperature)
     means = [*means, _ridge(features, targets, row_weights)]
@@ -203,10 +203,12 @@ def _relu_network(
         value = 0.5 * np.sum(delta * (values - targets))
         value += 0.5 * penalty * sum(np.sum(mean[:, 1:] ** 2) for mean in means)
         gradient: list[Floats] = []
-        for mean, below in zip(reversed(means), reversed(layers), strict=True):
+        for index in reversed(range(len(means))):
+            mean, below = means[index], layers[index]
             slope = np.column_stack([delta.sum(axis=0), delta.T @ below + penalty * mean[:, 1:]])
             gradient.append(slope.ravel())
-            delta = (delta @ mean[:, 1:]) * (below > 0.0)
+            if index > 0:
+                delta = (delta @ mean[:, 1:]) * (below > 0.0)
         return value / total, np.concatenate(gradient[::-1]) / total
 
     found = minimize(
@@ -226,4 +228,4 @@ def _relu_features(hidden: list[Floats], inputs: Floats) -> Floats:
     return values
 
 
-SCHEMES = ("warm_start", "laplace", "spike_slab")
+SCHEMES = ("relu_network", "laplace", "spike_slab")

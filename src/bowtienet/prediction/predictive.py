@@ -1,23 +1,28 @@
-"""Section 3.5: the predictive mean and variance in closed form.
+"""Section 3.5: the predictive mean and variance in closed form, by one of two routes.
 
-For new inputs the local step is iterated without targets until its gates stand still; then
+`variational`, the paper's: for new inputs the local step is iterated without targets until its
+gates stand still; then
 
     E[y] = m'mu~_L,   Var[y] = Tr((B + m m') P~_L) - E[y]² + E[eta²].
 
 It is the training code with the targets left out: the output sends no message, so the last hidden
-layer's covariance is its noise alone.
+layer's covariance is its noise alone. `push_forward` needs no iteration and lives in a module of
+that name. docs/accuracy.md compares them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
 
 from bowtienet._arrays import Array, diagonal_matrix, namespace, slices, to_numpy
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
-from bowtienet.inference.execution import block_rows, factors_beside
+from bowtienet.inference.execution import block_rows, factors_beside, usable_cores, workers
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import (
@@ -27,6 +32,9 @@ from bowtienet.posterior.factors import (
     check_factors,
 )
 from bowtienet.posterior.moments import ChainMoments, last_covariance, preactivation_mean
+from bowtienet.prediction.push_forward import push_forward
+
+ROUTES = ("push_forward", "variational")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +53,11 @@ def predict(
     factors: GlobalFactors,
     inputs: Array,
     *,
+    route: str = "push_forward",
     tolerance: float = 1e-4,
     max_iterations: int = 100,
     block_size: int | None = None,
+    n_threads: int | None = None,
 ) -> Predictive:
     """Predictive moments for inputs (n, D_0) on the scale of training.
 
@@ -59,28 +69,48 @@ def predict(
         Its fitted factors.
     inputs : array (n, D_0)
         New inputs, scaled as those of training.
+    route : {"push_forward", "variational"}
+        Push the generative process forward, or iterate the local step as the paper does.
     tolerance : float
-        Largest move of a gate probability at which the local iteration stops.
+        Largest move of a gate probability at which the iteration of "variational" stops.
     max_iterations : int
-        Most local steps.
+        Most local steps of "variational".
     block_size : int, optional
         Rows worked on at a time.
+    n_threads : int, optional
+        Blocks worked on at the same time; all usable cores by default. It changes no result.
     """
+    if route not in ROUTES:
+        raise ValueError(f"unknown route {route!r}: choose one of {', '.join(ROUTES)}.")
     inputs = build_inputs(inputs, model.architecture.n_inputs)
     check_factors(model.architecture, factors)
     tolerance = non_negative(tolerance, "tolerance")
     max_iterations = whole(max_iterations, "max_iterations")
+    n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
     factors = factors_beside(without_targets(factors), inputs)
-    size = block_rows(model.architecture, block_size)
-    parts = [
-        _predict_block(model, factors, inputs[part, ...], tolerance, max_iterations)
-        for part in slices(inputs.shape[0], size)
+    blocks = [
+        inputs[part, ...]
+        for part in slices(inputs.shape[0], block_rows(model.architecture, block_size))
     ]
+    if route == "variational":
+        step = partial(_settle, model, factors, tolerance=tolerance, max_iterations=max_iterations)
+    else:
+        step = partial(push_forward, model, factors)
+    with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
+        parts = list(apply(step, blocks))
     mean, signal = (concatenate(column) for column in zip(*parts, strict=True))
     noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
     return Predictive(
         mean=mean, signal_variance=signal, noise_variance=namespace(mean).zeros_like(mean) + noise
     )
+
+
+def log_density(found: Predictive, targets: Array) -> np.ndarray:
+    """Log density (n,) of targets (n, D_out) under Gaussians of these moments."""
+    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
+    error = to_numpy(targets).astype(float) - to_numpy(found.mean)
+    terms = -0.5 * (np.log(2.0 * np.pi * variance) + error**2 / variance)
+    return np.asarray(terms.sum(axis=1))
 
 
 def without_targets(factors: GlobalFactors) -> GlobalFactors:
@@ -118,13 +148,15 @@ def _largest_move(now: Sequence[Array], before: Sequence[Array]) -> float:
     return max((float(to_numpy(move)) for move in moves), default=0.0)
 
 
-def _predict_block(
+def _settle(
     model: BowTieModel,
     factors: GlobalFactors,
     inputs: Array,
+    *,
     tolerance: float,
     max_iterations: int,
 ) -> tuple[Array, Array]:
+    """Mean and variance of the output from the settled local factors of one block."""
     local, moments = predict_local(model, factors, inputs, tolerance, max_iterations)
     weights = factors.layers[-1].weights
     xp = namespace(inputs)

@@ -1,0 +1,134 @@
+"""Seconds and memory of predicting a mean and a deviation for a million rows.
+
+One member with 50 hidden units is fitted to 2,000 simulated rows with 8 inputs and saved; then, for
+one core and for all, a fresh process loads it and predicts. `make bench-predict` runs it and prints
+Markdown.
+
+The estimator has no thread setting for prediction, so the process is held to its cores. Extra
+memory is the rise of the peak resident size over three predictions: the inputs are there before,
+the outputs are subtracted, and a small prediction beforehand has loaded what is loaded late.
+
+This file imports no NumPy at the top: a child starts its count of the peak at what its parent held,
+and the linear algebra library counts the cores when it is loaded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pickle
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+TRAINING_ROWS = 2_000
+ROWS = 1_000_000
+INPUTS = 8
+REPEATS = 3
+MEGABYTE = 1e6
+
+
+def fit(path: str) -> None:
+    """Save a fitted estimator."""
+    import numpy as np
+    from sklearn.exceptions import ConvergenceWarning
+
+    from bowtienet import BowTieRegressor
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(TRAINING_ROWS, INPUTS))
+    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=TRAINING_ROWS)
+    estimator = BowTieRegressor(n_estimators=1, random_state=0, max_iter=20)
+    with warnings.catch_warnings():
+        # Twenty sweeps give something to predict with; nobody asks how well.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(x, y)
+    Path(path).write_bytes(pickle.dumps(estimator))
+
+
+def measure(path: str, cores: list[int]) -> dict[str, float]:
+    """Seconds of each prediction and bytes beyond input and output, on the given cores."""
+    os.sched_setaffinity(0, cores)
+    import numpy as np
+
+    estimator = pickle.loads(Path(path).read_bytes())
+    x = np.random.default_rng(1).normal(size=(ROWS, INPUTS))
+    mean, _ = estimator.predict(x[:1000], return_std=True)
+    before = peak()
+    seconds = [timed(estimator, x) for _ in range(REPEATS)]
+    output = 2 * ROWS * mean.itemsize
+    return {
+        "best": min(seconds),
+        "median": statistics.median(seconds),
+        "input": x.nbytes,
+        "output": output,
+        "extra": peak() - before - output,
+    }
+
+
+def timed(estimator: object, x: object) -> float:
+    """Seconds of one prediction, whose result is dropped before the next."""
+    begin = time.perf_counter()
+    estimator.predict(x, return_std=True)  # type: ignore[attr-defined]
+    return time.perf_counter() - begin
+
+
+def peak() -> int:
+    """Largest resident size of this process so far, in bytes (Linux counts in KiB)."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def in_own_process(*arguments: str) -> str:
+    command = [sys.executable, __file__, *arguments]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def compare() -> None:
+    """One line for one core and one for all."""
+    usable = sorted(os.sched_getaffinity(0))
+    lines = []
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "estimator.pickle")
+        print("fitting", file=sys.stderr, flush=True)
+        in_own_process("--fit", path)
+        for count in sorted({1, len(usable)}):
+            print(f"predicting on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
+            found = json.loads(in_own_process("--measure", path, json.dumps(usable[:count])))
+            lines.append(
+                f"| {count} | {found['best']:.2f} | {found['median']:.2f} "
+                f"| {1e6 * found['best'] / ROWS:.2f} | {found['extra'] / MEGABYTE:.0f} |"
+            )
+    print(
+        f"{ROWS:,} rows, {INPUTS} inputs, one member; {REPEATS} predictions each, on a shared "
+        f"machine. The input is {found['input'] / MEGABYTE:.0f} MB and mean and deviation together "
+        f"are {found['output'] / MEGABYTE:.0f} MB; neither is in the last column.\n"
+    )
+    print("| cores | best, s | median, s | µs per row | extra memory, MB |")
+    print("|---|---|---|---|---|")
+    print("\n".join(lines))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--fit", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.fit:
+        fit(arguments.fit)
+    elif arguments.measure:
+        path, cores = arguments.measure
+        print(json.dumps(measure(path, json.loads(cores))))
+    else:
+        compare()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What a fit says while it runs: one live line, and scikit-learn's callbacks where it has them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TextIO
+
+from bowtienet.inference.convergence import relative_change
+from bowtienet.inference.coordinate_ascent import Progress
+
+try:
+    from sklearn.callback import CallbackSupportMixin, with_callbacks
+except ImportError:  # scikit-learn before 1.9
+
+    class CallbackSupportMixin:
+        """Stands in where scikit-learn has no callbacks."""
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[misc]
+        """Nothing to do where scikit-learn has no callbacks."""
+        return method
+
+
+__all__ = ["CallbackSupportMixin", "LiveLine", "Reporter", "with_callbacks"]
+
+INTERVAL = 0.1
+"""Seconds between two renewals of the line."""
+
+
+class LiveLine:
+    """A line of text that is overwritten in a terminal, and written once at the end elsewhere."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        self.live = bool(getattr(self.stream, "isatty", lambda: False)())
+        self.text = ""
+        self.width = 0
+        self.last = 0.0
+
+    def show(self, text: str) -> None:
+        """Renew the line, not more often than the eye can follow."""
+        self.text = text
+        now = time.monotonic()
+        if self.live and now - self.last >= INTERVAL:
+            self.last = now
+            self._write(text)
+
+    def close(self) -> None:
+        """Leave the last text standing."""
+        if self.text:
+            self._write(self.text)
+            self.stream.write("\n")
+            self.stream.flush()
+
+    def _write(self, text: str) -> None:
+        self.stream.write(("\r" if self.live else "") + text.ljust(self.width))
+        self.stream.flush()
+        self.width = len(text)
+
+
+class Reporter:
+    """Tells the live line and the callbacks of `estimator` about fits and their sweeps."""
+
+    def __init__(self, estimator: Any, max_sweeps: int, verbose: int) -> None:
+        self.estimator = estimator
+        self.max_sweeps = max_sweeps
+        self.line = LiveLine() if verbose else None
+        self.begin = time.monotonic()
+        self.n_fits = 0
+        self.total = 0
+        self.stopped = False
+        self.watched = bool(getattr(estimator, "_skl_callbacks", None))
+        self.context: Any = None
+        if hasattr(estimator, "_init_callback_context"):
+            self.context = estimator._init_callback_context(max_subtasks=None)
+            self.context.call_on_fit_task_begin(estimator=estimator)
+
+    def expect(self, n_fits: int) -> None:
+        """So many more fits are to come."""
+        self.total += n_fits
+
+    def member(self, attributes: Callable[[Progress], dict[str, Any]]) -> MemberReporter:
+        """Reporter of the next fit; `attributes` builds a fitted estimator's from its progress."""
+        self.n_fits += 1
+        return MemberReporter(self, attributes)
+
+    def finished(self, elbo: float) -> None:
+        """A fit that ran elsewhere came back."""
+        self.n_fits += 1
+        self._show(f"ELBO {elbo:.6g}")
+
+    def close(self) -> None:
+        """The whole fit is over."""
+        if self.line is not None:
+            self.line.close()
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator)
+
+    def _show(self, text: str) -> None:
+        if self.line is not None:
+            seconds = time.monotonic() - self.begin
+            self.line.show(f"fit {self.n_fits}/{self.total} | {text} | {seconds:.1f} s")
+
+
+class MemberReporter:
+    """The engine's callback for one fit."""
+
+    def __init__(self, parent: Reporter, attributes: Callable[[Progress], dict[str, Any]]) -> None:
+        self.parent = parent
+        self.attributes = attributes
+        self.before: float | None = None
+        self.context: Any = None
+        if parent.context is not None and parent.watched:
+            self.context = parent.context.subcontext(
+                task_name="member", max_subtasks=parent.max_sweeps
+            )
+            self.context.call_on_fit_task_begin(estimator=parent.estimator)
+
+    def __call__(self, progress: Progress) -> bool:
+        change = 0.0 if self.before is None else relative_change(self.before, progress.elbo)
+        self.before = progress.elbo
+        self.parent._show(
+            f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
+        )
+        if self.context is None:
+            return False
+        sweep = self.context.subcontext(task_name="sweep")
+        estimator = self.parent.estimator
+        sweep.call_on_fit_task_begin(estimator=estimator)
+        return bool(
+            sweep.call_on_fit_task_end(
+                estimator=estimator, reconstruction_attributes=lambda: self.attributes(progress)
+            )
+        )
+
+    def close(self) -> None:
+        """The fit is over."""
+        if self.context is not None:
+            asked = self.context.call_on_fit_task_end(estimator=self.parent.estimator)
+            self.parent.stopped = self.parent.stopped or bool(asked)

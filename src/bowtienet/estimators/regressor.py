@@ -1,0 +1,379 @@
+"""`BowTieRegressor`: the whole method behind the scikit-learn contract."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from bowtienet._arrays import Array, like, to_numpy
+from bowtienet.data.canonical import canonical_rows, column_order, take_columns
+from bowtienet.data.rows import Rows, build_weights, take_rows
+from bowtienet.data.scaling import Scaling, fit_scaling, standardize
+from bowtienet.estimators.members import Recipe, Task, fit_alike, fit_stacked
+from bowtienet.estimators.predicting import PredictingMixin
+from bowtienet.estimators.progress import CallbackSupportMixin, Reporter, with_callbacks
+from bowtienet.estimators.running import Runner, fitted_attributes
+from bowtienet.estimators.tables import read_inputs, read_targets
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.model.shrinkage import FAMILIES
+from bowtienet.posterior.initialize import SCHEMES
+from bowtienet.prediction.ensemble import Ensemble
+from bowtienet.prediction.predictive import ROUTES
+
+RECIPES = tuple((0.01, penalty) for penalty in (0.1, 0.3, 1.0, 3.0, 10.0))
+"""Temperatures and penalties that "auto" lets stacking choose from; docs/accuracy.md says why."""
+ALIKE_TEMPERATURE, ALIKE_PENALTY = 0.01, 1.0
+"""For members that are to be compared by their ELBO."""
+
+
+class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, BaseEstimator):
+    """Bayesian bow tie network with shrinkage priors, fitted by closed-form updates.
+
+    Inputs and targets are standardised inside, and everything is reported in the user's units.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int, default=(50,)
+        Widths of the hidden layers. Shrinkage takes out what is not needed, so rather too wide
+        than too narrow; a second layer seldom pays below ten thousand rows. ``()`` is linear
+        regression.
+    prior : str, default="student_t"
+        Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
+        "normal_inverse_gaussian", "gig", or "gaussian" for none. Keep the default unless you know
+        how your weights are distributed.
+    temperature : float or "auto", default="auto"
+        Softness of the gates; towards 0 units become rectified linear. Lower if the target has
+        sharp bends, higher (0.1) for very smooth ones.
+    n_estimators : int, default=8
+        Members of the ensemble. More is better and takes longer.
+    combine : {"stacking", "elbo", "equal"}, default="stacking"
+        How members are weighed: by the densities they give to rows held out, by the evidence bound
+        (members then differ only in their random start), or all alike. "stacking" also chooses the
+        strength and length of the fits; the other two fit each member once, to convergence.
+    elbo_tempering : float, default=0.01
+        For "elbo": weights are softmax(elbo_tempering * bound). Towards 0 all count alike.
+    init : {"relu_network", "laplace", "spike_slab"}, default="relu_network"
+        Where a fit starts: at an ordinary network fitted quickly, or at random. The first predicts
+        better; the others are the paper's.
+    init_penalty : float or "auto", default="auto"
+        Ridge penalty of the network of "relu_network". Larger is smoother: for few or noisy rows.
+    predictive : {"push_forward", "variational"}, default="push_forward"
+        How predictive moments are found: by pushing the weights' distribution through the network,
+        or by the paper's iteration.
+    max_iter : int, default=160
+        Most sweeps over the rows for each fit. Raise it when a warning asks for it.
+    tol : float, default=1e-5
+        A fit stops when the relative change of its bound is below this three times in a row.
+    warm_start : bool, default=False
+        Go on from the members of the last fit, with their weights and scaling, instead of from new
+        starts.
+    n_jobs : int, default=None
+        Fits at the same time, through joblib; 1 for None. Also reaches Dask or Ray through
+        ``joblib.parallel_config``. The result does not depend on it.
+    random_state : int, RandomState or None, default=None
+        Seed of starts and held-out rows; an int makes a fit repeatable to the last bit.
+    verbose : int, default=0
+        1 shows one live line with sweeps, bound, change and seconds.
+
+    Attributes
+    ----------
+    ensemble_ : Ensemble
+        The fitted members with their weights and scaling.
+    member_weights_ : ndarray (K,)
+        Weights of the members, summing to 1.
+    n_effective_members_ : float
+        1 / sum of squared weights.
+    elbo_, elbo_terms_, elbo_history_ : float, ElboTerms, ndarray
+        Evidence bound of the heaviest member, by block, and after every accepted sweep.
+    status_ : str
+        Why the heaviest member stopped.
+    converged_ : bool
+        Whether members with most of the weight stopped by themselves.
+    n_iter_ : int
+        Sweeps of the longest member.
+    n_features_in_ : int
+        Columns of X.
+    feature_names_in_ : ndarray
+        Their names, if X had names.
+    n_outputs_ : int
+        Targets.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet import BowTieRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
+    >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)
+    >>> model = BowTieRegressor(hidden_layer_sizes=(20,), n_estimators=2, random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X[:3], return_std=True)
+    >>> model.predict_interval(X[:3], coverage=0.9).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "prior": [StrOptions(set(FAMILIES))],
+        "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "combine": [StrOptions({"stacking", "elbo", "equal"})],
+        "elbo_tempering": [Interval(Real, 0, None, closed="left")],
+        "init": [StrOptions(set(SCHEMES))],
+        "init_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "predictive": [StrOptions(set(ROUTES))],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "warm_start": ["boolean"],
+        "n_jobs": [None, Integral],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Sequence[int] = (50,),
+        *,
+        prior: str = "student_t",
+        temperature: float | str = "auto",
+        n_estimators: int = 8,
+        combine: str = "stacking",
+        elbo_tempering: float = 0.01,
+        init: str = "relu_network",
+        init_penalty: float | str = "auto",
+        predictive: str = "push_forward",
+        max_iter: int = 160,
+        tol: float = 1e-5,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.temperature = temperature
+        self.n_estimators = n_estimators
+        self.combine = combine
+        self.elbo_tempering = elbo_tempering
+        self.init = init
+        self.init_penalty = init_penalty
+        self.predictive = predictive
+        self.max_iter = max_iter
+        self.tol = tol
+        self.warm_start = warm_start
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to a table.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            NumPy array, pandas, polars or pyarrow table, or torch tensor; finite numbers.
+        y : (n,) or (n, outputs)
+            Targets.
+        sample_weight : (n,), optional
+            How many times each row counts. A row of weight 0 is as good as absent, one of weight 2
+            as good as there twice.
+
+        Returns
+        -------
+        self
+        """
+        inputs = read_inputs(X, min_rows=2)
+        targets = read_targets(y, inputs.shape[0])
+        weights = build_weights(sample_weight, inputs, name="sample_weight")
+        going_on = self.warm_start and hasattr(self, "ensemble_")
+        if going_on:
+            self._check_same_shape(X, inputs, targets)
+        base = self._standardized(inputs, targets, weights, going_on)
+        reporter = Reporter(self, self.max_iter, self.verbose)
+        try:
+            members, shares, interrupted = self._fit_members(base, going_on, reporter)
+        finally:
+            reporter.close()
+        self._keep(X, base[1], members, shares, single=targets.ndim == 1)
+        self._warn(interrupted)
+        return self
+
+    def _check_same_shape(self, X: Any, inputs: Array, targets: Array) -> None:
+        """A fit that goes on needs the columns and targets of the one before."""
+        validate_data(self, X, reset=False, skip_check_array=True)
+        found = 1 if targets.ndim == 1 else targets.shape[1]
+        if found != self.n_outputs_:
+            raise ValueError(
+                f"y has {found} targets, but warm_start=True goes on from a fit to "
+                f"{self.n_outputs_}: set warm_start=False to start anew."
+            )
+
+    def _standardized(
+        self, inputs: Array, targets: Array, weights: Array, going_on: bool
+    ) -> tuple[Rows, Ensemble]:
+        """Rows as the networks see them, and an ensemble without members that knows the way."""
+        targets = targets if targets.ndim == 2 else targets[:, None]
+        # Twice canonical: sums over repeated rows would round otherwise than sums over weights.
+        rows = canonical_rows(Rows(inputs=inputs, targets=targets, weights=weights))
+        if going_on:
+            ensemble = replace(self.ensemble_, route=self.predictive)
+        else:
+            target_weights = like(rows.targets, rows.weights)
+            ensemble = Ensemble(
+                members=(),
+                weights=np.empty(0),
+                input_scaling=_on_host(fit_scaling(rows.inputs, rows.weights)),
+                target_scaling=_on_host(fit_scaling(rows.targets, target_weights)),
+                column_order=np.arange(inputs.shape[1]),
+                route=self.predictive,
+            )
+        rows = Rows(
+            inputs=standardize(ensemble.input_scaling, rows.inputs),
+            targets=like(inputs, standardize(ensemble.target_scaling, rows.targets)),
+            weights=rows.weights,
+        )
+        if not going_on:
+            ensemble = replace(ensemble, column_order=column_order(rows))
+        return canonical_rows(take_columns(rows, ensemble.column_order)), ensemble
+
+    def _fit_members(
+        self, base: tuple[Rows, Ensemble], going_on: bool, reporter: Reporter
+    ) -> tuple[list[FitResult], np.ndarray, bool]:
+        rows, ensemble = base
+        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        rows = take_rows(rows, rng.permutation(rows.inputs.shape[0]))
+        runner = Runner(self, ensemble, reporter)
+        if going_on:
+            recipe = Recipe(temperature=0.0, penalty=0.0, seed=0)
+            tasks = [Task(recipe=recipe, rows=rows, start=member) for member in ensemble.members]
+            outcomes = [outcome.results[-1] for outcome in runner(tasks)]
+            members = [*outcomes, *ensemble.members[len(outcomes) :]]
+            return members, ensemble.weights, runner.interrupted
+        recipes = self._recipes(rng)
+        if self.combine == "stacking":
+            members, weights = fit_stacked(
+                rows, recipes, self.n_estimators, runner, self.max_iter, rng
+            )
+        else:
+            members, weights = fit_alike(rows, recipes, runner, self.combine, self.elbo_tempering)
+        return members, weights, runner.interrupted
+
+    def _recipes(self, rng: np.random.Generator) -> list[Recipe]:
+        """For stacking what it may choose from; otherwise members that differ in their seed."""
+        alike = self.combine != "stacking"
+        auto = ((ALIKE_TEMPERATURE, ALIKE_PENALTY),) * self.n_estimators if alike else RECIPES
+        pairs = [
+            (
+                temperature if self.temperature == "auto" else float(self.temperature),
+                penalty if self.init_penalty == "auto" else float(self.init_penalty),
+            )
+            for temperature, penalty in auto
+        ]
+        pairs = pairs if alike else list(dict.fromkeys(pairs))
+        seeds = rng.integers(2**32, size=len(pairs))
+        return [
+            Recipe(temperature=temperature, penalty=penalty, seed=int(seed))
+            for (temperature, penalty), seed in zip(pairs, seeds, strict=True)
+        ]
+
+    def _keep(
+        self,
+        X: Any,
+        ensemble: Ensemble,
+        members: Sequence[FitResult],
+        weights: np.ndarray,
+        *,
+        single: bool,
+    ) -> None:
+        """Set all fitted attributes at once: until here a failed fit has changed nothing."""
+        validate_data(self, X, reset=True, skip_check_array=True)
+        for name, value in fitted_attributes(ensemble, members, weights, single).items():
+            setattr(self, name, value)
+
+    def _warn(self, interrupted: bool) -> None:
+        statuses = {member.status for member in self.ensemble_.members}
+        if interrupted:
+            message = (
+                f"The fit was interrupted. The estimator is fitted and usable, with "
+                f"{len(self.ensemble_.members)} members as they were then; fit again for a "
+                "complete one."
+            )
+        elif self.converged_:
+            return
+        elif Status.SWEEP_LIMIT in statuses:
+            message = (
+                f"Most members were still getting better after max_iter={self.max_iter} sweeps: "
+                f"raise max_iter (to {4 * self.max_iter}, say), or tol (now {self.tol:g}) if the "
+                "predictions are good enough."
+            )
+        else:
+            message = (
+                f"Most members stopped before they converged ({', '.join(sorted(statuses))}): look "
+                "for values far out of line in X and y, or set a higher temperature."
+            )
+        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file that loads without running code."""
+        from bowtienet.estimators.keeping import save_estimator
+
+        check_is_fitted(self)
+        save_estimator(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fitted estimator that `save` wrote."""
+        from bowtienet.estimators.keeping import load_estimator
+
+        return load_estimator(cls, path)
+
+    def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
+        """Draws of the posterior for ArviZ (``pip install 'bowtienet[arviz]'``).
+
+        Parameters
+        ----------
+        draws : int
+            Draws from the mixture of the members' posteriors.
+        random_state : int, RandomState or None
+            Seed.
+
+        Returns
+        -------
+        arviz.InferenceData (a DataTree from ArviZ 1 on) whose group `posterior` holds for every
+        layer `weights_1`, `weights_2`, ... (draw, unit, input; standardised units, the constant
+        first), `noise_variance_1`, ..., and `member`, the member that each draw is of.
+        """
+        from bowtienet.estimators.arviz_export import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self, draws, random_state)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "ensemble_")
+
+
+def _on_host(scaling: Scaling) -> Scaling:
+    """Scaling in NumPy and double precision, wherever it was computed."""
+    return Scaling(
+        center=to_numpy(scaling.center).astype(np.float64),
+        scale=to_numpy(scaling.scale).astype(np.float64),
+    )
