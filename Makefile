@@ -8,6 +8,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 MADE   := $(VENV)/.made
 CORE   := $(VENV)/.core
 DEV    := $(VENV)/.dev
+BENCH  := $(VENV)/.bench
 
 # The tests run the core on torch too. `make test TORCH=` does without; those tests are then skipped.
 TORCH  ?= torch==2.13.0
@@ -18,7 +19,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed clean
+.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict study-defaults clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +52,15 @@ format: $(DEV) ## sort imports, apply safe fixes, format
 bench-convergence: $(CORE) ## sweeps and seconds to convergence
 	$(BIN)/python benchmarks/convergence/study.py
 
+bench-fit: $(BENCH) ## seconds and scores of a fit beside a Gaussian process and NumPyro
+	$(BIN)/python benchmarks/speed/fit.py
+
+bench-predict: $(CORE) ## seconds and memory of predicting a million rows
+	$(BIN)/python benchmarks/speed/predict.py
+
+study-defaults: $(CORE) ## each default of the estimator against its alternatives
+	$(BIN)/python benchmarks/accuracy/defaults.py
+
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
@@ -69,4 +79,8 @@ $(CORE): $(MADE) pyproject.toml constraints.txt
 $(DEV): $(MADE) pyproject.toml constraints.txt
 	$(if $(TORCH),$(PIP) install --quiet --constraint constraints.txt $(TORCH))
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
+	@touch $(CORE) $@
+
+$(BENCH): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable . --group bench
 	@touch $(CORE) $@

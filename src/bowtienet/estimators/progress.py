@@ -13,11 +13,9 @@ from bowtienet.inference.coordinate_ascent import Progress
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # scikit-learn before 1.9
+    CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
-    class CallbackSupportMixin:
-        """Stands in where scikit-learn has no callbacks."""
-
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:  # type: ignore[misc]
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
         """Nothing to do where scikit-learn has no callbacks."""
         return method
 

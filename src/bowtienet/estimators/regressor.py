@@ -32,9 +32,9 @@ from bowtienet.posterior.initialize import SCHEMES
 from bowtienet.prediction.ensemble import Ensemble
 from bowtienet.prediction.predictive import ROUTES
 
-RECIPES = tuple((0.01, penalty) for penalty in (0.1, 0.3, 1.0, 3.0, 10.0))
+RECIPES = tuple((0.01, penalty) for penalty in (0.001, 0.01, 0.1, 1.0, 10.0))
 """Temperatures and penalties that "auto" lets stacking choose from; docs/accuracy.md says why."""
-ALIKE_TEMPERATURE, ALIKE_PENALTY = 0.01, 1.0
+ALIKE_TEMPERATURE, ALIKE_PENALTY = 0.01, 0.1
 """For members that are to be compared by their ELBO."""
 
 
@@ -68,11 +68,12 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         Where a fit starts: at an ordinary network fitted quickly, or at random. The first predicts
         better; the others are the paper's.
     init_penalty : float or "auto", default="auto"
-        Ridge penalty of the network of "relu_network". Larger is smoother: for few or noisy rows.
+        Ridge penalty of the network of "relu_network", for standardised targets. Larger is
+        smoother: for few or noisy rows.
     predictive : {"push_forward", "variational"}, default="push_forward"
         How predictive moments are found: by pushing the weights' distribution through the network,
         or by the paper's iteration.
-    max_iter : int, default=160
+    max_iter : int, default=80
         Most sweeps over the rows for each fit. Raise it when a warning asks for it.
     tol : float, default=1e-5
         A fit stops when the relative change of its bound is below this three times in a row.
@@ -153,7 +154,7 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         init: str = "relu_network",
         init_penalty: float | str = "auto",
         predictive: str = "push_forward",
-        max_iter: int = 160,
+        max_iter: int = 80,
         tol: float = 1e-5,
         warm_start: bool = False,
         n_jobs: int | None = None,

@@ -1,0 +1,121 @@
+"""What the defaults of `BowTieRegressor` are worth: each setting changed alone, on several sets.
+
+Reads the CSV files of the folder named by BOWTIENET_DATA (header, target last), puts a tenth of each
+aside with split seeds 110, 111, ..., fits every variant to the rest and scores it on the tenth:
+RMSE and mean negative log density in the target's unit, share of targets inside the central 90 %
+interval, seconds of one process. `make study-defaults` runs it and prints Markdown;
+docs/accuracy.md holds a run and says which splits were looked at while the defaults were chosen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from bowtienet import BowTieRegressor
+
+SETS = ("slump", "yacht", "boston", "energy", "concrete")
+FIRST_SEED = 110
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "n_estimators=1": {"n_estimators": 1},
+    "n_estimators=4": {"n_estimators": 4},
+    "n_estimators=16": {"n_estimators": 16},
+    "combine=equal, init_penalty=0.001": {"combine": "equal", "init_penalty": 0.001},
+    "combine=equal, init_penalty=0.1": {"combine": "equal", "init_penalty": 0.1},
+    "combine=equal, init_penalty=10": {"combine": "equal", "init_penalty": 10.0},
+    "combine=elbo": {"combine": "elbo"},
+    "temperature=0.003": {"temperature": 0.003},
+    "temperature=0.03": {"temperature": 0.03},
+    "temperature=0.1": {"temperature": 0.1},
+    "max_iter=20": {"max_iter": 20},
+    "max_iter=320": {"max_iter": 320},
+    "prior=laplace": {"prior": "laplace"},
+    "prior=normal_gamma": {"prior": "normal_gamma"},
+    "prior=gaussian": {"prior": "gaussian"},
+    "init=laplace": {"init": "laplace"},
+    "init=spike_slab": {"init": "spike_slab"},
+    "predictive=variational": {"predictive": "variational"},
+    "hidden_layer_sizes=(20,)": {"hidden_layer_sizes": (20,)},
+    "hidden_layer_sizes=(100,)": {"hidden_layer_sizes": (100,)},
+}
+
+
+def split(folder: Path, name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows to fit and rows to predict."""
+    table = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
+    order = np.random.default_rng(seed).permutation(len(table))
+    test, train = np.split(table[order], [len(table) // 10])
+    return train, test
+
+
+def score(folder: Path, name: str, seed: int, variant: str) -> tuple[float, ...]:
+    """RMSE, NLL, coverage and seconds of one fit."""
+    train, test = split(folder, name, seed)
+    model = BowTieRegressor(random_state=seed, **VARIANTS[variant])
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(train[:, :-1], train[:, -1])
+    seconds = time.process_time() - begin
+    x, y = test[:, :-1], test[:, -1]
+    low, high = model.predict_interval(x, 0.9).T
+    error = y - model.predict(x)
+    print(f"{variant}, {name}, {seed}: {seconds:.1f} s", file=sys.stderr, flush=True)
+    return (
+        float(np.sqrt(np.mean(error**2))),
+        -model.log_score(x, y),
+        float(np.mean((low <= y) & (y <= high))),
+        seconds,
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--first-seed", type=int, default=FIRST_SEED)
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
+    parser.add_argument("--n-jobs", type=int, default=2)
+    arguments = parser.parse_args()
+    folder = os.environ.get("BOWTIENET_DATA")
+    if folder is None:
+        sys.exit("set BOWTIENET_DATA to the folder that holds slump.csv, yacht.csv, ...")
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.splits)
+    cases = [(v, n, s) for v in arguments.variants for n in arguments.sets for s in seeds]
+    found = Parallel(n_jobs=arguments.n_jobs)(
+        delayed(score)(Path(folder), name, seed, variant) for variant, name, seed in cases
+    )
+    table = np.asarray(found).reshape(
+        len(arguments.variants), len(arguments.sets), arguments.splits, 4
+    )
+    report(arguments.variants, arguments.sets, table)
+    print(f"\nSplit seeds {seeds.start} to {seeds.stop - 1}; cells are RMSE / NLL / coverage.")
+
+
+def report(variants: list[str], sets: list[str], table: np.ndarray) -> None:
+    """A row for each variant: means over the splits, and NLL over the sets beside the first row."""
+    print(f"| setting | {' | '.join(sets)} | mean NLL | NLL above the first | seconds |")
+    print("|---" * (len(sets) + 4) + "|")
+    means = table.mean(axis=2)
+    difference = table[..., 1].mean(axis=1) - table[0, ..., 1].mean(axis=0)
+    for variant, row, above in zip(variants, means, difference, strict=True):
+        cells = [f"{rmse:.3g} / {nll:.2f} / {inside:.2f}" for rmse, nll, inside, _ in row]
+        spread = above.std(ddof=1) / np.sqrt(len(above)) if len(above) > 1 else float("nan")
+        print(
+            f"| {variant} | {' | '.join(cells)} | {row[:, 1].mean():.3f} "
+            f"| {above.mean():+.3f} ± {spread:.3f} | {row[:, 3].mean():.0f} |"
+        )
+
+
+if __name__ == "__main__":
+    main()
