@@ -850,6 +850,7 @@ def test_containers_are_those_of_the_schema() -> None:
         "BowTieModel: architecture prior temperature",
         "ElboTerms: likelihood activations gates polya_gamma weights noise_variance"
         " global_shrinkage local_shrinkage",
+        "Ensemble: members weights input_scaling target_scaling column_order route",
         "FitResult: model factors elbo_terms elbo_history n_sweeps status",
         "GaussianRows: mean covariance",
         "GeneralizedInverseGaussian: order scale rate",
@@ -860,5 +861,5 @@ def test_containers_are_those_of_the_schema() -> None:
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
         "Scaling: center scale",
     ]
-    known = {"converged", "sweep limit", "non-finite", "decreased", "interrupted"}
+    known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}
     assert known <= {status.value for status in Status}

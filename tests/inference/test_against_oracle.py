@@ -251,7 +251,8 @@ def test_prediction(widths):
     c = case(widths, "gaussian")
     state, iterations = oracle_prediction(widths)
     mean, signal, noise = oracle.predict_mean_and_variance(state, c.x)
-    actual = predict(c.model, c.factors, c.x, tolerance=0.0, max_iterations=iterations + 20)
+    settings = {"tolerance": 0.0, "max_iterations": iterations + 20}
+    actual = predict(c.model, c.factors, c.x, route="variational", **settings)
     assert_close(actual.mean, mean)
     np.testing.assert_allclose(actual.signal_variance, signal, rtol=1e-9)
     np.testing.assert_allclose(actual.noise_variance, noise, rtol=1e-12)

@@ -38,7 +38,9 @@ def fitted(library: Any, hidden: tuple[int, ...], dtype: str) -> tuple[FitResult
     rows = build_rows(*arrays)
     factors = initialize(model, rows, 5, scheme="laplace")
     result = fit(model, rows, factors, max_sweeps=6, tolerance=0.0, block_size=15)
-    return result, predict(result.model, result.factors, rows.inputs, max_iterations=5)
+    return result, predict(
+        result.model, result.factors, rows.inputs, route="variational", max_iterations=5
+    )
 
 
 @pytest.mark.parametrize("name", LIBRARIES[1:])

@@ -76,6 +76,7 @@ def test_statuses_read_as_text() -> None:
     assert {str(status) for status in Status} == {
         "converged",
         "sweep limit",
+        "held out",
         "non-finite",
         "decreased",
         "interrupted",

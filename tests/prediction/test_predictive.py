@@ -1,8 +1,9 @@
-"""Predictive moments: shapes, parts, limits, and the truth on toy problems."""
+"""Predictive moments by the variational route: shapes, parts, limits, and the truth on toy problems."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -21,7 +22,10 @@ from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 from bowtienet.posterior.initialize import initialize
-from bowtienet.prediction.predictive import predict, predict_local, without_targets
+from bowtienet.prediction import predictive
+from bowtienet.prediction.predictive import predict_local, without_targets
+
+predict = partial(predictive.predict, route="variational")
 
 NOISE = 0.1
 ROUNDING = 1e-7

@@ -39,6 +39,8 @@ FEWEST_ROWS = 10
 FIRST_LENGTH, LENGTHENING = 20, 4
 WORTHWHILE = 0.01
 """Gain in log density per row for which the next length is worth its time."""
+UNFINISHED = 0.05
+"""Gain of the last length allowed from which the fit is said to have been cut short."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,11 +133,17 @@ def fit_alike(
 ) -> tuple[list[FitResult], Floats]:
     """Members fitted to all rows, weighed by their ELBO or equally."""
     tasks = [Task(recipe=recipe, rows=rows) for recipe in recipes]
-    members = [outcome.results[-1] for outcome in run(tasks)]
-    if combine == "equal":
-        return members, equal_weights(len(members))
-    bounds = np.asarray([member.elbo_history[-1] for member in members])
+    outcomes = list(run(tasks))
+    if combine == "equal" or not outcomes:
+        return _as_they_are(outcomes)
+    members = [outcome.results[-1] for outcome in outcomes]
+    bounds = np.asarray([last_bound(member) for member in members])
     return members, elbo_weights(bounds, tempering)
+
+
+def last_bound(result: FitResult) -> float:
+    """The bound that a fit reached; minus infinity if it never had one."""
+    return result.elbo_history[-1] if result.elbo_history else -np.inf
 
 
 def fit_stacked(
@@ -157,8 +165,7 @@ def fit_stacked(
     tasks = [_without(rows, fold, recipe, lengths) for recipe in recipes for fold in folds]
     trials = list(run(tasks))
     if len(trials) < len(tasks):
-        members = [outcome.results[-1] for outcome in trials]
-        return members, equal_weights(len(members))
+        return _as_they_are(trials)
     row_weights = to_numpy(rows.weights).astype(float)[: folds[-1].stop]
     table = _density_table(trials, len(recipes))
     weights = _weigh(table, row_weights).ravel()
@@ -177,8 +184,16 @@ def fit_stacked(
         _as_chosen(outcome.results[-1], bool(unfinished.flat[index]))
         for index, outcome in zip(chosen, run(tasks), strict=False)
     ]
+    if not members:
+        return _as_they_are(trials)
     shares = shares[: len(members)]
     return members, shares / shares.sum()
+
+
+def _as_they_are(trials: Sequence[Outcome]) -> tuple[list[FitResult], Floats]:
+    """What an interruption left: the fits to parts of the rows, all alike."""
+    members = [outcome.results[-1] for outcome in trials]
+    return members, equal_weights(len(members)) if members else np.empty(0)
 
 
 def allocate(weights: Floats, count: int) -> NDArray[np.intp]:
@@ -326,7 +341,7 @@ def _still_rising(table: Floats, row_weights: Floats) -> NDArray[np.bool_]:
     scores = table @ (row_weights / row_weights.sum())
     rising = np.zeros(scores.shape, dtype=bool)
     if scores.shape[1] > 1:
-        rising[:, -1] = scores[:, -1] > scores[:, :-1].max(axis=1) + WORTHWHILE
+        rising[:, -1] = scores[:, -1] > scores[:, :-1].max(axis=1) + UNFINISHED
     return rising
 
 

@@ -114,7 +114,9 @@ class PredictingMixin:
         n_samples = whole(n_samples, "n_samples")
         rng = generator(random_state)
         return self._chunked(
-            X, lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage)
+            X,
+            lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage),
+            draws=n_samples,
         )
 
     def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
@@ -208,8 +210,11 @@ class PredictingMixin:
         validate_data(self, X, reset=False, skip_check_array=True)
         return inputs
 
-    def _chunked(self, X: Any, answer: Callable[[GaussianMixture], np.ndarray]) -> np.ndarray:
-        return np.concatenate([answer(self._mixture(chunk)) for chunk in chunks(self._inputs(X))])
+    def _chunked(
+        self, X: Any, answer: Callable[[GaussianMixture], np.ndarray], draws: int = 1
+    ) -> np.ndarray:
+        inputs = self._inputs(X)
+        return np.concatenate([answer(self._mixture(chunk)) for chunk in chunks(inputs, draws)])
 
     def _mixture(self, inputs: Array) -> GaussianMixture:
         found = mixture(self.ensemble_, inputs)

@@ -12,7 +12,11 @@ from bowtienet.inference.coordinate_ascent import Progress
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
+
+    WARNING_LEVEL = 5
+    """Frames from a warning up to the line that called `fit`, through scikit-learn's wrappers."""
 except ImportError:  # scikit-learn before 1.9
+    WARNING_LEVEL = 4
     CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
@@ -20,7 +24,7 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["CallbackSupportMixin", "LiveLine", "Reporter", "with_callbacks"]
+__all__ = ["WARNING_LEVEL", "CallbackSupportMixin", "LiveLine", "Reporter", "with_callbacks"]
 
 INTERVAL = 0.1
 """Seconds between two renewals of the line."""

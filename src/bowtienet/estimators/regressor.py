@@ -22,7 +22,12 @@ from bowtienet.data.rows import Rows, build_weights, take_rows
 from bowtienet.data.scaling import Scaling, fit_scaling, standardize
 from bowtienet.estimators.members import Recipe, Task, fit_alike, fit_stacked
 from bowtienet.estimators.predicting import PredictingMixin
-from bowtienet.estimators.progress import CallbackSupportMixin, Reporter, with_callbacks
+from bowtienet.estimators.progress import (
+    WARNING_LEVEL,
+    CallbackSupportMixin,
+    Reporter,
+    with_callbacks,
+)
 from bowtienet.estimators.running import Runner, fitted_attributes
 from bowtienet.estimators.tables import read_inputs, read_targets
 from bowtienet.inference.convergence import Status
@@ -208,6 +213,8 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
             members, shares, interrupted = self._fit_members(base, going_on, reporter)
         finally:
             reporter.close()
+        if not members:
+            raise KeyboardInterrupt
         self._keep(X, base[1], members, shares, single=targets.ndim == 1)
         self._warn(interrupted)
         return self
@@ -326,7 +333,7 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
                 f"Most members stopped before they converged ({', '.join(sorted(statuses))}): look "
                 "for values far out of line in X and y, or set a higher temperature."
             )
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
+        warnings.warn(message, ConvergenceWarning, stacklevel=WARNING_LEVEL)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to one file that loads without running code."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
 
-from bowtienet.estimators.members import Outcome, Settings, Task, run_task
+from bowtienet.estimators.members import Outcome, Settings, Task, last_bound, run_task
 from bowtienet.estimators.progress import Reporter
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress
@@ -38,17 +38,13 @@ class Runner:
         """Outcomes in the order of the tasks, until the last one or an interruption."""
         self.reporter.expect(len(tasks))
         parallel = effective_n_jobs(self.estimator.n_jobs) > 1 and len(tasks) > 1
-        found = 0
         try:
             for outcome in self._elsewhere(tasks) if parallel else self._here(tasks):
-                found += 1
                 yield outcome
                 if outcome.interrupted or self.reporter.stopped:
                     self.interrupted = self.interrupted or outcome.interrupted
                     return
         except KeyboardInterrupt:
-            if not found:
-                raise
             self.interrupted = True
 
     def _here(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
@@ -62,7 +58,7 @@ class Runner:
         settings = replace(self.settings, n_threads=1)
         parallel = Parallel(n_jobs=self.estimator.n_jobs, return_as="generator")
         for outcome in parallel(delayed(run_task)(task, settings) for task in tasks):
-            self.reporter.finished(outcome.results[-1].elbo_history[-1])
+            self.reporter.finished(last_bound(outcome.results[-1]))
             yield outcome
 
     def _attributes(self, progress: Progress) -> dict[str, Any]:
@@ -93,7 +89,7 @@ def fitted_attributes(
         "member_weights_": np.asarray(weights),
         "n_effective_members_": effective_members(weights),
         "elbo_history_": np.asarray(heaviest.elbo_history),
-        "elbo_": heaviest.elbo_history[-1] if heaviest.elbo_history else float("nan"),
+        "elbo_": last_bound(heaviest),
         "elbo_terms_": terms,
         "status_": heaviest.status,
         "converged_": bool(np.sum(np.asarray(weights)[stopped]) >= 0.5),

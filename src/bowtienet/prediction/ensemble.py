@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import Array, namespace, slices, take, to_numpy
+from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
 from bowtienet.data.scaling import Scaling, restore_deviation, restore_mean, standardize
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.prediction.covariance import output_covariance
@@ -23,7 +23,9 @@ from bowtienet.prediction.sampling import sample_functions
 Floats = NDArray[np.float64]
 
 CHUNK_ROWS = 65_536
-"""Rows whose members' moments are held at the same time."""
+"""Rows whose members' moments are held at the same time;"""
+CHUNK_MEMBERS = 32
+"""fewer where there are more draws than this of each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,9 +57,11 @@ def network_inputs(ensemble: Ensemble, inputs: Array) -> Array:
     return take(standardize(ensemble.input_scaling, inputs), ensemble.column_order, axis=1)
 
 
-def chunks(inputs: Array) -> Iterator[Array]:
-    """Consecutive parts of the inputs, few enough rows that all members' moments fit in memory."""
-    for part in slices(inputs.shape[0], CHUNK_ROWS):
+def chunks(inputs: Array, draws: int = 1) -> Iterator[Array]:
+    """Consecutive parts of the inputs, few enough rows that moments and draws fit in memory."""
+    for part in slices(
+        inputs.shape[0], max(1, CHUNK_ROWS * CHUNK_MEMBERS // max(draws, CHUNK_MEMBERS))
+    ):
         yield inputs[part, ...]
 
 
@@ -103,7 +107,7 @@ def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Arr
     Σ w m,   Σ w (s² + (m - mean)²),   Σ w noise²: members that disagree add to what is not known.
     """
     xp = namespace(moments.means)
-    share = xp.asarray(weights, dtype=moments.means.dtype)[:, None, None]
+    share = like(moments.means, weights)[:, None, None]
     mean = xp.sum(share * moments.means, axis=0)
     spread = moments.signal_deviations**2 + (moments.means - mean[None, ...]) ** 2
     return (

@@ -15,8 +15,11 @@ Floats = NDArray[np.float64]
 
 
 def elbo_weights(elbos: Floats, tempering: float) -> Floats:
-    """softmax(zeta ELBO)."""
-    return np.asarray(softmax(tempering * np.asarray(elbos, dtype=float)))
+    """softmax(zeta ELBO); a bound that is not finite has no weight."""
+    elbos = np.asarray(elbos, dtype=float)
+    if not np.isfinite(elbos).any():
+        return equal_weights(len(elbos))
+    return np.asarray(softmax(np.where(np.isfinite(elbos), tempering * elbos, -np.inf)))
 
 
 def equal_weights(n_members: int) -> Floats:
