@@ -1,8 +1,8 @@
 """Seconds and memory of predicting a mean and a deviation for a million rows.
 
 One member with 50 hidden units is fitted to 2,000 simulated rows with 8 inputs and saved; then, for
-one core and for all, a fresh process loads it and predicts. `make bench-predict` runs it and prints
-Markdown.
+one core and for all and by both routes of prediction, a fresh process loads it and predicts.
+`make bench-predict` runs it and prints Markdown.
 
 The estimator has no thread setting for prediction, so the process is held to its cores. Extra
 memory is the rise of the peak resident size over three predictions: the inputs are there before,
@@ -17,7 +17,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import pickle
 import resource
 import statistics
 import subprocess
@@ -25,6 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 
 TRAINING_ROWS = 2_000
@@ -32,6 +32,7 @@ ROWS = 1_000_000
 INPUTS = 8
 REPEATS = 3
 MEGABYTE = 1e6
+ROUTES = ("push_forward", "variational")
 
 
 def fit(path: str) -> None:
@@ -44,20 +45,25 @@ def fit(path: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(TRAINING_ROWS, INPUTS))
     y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=TRAINING_ROWS)
-    estimator = BowTieRegressor(n_estimators=1, random_state=0, max_iter=20)
+    estimator = BowTieRegressor(combine="equal", n_estimators=1, random_state=0, max_iter=20)
     with warnings.catch_warnings():
         # Twenty sweeps give something to predict with; nobody asks how well.
         warnings.simplefilter("ignore", ConvergenceWarning)
         estimator.fit(x, y)
-    Path(path).write_bytes(pickle.dumps(estimator))
+    estimator.save(path)
 
 
-def measure(path: str, cores: list[int]) -> dict[str, float]:
+def measure(path: str, cores: list[int], route: str) -> dict[str, float]:
     """Seconds of each prediction and bytes beyond input and output, on the given cores."""
     os.sched_setaffinity(0, cores)
+    from dataclasses import replace
+
     import numpy as np
 
-    estimator = pickle.loads(Path(path).read_bytes())
+    from bowtienet import BowTieRegressor
+
+    estimator = BowTieRegressor.load(path)
+    estimator.ensemble_ = replace(estimator.ensemble_, route=route)
     x = np.random.default_rng(1).normal(size=(ROWS, INPUTS))
     mean, _ = estimator.predict(x[:1000], return_std=True)
     before = peak()
@@ -90,18 +96,19 @@ def in_own_process(*arguments: str) -> str:
 
 
 def compare() -> None:
-    """One line for one core and one for all."""
+    """A line for each route on one core and on all."""
     usable = sorted(os.sched_getaffinity(0))
     lines = []
     with tempfile.TemporaryDirectory() as folder:
-        path = str(Path(folder) / "estimator.pickle")
+        path = str(Path(folder) / "estimator.safetensors")
         print("fitting", file=sys.stderr, flush=True)
         in_own_process("--fit", path)
-        for count in sorted({1, len(usable)}):
-            print(f"predicting on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
-            found = json.loads(in_own_process("--measure", path, json.dumps(usable[:count])))
+        for route, count in product(ROUTES, sorted({1, len(usable)})):
+            print(f"{route} on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
+            cores = json.dumps(usable[:count])
+            found = json.loads(in_own_process("--measure", path, cores, route))
             lines.append(
-                f"| {count} | {found['best']:.2f} | {found['median']:.2f} "
+                f"| {route} | {count} | {found['best']:.2f} | {found['median']:.2f} "
                 f"| {1e6 * found['best'] / ROWS:.2f} | {found['extra'] / MEGABYTE:.0f} |"
             )
     print(
@@ -109,8 +116,8 @@ def compare() -> None:
         f"machine. The input is {found['input'] / MEGABYTE:.0f} MB and mean and deviation together "
         f"are {found['output'] / MEGABYTE:.0f} MB; neither is in the last column.\n"
     )
-    print("| cores | best, s | median, s | µs per row | extra memory, MB |")
-    print("|---|---|---|---|---|")
+    print("| route | cores | best, s | median, s | µs per row | extra memory, MB |")
+    print("|---|---|---|---|---|---|")
     print("\n".join(lines))
 
 
@@ -119,13 +126,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--fit", help=argparse.SUPPRESS)
-    parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fit:
         fit(arguments.fit)
     elif arguments.measure:
-        path, cores = arguments.measure
-        print(json.dumps(measure(path, json.loads(cores))))
+        path, cores, route = arguments.measure
+        print(json.dumps(measure(path, json.loads(cores), route)))
     else:
         compare()
 

@@ -65,6 +65,8 @@ def like(reference: Array, value: Any) -> Array:
     xp = namespace(reference)
     if array_api_compat.is_array_api_obj(value):
         value = to_numpy(value)
+        if not value.flags.writeable and array_api_compat.is_torch_array(reference):
+            value = value.copy()  # torch warns of memory that it must not write to
     return xp.asarray(value, dtype=reference.dtype, device=array_api_compat.device(reference))
 
 

@@ -164,7 +164,7 @@ def _same_length(values: Array, inputs: Array, name: str) -> None:
     if values.shape[0] != inputs.shape[0]:
         raise ValueError(
             f"{name} have {values.shape[0]} rows, but inputs have {inputs.shape[0]}: "
-            "they must be equal."
+            "give one for each row."
         )
 
 

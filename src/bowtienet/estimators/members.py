@@ -164,7 +164,7 @@ def fit_stacked(
     lengths = lengths_up_to(max_sweeps)
     tasks = [_without(rows, fold, recipe, lengths) for recipe in recipes for fold in folds]
     trials = list(run(tasks))
-    if len(trials) < len(tasks):
+    if len(trials) < len(tasks) or trials[-1].interrupted:
         return _as_they_are(trials)
     row_weights = to_numpy(rows.weights).astype(float)[: folds[-1].stop]
     table = _density_table(trials, len(recipes))

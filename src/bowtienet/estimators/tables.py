@@ -6,6 +6,7 @@ What is wrong with a table is said by column, with what to do about it.
 from __future__ import annotations
 
 import importlib
+import numbers
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,14 +18,21 @@ from sklearn.utils.validation import check_array
 from bowtienet._arrays import Array, namespace, to_numpy
 
 IMPUTE = "impute them first, for example with make_pipeline(SimpleImputer(), BowTieRegressor())"
-ENCODE = (
-    "encode them first, for example with make_pipeline(make_column_transformer((OneHotEncoder("
-    'sparse_output=False), columns), remainder="passthrough"), BowTieRegressor())'
-)
+ENCODE = {
+    "X": (
+        "encode them first, for example with make_pipeline(make_column_transformer((OneHotEncoder("
+        'sparse_output=False), columns), remainder="passthrough"), BowTieRegressor())'
+    ),
+    "y": "give one number for each row",
+}
+DATES = "M"
+SPANS = "m"
 
 
 def read_inputs(X: Any, *, min_rows: int = 1) -> Array:
     """Inputs (n, columns) as finite floats, where they live."""
+    if X is None:
+        raise ValueError("X is None: give a table of numbers, one row for each observation.")
     return _read(X, "X", min_rows=min_rows)
 
 
@@ -35,8 +43,6 @@ def read_targets(y: Any, n_rows: int) -> Array:
             "BowTieRegressor requires y to be passed, but the target y is None: call fit(X, y)."
         )
     values = _read(y, "y")
-    if values.ndim == 2 and values.shape[1] == 0:
-        raise ValueError("y has no columns: give one number, or a row of them, for each row of X.")
     if values.shape[0] != n_rows:
         raise ValueError(
             f"X has {n_rows} rows and y has {values.shape[0]}: found input variables with "
@@ -45,17 +51,11 @@ def read_targets(y: Any, n_rows: int) -> Array:
     return values
 
 
-def _read(values: Any, name: str, *, min_rows: int = 1) -> Array:
-    if is_foreign_array(values):
-        found, columns = _read_foreign(values, name), None
-    elif (frame := _as_frame(values)) is not None:
-        found, columns = _read_frame(frame, name)
-    else:
-        found, columns = _read_plain(values, name), _pandas_columns(values)
-    if found.shape[0] < min_rows or 0 in found.shape:
-        _too_small(found, name, min_rows)
-    _check_finite(found, name, columns)
-    return found
+def with_names(X: Any) -> Any:
+    """`X` in a form whose column names scikit-learn finds."""
+    if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
+        return importlib.import_module("pyarrow").Table.from_batches([X])
+    return X
 
 
 def is_foreign_array(values: Any) -> bool:
@@ -67,12 +67,25 @@ def is_foreign_array(values: Any) -> bool:
     )
 
 
+def _read(values: Any, name: str, *, min_rows: int = 1) -> Array:
+    columns: list[str] | None = None
+    if is_foreign_array(values):
+        found = _read_foreign(values, name)
+    elif (frame := _as_frame(values, name)) is not None:
+        found, columns = _read_frame(frame, name)
+    else:
+        found, columns = _read_plain(values, name), _pandas_columns(values)
+    if found.shape[0] < max(min_rows, 1) or 0 in found.shape:
+        _too_small(found, name, min_rows)
+    _check_finite(found, name, columns)
+    return found
+
+
 def _read_foreign(values: Array, name: str) -> Array:
     xp = namespace(values)
-    if values.ndim not in _ranks(name):
-        _wrong_rank(values.shape, name)
+    _check_rank(values.shape, name)
     if xp.isdtype(values.dtype, "complex floating"):
-        raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}.")
+        _refuse_complex(name, str(values.dtype))
     if values.dtype not in (xp.float64, xp.float32):
         values = xp.astype(values, xp.float64)
     return values
@@ -80,38 +93,79 @@ def _read_foreign(values: Array, name: str) -> Array:
 
 def _read_plain(values: Any, name: str) -> np.ndarray:
     """NumPy arrays, lists and whatever else scikit-learn can turn into an array."""
-    _refuse_text(values, name)
-    array = check_array(
-        values,
-        accept_sparse=False,
-        dtype=(np.float64, np.float32),
-        ensure_all_finite=False,
-        ensure_2d=name == "X",
-        ensure_min_samples=0,
-        ensure_min_features=0,
-        input_name=name,
-        estimator="BowTieRegressor",
-    )
-    if array.ndim not in _ranks(name):
-        _wrong_rank(array.shape, name)
+    _check_kind(values, name)
+    try:
+        array = check_array(
+            values,
+            accept_sparse=False,
+            dtype=(np.float64, np.float32),
+            ensure_all_finite=False,
+            ensure_2d=False,
+            allow_nd=True,
+            ensure_min_samples=0,
+            ensure_min_features=0,
+            input_name=name,
+            estimator="BowTieRegressor",
+        )
+    except (ValueError, TypeError, OverflowError) as error:
+        _explain(values, name)
+        if isinstance(error, OverflowError):
+            raise ValueError(f"{name} holds a number too large for a float: {error}.") from error
+        raise
+    _check_rank(array.shape, name)
     return np.asarray(array)
 
 
-def _refuse_text(values: Any, name: str) -> None:
-    """Text in an array of objects or strings, by its column."""
-    if sparse.issparse(values) or not hasattr(values, "dtype"):
+def _check_kind(values: Any, name: str) -> None:
+    """Arrays that scikit-learn would take for what they are not."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array: fill or drop the masked values first."
+        )
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if kind == "c":
+        _refuse_complex(name, str(values.dtype))
+    if kind in (DATES, SPANS):
+        raise ValueError(
+            f"{name} must hold numbers, but has dtype {values.dtype}: turn dates and times into "
+            "numbers first, such as days since a fixed day."
+        )
+
+
+def _explain(values: Any, name: str) -> None:
+    """Raise a better error for values that could not be turned into numbers, if there is one."""
+    if sparse.issparse(values):
         return
-    array = np.asarray(values)
-    if array.dtype.kind not in "OUS" or array.ndim not in _ranks(name):
+    try:
+        array = np.asarray(values, dtype=object)
+    except ValueError:
+        raise ValueError(f"{name} must be a rectangular table of numbers.") from None
+    if array.ndim not in _ranks(name):
         return
-    columns = array if array.ndim == 2 else array[:, None]
-    for index, column in enumerate(columns.T):
-        text = next((v for v in column if isinstance(v, (str, bytes)) and not _is_number(v)), None)
-        if text is not None:
-            raise ValueError(
-                f"{name} must hold numbers: could not convert string to float: {text!r} in "
-                f"{_column_name(name, index, None)}; {ENCODE}."
-            )
+    for index, column in enumerate((array if array.ndim == 2 else array[:, None]).T):
+        where = _column_name(name, index, None)
+        for value in column:
+            if isinstance(value, (str, bytes)):
+                if not _is_number(value):
+                    text = value if isinstance(value, str) else value.decode(errors="replace")
+                    raise ValueError(
+                        f"{name} must hold numbers: could not convert string to float: "
+                        f"{str(text)!r} in {where}; {ENCODE[name]}."
+                    )
+            elif isinstance(value, (complex, np.complexfloating)):
+                _refuse_complex(name, f"complex numbers in {where}")
+            elif not isinstance(value, (numbers.Real, np.generic, type(None))):
+                raise TypeError(
+                    f"{name} must hold numbers: argument must be a string or a real number, not "
+                    f"{type(value).__name__!r}, in {where}; {ENCODE[name]}."
+                )
+
+
+def _refuse_complex(name: str, what: str) -> None:
+    raise ValueError(
+        f"Complex data not supported: {name} has {what}; give real numbers, such as the real and "
+        "the imaginary part as two columns."
+    )
 
 
 def _is_number(text: str | bytes) -> bool:
@@ -122,7 +176,7 @@ def _is_number(text: str | bytes) -> bool:
     return True
 
 
-def _as_frame(values: Any) -> Any | None:
+def _as_frame(values: Any, name: str) -> Any | None:
     """`values` as a narwhals frame or series, or None if it is none."""
     if isinstance(values, (np.ndarray, list, tuple)) or sparse.issparse(values):
         return None
@@ -132,7 +186,7 @@ def _as_frame(values: Any) -> Any | None:
         return None
     frame = narwhals.from_native(values, pass_through=True, allow_series=True)
     if isinstance(frame, narwhals.LazyFrame):
-        raise ValueError("the table is lazy: call collect() on it first.")
+        raise ValueError(f"{name} is a lazy table: call collect() on it first.")
     if isinstance(frame, (narwhals.DataFrame, narwhals.Series)):
         return frame
     return None
@@ -141,45 +195,63 @@ def _as_frame(values: Any) -> Any | None:
 def _read_frame(frame: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
     """A data frame (n, columns) or a series (n,) as floats; missing values become NaN."""
     if not hasattr(frame, "columns"):
-        _check_types([frame], name)
+        _check_rank(frame.shape, name)
+        _check_types([frame], name, ["target 0"])
         return _series_values(frame), None
+    names = [str(column) for column in frame.columns]
+    repeated = sorted({column for column in names if names.count(column) > 1})
+    if repeated:
+        raise ValueError(
+            f"{name} has several columns called {', '.join(map(repr, repeated))}: rename them so "
+            "that names are unique."
+        )
     columns = [frame.get_column(column) for column in frame.columns]
-    _check_types(columns, name)
+    _check_types(columns, name, [repr(column) for column in names])
     values = np.empty((len(frame), len(columns)))
     for index, column in enumerate(columns):
         values[:, index] = _series_values(column)
-    return values, [str(column) for column in frame.columns]
+    return values, names
 
 
-def _check_types(columns: Sequence[Any], name: str) -> None:
-    dtypes = importlib.import_module("narwhals").dtypes
+def _check_types(columns: Sequence[Any], name: str, labels: Sequence[str]) -> None:
     bad = [
-        f"{column.name!r} ({column.dtype})"
-        for column in columns
-        if not (column.dtype.is_numeric() or isinstance(column.dtype, dtypes.Boolean))
-        and not _holds_numbers(column)
+        f"{label} ({column.dtype})"
+        for label, column in zip(labels, columns, strict=True)
+        if not _holds_numbers(column)
     ]
     if bad:
         raise ValueError(
-            f"{name} must hold numbers, but these columns do not: {', '.join(bad)}; {ENCODE}."
+            f"{name} must hold numbers, but these columns do not: {', '.join(bad)}; "
+            f"{ENCODE[name]}."
         )
 
 
+def _is_numeric(column: Any) -> bool:
+    dtypes = importlib.import_module("narwhals").dtypes
+    return column.dtype.is_numeric() or isinstance(column.dtype, dtypes.Boolean)
+
+
 def _holds_numbers(column: Any) -> bool:
-    """Whether a column of Python objects holds nothing but real numbers or nothing."""
+    """Whether a column is numeric, or of Python objects that are all real numbers or missing."""
+    if _is_numeric(column):
+        return True
     if str(column.dtype) not in ("Object", "Unknown"):
         return False
+    values = column.to_numpy()
+    if values.dtype.kind == "c":
+        _refuse_complex("the table", f"complex numbers in column {column.name!r}")
+    if values.dtype.kind in (DATES, SPANS):
+        return False
     try:
-        column.to_numpy().astype(float)
-    except (TypeError, ValueError):
+        values.astype(float)
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 
 
 def _series_values(column: Any) -> np.ndarray:
-    narwhals = importlib.import_module("narwhals")
-    if column.dtype.is_numeric() or isinstance(column.dtype, narwhals.dtypes.Boolean):
-        column = column.cast(narwhals.Float64)
+    if _is_numeric(column):
+        column = column.cast(importlib.import_module("narwhals").Float64)
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
@@ -222,13 +294,19 @@ def _ranks(name: str) -> tuple[int, ...]:
     return (2,) if name == "X" else (1, 2)
 
 
-def _wrong_rank(shape: tuple[int, ...], name: str) -> None:
+def _check_rank(shape: tuple[int, ...], name: str) -> None:
+    if len(shape) in _ranks(name):
+        return
     if name == "X":
+        # The words of scikit-learn's own checks: "Expected 2D array", "Reshape your data".
         raise ValueError(
-            f"X must be a table of shape (rows, columns), got {tuple(shape)}. Reshape your data: "
-            "x.reshape(-1, 1) for a single column, x.reshape(1, -1) for a single row."
+            f"Expected 2D array: X must be a table of shape (rows, columns), got {tuple(shape)}. "
+            "Reshape your data: x.reshape(-1, 1) for a single column, x.reshape(1, -1) for a "
+            "single row."
         )
-    raise ValueError(f"y must have shape (rows,) or (rows, outputs), got {tuple(shape)}.")
+    raise ValueError(
+        f"y must have shape (rows,) or (rows, outputs), got {tuple(shape)}: reshape it."
+    )
 
 
 def _too_small(values: Array, name: str, min_rows: int) -> None:
@@ -239,6 +317,8 @@ def _too_small(values: Array, name: str, min_rows: int) -> None:
             f"{name} has {rows} sample(s) (shape {tuple(values.shape)}), but at least "
             f"{max(min_rows, 1)} are needed: give more rows."
         )
+    if name == "y":
+        raise ValueError("y has no columns: give one number, or a row of them, for each row of X.")
     raise ValueError(
         f"{name} has 0 feature(s) (shape={tuple(values.shape)}) while a minimum of 1 is required."
     )

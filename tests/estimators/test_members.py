@@ -1,0 +1,536 @@
+"""Members: lengths, folds, places, snapshots, and which recipe stacking chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import ConvergenceWarning
+
+from bowtienet import BowTieRegressor
+from bowtienet._arrays import map_arrays
+from bowtienet.data.rows import Rows, build_rows, take_rows
+from bowtienet.estimators import members as module
+from bowtienet.estimators import running
+from bowtienet.estimators.members import (
+    Outcome,
+    Recipe,
+    Settings,
+    Task,
+    allocate,
+    fit_alike,
+    fit_stacked,
+    held_out_folds,
+    lengths_up_to,
+    run_task,
+)
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult, fit
+from bowtienet.prediction.predictive import log_density, predict
+
+SETTINGS = Settings(
+    hidden=(5,),
+    family="student_t",
+    scheme="relu_network",
+    max_sweeps=40,
+    tolerance=0.0,
+    route="push_forward",
+    n_threads=1,
+)
+RECIPE = Recipe(temperature=0.05, penalty=1.0, seed=3)
+few_examples = settings(max_examples=50, deadline=None, derandomize=True)
+
+
+def bent_rows(n: int = 60, seed: int = 0) -> Rows:
+    """A target that no straight line comes near to."""
+    rng = np.random.default_rng(seed)
+    inputs = rng.uniform(-1.7, 1.7, size=(n, 2))
+    targets = 2.0 * np.abs(inputs[:, 0]) - 1.7 + 0.1 * rng.normal(size=n)
+    return build_rows(inputs, targets)
+
+
+def run_here(tasks: Sequence[Task]) -> Iterator[Outcome]:
+    for task in tasks:
+        yield run_task(task, SETTINGS)
+
+
+def assert_same_fit(first: FitResult, second: FitResult) -> None:
+    map_arrays(np.testing.assert_array_equal, first.factors, second.factors)
+    assert first.elbo_history == second.elbo_history
+
+
+# ------------------------------------------------------------------------------------------------
+# Lengths, folds and places
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("max_sweeps", [1, 2, 19, 20, 21, 79, 80, 81, 160, 500, 5000])
+def test_lengths(max_sweeps: int) -> None:
+    """Each a fixed multiple of the one before, and the last one the most that is allowed."""
+    lengths = lengths_up_to(max_sweeps)
+    assert lengths[-1] == max_sweeps
+    assert all(before < after for before, after in pairwise(lengths))
+    assert lengths[0] == min(module.FIRST_LENGTH, max_sweeps)
+    ratios = {after / before for before, after in pairwise(lengths[:-1])}
+    assert ratios <= {float(module.LENGTHENING)}
+    if len(lengths) > 1:
+        assert lengths[-1] <= module.LENGTHENING * lengths[-2]
+
+
+def test_folds_of_every_size() -> None:
+    """From 1 to 5000 rows: consecutive, about a fifth each, until enough rows were held out."""
+    for n in range(1, 5001):
+        folds = held_out_folds(n)
+        if n < module.FEWEST_ROWS:
+            assert folds == []
+            continue
+        assert 1 <= len(folds) <= module.FOLDS
+        assert folds[0].start == 0
+        assert all(before.stop == after.start for before, after in pairwise(folds))
+        sizes = [fold.stop - fold.start for fold in folds]
+        assert min(sizes) >= 1
+        assert max(sizes) - n / module.FOLDS < 1.0
+        held_out = sum(sizes)
+        assert held_out == folds[-1].stop <= n
+        assert held_out >= min(module.HELD_OUT_ROWS, n)
+        # And no fold more than that takes.
+        assert held_out - sizes[-1] < module.HELD_OUT_ROWS
+
+
+@given(
+    counts=st.lists(st.integers(0, 1000), min_size=1, max_size=30).filter(any),
+    count=st.integers(1, 40),
+)
+@few_examples
+def test_places_are_shared_out_in_proportion(counts: list[int], count: int) -> None:
+    weights = np.array(counts, dtype=float)
+    weights /= weights.sum()
+    places = allocate(weights, count)
+    assert places.sum() == count
+    assert np.all(np.abs(places - weights * count) < 1.0 + 1e-9)
+    assert np.all(places[weights == 0.0] == 0)
+    order = np.argsort(weights, kind="stable")
+    assert np.all(np.diff(places[order])[np.diff(weights[order]) > 1e-12] >= 0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "count", "expected"),
+    [
+        ([1.0], 7, [7]),
+        ([0.5, 0.5], 3, [2, 1]),
+        ([0.0, 1.0, 0.0], 4, [0, 4, 0]),
+        ([0.3, 0.7], 10, [3, 7]),
+        ([0.1, 0.2, 0.7], 10, [1, 2, 7]),
+        ([0.45, 0.35, 0.2], 2, [1, 1, 0]),
+        ([1.0 / 3.0] * 3, 3, [1, 1, 1]),
+        ([1.0 / 49.0] * 49, 49, [1] * 49),
+    ],
+)
+def test_places(weights: list[float], count: int, expected: list[int]) -> None:
+    np.testing.assert_array_equal(allocate(np.array(weights), count), expected)
+
+
+# ------------------------------------------------------------------------------------------------
+# One task
+# ------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_is_the_fit_of_that_length() -> None:
+    lengths = (1, 4, 9, 20)
+    outcome = run_task(Task(recipe=RECIPE, rows=bent_rows(), lengths=lengths), SETTINGS)
+    assert outcome.densities is None
+    assert [result.n_sweeps for result in outcome.results] == list(lengths)
+    for length, result in zip(lengths, outcome.results, strict=True):
+        task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(length,))
+        assert_same_fit(run_task(task, SETTINGS).results[0], result)
+        shorter = replace(SETTINGS, max_sweeps=length)
+        assert_same_fit(run_task(Task(recipe=RECIPE, rows=bent_rows()), shorter).results[0], result)
+
+
+def test_a_snapshot_where_a_sweep_was_undone() -> None:
+    """A sweep that overshot is undone: a fit of just that length ends with the one before it."""
+    rows, seen = bent_rows(), []
+    task = Task(recipe=RECIPE, rows=rows, lengths=(120,))
+    run_task(task, SETTINGS, lambda progress: seen.append(progress.sweep))
+    undone = min(set(range(1, 120)) - set(seen))
+    both = run_task(replace(task, lengths=(undone, 120)), SETTINGS).results[0]
+    alone = run_task(replace(task, lengths=(undone,)), SETTINGS).results[0]
+    assert_same_fit(both, alone)
+
+
+def test_a_fit_that_converges_has_its_end_at_every_later_length() -> None:
+    loose = replace(SETTINGS, tolerance=1e-2)
+    task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(2, 50, 200))
+    first, second, third = run_task(task, loose).results
+    assert second.status is third.status is Status.CONVERGED
+    assert first.n_sweeps == 2 < second.n_sweeps < 50
+    assert_same_fit(second, third)
+
+
+def test_a_task_is_repeatable_and_its_seed_matters() -> None:
+    task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(5,))
+    first = run_task(task, SETTINGS).results[0]
+    assert_same_fit(run_task(task, replace(SETTINGS, n_threads=3)).results[0], first)
+    other = replace(task, recipe=replace(RECIPE, seed=4))
+    assert run_task(other, SETTINGS).results[0].elbo_history != first.elbo_history
+
+
+def test_a_task_follows_its_recipe() -> None:
+    task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(5,))
+    first = run_task(task, SETTINGS).results[0]
+    assert first.model.temperature == RECIPE.temperature
+    other = replace(task, recipe=replace(RECIPE, penalty=30.0))
+    weights = [
+        run_task(one, SETTINGS).results[0].factors.layers[0].weights.mean for one in (task, other)
+    ]
+    assert np.sum(weights[1][:, 1:] ** 2) < 0.5 * np.sum(weights[0][:, 1:] ** 2)
+
+
+def test_a_task_may_go_on_from_an_earlier_result() -> None:
+    rows = bent_rows()
+    start = run_task(Task(recipe=RECIPE, rows=rows, lengths=(10,)), SETTINGS).results[0]
+    on = run_task(Task(recipe=RECIPE, rows=rows, lengths=(10,), start=start), SETTINGS).results[0]
+    expected = fit(start.model, rows, start.factors, max_sweeps=10, tolerance=0.0)
+    assert_same_fit(on, expected)
+    assert on.elbo_history[-1] > start.elbo_history[-1]
+
+
+def test_densities_are_those_of_the_rows_held_out() -> None:
+    rows = bent_rows()
+    held_out, kept = take_rows(rows, np.arange(15)), take_rows(rows, np.arange(15, 60))
+    task = Task(recipe=RECIPE, rows=kept, held_out=held_out, lengths=(3, 8))
+    outcome = run_task(task, SETTINGS)
+    assert outcome.densities is not None
+    assert outcome.densities.shape == (2, 15)
+    assert len(outcome.results) == 1
+    for length, densities in zip((3, 8), outcome.densities, strict=True):
+        alone = run_task(Task(recipe=RECIPE, rows=kept, lengths=(length,)), SETTINGS).results[0]
+        new = predict(alone.model, alone.factors, held_out.inputs)
+        variance = new.signal_variance + new.noise_variance
+        error = (held_out.targets - new.mean) ** 2
+        expected = -0.5 * (np.log(2.0 * np.pi * variance) + error / variance)
+        np.testing.assert_allclose(densities, expected[:, 0], rtol=1e-10)
+        np.testing.assert_array_equal(densities, log_density(new, held_out.targets))
+
+
+@pytest.mark.parametrize(("worthwhile", "stopped"), [(1e6, True), (-1e6, False)])
+def test_a_fit_stops_when_longer_does_not_predict_better(
+    worthwhile: float, stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the second length if its gain is too small; every length has its densities anyway."""
+    monkeypatch.setattr(module, "WORTHWHILE", worthwhile)
+    rows, lengths = bent_rows(), (2, 6, 12, 24)
+    held_out, kept = take_rows(rows, np.arange(15)), take_rows(rows, np.arange(15, 60))
+    seen: list[int] = []
+    task = Task(recipe=RECIPE, rows=kept, held_out=held_out, lengths=lengths)
+    outcome = run_task(task, SETTINGS, lambda progress: seen.append(progress.sweep))
+    assert seen[-1] == (6 if stopped else 24)
+    assert outcome.results[0].n_sweeps == seen[-1]
+    assert outcome.densities is not None
+    assert outcome.densities.shape == (4, 15)
+    same = [np.array_equal(a, b) for a, b in pairwise(outcome.densities)]
+    assert same == ([False, True, True] if stopped else [False, False, False])
+    # Without rows held out nothing can stop it.
+    seen.clear()
+    run_task(replace(task, held_out=None), SETTINGS, lambda progress: seen.append(progress.sweep))
+    assert seen[-1] == 24
+
+
+def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the row that counts decides: its density rises while that of the others falls."""
+    rows = bent_rows()
+    held_out = Rows(
+        inputs=rows.inputs[:2], targets=rows.targets[:2], weights=np.array([1000.0, 1.0])
+    )
+    task = Task(
+        recipe=RECIPE,
+        rows=take_rows(rows, np.arange(2, 60)),
+        held_out=held_out,
+        lengths=(1, 2, 3, 4),
+    )
+    table = iter([[0.0, 0.0], [1.0, -50.0], [2.0, -100.0], [3.0, -150.0]])
+    monkeypatch.setattr(module, "log_density", lambda *_: np.array(next(table)))
+    assert run_task(task, SETTINGS).results[0].n_sweeps == 4
+    table = iter([[0.0, 0.0], [-1.0, 50.0], [-2.0, 100.0], [-3.0, 150.0]])
+    assert run_task(task, SETTINGS).results[0].n_sweeps == 2
+
+
+def test_ctrl_c_within_a_task() -> None:
+    """The state reached so far; at a callback's own wish it is no interruption."""
+
+    def at_third(answer: Callable[[], bool]) -> Callable[[Any], bool]:
+        return lambda progress: answer() if progress.sweep == 3 else False
+
+    def raise_it() -> bool:
+        raise KeyboardInterrupt
+
+    task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(10, 20))
+    outcome = run_task(task, SETTINGS, at_third(raise_it))
+    assert outcome.interrupted
+    assert len(outcome.results) == 2
+    assert_same_fit(outcome.results[0], outcome.results[1])
+    assert outcome.results[0].status is Status.INTERRUPTED
+    assert outcome.results[0].n_sweeps == 3
+    asked = run_task(task, SETTINGS, at_third(lambda: True))
+    assert not asked.interrupted
+    assert asked.results[0].n_sweeps == 3
+
+
+# ------------------------------------------------------------------------------------------------
+# Choosing
+# ------------------------------------------------------------------------------------------------
+
+
+class Stage:
+    """A runner that fits nothing: held-out densities come from a function of the task."""
+
+    def __init__(
+        self, densities: Callable[[Task, int], np.ndarray], stop_after: int | None = None
+    ) -> None:
+        self.densities, self.stop_after = densities, stop_after
+        self.calls: list[list[Task]] = []
+
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        self.calls.append(list(tasks))
+        for task in tasks[: self.stop_after]:
+            found = None
+            if task.held_out is not None:
+                found = np.stack([self.densities(task, length) for length in task.lengths])
+            yield Outcome(results=(result_of(task),), densities=found)
+
+
+def result_of(task: Task) -> FitResult:
+    unknown: Any = None
+    return FitResult(
+        model=unknown,
+        factors=unknown,
+        elbo_terms=None,
+        elbo_history=(-float(task.recipe.seed),),
+        n_sweeps=max(task.lengths, default=0),
+        status=Status.SWEEP_LIMIT,
+    )
+
+
+def recipes(n: int) -> list[Recipe]:
+    return [Recipe(temperature=0.1 * (k + 1), penalty=1.0, seed=k) for k in range(n)]
+
+
+def stacked(
+    stage: Any, n_recipes: int = 3, n_members: int = 4, max_sweeps: int = 100, n: int = 40
+) -> tuple[list[FitResult], np.ndarray]:
+    rng = np.random.default_rng(0)
+    return fit_stacked(bent_rows(n), recipes(n_recipes), n_members, stage, max_sweeps, rng)
+
+
+def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
+    stage = Stage(lambda task, length: np.zeros(len(task.held_out.inputs)))
+    stacked(stage)
+    trials, final = stage.calls
+    assert len(trials) == 3 * len(held_out_folds(40))
+    for recipe in recipes(3):
+        own = [task for task in trials if task.recipe == recipe]
+        held_out = np.concatenate([task.held_out.inputs for task in own])
+        np.testing.assert_array_equal(held_out, bent_rows(40).inputs)
+        for task in own:
+            together = np.concatenate([task.rows.inputs, task.held_out.inputs])
+            assert len(np.unique(together, axis=0)) == 40
+            assert task.lengths == lengths_up_to(100)
+    assert len(final) == 4
+    for task in final:
+        assert task.rows.inputs.shape[0] == 40
+        assert task.held_out is None
+        assert len(task.lengths) == 1
+    assert len({task.recipe.seed for task in final}) == 4
+
+
+def test_the_best_recipe_and_length_get_the_members() -> None:
+    best = lengths_up_to(100)[1]
+
+    def densities(task: Task, length: int) -> np.ndarray:
+        good = task.recipe.temperature == 0.2 and length == best
+        return np.full(len(task.held_out.inputs), 0.0 if good else -40.0)
+
+    stage = Stage(densities)
+    members, weights = stacked(stage)
+    np.testing.assert_allclose(weights, 0.25, rtol=1e-12)
+    for task in stage.calls[1]:
+        assert (task.recipe.temperature, task.lengths) == (0.2, (best,))
+    assert {member.status for member in members} == {Status.HELD_OUT}
+
+
+def test_two_recipes_that_are_each_best_somewhere_share_the_members() -> None:
+    """Three fifths of the rows and two: weights 0.6 and 0.4, places 2 and 1 of three."""
+
+    def densities(task: Task, length: int) -> np.ndarray:
+        first = bent_rows(40).inputs[:24]
+        early = np.array([np.any(np.all(row == first, axis=1)) for row in task.held_out.inputs])
+        wanted = early if task.recipe.seed == 0 else ~early
+        return np.where(wanted & (task.recipe.seed < 2), 0.0, -60.0)
+
+    stage = Stage(densities)
+    _, weights = stacked(stage, n_members=3, max_sweeps=15)
+    temperatures = [task.recipe.temperature for task in stage.calls[1]]
+    np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.2])
+    np.testing.assert_allclose(weights, [0.3, 0.3, 0.4], atol=1e-6)
+
+
+def test_rows_count_by_their_weight() -> None:
+    rows = bent_rows(40)
+    heavy = Rows(
+        inputs=rows.inputs,
+        targets=rows.targets,
+        weights=np.where(np.arange(40) < 10, 9.0, 1.0),
+    )
+
+    def densities(task: Task, length: int) -> np.ndarray:
+        return np.where((task.held_out.weights > 1.0) == (task.recipe.seed == 0), 0.0, -60.0)
+
+    stage = Stage(densities)
+    _, weights = fit_stacked(heavy, recipes(2), 4, stage, 15, np.random.default_rng(0))
+    temperatures = [task.recipe.temperature for task in stage.calls[1]]
+    np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.1, 0.2])
+    np.testing.assert_allclose(weights, [0.25, 0.25, 0.25, 0.25], atol=1e-6)
+
+
+def test_where_longer_is_the_same_the_shortest_is_fitted() -> None:
+    stage = Stage(lambda task, length: np.zeros(len(task.held_out.inputs)))
+    stacked(stage, n_recipes=1, max_sweeps=500)
+    assert {task.lengths for task in stage.calls[1]} == {(module.FIRST_LENGTH,)}
+
+
+def test_a_fit_that_was_still_gaining_says_so() -> None:
+    """Only then is the last length a limit that was too low."""
+    stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), 0.1 * length))
+    members, _ = stacked(stage, n_recipes=1)
+    assert {task.lengths for task in stage.calls[1]} == {(100,)}
+    assert {member.status for member in members} == {Status.SWEEP_LIMIT}
+
+
+@pytest.mark.parametrize("bad", [np.nan, -np.inf])
+def test_a_recipe_that_breaks_down_gets_no_members(bad: float) -> None:
+    def densities(task: Task, length: int) -> np.ndarray:
+        return np.full(len(task.held_out.inputs), bad if task.recipe.seed == 0 else -1.0)
+
+    stage = Stage(densities)
+    _, weights = stacked(stage)
+    assert np.all(np.isfinite(weights))
+    assert all(task.recipe.temperature > 0.15 for task in stage.calls[1])
+
+
+def test_too_few_rows_are_not_held_out() -> None:
+    stage = Stage(lambda task, length: np.zeros(0))
+    members, weights = stacked(stage, n_members=5, n=module.FEWEST_ROWS - 1)
+    (tasks,) = stage.calls
+    assert [task.held_out for task in tasks] == [None] * 5
+    temperatures = [task.recipe.temperature for task in tasks]
+    np.testing.assert_allclose(temperatures, [0.1, 0.2, 0.3, 0.1, 0.2])
+    assert len({task.recipe.seed for task in tasks}) == 5
+    assert len(members) == 5
+    np.testing.assert_array_equal(weights, np.full(5, 0.2))
+
+
+def test_an_interrupted_stage_leaves_what_there_is() -> None:
+    stage = Stage(lambda task, length: np.zeros(len(task.held_out.inputs)), stop_after=2)
+    members, weights = stacked(stage)
+    assert len(stage.calls) == 1
+    assert len(members) == 2
+    np.testing.assert_array_equal(weights, [0.5, 0.5])
+
+
+def test_members_that_are_alike_are_weighed_by_their_bound() -> None:
+    stage = Stage(lambda task, length: np.zeros(0))
+    members, weights = fit_alike(bent_rows(), recipes(3), stage, "elbo", 0.5)
+    expected = np.exp(-0.5 * np.arange(3.0))
+    np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-12)
+    assert len(members) == 3
+    _, weights = fit_alike(bent_rows(), recipes(3), stage, "equal", 0.5)
+    np.testing.assert_array_equal(weights, np.full(3, 1.0 / 3.0))
+
+
+def test_a_recipe_that_can_bend_is_chosen() -> None:
+    """Real fits: at temperature 50 gates are open by half, and the network is a straight line."""
+    chosen = [replace(RECIPE, temperature=50.0), replace(RECIPE, temperature=0.02)]
+    members, weights = fit_stacked(bent_rows(50), chosen, 3, run_here, 20, np.random.default_rng(0))
+    assert len(members) == 3
+    assert np.sum(weights) == pytest.approx(1.0)
+    assert {member.model.temperature for member in members} == {0.02}
+    assert len({member.elbo_history for member in members}) == 3
+    new = bent_rows(200, seed=1)
+    mean = sum(
+        weight * predict(member.model, member.factors, new.inputs).mean
+        for weight, member in zip(weights, members, strict=True)
+    )
+    assert np.sqrt(np.mean((mean - new.targets) ** 2)) < 0.3
+
+
+# ------------------------------------------------------------------------------------------------
+# Ctrl-C at the estimator
+# ------------------------------------------------------------------------------------------------
+
+N_TRIALS = 5
+"""Folds of one recipe."""
+
+
+class Interrupting:
+    """`run_task`, with Ctrl-C in the third sweep or the start of the task of a given number."""
+
+    def __init__(self, number: int, in_start: bool) -> None:
+        self.number, self.in_start, self.count = number, in_start, 0
+
+    def __call__(self, task: Task, shared: Settings, callback: Any = None) -> Outcome:
+        self.count += 1
+        if self.count != self.number:
+            return run_task(task, shared, callback)
+        if self.in_start:
+            raise KeyboardInterrupt
+
+        def interrupt(progress: Any) -> bool:
+            if progress.sweep >= 3:
+                raise KeyboardInterrupt
+            return False
+
+        return run_task(task, shared, interrupt)
+
+
+def interrupted_fit(
+    number: int, in_start: bool, monkeypatch: pytest.MonkeyPatch
+) -> tuple[BowTieRegressor, Interrupting]:
+    runner = Interrupting(number, in_start)
+    monkeypatch.setattr(running, "run_task", runner)
+    rows = bent_rows(50)
+    model = BowTieRegressor(
+        (5,), n_estimators=3, init_penalty=1.0, temperature=0.05, max_iter=8, random_state=0
+    )
+    with pytest.warns(ConvergenceWarning, match="interrupted") as seen:
+        model.fit(rows.inputs, rows.targets[:, 0])
+    assert len(seen) == 1
+    return model, runner
+
+
+@pytest.mark.parametrize("in_start", [False, True], ids=["in a sweep", "in the start"])
+@pytest.mark.parametrize(
+    "number", [1, 2, N_TRIALS, N_TRIALS + 1, N_TRIALS + 2, N_TRIALS + 3], ids=str
+)
+def test_an_interrupted_fit_is_usable_and_no_other_follows(
+    number: int, in_start: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if (number, in_start) == (1, True):
+        with pytest.raises(KeyboardInterrupt):
+            interrupted_fit(number, in_start, monkeypatch)
+        return
+    model, runner = interrupted_fit(number, in_start, monkeypatch)
+    assert runner.count == number
+    assert np.sum(model.member_weights_) == pytest.approx(1.0)
+    new = bent_rows(7, seed=2)
+    mean, deviation = model.predict(new.inputs, return_std=True)
+    assert np.all(np.isfinite(mean))
+    assert np.all(deviation > 0.0)
+    found = number - in_start
+    expected = found if found <= N_TRIALS else found - N_TRIALS
+    assert len(model.ensemble_.members) == expected
