@@ -104,12 +104,17 @@ def exact_covariance(
     return total, size
 
 
+def total_variance(model: BowTieModel, factors: GlobalFactors, inputs: np.ndarray) -> np.ndarray:
+    _, spread = push_forward(model, factors, inputs)
+    return spread.epistemic + spread.chance
+
+
 def with_exact_diagonal(
     model: BowTieModel, factors: GlobalFactors, inputs: np.ndarray
 ) -> np.ndarray:
     total = output_covariance(model, factors, inputs)
     rows = np.arange(len(inputs))
-    total[rows, rows, :] = push_forward(model, factors, inputs)[1]
+    total[rows, rows, :] = total_variance(model, factors, inputs)
     return total
 
 
@@ -138,7 +143,7 @@ def test_the_expansion_is_no_larger_than_the_exact_diagonal(
 ) -> None:
     model, factors, inputs = network(hidden, temperature)
     inputs = np.vstack([inputs, 100.0 * inputs])
-    exact = push_forward(model, factors, inputs)[1]
+    exact = total_variance(model, factors, inputs)
     expansion = np.einsum("iid->id", output_covariance(model, factors, inputs))
     assert np.all(expansion <= exact * (1.0 + 1e-12))
 
@@ -152,7 +157,7 @@ def test_linear_models_are_exact() -> None:
         for i, x in enumerate(design):
             for j, other in enumerate(design):
                 assert total[i, j, output] == pytest.approx(x @ b @ other, rel=1e-11)
-    exact = push_forward(model, factors, inputs)[1]
+    exact = total_variance(model, factors, inputs)
     np.testing.assert_allclose(np.einsum("iid->id", total), exact, rtol=1e-12)
 
 
@@ -240,7 +245,8 @@ def test_derivatives_against_finite_differences(temperature: float) -> None:
 def test_the_slope_is_the_covariance_with_the_preactivation(rng: np.random.Generator) -> None:
     """Stein: E[g'(z)] v = Cov(g(z), z) = E[g z] - m E[g]."""
     mean, variance = 2.0 * rng.normal(size=(30, 4)), rng.uniform(0.1, 4.0, size=(30, 4))
-    first, second = gated_moments(mean, variance, 0.3)
+    first, varied, gates = gated_moments(mean, variance, 0.3)
+    second = varied + gates + first**2
     slope, _ = gated_derivatives(mean, variance, 0.3)
     np.testing.assert_allclose(slope * variance, second - mean * first, rtol=1e-8, atol=1e-8)
 
@@ -263,14 +269,14 @@ def test_the_estimator_answers_with_the_covariance(route: str, n_targets: int) -
         (5,), n_estimators=2, max_iter=10, combine="equal", predictive=route, random_state=0
     ).fit(inputs, targets)
     mean, total = model.predict(new, return_cov=True)
-    same_mean, deviation = model.predict(new, return_std=True)
-    np.testing.assert_array_equal(mean, same_mean)
+    np.testing.assert_array_equal(mean, model.predict(new))
+    # Between rows there is the push-forward only, so its deviations are on the diagonal.
+    model.ensemble_ = replace(model.ensemble_, route="push_forward")
+    _, deviation = model.predict(new, return_std=True)
     assert total.shape == ((60, 60) if n_targets == 1 else (60, 60, 2))
     np.testing.assert_allclose(np.einsum("ii...->i...", total), deviation**2, rtol=1e-12)
     few = model.predict(new[:7], return_cov=True)[1]
-    # Rows of one block end the iteration of the variational route together.
-    tight = 1e-9 if route == "push_forward" else 1e-3
-    np.testing.assert_allclose(few, total[:7, :7], rtol=tight, atol=1e-12)
+    np.testing.assert_allclose(few, total[:7, :7], rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="return_std and return_cov exclude each other"):
         model.predict(new, return_std=True, return_cov=True)
 

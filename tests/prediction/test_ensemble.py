@@ -23,6 +23,7 @@ from bowtienet.prediction.ensemble import (
     Ensemble,
     Moments,
     chunks,
+    components,
     covariance,
     draw_functions,
     mean_and_deviation,
@@ -80,15 +81,15 @@ def rows(n: int = 5, seed: int = 2) -> np.ndarray:
 
 
 def moments_one_by_one(ensemble: Ensemble, inputs: np.ndarray) -> np.ndarray:
-    """Mean, signal and noise variance (3, K, n, D): every member and row by itself."""
+    """Mean, epistemic and noise variance (3, K, n, D): every member and row by itself."""
     found = np.empty((3, len(ensemble.members), len(inputs), 2))
     for k, member in enumerate(ensemble.members):
         for n, row in enumerate(inputs):
             x = [(row[column] - CENTER[column]) / SCALE[column] for column in ORDER]
             new = predict(member.model, member.factors, [x], route=ensemble.route)
             found[0, k, n] = TARGET_CENTER + TARGET_SCALE * new.mean[0]
-            found[1, k, n] = TARGET_SCALE**2 * new.signal_variance[0]
-            found[2, k, n] = TARGET_SCALE**2 * new.noise_variance[0]
+            found[1, k, n] = TARGET_SCALE**2 * (new.signal_variance - new.chance_variance)[0]
+            found[2, k, n] = TARGET_SCALE**2 * (new.noise_variance + new.chance_variance)[0]
     return found
 
 
@@ -105,9 +106,9 @@ def test_moments_against_members_one_by_one(route: str) -> None:
     found = moments_one_by_one(ensemble, inputs)
     moments = member_moments(ensemble, inputs)
     tight = {"rtol": 1e-9} if route == "push_forward" else {"rtol": 1e-3}
-    np.testing.assert_allclose(moments.means, found[0], **tight)
-    np.testing.assert_allclose(moments.signal_deviations**2, found[1], **tight)
-    np.testing.assert_allclose(moments.noise_deviations**2, found[2], **tight)
+    np.testing.assert_allclose(TARGET_CENTER + TARGET_SCALE * moments.means, found[0], **tight)
+    np.testing.assert_allclose(TARGET_SCALE**2 * moments.epistemic_variances, found[1], **tight)
+    np.testing.assert_allclose(TARGET_SCALE**2 * moments.noise_variances, found[2], **tight)
     mean, variance = mixed(WEIGHTS, found)
     same_mean, deviation = mean_and_deviation(ensemble, inputs)
     np.testing.assert_allclose(same_mean, mean, **tight)
@@ -116,7 +117,7 @@ def test_moments_against_members_one_by_one(route: str) -> None:
 
 def test_the_two_parts_add_up() -> None:
     ensemble, inputs = build(), rows()
-    mean, epistemic, noise = split_variance(WEIGHTS, member_moments(ensemble, inputs))
+    mean, epistemic, noise = components(ensemble, inputs)
     same_mean, deviation = mean_and_deviation(ensemble, inputs)
     np.testing.assert_array_equal(mean, same_mean)
     np.testing.assert_allclose(epistemic + noise, deviation**2, rtol=1e-13)
@@ -129,8 +130,8 @@ def test_disagreement_is_not_noise() -> None:
     """Two members that are sure of different things: all of it is what is not known."""
     moments = Moments(
         means=np.array([[[1.0]], [[5.0]]]),
-        signal_deviations=np.full((2, 1, 1), 0.5),
-        noise_deviations=np.array([[[1.0]], [[2.0]]]),
+        epistemic_variances=np.full((2, 1, 1), 0.25),
+        noise_variances=np.array([[[1.0]], [[4.0]]]),
     )
     mean, epistemic, noise = split_variance(np.array([0.25, 0.75]), moments)
     assert mean == 4.0
@@ -153,7 +154,7 @@ def test_the_mixture_has_these_moments() -> None:
     found = mixture(ensemble, inputs)
     np.testing.assert_allclose(found.mean(), mean, rtol=1e-12)
     np.testing.assert_allclose(found.std(), deviation, rtol=1e-12)
-    _, epistemic, _ = split_variance(WEIGHTS, member_moments(ensemble, inputs))
+    _, epistemic, _ = components(ensemble, inputs)
     smooth = mixture(ensemble, inputs, noise=False)
     np.testing.assert_allclose(smooth.var(), epistemic, rtol=1e-12)
     np.testing.assert_allclose(smooth.mean(), mean, rtol=1e-12)
@@ -200,7 +201,7 @@ def test_draws_have_the_moments_of_the_mixture(noise: bool) -> None:
     ensemble, inputs = build(), rows()
     draws = draw_functions(ensemble, inputs, 3000, np.random.default_rng(4), noise=noise)
     assert draws.shape == (3000, 5, 2)
-    mean, epistemic, output = split_variance(WEIGHTS, member_moments(ensemble, inputs))
+    mean, epistemic, output = components(ensemble, inputs)
     squares = (draws - draws.mean(axis=0)) ** 2
     bar = LIMIT * squares.std(axis=0) / np.sqrt(3000) + 1e-3 * epistemic
     assert np.all(

@@ -1,4 +1,4 @@
-"""Predictive moments by the variational route: shapes, parts, limits, and the truth on toy problems."""
+"""Predictive moments by the variational route: shapes, parts, limits, and the truth on toys."""
 
 from __future__ import annotations
 

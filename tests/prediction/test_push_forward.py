@@ -108,6 +108,19 @@ def draw_preactivations(
     return found
 
 
+def total(found: tuple[np.ndarray, module.Spread]) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance, both kinds together."""
+    return found[0], found[1].epistemic + found[1].chance
+
+
+def first_and_second(
+    mean: np.ndarray, variance: np.ndarray, temperature: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[gate(z/T) z] and E[gate(z/T) z²] = Var[g] + E[g]² + E[gate (1 - gate) z²]."""
+    first, varied, gates = gated_moments(mean, variance, temperature)
+    return first, varied + gates + first**2
+
+
 def assert_moments(mean: np.ndarray, variance: np.ndarray, draws: np.ndarray) -> None:
     """Both within `LIMIT` standard errors of those of the draws, and the error of the probits."""
     root_n, centre = np.sqrt(draws.shape[0]), draws.mean(axis=0)
@@ -129,7 +142,7 @@ def test_the_mixture_of_probits_is_the_sigmoid() -> None:
 def test_gated_moments_against_quadrature(temperature: float) -> None:
     """The closed forms for the probits to rounding; for the sigmoid to the probits' error."""
     mean, variance = (grid.ravel() for grid in np.meshgrid(MEANS, VARIANCES))
-    first, second = gated_moments(mean, variance, temperature)
+    first, second = first_and_second(mean, variance, temperature)
     for gate, error in ((probits, BEYOND_DOUBT), (expit, PROBIT_ERROR + BEYOND_DOUBT)):
         exact = np.array(
             [integrals(gate, m, v, temperature) for m, v in zip(mean, variance, strict=True)]
@@ -152,8 +165,8 @@ def test_gates_beyond_doubt_join_the_others_smoothly() -> None:
 def test_a_mirrored_preactivation_has_what_the_first_leaves(rng: np.random.Generator) -> None:
     """sigmoid(-x) = 1 - sigmoid(x): E[g(z) z] - E[g(-z)(-z)] = E[z]; the squares add to E[z²]."""
     mean, variance = 2.0 * rng.normal(size=(6, 4)), rng.uniform(0.0, 3.0, size=(6, 4))
-    first, second = gated_moments(mean, variance, 0.3)
-    mirrored_first, mirrored_second = gated_moments(-mean, variance, 0.3)
+    first, second = first_and_second(mean, variance, 0.3)
+    mirrored_first, mirrored_second = first_and_second(-mean, variance, 0.3)
     np.testing.assert_allclose(first - mirrored_first, mean, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(second + mirrored_second, mean**2 + variance, rtol=1e-9)
 
@@ -161,22 +174,23 @@ def test_a_mirrored_preactivation_has_what_the_first_leaves(rng: np.random.Gener
 def test_gated_moments_scale_with_the_temperature(rng: np.random.Generator) -> None:
     """z, T -> 4z, 4T: exactly 4 and 16 times the moments."""
     mean, variance = rng.normal(size=(6, 4)), rng.uniform(0.0, 3.0, size=(6, 4))
-    first, second = gated_moments(mean, variance, 0.3)
-    wide_first, wide_second = gated_moments(4.0 * mean, 16.0 * variance, 1.2)
+    first, second = first_and_second(mean, variance, 0.3)
+    wide_first, wide_second = first_and_second(4.0 * mean, 16.0 * variance, 1.2)
     np.testing.assert_array_equal(wide_first, 4.0 * first)
     np.testing.assert_array_equal(wide_second, 16.0 * second)
 
 
 def test_an_open_gate_passes_the_variance_on() -> None:
-    """E[a²] - E[a]² is a difference of squares: with |m| = 1e3 sd six digits of it are lost."""
+    """As it is, not as a difference of squares, which would lose six digits with |m| = 1e3 sd."""
     weights = GaussianRows(mean=np.array([[30.0, 0.0]]), covariance=1e-3 * np.eye(2)[None])
     model = builders.fixed_model((1,), n_inputs=1, temperature=0.1)
     layer = builders.random_factors(np.random.default_rng(0), model).layers[0]
     layer = replace(layer, weights=weights)
-    mean, variance = layer_moments(layer, np.ones((1, 2)), None, 0.1)
+    mean, spread = layer_moments(layer, np.ones((1, 2)), None, 0.1)
     np.testing.assert_array_equal(mean, [[1.0, 30.0]])
     noise = float(inverse_gamma.mean(layer.noise_variance)[0])
-    assert variance[0, 0] - noise == pytest.approx(2e-3, rel=1e-8)
+    assert spread.epistemic[0, 0] == pytest.approx(2e-3, rel=1e-12)
+    assert spread.chance[0, 0] == pytest.approx(noise, rel=1e-12)
 
 
 @pytest.mark.parametrize("temperature", [0.7, 0.02])
@@ -187,7 +201,20 @@ def test_one_hidden_layer_against_draws(hidden: tuple[int, ...], temperature: fl
     model, factors = random_network(rng, hidden, temperature)
     inputs = rng.normal(0.0, 1.5, size=(6, 3))
     draws = draw_preactivations(model, factors, inputs, 60_000, rng)[-1]
-    assert_moments(*push_forward(model, factors, inputs), draws)
+    assert_moments(*total(push_forward(model, factors, inputs)), draws)
+
+
+@pytest.mark.parametrize("temperature", [0.7, 0.02])
+def test_what_the_weights_leave_open_against_draws_of_functions(temperature: float) -> None:
+    """Var[E[y | W]] from draws of weights alone, gates and noise replaced by their means."""
+    rng = np.random.default_rng(5)
+    model, factors = random_network(rng, (5,), temperature)
+    inputs = rng.normal(0.0, 1.5, size=(6, 3))
+    hidden, output = (gaussian.sample(layer.weights, rng, (60_000,)) for layer in factors.layers)
+    z = np.einsum("sdk,nk->snd", hidden, with_ones(inputs))
+    draws = np.einsum("sok,snk->sno", output, with_ones(expit(z / temperature) * z))
+    mean, spread = push_forward(model, factors, inputs)
+    assert_moments(mean, spread.epistemic, draws)
 
 
 @pytest.mark.parametrize("temperature", [0.7, 0.02])
@@ -198,7 +225,7 @@ def test_the_second_preactivation_is_exact(temperature: float) -> None:
     inputs = rng.normal(0.0, 1.5, size=(5, 3))
     draws = draw_preactivations(model, factors, inputs, 60_000, rng)[1]
     below = layer_moments(factors.layers[0], with_ones(inputs), None, temperature)
-    assert_moments(*preactivation_moments(factors.layers[1].weights, *below), draws)
+    assert_moments(*total(preactivation_moments(factors.layers[1].weights, *below)), draws)
 
 
 @pytest.mark.parametrize("temperature", [0.7, 0.02])
@@ -214,7 +241,7 @@ def test_two_hidden_layers_are_near_the_draws(hidden: tuple[int, ...], temperatu
     model, factors = random_network(rng, hidden, temperature)
     inputs = rng.normal(size=(4, 3))
     draws = draw_preactivations(model, factors, inputs, 50_000, rng)[-1]
-    mean, variance = push_forward(model, factors, inputs)
+    mean, variance = total(push_forward(model, factors, inputs))
     deviation = draws.std(axis=0)
     assert np.max(np.abs(mean - draws.mean(axis=0)) / deviation) < 0.05
     ratio = variance / deviation**2
@@ -234,7 +261,7 @@ def test_two_fitted_layers_are_nearer_to_the_draws() -> None:
     result = fit(model, rows, initialize(model, rows, 1), max_sweeps=60)
     new = rng.uniform(-3.0, 3.0, size=(8, 2))
     draws = draw_preactivations(result.model, result.factors, new, 20_000, rng)[-1]
-    mean, variance = push_forward(result.model, result.factors, new)
+    mean, variance = total(push_forward(result.model, result.factors, new))
     assert np.max(np.abs(mean - draws.mean(axis=0)) / draws.std(axis=0)) < 0.05
     np.testing.assert_allclose(variance, draws.var(axis=0), rtol=0.2)
 
@@ -255,7 +282,7 @@ def test_two_hidden_layers_whose_units_share_nothing() -> None:
     layers = (*factors.layers[:-1], replace(output, weights=weights))
     factors = replace(factors, layers=layers)
     inputs = rng.normal(size=(4, 3))
-    mean, variance = push_forward(model, factors, inputs)
+    mean, variance = total(push_forward(model, factors, inputs))
     np.testing.assert_allclose(mean, np.tile(weights.mean[:, 0], (4, 1)), rtol=1e-14)
     draws = draw_preactivations(model, factors, inputs, 50_000, rng)[-1]
     np.testing.assert_allclose(variance, draws.var(axis=0), rtol=0.05)
@@ -269,7 +296,7 @@ def test_no_hidden_layer_is_bayesian_linear_regression(
     model = builders.fixed_model((), n_outputs=n_outputs)
     factors = builders.random_factors(rng, model)
     inputs = rng.normal(size=(5, 3))
-    mean, variance = push_forward(model, factors, inputs)
+    mean, variance = total(push_forward(model, factors, inputs))
     weights = factors.layers[0].weights
     for row, x in enumerate(np.column_stack([np.ones(5), inputs])):
         for output in range(n_outputs):
@@ -297,7 +324,7 @@ def test_a_fitted_linear_model_has_the_posterior_of_the_textbook(rng: np.random.
     coefficients = covariance @ design.T @ rows.targets[:, 0] * precision
     new = rng.normal(size=(4, 2))
     design = np.column_stack([np.ones(4), new])
-    mean, variance = push_forward(result.model, result.factors, new)
+    mean, variance = total(push_forward(result.model, result.factors, new))
     np.testing.assert_allclose(mean[:, 0], design @ coefficients, rtol=1e-8)
     np.testing.assert_allclose(variance[:, 0], np.sum(design @ covariance * design, 1), rtol=1e-8)
 
@@ -398,4 +425,5 @@ def test_the_variance_is_never_negative(covariance: float, dtype: Any, n_outputs
     assert np.all(new.signal_variance >= 0.0)
     assert np.all(np.isfinite(new.signal_variance))
     first = layer_moments(layers[0], with_ones(inputs), None, model.temperature)[1]
-    assert np.all(first >= 0.0)
+    assert np.all(first.epistemic >= 0.0)
+    assert np.all(first.chance >= 0.0)

@@ -27,7 +27,7 @@ def canonical_rows(rows: Rows) -> Rows:
     inputs, targets = to_numpy(rows.inputs), to_numpy(rows.targets)
     weights = to_numpy(rows.weights)
     present = np.flatnonzero(weights > 0.0)
-    order = present[_row_order(inputs[present], targets[present])]
+    order = present[_row_order(inputs[present], targets[present], weights[present])]
     starts = _first_of_equals(inputs, targets, order)
     counts = np.add.reduceat(weights[order].astype(np.float64), starts)
     return replace(take_rows(rows, order[starts]), weights=like(rows.weights, counts))
@@ -48,10 +48,13 @@ def take_columns(rows: Rows, order: Indices) -> Rows:
     return replace(rows, inputs=take(rows.inputs, order, axis=1))
 
 
-def _row_order(inputs: NDArray[np.floating], targets: NDArray[np.floating]) -> Indices:
+def _row_order(
+    inputs: NDArray[np.floating], targets: NDArray[np.floating], weights: NDArray[np.floating]
+) -> Indices:
     """By the first target; only where it has ties by the other targets and the sorted inputs.
 
-    Sorting each row's inputs first makes the order the same for every order of the columns.
+    Sorting each row's inputs first makes the order the same for every order of the columns; equal
+    rows follow their weights, so that these are summed in one order too.
     """
     order = np.argsort(targets[:, 0], kind="stable")
     sorted_targets = targets[order, 0]
@@ -62,7 +65,7 @@ def _row_order(inputs: NDArray[np.floating], targets: NDArray[np.floating]) -> I
     if tied.any():
         among = order[tied]
         sorted_inputs = np.sort(inputs[among], axis=1)
-        keys = [*inputs[among].T, *sorted_inputs.T[::-1], *targets[among].T[::-1]]
+        keys = [weights[among], *inputs[among].T, *sorted_inputs.T[::-1], *targets[among].T[::-1]]
         order[tied] = among[np.lexsort(keys)]
     return order
 

@@ -163,8 +163,8 @@ def _matches(values: Array, reference: Array) -> bool:
 def _same_length(values: Array, inputs: Array, name: str) -> None:
     if values.shape[0] != inputs.shape[0]:
         raise ValueError(
-            f"{name} have {values.shape[0]} rows, but inputs have {inputs.shape[0]}: "
-            "give one for each row."
+            f"{name} have {values.shape[0]} rows, but there are {inputs.shape[0]} of inputs: the "
+            "numbers must be equal."
         )
 
 

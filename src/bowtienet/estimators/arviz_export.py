@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from bowtienet.prediction.sampling import sample_parameters
 def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
     """`draws` draws from the mixture of the members' posteriors, as one chain."""
     try:
-        arviz = importlib.import_module("arviz")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ArviZ announces its own future when it is imported
+            arviz = importlib.import_module("arviz")
     except ImportError as error:
         raise ImportError(
             "to_arviz needs ArviZ: install it with pip install 'bowtienet[arviz]'."

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from bowtienet import persistence
-from bowtienet.posterior.factors import check_factors
+from bowtienet.prediction.ensemble import check_ensemble
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
@@ -48,10 +48,11 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
     try:
         estimator = cls(**content["settings"])
         fitted = {name: content["fitted"][name] for name in FITTED}
-        ensemble = fitted["ensemble_"]
-        for member in ensemble.members:
-            check_factors(member.model.architecture, member.factors)
         names = content["feature_names"]
+        estimator._validate_params()
+        check_ensemble(fitted["ensemble_"], fitted["n_features_in_"], fitted["n_outputs_"])
+        if names is not None and len(names) != fitted["n_features_in_"]:
+            raise ValueError(f"{len(names)} feature names for {fitted['n_features_in_']} columns")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(
             f"{os.fspath(path)} does not hold a complete {cls.__name__} ({error}): save it again."

@@ -246,23 +246,18 @@ class _Recorder:
         self.densities: list[Floats] = []
         self.history: list[float] = []
         self.enough = self.asked = False
+        self.last: Progress | None = None
 
     def __call__(self, progress: Progress) -> bool:
         self.history.append(progress.elbo)
         self.asked = bool(self.callback(progress)) if self.callback is not None else False
         due = self.task.lengths[len(self.results) :]
         if due and progress.sweep >= due[0]:
-            self._note(
-                FitResult(
-                    model=progress.model,
-                    factors=progress.factors,
-                    elbo_terms=progress.elbo_terms,
-                    elbo_history=tuple(self.history),
-                    n_sweeps=progress.sweep,
-                    status=Status.SWEEP_LIMIT,
-                )
-            )
+            # A sweep that was undone leaves the state before it.
+            missed = self.last is not None and progress.sweep > due[0]
+            self._note(self._result(self.last if self.last and missed else progress, missed))
             self.enough = len(due) == 1 or not self._still_gains()
+        self.last = progress
         return self.asked or self.enough
 
     def finish(self, end: FitResult) -> Outcome:
@@ -278,6 +273,17 @@ class _Recorder:
         densities = self.densities + self.densities[-1:] * missing
         return Outcome(
             results=(self.results[-1],), densities=np.stack(densities), interrupted=interrupted
+        )
+
+    def _result(self, progress: Progress, is_last: bool) -> FitResult:
+        history = self.history[:-1] if is_last else self.history
+        return FitResult(
+            model=progress.model,
+            factors=progress.factors,
+            elbo_terms=progress.elbo_terms,
+            elbo_history=tuple(history),
+            n_sweeps=progress.sweep,
+            status=Status.SWEEP_LIMIT,
         )
 
     def _note(self, result: FitResult) -> None:

@@ -12,15 +12,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bowtienet._arrays import Array, to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.rows import build_weights, concatenate
-from bowtienet.estimators.tables import read_inputs, read_targets
+from bowtienet.estimators.tables import read_inputs, read_targets, with_names
 from bowtienet.prediction.ensemble import (
     chunks,
+    components,
     covariance,
     draw_functions,
     mean_and_deviation,
-    member_moments,
     mixture,
-    split_variance,
 )
 from bowtienet.prediction.intervals import check_coverage, highest_density
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
@@ -55,7 +54,7 @@ class PredictingMixin:
             Also the standard deviation of new targets, noise included.
         return_cov : bool
             Also the covariance of new targets between all pairs of rows, noise on the diagonal.
-            It needs memory of order n².
+            It needs memory of order n², and comes from the push-forward whatever `predictive` is.
 
         Returns
         -------
@@ -127,10 +126,7 @@ class PredictingMixin:
     def predict_components(self, X: Any) -> Components:
         """Mean, epistemic variance and noise variance, which add up to the predictive variance."""
         inputs = self._inputs(X)
-        parts = [
-            split_variance(self.ensemble_.weights, member_moments(self.ensemble_, chunk))
-            for chunk in chunks(inputs)
-        ]
+        parts = [components(self.ensemble_, chunk) for chunk in chunks(inputs)]
         return Components(
             *(self._squeeze(concatenate(column)) for column in zip(*parts, strict=True))
         )
@@ -207,7 +203,7 @@ class PredictingMixin:
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self)
         inputs = read_inputs(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
+        validate_data(self, with_names(X), reset=False, skip_check_array=True)
         return inputs
 
     def _chunked(

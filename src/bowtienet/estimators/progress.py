@@ -64,10 +64,10 @@ class LiveLine:
 class Reporter:
     """Tells the live line and the callbacks of `estimator` about fits and their sweeps."""
 
-    def __init__(self, estimator: Any, max_sweeps: int, verbose: int) -> None:
+    def __init__(self, estimator: Any, data: dict[str, Any]) -> None:
         self.estimator = estimator
-        self.max_sweeps = max_sweeps
-        self.line = LiveLine() if verbose else None
+        self.data = data
+        self.line = LiveLine() if estimator.verbose else None
         self.begin = time.monotonic()
         self.n_fits = 0
         self.total = 0
@@ -76,7 +76,7 @@ class Reporter:
         self.context: Any = None
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=None)
-            self.context.call_on_fit_task_begin(estimator=estimator)
+            self.context.call_on_fit_task_begin(estimator=estimator, **data)
 
     def expect(self, n_fits: int) -> None:
         """So many more fits are to come."""
@@ -97,7 +97,7 @@ class Reporter:
         if self.line is not None:
             self.line.close()
         if self.context is not None:
-            self.context.call_on_fit_task_end(estimator=self.estimator)
+            self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
     def _show(self, text: str) -> None:
         if self.line is not None:
@@ -115,9 +115,9 @@ class MemberReporter:
         self.context: Any = None
         if parent.context is not None and parent.watched:
             self.context = parent.context.subcontext(
-                task_name="member", max_subtasks=parent.max_sweeps
+                task_name="member", max_subtasks=parent.estimator.max_iter
             )
-            self.context.call_on_fit_task_begin(estimator=parent.estimator)
+            self.context.call_on_fit_task_begin(estimator=parent.estimator, **parent.data)
 
     def __call__(self, progress: Progress) -> bool:
         change = 0.0 if self.before is None else relative_change(self.before, progress.elbo)
@@ -129,15 +129,19 @@ class MemberReporter:
             return False
         sweep = self.context.subcontext(task_name="sweep")
         estimator = self.parent.estimator
-        sweep.call_on_fit_task_begin(estimator=estimator)
+        sweep.call_on_fit_task_begin(estimator=estimator, **self.parent.data)
         return bool(
             sweep.call_on_fit_task_end(
-                estimator=estimator, reconstruction_attributes=lambda: self.attributes(progress)
+                estimator=estimator,
+                reconstruction_attributes=lambda: self.attributes(progress),
+                **self.parent.data,
             )
         )
 
     def close(self) -> None:
         """The fit is over."""
         if self.context is not None:
-            asked = self.context.call_on_fit_task_end(estimator=self.parent.estimator)
+            asked = self.context.call_on_fit_task_end(
+                estimator=self.parent.estimator, **self.parent.data
+            )
             self.parent.stopped = self.parent.stopped or bool(asked)

@@ -17,6 +17,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bowtienet._arrays import Array, like, to_numpy
+from bowtienet._validation import whole
 from bowtienet.data.canonical import canonical_rows, column_order, take_columns
 from bowtienet.data.rows import Rows, build_weights, take_rows
 from bowtienet.data.scaling import Scaling, fit_scaling, standardize
@@ -29,7 +30,7 @@ from bowtienet.estimators.progress import (
     with_callbacks,
 )
 from bowtienet.estimators.running import Runner, fitted_attributes
-from bowtienet.estimators.tables import read_inputs, read_targets
+from bowtienet.estimators.tables import read_inputs, read_targets, with_names
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.model.shrinkage import FAMILIES
@@ -201,27 +202,43 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         -------
         self
         """
+        sizes = hidden_sizes(self.hidden_layer_sizes)
         inputs = read_inputs(X, min_rows=2)
         targets = read_targets(y, inputs.shape[0])
         weights = build_weights(sample_weight, inputs, name="sample_weight")
         going_on = self.warm_start and hasattr(self, "ensemble_")
         if going_on:
-            self._check_same_shape(X, inputs, targets)
-        base = self._standardized(inputs, targets, weights, going_on)
-        reporter = Reporter(self, self.max_iter, self.verbose)
+            self._check_same_shape(X, targets, sizes)
+        table = {**_columns(X), "_single_target": targets.ndim == 1}
+        rows, ensemble = self._standardized(inputs, targets, weights, going_on)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        reporter = Reporter(self, {"X": X, "y": y, "metadata": metadata})
+        runner = Runner(self, sizes, ensemble, table, reporter)
         try:
-            members, shares, interrupted = self._fit_members(base, going_on, reporter)
+            members, shares = self._fit_members(rows, ensemble, going_on, runner)
         finally:
             reporter.close()
         if not members:
             raise KeyboardInterrupt
-        self._keep(X, base[1], members, shares, single=targets.ndim == 1)
-        self._warn(interrupted)
+        self._keep(fitted_attributes(ensemble, members, shares, table))
+        self._warn(runner.interrupted)
         return self
 
-    def _check_same_shape(self, X: Any, inputs: Array, targets: Array) -> None:
-        """A fit that goes on needs the columns and targets of the one before."""
-        validate_data(self, X, reset=False, skip_check_array=True)
+    def _check_same_shape(self, X: Any, targets: Array, sizes: tuple[int, ...]) -> None:
+        """A fit that goes on needs the columns, targets and layers of the one before."""
+        try:
+            validate_data(self, with_names(X), reset=False, skip_check_array=True)
+        except ValueError as error:
+            raise ValueError(
+                f"{error} warm_start=True goes on from the last fit: set warm_start=False to "
+                "start anew."
+            ) from error
+        model = self.ensemble_.members[0].model
+        if model.architecture.hidden != sizes:
+            raise ValueError(
+                f"hidden_layer_sizes is {sizes}, but warm_start=True goes on from a fit with "
+                f"{model.architecture.hidden}: set warm_start=False to start anew."
+            )
         found = 1 if targets.ndim == 1 else targets.shape[1]
         if found != self.n_outputs_:
             raise ValueError(
@@ -258,27 +275,20 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         return canonical_rows(take_columns(rows, ensemble.column_order)), ensemble
 
     def _fit_members(
-        self, base: tuple[Rows, Ensemble], going_on: bool, reporter: Reporter
-    ) -> tuple[list[FitResult], np.ndarray, bool]:
-        rows, ensemble = base
+        self, rows: Rows, ensemble: Ensemble, going_on: bool, runner: Runner
+    ) -> tuple[Sequence[FitResult], np.ndarray]:
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         rng = np.random.default_rng(seed)
         rows = take_rows(rows, rng.permutation(rows.inputs.shape[0]))
-        runner = Runner(self, ensemble, reporter)
         if going_on:
             recipe = Recipe(temperature=0.0, penalty=0.0, seed=0)
             tasks = [Task(recipe=recipe, rows=rows, start=member) for member in ensemble.members]
             outcomes = [outcome.results[-1] for outcome in runner(tasks)]
-            members = [*outcomes, *ensemble.members[len(outcomes) :]]
-            return members, ensemble.weights, runner.interrupted
+            return [*outcomes, *ensemble.members[len(outcomes) :]], ensemble.weights
         recipes = self._recipes(rng)
         if self.combine == "stacking":
-            members, weights = fit_stacked(
-                rows, recipes, self.n_estimators, runner, self.max_iter, rng
-            )
-        else:
-            members, weights = fit_alike(rows, recipes, runner, self.combine, self.elbo_tempering)
-        return members, weights, runner.interrupted
+            return fit_stacked(rows, recipes, self.n_estimators, runner, self.max_iter, rng)
+        return fit_alike(rows, recipes, runner, self.combine, self.elbo_tempering)
 
     def _recipes(self, rng: np.random.Generator) -> list[Recipe]:
         """For stacking what it may choose from; otherwise members that differ in their seed."""
@@ -298,27 +308,21 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
             for (temperature, penalty), seed in zip(pairs, seeds, strict=True)
         ]
 
-    def _keep(
-        self,
-        X: Any,
-        ensemble: Ensemble,
-        members: Sequence[FitResult],
-        weights: np.ndarray,
-        *,
-        single: bool,
-    ) -> None:
+    def _keep(self, attributes: dict[str, Any]) -> None:
         """Set all fitted attributes at once: until here a failed fit has changed nothing."""
-        validate_data(self, X, reset=True, skip_check_array=True)
-        for name, value in fitted_attributes(ensemble, members, weights, single).items():
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        for name, value in attributes.items():
             setattr(self, name, value)
 
     def _warn(self, interrupted: bool) -> None:
-        statuses = {member.status for member in self.ensemble_.members}
+        members = self.ensemble_.members
+        statuses = {member.status for member in members}
         if interrupted:
             message = (
-                f"The fit was interrupted. The estimator is fitted and usable, with "
-                f"{len(self.ensemble_.members)} members as they were then; fit again for a "
-                "complete one."
+                "The fit was interrupted. The estimator is fitted and usable, with "
+                f"{len(members)} member{'s' if len(members) > 1 else ''} as of then; fit again for "
+                "a complete one."
             )
         elif self.converged_:
             return
@@ -328,11 +332,13 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
                 f"raise max_iter (to {4 * self.max_iter}, say), or tol (now {self.tol:g}) if the "
                 "predictions are good enough."
             )
-        else:
+        elif statuses & {Status.NON_FINITE, Status.DECREASED}:
             message = (
                 f"Most members stopped before they converged ({', '.join(sorted(statuses))}): look "
                 "for values far out of line in X and y, or set a higher temperature."
             )
+        else:  # stopped by a callback, which knows why
+            return
         warnings.warn(message, ConvergenceWarning, stacklevel=WARNING_LEVEL)
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -377,6 +383,20 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "ensemble_")
+
+
+def hidden_sizes(sizes: Any) -> tuple[int, ...]:
+    """Widths of the hidden layers as they were meant: one number is one layer."""
+    if isinstance(sizes, Integral):
+        sizes = (sizes,)
+    return tuple(whole(size, f"hidden_layer_sizes[{i}]") for i, size in enumerate(sizes))
+
+
+def _columns(X: Any) -> dict[str, Any]:
+    """Number and names of the columns, as scikit-learn reads them."""
+    probe = BaseEstimator()
+    validate_data(probe, with_names(X), reset=True, skip_check_array=True)
+    return vars(probe)
 
 
 def _on_host(scaling: Scaling) -> Scaling:

@@ -20,12 +20,19 @@ from bowtienet.prediction.weighting import effective_members
 class Runner:
     """Runs the fits of an estimator, one by one or through joblib."""
 
-    def __init__(self, estimator: Any, ensemble: Ensemble, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        estimator: Any,
+        sizes: tuple[int, ...],
+        ensemble: Ensemble,
+        table: dict[str, Any],
+        reporter: Reporter,
+    ) -> None:
         self.estimator, self.ensemble, self.reporter = estimator, ensemble, reporter
+        self.table = table
         self.interrupted = False
-        sizes = np.atleast_1d(np.asarray(estimator.hidden_layer_sizes, dtype=object)).tolist()
         self.settings = Settings(
-            hidden=tuple(sizes),
+            hidden=sizes,
             family=estimator.prior,
             scheme=estimator.init,
             max_sweeps=estimator.max_iter,
@@ -40,9 +47,9 @@ class Runner:
         parallel = effective_n_jobs(self.estimator.n_jobs) > 1 and len(tasks) > 1
         try:
             for outcome in self._elsewhere(tasks) if parallel else self._here(tasks):
+                self.interrupted = self.interrupted or outcome.interrupted
                 yield outcome
                 if outcome.interrupted or self.reporter.stopped:
-                    self.interrupted = self.interrupted or outcome.interrupted
                     return
         except KeyboardInterrupt:
             self.interrupted = True
@@ -71,20 +78,18 @@ class Runner:
             n_sweeps=progress.sweep,
             status=Status.INTERRUPTED,
         )
-        return {
-            **fitted_attributes(self.ensemble, [member], np.ones(1), single=True),
-            "n_features_in_": len(self.ensemble.column_order),
-        }
+        return fitted_attributes(self.ensemble, [member], np.ones(1), self.table)
 
 
 def fitted_attributes(
-    ensemble: Ensemble, members: Sequence[FitResult], weights: np.ndarray, single: bool
+    ensemble: Ensemble, members: Sequence[FitResult], weights: np.ndarray, table: dict[str, Any]
 ) -> dict[str, Any]:
-    """What `fit` leaves behind, by name."""
+    """What `fit` leaves behind, by name; `table` says what it knows of X and y."""
     heaviest = members[int(np.argmax(weights))]
     stopped = [member.status in (Status.CONVERGED, Status.HELD_OUT) for member in members]
     terms = heaviest.elbo_terms
     return {
+        **table,
         "ensemble_": replace(ensemble, members=tuple(members), weights=np.asarray(weights)),
         "member_weights_": np.asarray(weights),
         "n_effective_members_": effective_members(weights),
@@ -95,5 +100,4 @@ def fitted_attributes(
         "converged_": bool(np.sum(np.asarray(weights)[stopped]) >= 0.5),
         "n_iter_": max(member.n_sweeps for member in members),
         "n_outputs_": heaviest.model.architecture.n_outputs,
-        "_single_target": single,
     }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import numbers
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ ENCODE = {
     ),
     "y": "give one number for each row",
 }
+LARGEST = int(np.finfo(np.float64).max)
 DATES = "M"
 SPANS = "m"
 
@@ -109,9 +111,7 @@ def _read_plain(values: Any, name: str) -> np.ndarray:
         )
     except (ValueError, TypeError, OverflowError) as error:
         _explain(values, name)
-        if isinstance(error, OverflowError):
-            raise ValueError(f"{name} holds a number too large for a float: {error}.") from error
-        raise
+        raise ValueError(f"{name} must hold numbers: {error}.") from error
     _check_rank(array.shape, name)
     return np.asarray(array)
 
@@ -154,6 +154,8 @@ def _explain(values: Any, name: str) -> None:
                     )
             elif isinstance(value, (complex, np.complexfloating)):
                 _refuse_complex(name, f"complex numbers in {where}")
+            elif isinstance(value, int) and abs(value) > LARGEST:
+                raise ValueError(f"{name} holds a number too large for a float in {where}.")
             elif not isinstance(value, (numbers.Real, np.generic, type(None))):
                 raise TypeError(
                     f"{name} must hold numbers: argument must be a string or a real number, not "
@@ -184,6 +186,7 @@ def _as_frame(values: Any, name: str) -> Any | None:
         narwhals = importlib.import_module("narwhals")
     except ImportError:
         return None
+    _refuse_equal_names(values, name)
     frame = narwhals.from_native(values, pass_through=True, allow_series=True)
     if isinstance(frame, narwhals.LazyFrame):
         raise ValueError(f"{name} is a lazy table: call collect() on it first.")
@@ -196,15 +199,9 @@ def _read_frame(frame: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
     """A data frame (n, columns) or a series (n,) as floats; missing values become NaN."""
     if not hasattr(frame, "columns"):
         _check_rank(frame.shape, name)
-        _check_types([frame], name, ["target 0"])
+        _check_types([frame], name, [repr(frame.name) if frame.name else "target 0"])
         return _series_values(frame), None
     names = [str(column) for column in frame.columns]
-    repeated = sorted({column for column in names if names.count(column) > 1})
-    if repeated:
-        raise ValueError(
-            f"{name} has several columns called {', '.join(map(repr, repeated))}: rename them so "
-            "that names are unique."
-        )
     columns = [frame.get_column(column) for column in frame.columns]
     _check_types(columns, name, [repr(column) for column in names])
     values = np.empty((len(frame), len(columns)))
@@ -213,16 +210,28 @@ def _read_frame(frame: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
     return values, names
 
 
+def _refuse_equal_names(values: Any, name: str) -> None:
+    if type(values).__module__.split(".")[0] not in ("pandas", "pyarrow"):
+        return  # other libraries have no equal names
+    names = getattr(values, "column_names", getattr(values, "columns", ()))
+    counts = Counter(str(column) for column in names if isinstance(column, (str, int)))
+    repeated = sorted(repr(column) for column, count in counts.items() if count > 1)
+    if repeated:
+        raise ValueError(
+            f"{name} has several columns called {', '.join(repeated)}: rename them so that names "
+            "are unique."
+        )
+
+
 def _check_types(columns: Sequence[Any], name: str, labels: Sequence[str]) -> None:
     bad = [
         f"{label} ({column.dtype})"
         for label, column in zip(labels, columns, strict=True)
-        if not _holds_numbers(column)
+        if not _holds_numbers(column, name)
     ]
     if bad:
         raise ValueError(
-            f"{name} must hold numbers, but these columns do not: {', '.join(bad)}; "
-            f"{ENCODE[name]}."
+            f"{name} must hold numbers, but these columns do not: {', '.join(bad)}; {ENCODE[name]}."
         )
 
 
@@ -231,7 +240,7 @@ def _is_numeric(column: Any) -> bool:
     return column.dtype.is_numeric() or isinstance(column.dtype, dtypes.Boolean)
 
 
-def _holds_numbers(column: Any) -> bool:
+def _holds_numbers(column: Any, name: str) -> bool:
     """Whether a column is numeric, or of Python objects that are all real numbers or missing."""
     if _is_numeric(column):
         return True
@@ -239,7 +248,7 @@ def _holds_numbers(column: Any) -> bool:
         return False
     values = column.to_numpy()
     if values.dtype.kind == "c":
-        _refuse_complex("the table", f"complex numbers in column {column.name!r}")
+        _refuse_complex(name, f"complex numbers in {column.name!r}")
     if values.dtype.kind in (DATES, SPANS):
         return False
     try:

@@ -27,6 +27,7 @@ from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.prediction.push_forward import (
     PROBIT_SLOPES,
     PROBIT_WEIGHTS,
+    Spread,
     layer_moments,
     preactivation_moments,
 )
@@ -54,15 +55,16 @@ def output_covariance(model: BowTieModel, factors: GlobalFactors, inputs: Floats
     Between different rows; the diagonal holds the expansion too, and callers have its exact value.
     """
     mean = np.column_stack([np.ones(len(inputs)), inputs])
-    variance: Floats | None = None
+    spread: Spread | None = None
     hidden = []
     for layer in factors.layers[:-1]:
-        center, spread = preactivation_moments(layer.weights, mean, variance)
-        slope, curvature = gated_derivatives(center, spread, model.temperature)
+        center, before = preactivation_moments(layer.weights, mean, spread)
+        total = before.epistemic + before.chance
+        slope, curvature = gated_derivatives(center, total, model.temperature)
         hidden.append(
             _Expansion(weights=layer.weights, mean=mean, slope=slope, curvature=curvature)
         )
-        mean, variance = layer_moments(layer, mean, variance, model.temperature)
+        mean, spread = layer_moments(layer, mean, spread, model.temperature)
     output = factors.layers[-1].weights
     size = max(1, TILE_BYTES // (8 * len(mean) * max(model.architecture.widths[1:])))
     tiles = []

@@ -7,7 +7,7 @@ functions by drawing a member first and its weights next.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
 from bowtienet.data.scaling import Scaling, restore_deviation, restore_mean, standardize
 from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
-from bowtienet.prediction.predictive import predict
+from bowtienet.prediction.predictive import ROUTES, predict
 from bowtienet.prediction.sampling import sample_functions
 
 Floats = NDArray[np.float64]
@@ -41,15 +42,36 @@ class Ensemble:
     route: str
 
 
+def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
+    """Raise a clear error if the parts do not fit together."""
+    if not isinstance(ensemble, Ensemble) or not ensemble.members:
+        raise ValueError("there are no members")
+    for member in ensemble.members:
+        architecture = member.model.architecture
+        check_factors(architecture, member.factors)
+        if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
+            raise ValueError(f"members are not for {n_inputs} columns and {n_outputs} targets")
+    weights = np.asarray(ensemble.weights)
+    if weights.shape != (len(ensemble.members),) or not abs(weights.sum() - 1.0) < 1e-6:
+        raise ValueError("weights do not sum to one over the members")
+    if sorted(np.asarray(ensemble.column_order).tolist()) != list(range(n_inputs)):
+        raise ValueError("the order of columns is none")
+    for scaling, size in ((ensemble.input_scaling, n_inputs), (ensemble.target_scaling, n_outputs)):
+        if np.shape(scaling.center) != (size,) or np.shape(scaling.scale) != (size,):
+            raise ValueError("the scaling is for other columns")
+    if ensemble.route not in ROUTES:
+        raise ValueError(f"the route {ensemble.route!r} is not known")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """Members' predictive moments (K, n, D) in the user's units."""
+    """Members' predictive moments (K, n, D), on the standardised scale of the networks."""
 
     means: Array
-    signal_deviations: Array
-    """Root of what is not known about the function."""
-    noise_deviations: Array
-    """Root of what no function can explain."""
+    epistemic_variances: Array
+    """What is not known about the function."""
+    noise_variances: Array
+    """What no function can explain: noise of the output, of hidden layers, and of gates."""
 
 
 def network_inputs(ensemble: Ensemble, inputs: Array) -> Array:
@@ -59,80 +81,92 @@ def network_inputs(ensemble: Ensemble, inputs: Array) -> Array:
 
 def chunks(inputs: Array, draws: int = 1) -> Iterator[Array]:
     """Consecutive parts of the inputs, few enough rows that moments and draws fit in memory."""
-    for part in slices(
-        inputs.shape[0], max(1, CHUNK_ROWS * CHUNK_MEMBERS // max(draws, CHUNK_MEMBERS))
-    ):
+    size = max(1, CHUNK_ROWS * CHUNK_MEMBERS // max(draws, CHUNK_MEMBERS))
+    for part in slices(inputs.shape[0], size):
         yield inputs[part, ...]
 
 
 def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
     """Moments of every member for inputs (n, D_0)."""
     x = network_inputs(ensemble, inputs)
-    xp = namespace(x)
-    scaling = ensemble.target_scaling
-    columns: list[tuple[Array, Array, Array]] = []
-    for member in ensemble.members:
-        found = predict(member.model, member.factors, x, route=ensemble.route)
-        columns.append(
-            (
-                restore_mean(scaling, found.mean),
-                restore_deviation(scaling, xp.sqrt(found.signal_variance)),
-                restore_deviation(scaling, xp.sqrt(found.noise_variance)),
-            )
-        )
-    means, signal, noise = (xp.stack(list(column)) for column in zip(*columns, strict=True))
-    return Moments(means=means, signal_deviations=signal, noise_deviations=noise)
+    found = [
+        predict(member.model, member.factors, x, route=ensemble.route)
+        for member in ensemble.members
+    ]
+    stack = namespace(x).stack
+    return Moments(
+        means=stack([f.mean for f in found]),
+        epistemic_variances=stack([f.signal_variance - f.chance_variance for f in found]),
+        noise_variances=stack([f.noise_variance + f.chance_variance for f in found]),
+    )
 
 
 def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> GaussianMixture:
     """Predictive distribution of the targets; of the function alone without noise."""
     moments = member_moments(ensemble, inputs)
-    deviations = to_numpy(moments.signal_deviations)
+    variances = to_numpy(moments.epistemic_variances)
     if noise:
-        deviations = np.hypot(deviations, to_numpy(moments.noise_deviations))
-    return build_mixture(ensemble.weights, to_numpy(moments.means), deviations)
+        variances = variances + to_numpy(moments.noise_variances)
+    scaling = ensemble.target_scaling
+    return build_mixture(
+        ensemble.weights,
+        restore_mean(scaling, to_numpy(moments.means)),
+        restore_deviation(scaling, np.sqrt(variances)),
+    )
 
 
 def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (n, D) of the targets, where the inputs live."""
-    moments = member_moments(ensemble, inputs)
-    mean, epistemic, noise = split_variance(ensemble.weights, moments)
-    xp = namespace(mean)
-    return mean, xp.hypot(xp.sqrt(epistemic), xp.sqrt(noise))
+    mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
+    scaling = ensemble.target_scaling
+    deviation = namespace(mean).sqrt(epistemic + noise)
+    return restore_mean(scaling, mean), restore_deviation(scaling, deviation)
+
+
+def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
+    """Mean, variance of the function, variance of the noise, each (n, D) in the user's units."""
+    mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
+    scaling, root = ensemble.target_scaling, namespace(mean).sqrt
+    return (
+        restore_mean(scaling, mean),
+        restore_deviation(scaling, root(epistemic)) ** 2,
+        restore_deviation(scaling, root(noise)) ** 2,
+    )
 
 
 def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Array]:
-    """Mean, variance of the function, variance of the noise, each (n, D).
+    """Mean, variance of the function, variance of the noise, each (n, D), standardised.
 
-    Σ w m,   Σ w (s² + (m - mean)²),   Σ w noise²: members that disagree add to what is not known.
+    Σ w m,   Σ w (v + (m - mean)²),   Σ w noise: members that disagree add to what is not known.
     """
     xp = namespace(moments.means)
     share = like(moments.means, weights)[:, None, None]
     mean = xp.sum(share * moments.means, axis=0)
-    spread = moments.signal_deviations**2 + (moments.means - mean[None, ...]) ** 2
-    return (
-        mean,
-        xp.sum(share * spread, axis=0),
-        xp.sum(share * moments.noise_deviations**2, axis=0),
-    )
+    spread = moments.epistemic_variances + (moments.means - mean[None, ...]) ** 2
+    return mean, xp.sum(share * spread, axis=0), xp.sum(share * moments.noise_variances, axis=0)
 
 
 def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
-    """Covariance (n, n, D) of the targets of all rows, noise on the diagonal."""
-    x = np.asarray(to_numpy(network_inputs(ensemble, inputs)), dtype=float)
-    moments = member_moments(ensemble, np.asarray(to_numpy(inputs), dtype=float))
+    """Covariance (n, n, D) of the targets of all rows, noise on the diagonal.
+
+    By the push-forward, whatever the route: the paper's has no covariance between rows.
+    """
+    ensemble = replace(ensemble, route="push_forward")
+    inputs = np.asarray(to_numpy(inputs), dtype=float)
+    x = network_inputs(ensemble, inputs)
+    moments = member_moments(ensemble, inputs)
     mean, epistemic, noise = split_variance(ensemble.weights, moments)
-    scale = np.asarray(to_numpy(ensemble.target_scaling.scale))
     total = np.zeros((len(x), len(x), mean.shape[1]))
     for weight, member, center in zip(
         ensemble.weights, ensemble.members, moments.means, strict=True
     ):
         away = center - mean
-        within = output_covariance(member.model, member.factors, x) * scale**2
+        within = output_covariance(member.model, member.factors, x)
         total += weight * (within + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
-    return total
+    scale = np.asarray(to_numpy(ensemble.target_scaling.scale))
+    return total * scale * scale
 
 
 def draw_functions(

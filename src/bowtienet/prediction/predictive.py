@@ -43,9 +43,11 @@ class Predictive:
 
     mean: Array
     signal_variance: Array
-    """Var[z_{L+1}]: what is not known about the function."""
+    """Var[z_{L+1}], all but the output's own noise."""
+    chance_variance: Array
+    """The part of it that gates and hidden noise make: more rows would not take it away."""
     noise_variance: Array
-    """E[eta²]: what no function can explain."""
+    """E[eta²] of the output."""
 
 
 def predict(
@@ -95,13 +97,16 @@ def predict(
     if route == "variational":
         step = partial(_settle, model, factors, tolerance=tolerance, max_iterations=max_iterations)
     else:
-        step = partial(push_forward, model, factors)
+        step = partial(_pushed, model, factors)
     with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
         parts = list(apply(step, blocks))
-    mean, signal = (concatenate(column) for column in zip(*parts, strict=True))
+    mean, signal, chance = (concatenate(column) for column in zip(*parts, strict=True))
     noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
     return Predictive(
-        mean=mean, signal_variance=signal, noise_variance=namespace(mean).zeros_like(mean) + noise
+        mean=mean,
+        signal_variance=signal,
+        chance_variance=chance,
+        noise_variance=namespace(mean).zeros_like(mean) + noise,
     )
 
 
@@ -155,8 +160,8 @@ def _settle(
     *,
     tolerance: float,
     max_iterations: int,
-) -> tuple[Array, Array]:
-    """Mean and variance of the output from the settled local factors of one block."""
+) -> tuple[Array, Array, Array]:
+    """Mean, variance, and its part by chance, of the output from settled local factors."""
     local, moments = predict_local(model, factors, inputs, tolerance, max_iterations)
     weights = factors.layers[-1].weights
     xp = namespace(inputs)
@@ -164,10 +169,19 @@ def _settle(
     mean = preactivation_mean(weights, inputs_mean)
     # Var[z] = mu~'B mu~ + Tr((B + m m')_W C_L): no difference of large squares.
     signal = xp.sum((inputs_mean @ weights.covariance) * inputs_mean[None, :, :], axis=-1).T
+    chance = xp.zeros_like(signal)
     if local.activations:
         covariance = last_covariance(local.activations, moments)
         second = gaussian.second_moment(weights)[:, 1:, 1:]
         n_outputs, width, _ = second.shape
         flat = xp.reshape(covariance, (-1, width * width))
-        signal = signal + flat @ xp.reshape(second, (n_outputs, width * width)).T
-    return mean, signal
+        # Given the gates, q(a) varies by hidden noise alone.
+        chance = chance + flat @ xp.reshape(second, (n_outputs, width * width)).T
+    return mean, signal + chance, chance
+
+
+def _pushed(
+    model: BowTieModel, factors: GlobalFactors, inputs: Array
+) -> tuple[Array, Array, Array]:
+    mean, spread = push_forward(model, factors, inputs)
+    return mean, spread.epistemic + spread.chance, spread.chance

@@ -19,7 +19,8 @@ def elbo_weights(elbos: Floats, tempering: float) -> Floats:
     elbos = np.asarray(elbos, dtype=float)
     if not np.isfinite(elbos).any():
         return equal_weights(len(elbos))
-    return np.asarray(softmax(np.where(np.isfinite(elbos), tempering * elbos, -np.inf)))
+    finite = np.isfinite(elbos)
+    return np.asarray(softmax(np.where(finite, tempering * np.where(finite, elbos, 0.0), -np.inf)))
 
 
 def equal_weights(n_members: int) -> Floats:
@@ -51,6 +52,8 @@ def stacking_weights(
         Stop when no weight moves by more.
     """
     n_members = log_densities.shape[1]
+    counted = row_weights > 0.0
+    log_densities, row_weights = log_densities[counted], row_weights[counted]
     # Densities relative to the best of each row: the factor has no part in the maximum.
     relative = np.exp(log_densities - log_densities.max(axis=1, keepdims=True))
     total = row_weights.sum() + prior_rows
