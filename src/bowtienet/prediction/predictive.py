@@ -133,24 +133,39 @@ def predict_local(
     tolerance: float,
     max_iterations: int,
 ) -> tuple[LocalFactors, ChainMoments]:
-    """Local factors of new inputs, iterated until no gate moves by more than the tolerance.
+    """Local factors of new inputs, iterated until nothing moves by more than the tolerance.
 
-    The paper watches the bound; the largest move of any gate of any row is cheaper to see and
-    leaves no row behind, however many others have settled.
+    The paper watches the bound; the largest move of a row's gates and tilts is cheaper to see. A
+    row stops by itself, so that its prediction does not depend on the rows beside it.
     """
     memory = initialize_local(model, factors, inputs)
     for _ in range(max_iterations):
         local, moments = local_step(model, factors, inputs, None, memory)
-        moved = _largest_move(local.gate_probability, memory.gate_probability)
-        if moved <= tolerance:
+        renewed = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+        moving = _moves(renewed, memory, tolerance)
+        if moving is None:
             break
-        memory = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+        memory = LocalMemory(
+            gate_probability=_renewed(moving, renewed.gate_probability, memory.gate_probability),
+            tilt=_renewed(moving, renewed.tilt, memory.tilt),
+        )
     return local, moments
 
 
-def _largest_move(now: Sequence[Array], before: Sequence[Array]) -> float:
-    moves = [namespace(a).max(namespace(a).abs(a - b)) for a, b in zip(now, before, strict=True)]
-    return max((float(to_numpy(move)) for move in moves), default=0.0)
+def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
+    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does."""
+    pairs = [*zip(now.gate_probability, before.gate_probability, strict=True)]
+    pairs += [(a / (1.0 + b), b / (1.0 + b)) for a, b in zip(now.tilt, before.tilt, strict=True)]
+    moving: Array | None = None
+    for a, b in pairs:
+        xp = namespace(a)
+        found = xp.any(xp.abs(a - b) > tolerance, axis=1, keepdims=True)
+        moving = found if moving is None else moving | found
+    return None if moving is None or not bool(namespace(moving).any(moving)) else moving
+
+
+def _renewed(moving: Array, now: Sequence[Array], before: Sequence[Array]) -> tuple[Array, ...]:
+    return tuple(namespace(a).where(moving, a, b) for a, b in zip(now, before, strict=True))
 
 
 def _settle(
