@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from bowtienet.prediction import mixture as module
+from bowtienet.prediction import quantiles
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 
 ACCURACY = 1e-12
@@ -306,13 +307,13 @@ def count_evaluations(
     mixture: GaussianMixture, q: Any, monkeypatch: pytest.MonkeyPatch
 ) -> list[int]:
     """How many quantiles were still sought in each iteration."""
-    sought, original = [], module._newton
+    sought, original = [], quantiles._newton
 
     def counting(*arguments: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         sought.append(arguments[3].size)
         return original(*arguments)
 
-    monkeypatch.setattr(module, "_newton", counting)
+    monkeypatch.setattr(quantiles, "_newton", counting)
     mixture.ppf(q)
     return sought
 
@@ -462,9 +463,9 @@ def test_separate_calls_do_not_cross(
 ) -> None:
     """Consecutive points of the grid of levels, where rounding errors would show."""
     mixture = transformed(random_mixture(rng, n_components, (300,)), 1.0, offset)
-    _, slack = module._round_tail(np.array([min(centre, 1.0 - centre)]))
+    _, slack = quantiles.round_tail(np.array([min(centre, 1.0 - centre)]))
     q = centre + 8.0 * slack * np.arange(-3, 4)
-    assert np.unique(module._round_tail(np.minimum(q, 1.0 - q))[0]).size > 3
+    assert np.unique(quantiles.round_tail(np.minimum(q, 1.0 - q))[0]).size > 3
     apart = np.stack([mixture.ppf(level) for level in q], axis=-1)
     assert in_order(apart)
     np.testing.assert_array_equal(apart, mixture.ppf(q))

@@ -19,20 +19,13 @@ from scipy.special import ndtr, ndtri
 from bowtienet._arrays import Array, slices, to_numpy
 from bowtienet._validation import whole
 from bowtienet.prediction.intervals import check_coverage
+from bowtienet.prediction.quantiles import block_quantiles, round_tail, weighted_sum
 
 _BLOCK = 2**17
 """Numbers in the largest temporary arrays, 1 MB each, however many rows there are."""
 _WEIGHT_ROUNDING = 1e-6
 """Weights computed in single precision sum to one within this."""
-_LEVEL_BITS = 48
-"""Digits kept of a quantile's level; see `_round_tail`."""
-_NEWTON_STEPS = 40
-"""Iterations before bisection alone: most quantiles need five."""
-_ALL_STEPS = _NEWTON_STEPS + 65
-"""Bisection over the doubles themselves ends after 64 steps, whatever the distribution."""
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-_EPSILON, _SMALLEST = np.finfo(np.float64).eps, np.finfo(np.float64).tiny
-_LOWEST_INTEGER = np.iinfo(np.int64).min
 
 Components = tuple[np.ndarray, np.ndarray, np.ndarray]
 """Weights (K,), means (K, ...) and deviations (K, ...) of some rows."""
@@ -64,7 +57,7 @@ class GaussianMixture:
 
     def mean(self) -> np.ndarray:
         """E[y] = Σ w m, of shape `base`."""
-        return _weighted_sum(self.weights, self.means)
+        return weighted_sum(self.weights, self.means)
 
     def var(self) -> np.ndarray:
         """Var[y] = Σ w (d² + (m - E[y])²), of shape `base`."""
@@ -198,13 +191,13 @@ class GaussianMixture:
         """Quantiles (*base, m) with probability `tail` (m,) below them, or above if `upper`."""
         if np.count_nonzero(self.weights) == 1:
             return self._gaussian_quantiles(tail, upper)
-        tail, slack = _round_tail(tail)
+        tail, slack = round_tail(tail)
         # The median has one value, so that it parts those below from those above.
         levels = np.stack([tail, slack, np.where(upper & (tail < 0.5), -1.0, 1.0)])
         result = np.empty((*self.means.shape[1:], tail.size))
         for rows, columns in _blocks(result.shape, self.weights.size):
             with np.errstate(all="ignore"):
-                block = _block_quantiles(*self._components(rows), levels[:, columns])
+                block = block_quantiles(*self._components(rows), levels[:, columns])
             result[rows, ..., columns] = block
         return result
 
@@ -302,20 +295,9 @@ def _blocks(shape: tuple[int, ...], n_components: int) -> Iterator[tuple[slice, 
             yield rows, columns
 
 
-def _weighted_sum(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Σ w v, added in the order of the components.
-
-    A matrix product is no faster here, and rounds a row differently when its neighbours change.
-    """
-    total = weights[0] * values[0]
-    for weight, value in zip(weights[1:], values[1:], strict=True):
-        total += weight * value
-    return total
-
-
 def _deviation(weights: np.ndarray, means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
     """√Σ w (d² + (m - Σ w m)²) by hypotenuses: no square is ever formed."""
-    distance = means - _weighted_sum(weights, means)
+    distance = means - weighted_sum(weights, means)
     roots = np.sqrt(weights).reshape(-1, *[1] * (means.ndim - 1))
     return np.hypot.reduce(roots * np.hypot(deviations, distance), axis=0)
 
@@ -327,7 +309,7 @@ def _log_density(weights: np.ndarray, deviations: np.ndarray, z: np.ndarray) -> 
 
 
 def _lower_tail(weights: np.ndarray, deviations: np.ndarray, z: np.ndarray) -> np.ndarray:
-    return _weighted_sum(weights, ndtr(z)) / np.cumsum(weights)[-1]
+    return weighted_sum(weights, ndtr(z)) / np.cumsum(weights)[-1]
 
 
 def _upper_tail(weights: np.ndarray, deviations: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -339,122 +321,3 @@ def _normal_quantiles(tail: np.ndarray) -> np.ndarray:
     order, quantiles = np.argsort(tail), ndtri(tail)
     quantiles[order] = np.maximum.accumulate(quantiles[order])
     return quantiles
-
-
-def _round_tail(tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Tails on a grid coarser than rounding errors, and the error allowed of F at a quantile.
-
-    With z = (y - m)/d rounded, Φ(z) is uncertain by about (1 + z²) 2^-52 of itself, and z² grows
-    like -log Φ. Steps of 2^-48 (1 - log2 tail) are several times that, so that quantiles of two
-    different levels come out in their order, and those of one level equal, in whatever call.
-    """
-    mantissa, exponent = np.frexp(tail)
-    bits = _LEVEL_BITS - np.ceil(np.log2(1.0 - exponent)).astype(exponent.dtype)
-    rounded = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
-    return rounded, np.ldexp(0.125, exponent - bits)
-
-
-def _block_quantiles(
-    weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, levels: np.ndarray
-) -> np.ndarray:
-    """Quantiles (..., m) of components (K, ...) for levels (3, m): tail, slack and sign.
-
-    A power of two brings each row to size one, which changes no digit. Quantiles above the median
-    are negative ones of the mirrored mixture, whose small tail is exact.
-    """
-    sign = levels[2]
-    exponent = np.frexp(np.maximum(np.abs(means), deviations).max(axis=0))[1]
-    mirrored = np.ldexp(means, -exponent)[..., None] * sign
-    # Less than 1e-308 of the row's size would be zero: that narrow is as good as a step.
-    scaled = np.maximum(np.ldexp(deviations, -exponent), _SMALLEST)
-    spread = np.repeat(scaled[..., None], sign.size, axis=-1)
-    shape = mirrored.shape[1:]
-    every = np.broadcast_to(levels.reshape(3, *[1] * len(exponent.shape), -1), (3, *shape))
-    root = _solve(weights, *(a.reshape(a.shape[0], -1) for a in (mirrored, spread, every)))
-    return np.ldexp(sign * root.reshape(shape), exponent[..., None])
-
-
-def _solve(
-    weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, levels: np.ndarray
-) -> np.ndarray:
-    """x (N,) with Σ w Φ((x - m)/d) = tail <= ½, for components (K, N) and levels (3, N).
-
-    Newton's method inside a bracket that always shrinks, on the scale of Φ^{-1}(F(x)), where one
-    Gaussian is a straight line. A root that falls between two neighbouring doubles becomes the
-    larger one of them, after the mirroring: hence `sign`.
-    """
-    tail, slack, sign = levels
-    target = ndtri(tail)
-    ends = means + deviations * target
-    # What rounding may have taken from the ends of the bracket is given back.
-    rounding = 8.0 * _EPSILON * (np.abs(means) - deviations * target).max(axis=0)
-    low, high = ends.min(axis=0) - rounding, ends.max(axis=0) + rounding
-    root, x = low.copy(), _weighted_sum(weights, ends)
-    index, move, keep = np.arange(x.size), high - low, low < high
-    for iteration in range(_ALL_STEPS):
-        entries = (index, means, deviations, tail, slack, sign, target, low, high, x, move)
-        index, means, deviations, tail, slack, sign, target, low, high, x, move = (
-            entries if keep.all() else (entry[..., keep] for entry in entries)
-        )
-        if not index.size:
-            break
-        reached, step = _newton(weights, means, deviations, x, target)
-        below = reached < tail
-        low, high = np.where(below, x, low), np.where(below, high, x)
-        met = np.abs(reached - tail) <= slack
-        root[index] = np.where(met, x, np.where(sign < 0.0, low, high))
-        keep = ~met & (np.nextafter(low, np.inf) < high)
-        x, move = _next_point(x, step, low, high, move, iteration)
-    return root
-
-
-def _newton(
-    weights: np.ndarray,
-    means: np.ndarray,
-    deviations: np.ndarray,
-    x: np.ndarray,
-    target: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """F(x), and the step (Φ^{-1}(tail) - u) φ(u) / F'(x) with u = Φ^{-1}(F(x))."""
-    z = (x - means) / deviations
-    reached = _weighted_sum(weights, ndtr(z))
-    density = _weighted_sum(weights, np.exp(-0.5 * z * z) / deviations)
-    u = ndtri(reached)
-    return reached, (target - u) * np.exp(-0.5 * u * u) / density
-
-
-def _next_point(
-    x: np.ndarray,
-    step: np.ndarray,
-    low: np.ndarray,
-    high: np.ndarray,
-    move: np.ndarray,
-    iteration: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """x + step if that stays in the bracket and halves the last move, else a middle; and the move.
-
-    Halving the bracket is quick when all numbers are of one size, halving the number of doubles in
-    it when they are not: the two take turns.
-    """
-    new = x + step
-    # A step too small to be seen asks whether the root lies before the next double.
-    new = np.where(new == x, np.nextafter(x, np.where(x == low, np.inf, -np.inf)), new)
-    # Steps of a few doubles are rounding errors, which need not shrink.
-    short = np.abs(new - x) <= np.maximum(0.5 * move, 4.0 * np.spacing(np.abs(x)))
-    trusted = (low < new) & (new < high) & short & (iteration < _NEWTON_STEPS)
-    if not trusted.all():
-        by_value = iteration % 2 == 0 and iteration < _NEWTON_STEPS
-        middle = 0.5 * low + 0.5 * high if by_value else _middle_double(low, high)
-        new = np.where(trusted, new, middle)
-    return new, np.abs(new - x)
-
-
-def _middle_double(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """The double with as many doubles between it and `low` as between it and `high`."""
-    first, second = _rank(low.view(np.int64)), _rank(high.view(np.int64))
-    return _rank((first >> 1) + (second >> 1) + (first & second & 1)).view(np.float64)
-
-
-def _rank(bits: np.ndarray) -> np.ndarray:
-    """Doubles' bits as integers in the order of the doubles, and back again."""
-    return np.where(bits < 0, _LOWEST_INTEGER - bits, bits)
