@@ -1,10 +1,11 @@
 """Seconds and scores of one fit: bowtienet beside a Gaussian process and mean-field VI.
 
 Reads concrete.csv from the folder named by BOWTIENET_DATA (header, target last), puts a tenth of it
-aside with seeds 100, 101, ... and fits each model to the rest. `make bench-fit` runs it and prints
+aside with seeds 130, 131, ... and fits each model to the rest. `make bench-fit` runs it and prints
 Markdown; progress goes to standard error. Scores are in the unit of the target.
 
-bowtienet   `BowTieRegressor` as it comes.
+bowtienet   `BowTieRegressor` as it comes; its defaults were chosen with a look at splits 100 to 104
+            of this set among others (docs/accuracy.md), which are not used here.
 GPR         scikit-learn, one length scale per input, white noise, two restarts; its default bounds
             found the optimum of narrower ones in less time.
 NumPyro     a ReLU network with 50 hidden units, a normal guide without correlations, 10,000 Adam
@@ -46,7 +47,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-FIRST_SEED = 100
+FIRST_SEED = 130
 HIDDEN = 50
 STEPS = 10_000
 LEARNING_RATE = 0.02

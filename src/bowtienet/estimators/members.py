@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import slices, to_numpy
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.execution import one_blas_thread
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
@@ -95,7 +95,7 @@ Run = Callable[[Sequence[Task]], Iterable[Outcome]]
 def run_task(task: Task, settings: Settings, callback: Callback | None = None) -> Outcome:
     """Fit one member."""
     # One thread, so that the start has the same bits in a process that was given fewer cores.
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         model, factors = _begin(task, settings)
     recorder = _Recorder(task, settings, callback)
     end = fit(
@@ -160,9 +160,15 @@ def fit_stacked(
     """
     folds = held_out_folds(rows.inputs.shape[0])
     if not folds:
-        return fit_alike(rows, _repeat(recipes, n_members, rng), run, "equal", 0.0)
+        # Too few rows to compare: all recipes in turn, from the smoothest on.
+        return fit_alike(rows, _repeat(recipes[::-1], n_members, rng), run, "equal", 0.0)
     lengths = lengths_up_to(max_sweeps)
-    tasks = [_without(rows, fold, recipe, lengths) for recipe in recipes for fold in folds]
+    parts = [_parted(rows, fold) for fold in folds]
+    tasks = [
+        Task(recipe=recipe, rows=rest, held_out=held_out, lengths=lengths)
+        for recipe in recipes
+        for rest, held_out in parts
+    ]
     trials = list(run(tasks))
     if len(trials) < len(tasks) or trials[-1].interrupted:
         return _as_they_are(trials)
@@ -308,14 +314,10 @@ class _Recorder:
         return bool(scores[-1] > scores[:-1].max() + WORTHWHILE)
 
 
-def _without(rows: Rows, fold: slice, recipe: Recipe, lengths: tuple[int, ...]) -> Task:
+def _parted(rows: Rows, fold: slice) -> tuple[Rows, Rows]:
+    """Rows to fit and rows held out; made once and shared by all recipes."""
     everything = np.arange(rows.inputs.shape[0])
-    return Task(
-        recipe=recipe,
-        rows=take_rows(rows, np.delete(everything, fold)),
-        held_out=take_rows(rows, everything[fold]),
-        lengths=lengths,
-    )
+    return take_rows(rows, np.delete(everything, fold)), take_rows(rows, everything[fold])
 
 
 def _density_table(trials: Sequence[Outcome], n_recipes: int) -> Floats:

@@ -20,7 +20,7 @@ from bowtienet._arrays import Array, like, to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.canonical import canonical_rows, column_order, take_columns
 from bowtienet.data.rows import Rows, build_weights, take_rows
-from bowtienet.data.scaling import Scaling, fit_scaling, standardize
+from bowtienet.data.scaling import fit_scaling, standardize
 from bowtienet.estimators.members import Recipe, Task, fit_alike, fit_stacked
 from bowtienet.estimators.predicting import PredictingMixin
 from bowtienet.estimators.progress import (
@@ -51,7 +51,7 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int, default=(50,)
+    hidden_layer_sizes : sequence of int or int, default=(50,)
         Widths of the hidden layers. Shrinkage takes out what is not needed, so rather too wide
         than too narrow; a second layer seldom pays below ten thousand rows. ``()`` is linear
         regression.
@@ -78,17 +78,18 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         smoother: for few or noisy rows.
     predictive : {"push_forward", "variational"}, default="push_forward"
         How predictive moments are found: by pushing the weights' distribution through the network,
-        or by the paper's iteration.
+        or by the paper's iteration. Takes effect with the next fit.
     max_iter : int, default=80
         Most sweeps over the rows for each fit. Raise it when a warning asks for it.
     tol : float, default=1e-5
         A fit stops when the relative change of its bound is below this three times in a row.
     warm_start : bool, default=False
-        Go on from the members of the last fit, with their weights and scaling, instead of from new
-        starts.
+        Go on from the members of the last fit instead of from new starts. Their number, weights,
+        scaling, prior and temperature stay; only `max_iter`, `tol` and the rows may differ.
     n_jobs : int, default=None
         Fits at the same time, through joblib; 1 for None. Also reaches Dask or Ray through
-        ``joblib.parallel_config``. The result does not depend on it.
+        ``joblib.parallel_config``. The result does not depend on it. Callbacks hear of single
+        members and sweeps only if fits run one by one.
     random_state : int, RandomState or None, default=None
         Seed of starts and held-out rows; an int makes a fit repeatable to the last bit.
     verbose : int, default=0
@@ -150,7 +151,7 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
 
     def __init__(
         self,
-        hidden_layer_sizes: Sequence[int] = (50,),
+        hidden_layer_sizes: Sequence[int] | int = (50,),
         *,
         prior: str = "student_t",
         temperature: float | str = "auto",
@@ -256,12 +257,12 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         if going_on:
             ensemble = replace(self.ensemble_, route=self.predictive)
         else:
-            target_weights = like(rows.targets, rows.weights)
+            weights = _double(rows.weights)
             ensemble = Ensemble(
                 members=(),
                 weights=np.empty(0),
-                input_scaling=_on_host(fit_scaling(rows.inputs, rows.weights)),
-                target_scaling=_on_host(fit_scaling(rows.targets, target_weights)),
+                input_scaling=fit_scaling(_double(rows.inputs), weights),
+                target_scaling=fit_scaling(_double(rows.targets), weights),
                 column_order=np.arange(inputs.shape[1]),
                 route=self.predictive,
             )
@@ -285,12 +286,12 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
             tasks = [Task(recipe=recipe, rows=rows, start=member) for member in ensemble.members]
             outcomes = [outcome.results[-1] for outcome in runner(tasks)]
             return [*outcomes, *ensemble.members[len(outcomes) :]], ensemble.weights
-        recipes = self._recipes(rng)
+        recipes = self._recipes(rng, runner.settings.hidden)
         if self.combine == "stacking":
             return fit_stacked(rows, recipes, self.n_estimators, runner, self.max_iter, rng)
         return fit_alike(rows, recipes, runner, self.combine, self.elbo_tempering)
 
-    def _recipes(self, rng: np.random.Generator) -> list[Recipe]:
+    def _recipes(self, rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Recipe]:
         """For stacking what it may choose from; otherwise members that differ in their seed."""
         alike = self.combine != "stacking"
         auto = ((ALIKE_TEMPERATURE, ALIKE_PENALTY),) * self.n_estimators if alike else RECIPES
@@ -301,7 +302,10 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
             )
             for temperature, penalty in auto
         ]
-        pairs = pairs if alike else list(dict.fromkeys(pairs))
+        if not alike:
+            # Penalties make no difference where no network is fitted to start from.
+            same = self.init != "relu_network" or not sizes
+            pairs = list({t if same else (t, p): (t, p) for t, p in pairs}.values())
         seeds = rng.integers(2**32, size=len(pairs))
         return [
             Recipe(temperature=temperature, penalty=penalty, seed=int(seed))
@@ -342,7 +346,10 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         warnings.warn(message, ConvergenceWarning, stacklevel=WARNING_LEVEL)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to one file that loads without running code."""
+        """Write the fitted estimator to one file that loads without running code.
+
+        A `random_state` that is not a number is not kept.
+        """
         from bowtienet.estimators.keeping import save_estimator
 
         check_is_fitted(self)
@@ -399,9 +406,6 @@ def _columns(X: Any) -> dict[str, Any]:
     return vars(probe)
 
 
-def _on_host(scaling: Scaling) -> Scaling:
-    """Scaling in NumPy and double precision, wherever it was computed."""
-    return Scaling(
-        center=to_numpy(scaling.center).astype(np.float64),
-        scale=to_numpy(scaling.scale).astype(np.float64),
-    )
+def _double(values: Array) -> np.ndarray:
+    """Values on the host in double precision: a scaling must not depend on where rows live."""
+    return to_numpy(values).astype(np.float64)

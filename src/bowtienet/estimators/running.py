@@ -63,7 +63,10 @@ class Runner:
 
     def _elsewhere(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         settings = replace(self.settings, n_threads=1)
-        parallel = Parallel(n_jobs=self.estimator.n_jobs, return_as="generator")
+        try:
+            parallel = Parallel(n_jobs=self.estimator.n_jobs, return_as="generator")
+        except ValueError:  # a backend that can only answer all at once
+            parallel = Parallel(n_jobs=self.estimator.n_jobs)
         for outcome in parallel(delayed(run_task)(task, settings) for task in tasks):
             self.reporter.finished(last_bound(outcome.results[-1]))
             yield outcome

@@ -15,11 +15,12 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import lru_cache, partial
 from itertools import pairwise
+from threading import Lock
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import is_jax_array
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from bowtienet._arrays import Array, like, map_arrays, namespace, packed_size, to_numpy
 from bowtienet._validation import whole
@@ -75,7 +76,7 @@ def workers(n_threads: int) -> Iterator[Mapper]:
     taken in the order of the blocks whoever computed them.
     """
     _keep_freed_memory()
-    with threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         if n_threads == 1:
             yield map
             return
@@ -84,6 +85,40 @@ def workers(n_threads: int) -> Iterator[Mapper]:
             yield pool.map
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+class _BlasGuard:
+    """Holds the linear algebra library to one thread while anyone asks for it.
+
+    Its setting belongs to the process: of several fits or predictions at the same time the first
+    one in limits it and the last one out restores it. The libraries are looked up once, which
+    takes milliseconds.
+    """
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.users = 0
+        self.controller: ThreadpoolController | None = None
+        self.limiter: Any = None
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self.lock:
+            if self.users == 0:
+                self.controller = self.controller or ThreadpoolController()
+                self.limiter = self.controller.limit(limits=1, user_api="blas")
+                self.limiter.__enter__()
+            self.users += 1
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.users -= 1
+                if self.users == 0:
+                    self.limiter.__exit__(None, None, None)
+
+
+one_blas_thread = _BlasGuard()
 
 
 def _keep_freed_memory() -> None:

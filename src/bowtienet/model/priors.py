@@ -99,8 +99,9 @@ def default_model(
     """`build_model` with the authors' data-driven choices for whatever `settings` leave open.
 
     From an ordinary linear fit: output noise IG(2, min(residual variance / 4, 30)) for each output
-    and a global scale delta = min(sqrt(max |coefficient|), 10), so scale = delta²/2. The paper's
-    bias variance, |intercept|, is zero for centred targets; 1 is used instead, their own spread.
+    (that of the targets themselves where there are no two rows for each coefficient) and a global
+    scale delta = min(sqrt(max |coefficient|), 10), so scale = delta²/2. The paper's bias variance,
+    |intercept|, is zero for centred targets; 1 is used instead, their own spread.
     """
     rows = build_rows(inputs, targets, weights)
     check_rows(architecture, rows)
@@ -111,7 +112,10 @@ def default_model(
     design, root = np.column_stack([np.ones(len(x)), x]), np.sqrt(share)
     coefficients = np.linalg.lstsq(root * design, root * y, rcond=None)[0]
     with np.errstate(over="ignore"):  # unscaled targets may overflow here, and the clip holds them
-        residual = np.sum(share * (y - design @ coefficients) ** 2, axis=0)
+        # A line through few rows leaves little over, whatever the noise: only their spread counts.
+        few = float(to_numpy(rows.weights).sum()) <= 2 * design.shape[1]
+        line = np.sum(share * y, axis=0) if few else design @ coefficients
+        residual = np.sum(share * (y - line) ** 2, axis=0)
     # A target that a line fits exactly would give a noise prior at zero: the floor keeps it proper.
     noise_scale = np.clip(np.nan_to_num(residual / 4.0, nan=np.inf), 1e-6, 30.0)
     largest = np.abs(coefficients[1:]).max(initial=0.0)

@@ -93,7 +93,12 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
         predict(member.model, member.factors, x, route=ensemble.route)
         for member in ensemble.members
     ]
-    stack = namespace(x).stack
+
+    def stack(values: list[Array]) -> Array:
+        # Whatever the precision of the rows: units of targets may need all the digits.
+        xp = namespace(x)
+        return xp.astype(xp.stack(values), xp.float64, copy=False)
+
     return Moments(
         means=stack([f.mean for f in found]),
         epistemic_variances=stack([f.signal_variance - f.chance_variance for f in found]),
