@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
+from joblib.parallel import ThreadingBackend
 from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
 from sklearn import config_context
 from sklearn.base import clone
@@ -246,6 +247,20 @@ def test_threads_change_no_bit(combine: str) -> None:
     np.testing.assert_array_equal(together.predict(X), alone.predict(X))
     np.testing.assert_array_equal(together.member_weights_, alone.member_weights_)
     np.testing.assert_array_equal(together.elbo_history_, alone.elbo_history_)
+
+
+class AllAtOnce(ThreadingBackend):
+    """A backend that, like multiprocessing's, can only answer when all is done."""
+
+    supports_return_generator = False
+
+
+def test_a_backend_that_answers_all_at_once() -> None:
+    X, y = rows()
+    joblib.register_parallel_backend("all at once", AllAtOnce)
+    with joblib.parallel_config(backend="all at once", n_jobs=2):
+        together = small().fit(X, y)
+    np.testing.assert_array_equal(together.predict(X), small().fit(X, y).predict(X))
 
 
 def through_pickle(model: Any, folder: Path) -> Any:

@@ -429,7 +429,7 @@ def test_too_few_rows_are_not_held_out() -> None:
     (tasks,) = stage.calls
     assert [task.held_out for task in tasks] == [None] * 5
     temperatures = [task.recipe.temperature for task in tasks]
-    np.testing.assert_allclose(temperatures, [0.1, 0.2, 0.3, 0.1, 0.2])
+    np.testing.assert_allclose(temperatures, [0.3, 0.2, 0.1, 0.3, 0.2])
     assert len({task.recipe.seed for task in tasks}) == 5
     assert len(members) == 5
     np.testing.assert_array_equal(weights, np.full(5, 0.2))

@@ -343,6 +343,6 @@ def test_single_precision_is_near() -> None:
     double = answers(fitted(inputs.astype(np.float32).astype(float), targets, init="laplace"), new)
     single = fitted(inputs.astype(np.float32), targets.astype(np.float32), init="laplace")
     found = answers(single, new.astype(np.float32))
-    assert found.dtype == np.float32
+    assert found.dtype == np.float64
     assert np.max(np.abs(found[0] - double[0]) / double[1]) < 0.02
     np.testing.assert_allclose(found[1], double[1], rtol=0.02)

@@ -196,12 +196,27 @@ def test_the_form_of_weights_changes_no_bit(form: str) -> None:
     np.testing.assert_array_equal(found, expected)
 
 
-def test_single_precision_stays_and_predicts_alike() -> None:
+def test_rows_in_single_precision_predict_alike_in_double() -> None:
     """A random start: a fitted one multiplies rounding. 40 rows of 6e-8 leave 1e-4 to spare."""
     single = small(init="laplace").fit(X.astype(np.float32), Y)
     found = single.predict(X.astype(np.float32))
-    assert found.dtype == np.float32
+    assert found.dtype == np.float64
     np.testing.assert_allclose(found, small(init="laplace").fit(X, Y).predict(X), atol=1e-4)
+
+
+def test_targets_keep_their_digits_beside_rows_in_single_precision() -> None:
+    """A spread of 1 around 1.7e9 is lost in single precision, whose steps there are 128."""
+    single, double = (small(init="laplace").fit(x, 1.7e9 + Y) for x in (X.astype(np.float32), X))
+    found = single.predict(X.astype(np.float32)) - 1.7e9
+    np.testing.assert_allclose(found, double.predict(X) - 1.7e9, atol=1e-4)
+    assert found.std() > 0.1
+
+
+def test_large_integers_in_single_precision_are_not_a_constant() -> None:
+    column = 1e6 + np.arange(40.0) % 10
+    table = np.column_stack([column, X[:, 1]]).astype(np.float32)
+    model = small(init="laplace", max_iter=40).fit(table, column)
+    assert model.score(table, column) > 0.9
 
 
 # torch
@@ -238,7 +253,7 @@ def test_torch_in_single_precision() -> None:
     table = torch.tensor(X, dtype=torch.float32)
     model = small(init="laplace").fit(table, torch.tensor(Y, dtype=torch.float32))
     found = model.predict(table)
-    assert found.dtype == torch.float32
+    assert found.dtype == torch.float64
     np.testing.assert_allclose(found.numpy(), small(init="laplace").fit(X, Y).predict(X), atol=1e-4)
 
 

