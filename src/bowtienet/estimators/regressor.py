@@ -87,7 +87,7 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         Go on from the members of the last fit instead of from new starts. Their number, weights,
         scaling, prior and temperature stay; only `max_iter`, `tol` and the rows may differ.
     n_jobs : int, default=None
-        Fits at the same time, through joblib; 1 for None. Also reaches Dask or Ray through
+        Fits at the same time, through joblib; 1 for None. Also reaches Dask and other backends by
         ``joblib.parallel_config``. The result does not depend on it. Callbacks hear of single
         members and sweeps only if fits run one by one.
     random_state : int, RandomState or None, default=None
