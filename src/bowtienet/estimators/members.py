@@ -69,8 +69,8 @@ class Settings:
 class Task:
     """One fit: of a recipe (or from an earlier result) to rows, seen after given lengths."""
 
-    recipe: Recipe
     rows: Rows
+    recipe: Recipe | None = None
     held_out: Rows | None = None
     lengths: tuple[int, ...] = ()
     start: FitResult | None = None
@@ -223,6 +223,7 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
     if task.start is not None:
         return task.start.model, task.start.factors
     rows, recipe = task.rows, task.recipe
+    assert recipe is not None
     architecture = build_architecture(rows.inputs.shape[1], settings.hidden, rows.targets.shape[1])
     model = default_model(
         architecture,

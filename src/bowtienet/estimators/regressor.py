@@ -282,8 +282,7 @@ class BowTieRegressor(CallbackSupportMixin, PredictingMixin, RegressorMixin, Bas
         rng = np.random.default_rng(seed)
         rows = take_rows(rows, rng.permutation(rows.inputs.shape[0]))
         if going_on:
-            recipe = Recipe(temperature=0.0, penalty=0.0, seed=0)
-            tasks = [Task(recipe=recipe, rows=rows, start=member) for member in ensemble.members]
+            tasks = [Task(rows=rows, start=member) for member in ensemble.members]
             outcomes = [outcome.results[-1] for outcome in runner(tasks)]
             return [*outcomes, *ensemble.members[len(outcomes) :]], ensemble.weights
         recipes = self._recipes(rng, runner.settings.hidden)

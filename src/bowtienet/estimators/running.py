@@ -90,7 +90,6 @@ def fitted_attributes(
     """What `fit` leaves behind, by name; `table` says what it knows of X and y."""
     heaviest = members[int(np.argmax(weights))]
     stopped = [member.status in (Status.CONVERGED, Status.HELD_OUT) for member in members]
-    terms = heaviest.elbo_terms
     return {
         **table,
         "ensemble_": replace(ensemble, members=tuple(members), weights=np.asarray(weights)),
@@ -98,7 +97,7 @@ def fitted_attributes(
         "n_effective_members_": effective_members(weights),
         "elbo_history_": np.asarray(heaviest.elbo_history),
         "elbo_": last_bound(heaviest),
-        "elbo_terms_": terms,
+        "elbo_terms_": heaviest.elbo_terms,
         "status_": heaviest.status,
         "converged_": bool(np.sum(np.asarray(weights)[stopped]) >= 0.5),
         "n_iter_": max(member.n_sweeps for member in members),
