@@ -847,11 +847,11 @@ def test_containers_are_those_of_the_schema() -> None:
     assert persistence.SCHEMA == 1
     assert list(described()) == [
         "Architecture: n_inputs hidden n_outputs",
-        "BowTieModel: architecture prior temperature",
+        "BowTieModel: architecture prior temperature connections",
         "ElboTerms: likelihood activations gates polya_gamma weights noise_variance"
         " global_shrinkage local_shrinkage",
         "Ensemble: members weights input_scaling target_scaling column_order route",
-        "FitResult: model factors elbo_terms elbo_history n_sweeps status",
+        "FitResult: model factors elbo_terms elbo_history n_sweeps status pruning",
         "GaussianRows: mean covariance",
         "GeneralizedInverseGaussian: order scale rate",
         "GlobalFactors: layers shared_covariance",
@@ -859,6 +859,7 @@ def test_containers_are_those_of_the_schema() -> None:
         "LayerFactors: weights noise_variance global_shrinkage local_shrinkage",
         "PointMass: value",
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
+        "Pruning: architecture inputs units keep_threshold false_discovery_rate",
         "Scaling: center scale",
     ]
     known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}

@@ -28,6 +28,7 @@ from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.elbo import ElboTerms
+from bowtienet.inference.pruning import Pruning, prune
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import BowTieModel, Prior, build_model, default_model
 from bowtienet.model.shrinkage import build_shrinkage
@@ -48,6 +49,7 @@ __all__ = [
     "Predictive",
     "Prior",
     "Progress",
+    "Pruning",
     "Rows",
     "Scaling",
     "Simulation",
@@ -61,6 +63,7 @@ __all__ = [
     "fit_scaling",
     "initialize",
     "predict",
+    "prune",
     "restore_deviation",
     "restore_mean",
     "sample_model",

@@ -138,7 +138,8 @@ def slices(count: int, size: int) -> list[slice]:
 def with_ones(x: Array) -> Array:
     """(1, x): a leading column of ones before the last axis of `x`."""
     xp = namespace(x)
-    return xp.concat([xp.ones_like(x[..., :1]), x], axis=-1)
+    ones = xp.ones((*x.shape[:-1], 1), dtype=x.dtype, device=array_api_compat.device(x))
+    return xp.concat([ones, x], axis=-1)
 
 
 def bordered(x: Array) -> Array:

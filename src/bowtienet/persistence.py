@@ -44,6 +44,7 @@ from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.elbo import ElboTerms
+from bowtienet.inference.pruning import Pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.priors import BowTieModel, Prior
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
@@ -65,6 +66,7 @@ CONTAINERS: tuple[type, ...] = (
     LayerFactors,
     PointMass,
     Prior,
+    Pruning,
     Scaling,
 )
 """The dataclasses that a file may hold, by their names; no other class is ever built."""

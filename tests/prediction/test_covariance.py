@@ -15,18 +15,14 @@ from scipy.special import ndtr
 
 from bowtienet import BowTieRegressor
 from bowtienet.distributions import gaussian
+from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS, gated_moments
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 from bowtienet.prediction import covariance as module
 from bowtienet.prediction.covariance import gated_derivatives, output_covariance
-from bowtienet.prediction.push_forward import (
-    PROBIT_SLOPES,
-    PROBIT_WEIGHTS,
-    gated_moments,
-    push_forward,
-)
+from bowtienet.prediction.push_forward import push_forward
 from bowtienet.prediction.sampling import sample_functions
 from tests import builders
 

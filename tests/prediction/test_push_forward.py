@@ -17,7 +17,9 @@ from scipy.special import expit, ndtr
 
 from bowtienet._arrays import with_ones
 from bowtienet.data.rows import build_rows
+from bowtienet.distributions import gated as module
 from bowtienet.distributions import gaussian, inverse_gamma
+from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.coordinate_ascent import fit
@@ -25,10 +27,9 @@ from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
-from bowtienet.prediction import push_forward as module
 from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.push_forward import (
-    gated_moments,
+    Spread,
     layer_moments,
     preactivation_moments,
     push_forward,
@@ -108,7 +109,7 @@ def draw_preactivations(
     return found
 
 
-def total(found: tuple[np.ndarray, module.Spread]) -> tuple[np.ndarray, np.ndarray]:
+def total(found: tuple[np.ndarray, Spread]) -> tuple[np.ndarray, np.ndarray]:
     """Mean and variance, both kinds together."""
     return found[0], found[1].epistemic + found[1].chance
 

@@ -73,7 +73,7 @@ def build_inputs(inputs: Any, n_columns: int | None = None, name: str = "inputs"
         )
     if inputs.shape[0] == 0:
         raise ValueError(f"{name} have no rows: at least one is needed.")
-    if inputs.shape[1] == 0:
+    if inputs.shape[1] == 0 and n_columns != 0:
         raise ValueError(f"{name} have no columns: at least one is needed.")
     if n_columns is not None and inputs.shape[1] != n_columns:
         raise ValueError(

@@ -6,6 +6,7 @@ One module per family, each a frozen container and pure functions of it; none kn
 from bowtienet.distributions import (
     bernoulli,
     bessel,
+    gated,
     gaussian,
     generalized_inverse_gaussian,
     inverse_gamma,
@@ -21,6 +22,7 @@ __all__ = [
     "InverseGamma",
     "bernoulli",
     "bessel",
+    "gated",
     "gaussian",
     "generalized_inverse_gaussian",
     "inverse_gamma",

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowtienet._arrays import Array, diagonal, inverse_and_log_determinant, to_numpy
+from bowtienet._arrays import (
+    Array,
+    diagonal,
+    diagonal_matrix,
+    inverse_and_log_determinant,
+    namespace,
+    to_numpy,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,14 +37,13 @@ def squares(q: GaussianRows) -> Array:
     return q.mean**2 + diagonal(q.covariance)
 
 
-def log_determinant(q: GaussianRows) -> Array:
-    """log |B| of every row, (D,)."""
-    return inverse_and_log_determinant(q.covariance)[1]
-
-
 def entropy(q: GaussianRows) -> Array:
-    """½ log |B| + ½ K (1 + log 2π) of every row, (D,)."""
-    return 0.5 * log_determinant(q) + 0.5 * q.mean.shape[-1] * (1.0 + math.log(2.0 * math.pi))
+    """½ log |B| + ½ K (1 + log 2π) of every row, (D,); an entry with variance 0 has no part."""
+    xp = namespace(q.mean)
+    varies = xp.astype(diagonal(q.covariance) > 0.0, q.mean.dtype)
+    _, log_determinant = inverse_and_log_determinant(q.covariance + diagonal_matrix(1.0 - varies))
+    size = xp.sum(varies, axis=-1)
+    return 0.5 * log_determinant + 0.5 * size * (1.0 + math.log(2.0 * math.pi))
 
 
 def sample(q: GaussianRows, rng: np.random.Generator, shape: tuple[int, ...] = ()) -> np.ndarray:

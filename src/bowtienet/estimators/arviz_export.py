@@ -10,6 +10,9 @@ import numpy as np
 
 from bowtienet._validation import whole
 from bowtienet.estimators.predicting import generator
+from bowtienet.estimators.tables import input_names
+from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.pruning import restore_shape
 from bowtienet.prediction.sampling import sample_parameters
 
 
@@ -26,24 +29,32 @@ def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
     draws = whole(draws, "draws")
     ensemble, rng = estimator.ensemble_, generator(random_state)
     chosen = rng.choice(len(ensemble.members), size=draws, p=ensemble.weights)
-    sampled = [sample_parameters(ensemble.members[index].factors, rng) for index in chosen]
+    sampled = [_draw(ensemble.members[index], rng) for index in chosen]
     # Networks see the columns in an order of their own; users know them by theirs.
     places = np.concatenate([[0], 1 + np.argsort(ensemble.column_order)])
     posterior: dict[str, np.ndarray] = {"member": chosen[None, :]}
     dims: dict[str, list[str]] = {}
-    for layer in range(len(sampled[0].weights)):
-        weights = np.stack([draw.weights[layer] for draw in sampled])
+    for layer in range(len(sampled[0][0])):
+        weights = np.stack([draw[layer] for draw, _ in sampled])
         weights = weights[:, :, places] if layer == 0 else weights
         number, unit = layer + 1, f"unit_{layer + 1}"
         posterior[f"weights_{number}"] = weights[None]
-        posterior[f"noise_variance_{number}"] = np.stack(
-            [draw.noise_variance[layer] for draw in sampled]
-        )[None]
+        noise = np.stack([draw[layer][:, 0] for _, draw in sampled])
+        posterior[f"noise_variance_{number}"] = noise[None]
         dims[f"weights_{number}"] = [unit, "input" if layer == 0 else f"input_{number}"]
         dims[f"noise_variance_{number}"] = [unit]
-    names = getattr(estimator, "feature_names_in_", None)
-    names = [f"x{i}" for i in range(estimator.n_features_in_)] if names is None else list(names)
-    coords = {"input": ["bias", *names]}
+    coords = {"input": ["bias", *input_names(estimator)]}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": posterior}, coords=coords, dims=dims)
     return arviz.from_dict(posterior=posterior, coords=coords, dims=dims)
+
+
+def _draw(member: FitResult, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Weights and noise variances (D, 1+...), zero where a unit was pruned."""
+    drawn = sample_parameters(member.factors, rng)
+    # Noise stands where the bias does: one number for each unit.
+    noise = [
+        np.column_stack([noise, 0.0 * weights[:, 1:]])
+        for noise, weights in zip(drawn.noise_variance, drawn.weights, strict=True)
+    ]
+    return restore_shape(drawn.weights, member.pruning), restore_shape(noise, member.pruning)

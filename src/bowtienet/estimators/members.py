@@ -15,14 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import slices, to_numpy
+from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.pruning import Pruning, combine
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.ensemble import member_inputs
 from bowtienet.prediction.predictive import log_density, predict
 from bowtienet.prediction.weighting import elbo_weights, equal_weights, stacking_weights
 
@@ -63,6 +66,8 @@ class Settings:
     tolerance: float
     route: str
     n_threads: int | None
+    prune_every: int | None = None
+    false_discovery_rate: float = 0.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +79,8 @@ class Task:
     held_out: Rows | None = None
     lengths: tuple[int, ...] = ()
     start: FitResult | None = None
+    chosen: bool = False
+    """Its length is the one it is meant to have: a fit that reaches it was not cut short."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,6 +99,18 @@ Run = Callable[[Sequence[Task]], Iterable[Outcome]]
 """Runs tasks and answers in their order; it may stop early."""
 
 
+GoOn = Callable[[FitResult, Rows], Task]
+"""From a fitted member and all rows to the fit that goes on from it."""
+
+
+def continued(member: FitResult, rows: Rows, length: int | None = None) -> Task:
+    """Fit a member further, as far as the settings allow or by a length that was chosen for it."""
+    if member.pruning is not None:
+        rows = take_columns(rows, member.pruning.inputs)
+    lengths = () if length is None else (length,)
+    return Task(rows=rows, start=member, lengths=lengths, chosen=length is not None)
+
+
 def run_task(task: Task, settings: Settings, callback: Callback | None = None) -> Outcome:
     """Fit one member."""
     # One thread, so that the start has the same bits in a process that was given fewer cores.
@@ -104,10 +123,15 @@ def run_task(task: Task, settings: Settings, callback: Callback | None = None) -
         factors,
         max_sweeps=max(task.lengths, default=settings.max_sweeps),
         tolerance=settings.tolerance,
+        prune_every=settings.prune_every,
+        false_discovery_rate=settings.false_discovery_rate,
         n_threads=settings.n_threads,
         callback=recorder,
     )
-    return recorder.finish(end)
+    outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
+    if not task.chosen:
+        return outcome
+    return replace(outcome, results=tuple(map(_as_chosen, outcome.results)))
 
 
 def lengths_up_to(max_sweeps: int) -> tuple[int, ...]:
@@ -183,13 +207,11 @@ def fit_stacked(
             recipe=replace(recipes[index // len(lengths)], seed=int(rng.integers(2**32))),
             rows=rows,
             lengths=(lengths[index % len(lengths)],),
+            chosen=not unfinished.flat[index],
         )
         for index in map(int, chosen)
     ]
-    members = [
-        _as_chosen(outcome.results[-1], bool(unfinished.flat[index]))
-        for index, outcome in zip(chosen, run(tasks), strict=False)
-    ]
+    members = [outcome.results[-1] for outcome in run(tasks)]
     if not members:
         return _as_they_are(trials)
     shares = shares[: len(members)]
@@ -291,7 +313,13 @@ class _Recorder:
             elbo_history=tuple(history),
             n_sweeps=progress.sweep,
             status=Status.SWEEP_LIMIT,
+            pruning=self.pruning(progress),
         )
+
+    def pruning(self, found: Progress | FitResult) -> Pruning | None:
+        """What a fit has left of the network that it, or an earlier one, began with."""
+        before = None if self.task.start is None else self.task.start.pruning
+        return before if found.pruning is None else combine(before, found.pruning)
 
     def _note(self, result: FitResult) -> None:
         self.results.append(result)
@@ -300,7 +328,7 @@ class _Recorder:
             found = predict(
                 result.model,
                 result.factors,
-                rows.inputs,
+                member_inputs(result, rows.inputs),
                 route=self.settings.route,
                 n_threads=self.settings.n_threads,
             )
@@ -360,8 +388,8 @@ def _densities(trial: Outcome) -> Floats:
     return np.nan_to_num(trial.densities, nan=-1e6, neginf=-1e6)
 
 
-def _as_chosen(result: FitResult, unfinished: bool) -> FitResult:
+def _as_chosen(result: FitResult) -> FitResult:
     """A fit that ended at the length it was meant to have has not run out of sweeps."""
-    if result.status is Status.SWEEP_LIMIT and not unfinished:
+    if result.status is Status.SWEEP_LIMIT:
         return replace(result, status=Status.HELD_OUT)
     return result

@@ -13,10 +13,10 @@ from bowtienet.inference.coordinate_ascent import Progress
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 
-    WARNING_LEVEL = 5
+    WARNING_LEVEL = 6
     """Frames from a warning up to the line that called `fit`, through scikit-learn's wrappers."""
 except ImportError:  # scikit-learn before 1.9
-    WARNING_LEVEL = 4
+    WARNING_LEVEL = 5
     CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -39,6 +39,8 @@ class Runner:
             tolerance=estimator.tol,
             route=estimator.predictive,
             n_threads=None,
+            prune_every=estimator.prune_every,
+            false_discovery_rate=estimator.false_discovery_rate,
         )
 
     def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
@@ -80,6 +82,7 @@ class Runner:
             elbo_history=(progress.elbo,),
             n_sweeps=progress.sweep,
             status=Status.INTERRUPTED,
+            pruning=progress.pruning,
         )
         return fitted_attributes(self.ensemble, [member], np.ones(1), self.table)
 

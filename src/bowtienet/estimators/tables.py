@@ -53,6 +53,14 @@ def read_targets(y: Any, n_rows: int) -> Array:
     return values
 
 
+def input_names(estimator: Any) -> list[str]:
+    """Names of the columns that an estimator was fitted to; x0, x1, ... if they had none."""
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is None:
+        return [f"x{index}" for index in range(estimator.n_features_in_)]
+    return [str(name) for name in names]
+
+
 def with_names(X: Any) -> Any:
     """`X` in a form whose column names scikit-learn finds."""
     if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):

@@ -3,7 +3,8 @@
 A sweep reads the data once: for each block of rows the local step and its statistics, then the
 global step from their sum, then EM. Each part can only raise the ELBO. Between sweeps the state is
 moved on by momentum (see `acceleration`); a sweep from there that ends below the last accepted
-bound is undone.
+bound is undone. Every so many sweeps units that do not matter may be taken out (see `pruning`): the
+next sweep is then the first of a smaller network, whose bound is another one.
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ from bowtienet.inference.execution import (
     workers,
 )
 from bowtienet.inference.global_step import global_step, update_shared_covariance
+from bowtienet.inference.pruning import Pruning, build_pruning, combine, shrink, shrink_memory
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
+from bowtienet.posterior.selection import check_rate, existing, keep_between, select
 
 DEFAULT_REPEATS = 3
 """Global updates within a sweep; docs/convergence.md has the measurements behind it."""
@@ -55,6 +58,7 @@ class Progress:
     elbo_terms: ElboTerms
     model: BowTieModel
     factors: GlobalFactors
+    pruning: Pruning | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,10 +70,12 @@ class FitResult:
     elbo_terms: ElboTerms | None
     """The bound by block; None if it never was finite."""
     elbo_history: tuple[float, ...]
-    """The bound after every accepted sweep."""
+    """The bound after every accepted sweep; where units were taken out it may jump."""
     n_sweeps: int
     """All sweeps, also those that were undone."""
     status: Status
+    pruning: Pruning | None = None
+    """What is left of the network that the fit began with; None if it is all there."""
 
 
 def fit(
@@ -82,6 +88,8 @@ def fit(
     repeats: int = DEFAULT_REPEATS,
     empirical_bayes: bool = True,
     accelerate: bool = True,
+    prune_every: int | None = None,
+    false_discovery_rate: float = 0.01,
     block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -106,6 +114,11 @@ def fit(
         Set the hyperparameter of the global shrinkage by EM after every sweep.
     accelerate : bool
         Use momentum between sweeps. Plain coordinate ascent otherwise.
+    prune_every : int, optional
+        After every so many sweeps take out the hidden units that no input reaches, or that reach no
+        output, by weights whose sign is sure. Nothing is taken out that would leave a constant.
+    false_discovery_rate : float in (0, 1)
+        How sure: estimated share of such weights that have the wrong sign.
     block_size : int, optional
         Rows worked on at a time; by default so many that a block's largest array has a few MB.
     n_threads : int, optional
@@ -122,17 +135,17 @@ def fit(
     check_factors(model.architecture, factors)
     max_sweeps, repeats = whole(max_sweeps, "max_sweeps"), whole(repeats, "repeats")
     tolerance = non_negative(tolerance, "tolerance")
-    block_size = block_rows(model.architecture, block_size)
-    blocks = split(rows, block_size)
+    prune_every = None if prune_every is None else whole(prune_every, "prune_every")
+    rate = check_rate(false_discovery_rate)
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
+    blocks = split(rows, block_rows(model.architecture, block_size))
     # A proposal of the momentum may overflow; a bound that is not finite is a status here.
     with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
-        step = partial(
-            sweep, blocks=blocks, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply
-        )
+        step = partial(sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
         factors = update_shared_covariance(factors)
         memory = initialize_memory(model, factors, blocks, apply)
-        loop = _Loop(step, accelerate, tolerance, callback)
+        pruner = None if prune_every is None else _Pruner(rows, block_size, prune_every, rate)
+        loop = _Loop(step, blocks, accelerate, tolerance, callback, pruner)
         return loop.run(State(model=model, factors=factors, memory=memory), max_sweeps)
 
 
@@ -151,17 +164,47 @@ def sweep(
     return State(model=model, factors=factors, memory=memory), elbo(model, factors, statistics)
 
 
+@dataclass(frozen=True)
+class _Pruner:
+    """Takes units out of a state, and cuts the rows into blocks that suit what is left."""
+
+    rows: Rows
+    block_size: int | None
+    every: int
+    rate: float
+
+    def __call__(self, state: State) -> tuple[State, list[Rows], Pruning] | None:
+        present = existing(state.model, state.factors)
+        selection = select(state.model, state.factors, self.rate)
+        if not selection.inputs.any() or all(unit.all() for unit in selection.units):
+            return None
+        selection = keep_between(selection, present)
+        model, factors = shrink(state.model, state.factors, selection)
+        if state.model.connections is None:
+            model = replace(model, connections=None)
+        blocks = split(self.rows, block_rows(model.architecture, self.block_size))
+        sizes = [block.inputs.shape[0] for block in blocks]
+        memory = shrink_memory(state.memory, selection, sizes)
+        pruning = build_pruning(state.model.architecture, selection)
+        return State(model=model, factors=factors, memory=memory), blocks, pruning
+
+
 class _Loop:
     """The mutable part of a fit: the last accepted state and the age of the momentum."""
 
     def __init__(
         self,
-        step: Callable[[State], tuple[State, ElboTerms]],
+        step: Callable[..., tuple[State, ElboTerms]],
+        blocks: Sequence[Rows],
         accelerate: bool,
         tolerance: float,
         callback: Callable[[Progress], bool | None] | None,
+        pruner: _Pruner | None,
     ) -> None:
         self.step = step
+        self.blocks = blocks
+        self.pruner = pruner
+        self.pruning: Pruning | None = None
         self.accelerate = accelerate
         self.tolerance = tolerance
         self.callback = callback
@@ -169,6 +212,7 @@ class _Loop:
         self.terms: ElboTerms | None = None
         self.age = 0
         self.n_sweeps = 0
+        self.begin = 0  # where the history of the present network begins
 
     def run(self, start: State, max_sweeps: int) -> FitResult:
         self.accepted = proposal = start
@@ -187,29 +231,43 @@ class _Loop:
             elbo_history=tuple(self.history),
             n_sweeps=self.n_sweeps,
             status=status or Status.SWEEP_LIMIT,
+            pruning=self.pruning,
         )
 
     def _advance(self, proposal: State) -> tuple[State, Status | None]:
         """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""
-        candidate, terms = self.step(proposal)
+        if self.pruner is not None and self.n_sweeps and self.n_sweeps % self.pruner.every == 0:
+            proposal = self._without_dead_units(proposal)
+        candidate, terms = self.step(proposal, blocks=self.blocks)
         self.n_sweeps += 1
         value = float(to_numpy(terms.total))
         moved = proposal is not self.accepted
         if moved and not value >= self.history[-1]:
             self.age = 0
             return self.accepted, None
-        status = check([*self.history, value], self.tolerance)
+        status = check([*self.history[self.begin :], value], self.tolerance)
         if status in (Status.NON_FINITE, Status.DECREASED):
             return proposal, status
         before, self.accepted, self.terms = self.accepted, candidate, terms
         self.history.append(value)
         if self._stopped_by_callback(value):
             return candidate, Status.INTERRUPTED
-        if not self.accelerate or len(self.history) < 2:
+        if not self.accelerate or len(self.history) < self.begin + 2:
             return candidate, status
         self.age += 1
         factors = extrapolate(candidate.factors, before.factors, momentum(self.age))
         return replace(candidate, factors=factors), status
+
+    def _without_dead_units(self, proposal: State) -> State:
+        """Go on from the accepted state with fewer units, or as before if all are needed."""
+        assert self.pruner is not None
+        found = self.pruner(self.accepted)
+        if found is None:
+            return proposal
+        self.accepted, self.blocks, pruning = found
+        self.pruning = combine(self.pruning, pruning)
+        self.begin, self.age = len(self.history), 0
+        return self.accepted
 
     def _stopped_by_callback(self, value: float) -> bool:
         if self.callback is None or self.terms is None:
@@ -220,5 +278,6 @@ class _Loop:
             elbo_terms=self.terms,
             model=self.accepted.model,
             factors=self.accepted.factors,
+            pruning=self.pruning,
         )
         return bool(self.callback(progress))

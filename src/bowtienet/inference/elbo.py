@@ -12,7 +12,12 @@ from math import log, pi
 
 from bowtienet._arrays import Array, namespace, trace_of_product, unpack
 from bowtienet.distributions import gaussian, inverse_gamma
-from bowtienet.inference.global_step import expected_residual, noise_prior, weight_squares
+from bowtienet.inference.global_step import (
+    expected_residual,
+    noise_prior,
+    present,
+    weight_squares,
+)
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import elbo_term, mean_inverse
@@ -108,13 +113,13 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
     """Entropy of (b, W), prior of b, and the prior of W but for its E[log tau] and E[log psi]."""
     layer = factors.layers[index]
     xp = namespace(layer.weights.mean)
-    width, size = layer.weights.mean.shape
+    width = layer.weights.mean.shape[0]
     bias_squares = xp.sum(gaussian.squares(layer.weights)[:, 0])
     scaled_squares = xp.sum(mean_inverse(layer.local_shrinkage) * weight_squares(layer))
     variance = model.prior.bias_variance
     bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
     weights = -0.5 * (
-        width * (size - 1) * _LOG_2PI + mean_inverse(layer.global_shrinkage) * scaled_squares
+        model.n_weights(index) * _LOG_2PI + mean_inverse(layer.global_shrinkage) * scaled_squares
     )
     return xp.sum(gaussian.entropy(layer.weights)) + bias + weights
 
@@ -128,14 +133,16 @@ def _noise_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array
 
 def _global_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
     """E[log p(tau) - log q(tau)] with the -½ D K E[log tau] of the weights' prior."""
-    layer = factors.layers[index]
-    width, size = layer.weights.mean.shape
-    return elbo_term(layer.global_shrinkage, model.prior.global_shrinkage, width * (size - 1))
+    shrinkage = factors.layers[index].global_shrinkage
+    return elbo_term(shrinkage, model.prior.global_shrinkage, model.n_weights(index))
 
 
 def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
     """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior."""
-    layer = factors.layers[index]
-    width, size = layer.weights.mean.shape
-    prior = model.prior.local_shrinkage[index]
-    return elbo_term(layer.local_shrinkage, prior, 1, n_scales=width * (size - 1))
+    layer, prior = factors.layers[index], model.prior.local_shrinkage[index]
+    there = None
+    if model.connections is not None:
+        there = present(model, index, layer.weights.mean)
+    return elbo_term(
+        layer.local_shrinkage, prior, 1, n_scales=model.n_weights(index), present=there
+    )

@@ -16,6 +16,7 @@ from bowtienet._arrays import (
     inverse_and_log_determinant,
     like,
     namespace,
+    to_numpy,
     trace_of_product,
     unpack,
 )
@@ -50,6 +51,8 @@ def update_weights(
              B^{-1} m = E[1/eta²] Σ rho E[a a~] + Σ (rho - ½) mu~ / T
     output:  B^{-1} = D^{-1} + E[1/eta²] Σ P~,   B^{-1} m = E[1/eta²] Σ y mu~
     D^{-1} = diag(1/s0², E[1/tau] E[1/psi_1], ...)
+
+    A weight that does not exist is zero: its row and column are left out of B^{-1}.
     """
     layers = []
     for index, layer in enumerate(factors.layers):
@@ -69,7 +72,7 @@ def update_weights(
             precision = noise_precision[:, None, None] * moment[None, :, :]
             linear = noise_precision[:, None] * statistics.output.target_cross
         precision = precision + diagonal_matrix(prior_precision(model, layer))
-        covariance, _ = inverse_and_log_determinant(precision)
+        covariance = _inverse_where_present(model, index, precision)
         mean = (covariance @ linear[:, :, None])[:, :, 0]
         layers.append(replace(layer, weights=GaussianRows(mean=mean, covariance=covariance)))
     return replace(factors, layers=tuple(layers))
@@ -96,11 +99,11 @@ def update_noise(
 def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
     """tau ~ GIG(p - D K / 2, s + ½ Σ E[1/psi] E[W²], r), one for each layer."""
     layers = []
-    for layer in factors.layers:
+    for index, layer in enumerate(factors.layers):
         squares = weight_squares(layer)
         half_squares = 0.5 * namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares)
         updated = conjugate_update(
-            model.prior.global_shrinkage, squares.shape[0] * squares.shape[1], half_squares
+            model.prior.global_shrinkage, model.n_weights(index), half_squares
         )
         layers.append(replace(layer, global_shrinkage=updated))
     return replace(factors, layers=tuple(layers))
@@ -109,8 +112,15 @@ def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> Globa
 def update_local_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
     """psi ~ GIG(p - ½, s + ½ E[1/tau] E[W²], r), one for each weight."""
     layers = []
-    for layer, prior in zip(factors.layers, model.prior.local_shrinkage, strict=True):
+    for index, (layer, prior) in enumerate(
+        zip(factors.layers, model.prior.local_shrinkage, strict=True)
+    ):
         half_squares = 0.5 * mean_inverse(layer.global_shrinkage) * weight_squares(layer)
+        if model.connections is not None:
+            # The scale of a weight that does not exist is never read; any but 0 is safe.
+            xp = namespace(half_squares)
+            there = present(model, index, half_squares)
+            half_squares = xp.where(there, half_squares, xp.ones_like(half_squares))
         layers.append(replace(layer, local_shrinkage=conjugate_update(prior, 1, half_squares)))
     return replace(factors, layers=tuple(layers))
 
@@ -185,9 +195,29 @@ def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
     )
 
 
+def present(model: BowTieModel, index: int, reference: Array) -> Array:
+    """Weights (D, K) of a layer that exist, as booleans beside `reference`."""
+    assert model.connections is not None
+    return like(reference, to_numpy(model.connections[index]).astype(float)) > 0.0
+
+
 def weight_squares(layer: LayerFactors) -> Array:
     """E[W²] (D, K) without the biases."""
     return gaussian.squares(layer.weights)[:, 1:]
+
+
+def _inverse_where_present(model: BowTieModel, index: int, precision: Array) -> Array:
+    """Inverse of the rows and columns of weights that exist, zero in the others."""
+    if model.connections is None:
+        return inverse_and_log_determinant(precision)[0]
+    xp = namespace(precision)
+    there = present(model, index, precision)
+    there = xp.concat([xp.ones_like(there[:, :1]), there], axis=-1)
+    both = there[:, :, None] & there[:, None, :]
+    zero = xp.zeros_like(precision)
+    absent = diagonal_matrix(xp.astype(~there, precision.dtype))
+    inverse, _ = inverse_and_log_determinant(xp.where(both, precision, zero) + absent)
+    return xp.where(both, inverse, zero)
 
 
 def _shared_squares(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from bowtienet._validation import whole
 
@@ -30,6 +31,11 @@ class Architecture:
     def n_layers(self) -> int:
         """L + 1, the number of layers that have weights."""
         return len(self.hidden) + 1
+
+    @property
+    def n_weights(self) -> int:
+        """Weights of all layers if none is missing, without biases."""
+        return sum(below * above for below, above in pairwise(self.widths))
 
 
 def build_architecture(n_inputs: int, hidden: Iterable[int], n_outputs: int) -> Architecture:

@@ -38,6 +38,16 @@ class BowTieModel:
     architecture: Architecture
     prior: Prior
     temperature: float
+    connections: tuple[Array, ...] | None = None
+    """Weights (D, K) of every layer that exist, by booleans; None for all, as before pruning."""
+
+    def n_weights(self, layer: int | None = None) -> int:
+        """Weights of a layer, counted from 0, or of all; without biases."""
+        if layer is None:
+            return sum(self.n_weights(index) for index in range(self.architecture.n_layers))
+        if self.connections is None:
+            return self.architecture.widths[layer] * self.architecture.widths[layer + 1]
+        return int(to_numpy(self.connections[layer]).sum())
 
 
 def build_model(

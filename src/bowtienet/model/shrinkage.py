@@ -103,13 +103,23 @@ def conjugate_update(prior: Shrinkage, count: int, half_squares: Array) -> Shrin
     )
 
 
-def elbo_term(q: Shrinkage, prior: Shrinkage, count: int, n_scales: int = 1) -> Array:
+def elbo_term(
+    q: Shrinkage,
+    prior: Shrinkage,
+    count: int,
+    n_scales: int = 1,
+    present: Array | None = None,
+) -> Array:
     """E_q[log p(x) - log q(x)] together with the -½ count E[log x] of the weights' prior.
 
-    `n_scales` scales of the same prior share a `PointMass`; a GIG factor holds its own arrays.
+    `n_scales` scales of the same prior share a `PointMass`; a GIG factor holds its own arrays, of
+    which only the entries in `present` count.
     """
     if isinstance(prior, PointMass):
         return -0.5 * count * n_scales * log(prior.value)
     assert isinstance(q, GeneralizedInverseGaussian)
     terms = gig.expected_log_ratio(q, prior)
-    return namespace(terms).sum(terms)
+    xp = namespace(terms)
+    if present is not None:
+        terms = xp.where(present, terms, xp.zeros_like(terms))
+    return xp.sum(terms)

@@ -21,16 +21,11 @@ from scipy.special import ndtr
 
 from bowtienet._arrays import slices
 from bowtienet.distributions import gaussian
+from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.prediction.push_forward import (
-    PROBIT_SLOPES,
-    PROBIT_WEIGHTS,
-    Spread,
-    layer_moments,
-    preactivation_moments,
-)
+from bowtienet.prediction.push_forward import Spread, layer_moments, preactivation_moments
 
 Floats = NDArray[np.float64]
 
@@ -79,8 +74,8 @@ def output_covariance(model: BowTieModel, factors: GlobalFactors, inputs: Floats
 def gated_derivatives(mean: Floats, variance: Floats, temperature: float) -> tuple[Floats, Floats]:
     """First and second derivative of E[sigmoid(z/T) z] in the mean of z ~ N(mean, variance).
 
-    For one probit, with c, r and h of `push_forward`: Phi(h) + (m / r)(1 - v / r²) phi(h) and
-    (phi(h) / r)(1 + (1 - v / r²)(1 - h²)).
+    For one probit, with c, r and h of `distributions.gated`, Phi(h) + (m / r)(1 - v / r²) phi(h)
+    and (phi(h) / r)(1 + (1 - v / r²)(1 - h²)).
     """
     slope, curvature = np.zeros_like(mean), np.zeros_like(mean)
     for weight, steepness in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True):

@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
 from bowtienet.data.scaling import Scaling, restore_deviation, restore_mean, standardize
 from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.pruning import check_pruning
+from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
@@ -47,8 +49,9 @@ def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
     if not isinstance(ensemble, Ensemble) or not ensemble.members:
         raise ValueError("there are no members")
     for member in ensemble.members:
-        architecture = member.model.architecture
-        check_factors(architecture, member.factors)
+        check_factors(member.model.architecture, member.factors)
+        check_pruning(member.model, member.pruning)
+        architecture = original(member)
         if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
             raise ValueError(f"members are not for {n_inputs} columns and {n_outputs} targets")
     weights = np.asarray(ensemble.weights)
@@ -61,6 +64,11 @@ def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
             raise ValueError("the scaling is for other columns")
     if ensemble.route not in ROUTES:
         raise ValueError(f"the route {ensemble.route!r} is not known")
+
+
+def original(member: FitResult) -> Architecture:
+    """The network that a member was before anything was pruned."""
+    return member.model.architecture if member.pruning is None else member.pruning.architecture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +87,11 @@ def network_inputs(ensemble: Ensemble, inputs: Array) -> Array:
     return take(standardize(ensemble.input_scaling, inputs), ensemble.column_order, axis=1)
 
 
+def member_inputs(member: FitResult, inputs: Array) -> Array:
+    """Those of the networks' inputs that a member has not lost by pruning."""
+    return inputs if member.pruning is None else take(inputs, member.pruning.inputs, axis=1)
+
+
 def chunks(inputs: Array, draws: int = 1) -> Iterator[Array]:
     """Consecutive parts of the inputs, few enough rows that moments and draws fit in memory."""
     size = max(1, CHUNK_ROWS * CHUNK_MEMBERS // max(draws, CHUNK_MEMBERS))
@@ -90,7 +103,7 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
     """Moments of every member for inputs (n, D_0)."""
     x = network_inputs(ensemble, inputs)
     found = [
-        predict(member.model, member.factors, x, route=ensemble.route)
+        predict(member.model, member.factors, member_inputs(member, x), route=ensemble.route)
         for member in ensemble.members
     ]
 
@@ -166,7 +179,7 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
         ensemble.weights, ensemble.members, moments.means, strict=True
     ):
         away = center - mean
-        within = output_covariance(member.model, member.factors, x)
+        within = output_covariance(member.model, member.factors, member_inputs(member, x))
         total += weight * (within + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
@@ -180,7 +193,9 @@ def draw_functions(
     """Draws (n_draws, n, D) that are coherent across rows: a member, its weights, then all rows."""
     x = np.asarray(to_numpy(network_inputs(ensemble, inputs)), dtype=float)
     chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
+    members = [ensemble.members[index] for index in chosen]
     draws = [
-        sample_functions(ensemble.members[index], x, 1, rng, noise=noise)[0] for index in chosen
+        sample_functions(member, member_inputs(member, x), 1, rng, noise=noise)[0]
+        for member in members
     ]
     return np.asarray(restore_mean(ensemble.target_scaling, np.stack(draws)))

@@ -1,0 +1,324 @@
+"""Section 3.4: a physically smaller network from the weights that were selected.
+
+Weights that were not selected are zero from now on. The others of their unit then have the
+conditional distribution given those zeros, which is what their next update with the same statistics
+would be:
+
+    B_new = ((B^{-1})_kk)^{-1},   m_new = B_new (B^{-1} m)_k.
+
+(The paper keeps m and only the diagonal of B; the variances of preactivations are then out by
+orders of magnitude, docs/theory/errata, 13.) A hidden unit that no input reaches is a constant: its
+activation a, with mean mu and variance e + h (what the weights leave open, and chance), moves into
+the bias of the next layer (the paper forgets it, docs/theory/errata, 12),
+
+    b <- b + Σ W a:   (m, B) <- (A m, A B A') with A = [1 mu'; 0 I],   Var[b] += Σ E[W²] e,
+
+and Σ E[W²] h goes to the noise of an output; in a hidden layer, which has no place for it, to the
+bias too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import (
+    Array,
+    diagonal,
+    diagonal_matrix,
+    inverse_and_log_determinant,
+    take,
+    to_numpy,
+)
+from bowtienet.data.rows import concatenate
+from bowtienet.distributions import gaussian, inverse_gamma
+from bowtienet.distributions.gated import gated_moments
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference.global_step import update_global_shrinkage, update_shared_covariance
+from bowtienet.model.architecture import Architecture
+from bowtienet.model.priors import BowTieModel
+from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory, check_factors
+from bowtienet.posterior.selection import Mask, Selection, select
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pruning:
+    """What is left of a network, in terms of the one it was."""
+
+    architecture: Architecture
+    """The network before."""
+    inputs: Indices
+    """Its inputs that are left, by their places;"""
+    units: tuple[Indices, ...]
+    """and its hidden units, layer by layer."""
+    keep_threshold: float
+    """Least sign probability among the weights that were chosen."""
+    false_discovery_rate: float
+    """Estimated rate of the weights that are left."""
+
+
+def prune(
+    model: BowTieModel, factors: GlobalFactors, *, false_discovery_rate: float = 0.01
+) -> tuple[BowTieModel, GlobalFactors, Pruning]:
+    """A smaller network that keeps the weights whose sign is sure enough.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        The fitted model.
+    factors : GlobalFactors
+        Its fitted factors.
+    false_discovery_rate : float in (0, 1)
+        Estimated share of kept weights that have the wrong sign. From ½ on nothing is dropped.
+
+    Returns
+    -------
+    model, factors : BowTieModel, GlobalFactors
+        The smaller network. Its inputs are the columns ``pruning.inputs`` of the old ones; it may
+        have none, and is a constant then.
+    pruning : Pruning
+        What is left of the old network.
+    """
+    check_factors(model.architecture, factors)
+    selection = select(model, factors, false_discovery_rate)
+    smaller = shrink(model, factors, selection)
+    return *smaller, build_pruning(model.architecture, selection)
+
+
+def build_pruning(architecture: Architecture, selection: Selection) -> Pruning:
+    """What a selection leaves of an architecture."""
+    return Pruning(
+        architecture=architecture,
+        inputs=np.flatnonzero(selection.inputs),
+        units=tuple(np.flatnonzero(unit) for unit in selection.units),
+        keep_threshold=selection.keep_threshold,
+        false_discovery_rate=selection.false_discovery_rate,
+    )
+
+
+def check_pruning(model: BowTieModel, pruning: Pruning | None) -> None:
+    """Raise a clear error if a network is not what its pruning says is left of another."""
+    shapes = [(above, below) for below, above in pairwise(model.architecture.widths)]
+    if model.connections is not None and [np.shape(m) for m in model.connections] != shapes:
+        raise ValueError("the connections are those of another network")
+    if pruning is None:
+        return
+    widths = (len(pruning.inputs), *map(len, pruning.units))
+    before = (pruning.architecture.n_inputs, *pruning.architecture.hidden)
+    # A constant has lost its hidden layers, and with them what led to them.
+    left = model.architecture.widths[:-1]
+    if not (widths == left or (left == (0,) and not any(widths))) or len(widths) != len(before):
+        raise ValueError("what is left after pruning is not what the network has")
+    for places, width in zip((pruning.inputs, *pruning.units), before, strict=True):
+        if len(set(places.tolist())) < len(places) or not all(0 <= p < width for p in places):
+            raise ValueError("pruning names units that the network never had")
+
+
+def restore_shape(values: Sequence[Floats], pruning: Pruning | None) -> list[Floats]:
+    """Weights (..., D, K+1) of every layer at their places in the network before pruning.
+
+    What is gone is zero. A constant that moved into a bias stays there.
+    """
+    if pruning is None:
+        return list(values)
+    widths = pruning.architecture.widths
+    outputs = np.arange(widths[-1])
+    places = [pruning.inputs, *pruning.units, outputs]
+    filled = []
+    for index, (below, above) in enumerate(pairwise(widths)):
+        full = np.zeros((*values[-1].shape[:-2], above, below + 1))
+        from_end = index - (len(widths) - 1)
+        if -from_end <= len(values):
+            columns = np.concatenate([[0], 1 + places[index]]).astype(np.intp)
+            full[..., places[index + 1][:, None], columns] = values[from_end]
+        filled.append(full)
+    return filled
+
+
+def combine(first: Pruning | None, second: Pruning) -> Pruning:
+    """One pruning in place of two in a row."""
+    if first is None:
+        return second
+    return replace(
+        second,
+        architecture=first.architecture,
+        inputs=first.inputs[second.inputs],
+        units=tuple(before[after] for before, after in zip(first.units, second.units, strict=False))
+        # A network that had become a constant has no layers left to speak of.
+        + first.units[len(second.units) :],
+    )
+
+
+def shrink(
+    model: BowTieModel, factors: GlobalFactors, selection: Selection
+) -> tuple[BowTieModel, GlobalFactors]:
+    """The selected part of a network, in arrays of its own size."""
+    layers: list[LayerFactors] = []
+    below, constants, activation = selection.inputs, np.zeros(len(selection.inputs), bool), None
+    last = len(factors.layers) - 1
+    for index, layer in enumerate(factors.layers):
+        mask, noise = selection.connections[index], layer.noise_variance
+        alive = np.ones(len(mask), bool) if index == last else selection.units[index]
+        gone = alive ^ True if index == last else selection.varying[index] & ~alive
+        weights = condition(layer.weights, mask | constants | gone[:, None])
+        if activation is not None:
+            weights, noise = _fold(weights, noise, constants, activation, index == last)
+        layers.append(
+            LayerFactors(
+                weights=_taken(weights, alive, below),
+                noise_variance=_taken_noise(noise, alive),
+                global_shrinkage=layer.global_shrinkage,
+                local_shrinkage=_taken_shrinkage(layer.local_shrinkage, mask, alive, below),
+            )
+        )
+        if index < last:
+            constants = ~selection.varying[index]
+            activation = _constant_activation(weights, noise, model.temperature)
+            below = alive
+    return _assemble(model, layers, selection)
+
+
+def shrink_memory(
+    memory: Sequence[LocalMemory], selection: Selection, sizes: Sequence[int]
+) -> list[LocalMemory]:
+    """The gates and tilts of the units that are left, for blocks of other sizes."""
+    units = [np.flatnonzero(unit) for unit in selection.units]
+
+    def joined(parts: Sequence[tuple[Array, ...]], kept: Sequence[Indices]) -> list[Array]:
+        return [
+            take(concatenate(layer), unit, axis=1)
+            for layer, unit in zip(zip(*parts, strict=True), kept, strict=True)
+        ]
+
+    gates = joined([block.gate_probability for block in memory], units)
+    tilts = joined([block.tilt for block in memory], units[1:])
+    ends = np.cumsum(sizes).tolist()
+    return [
+        LocalMemory(
+            gate_probability=tuple(layer[end - size : end, ...] for layer in gates),
+            tilt=tuple(layer[end - size : end, ...] for layer in tilts),
+        )
+        for end, size in zip(ends, sizes, strict=True)
+    ]
+
+
+def condition(weights: GaussianRows, keep: Mask) -> GaussianRows:
+    """Rows (b, W) given that the weights outside `keep` (D, K) are zero."""
+    mean, covariance = _host(weights)
+    there = diagonal(covariance) > 0.0
+    kept = np.column_stack([np.ones(len(keep), dtype=bool), keep]) & there
+    changed = np.flatnonzero((there & ~kept).any(axis=1))
+    result_mean, result_covariance = np.where(kept, mean, 0.0), covariance.copy()
+    if changed.size:
+        precision, _ = inverse_and_log_determinant(
+            covariance[changed] + diagonal_matrix(1.0 * ~there[changed])
+        )
+        linear = (precision @ mean[changed, :, None])[:, :, 0]
+        both = kept[changed, :, None] & kept[changed, None, :]
+        rest = diagonal_matrix(1.0 * ~kept[changed])
+        found, _ = inverse_and_log_determinant(np.where(both, precision, 0.0) + rest)
+        found = np.where(both, found, 0.0)
+        result_covariance[changed] = found
+        result_mean[changed] = (found @ linear[:, :, None])[:, :, 0]
+    return GaussianRows(mean=result_mean, covariance=result_covariance)
+
+
+def _host(weights: GaussianRows) -> tuple[Floats, Floats]:
+    return to_numpy(weights.mean).astype(float), to_numpy(weights.covariance).astype(float)
+
+
+def _constant_activation(
+    weights: GaussianRows, noise: InverseGamma, temperature: float
+) -> tuple[Floats, Floats, Floats]:
+    """Mean, variance that the weights leave open, and variance by chance, (D,), of constants."""
+    mean, open_, gates = gated_moments(
+        weights.mean[:, 0].copy(), weights.covariance[:, 0, 0].copy(), temperature
+    )
+    return mean, open_, gates + to_numpy(inverse_gamma.mean(noise))
+
+
+def _fold(
+    weights: GaussianRows,
+    noise: InverseGamma,
+    constants: Mask,
+    activation: tuple[Floats, Floats, Floats],
+    is_output: bool,
+) -> tuple[GaussianRows, InverseGamma]:
+    """Rows whose bias has taken in the units of the layer below that are constant."""
+    center, open_, chance = (np.where(constants, part, 0.0) for part in activation)
+    squares = gaussian.squares(weights)[:, 1:]
+    map_ = np.eye(weights.mean.shape[1])
+    map_[0, 1:] = center
+    map_[1:, 1:][constants] = 0.0
+    mean = weights.mean @ map_.T
+    covariance = map_ @ weights.covariance @ map_.T
+    extra = squares @ (open_ if is_output else open_ + chance)
+    covariance[:, 0, 0] += extra
+    if is_output:
+        # The mean of an inverse gamma, scale / (concentration - 1), grows by the chance.
+        concentration = to_numpy(noise.concentration)
+        grown = to_numpy(noise.scale) + np.maximum(concentration - 1.0, 0.0) * (squares @ chance)
+        noise = replace(noise, scale=grown)
+    return GaussianRows(mean=mean, covariance=covariance), noise
+
+
+def _taken(weights: GaussianRows, units: Mask, below: Mask) -> GaussianRows:
+    rows, columns = np.flatnonzero(units), np.flatnonzero(np.concatenate([[True], below]))
+    return GaussianRows(
+        mean=weights.mean[np.ix_(rows, columns)],
+        covariance=weights.covariance[np.ix_(rows, columns, columns)],
+    )
+
+
+def _taken_noise(noise: InverseGamma, units: Mask) -> InverseGamma:
+    full = np.ones(len(units))
+    return InverseGamma(
+        concentration=(to_numpy(noise.concentration) * full)[units],
+        scale=(to_numpy(noise.scale) * full)[units],
+    )
+
+
+def _taken_shrinkage(scales: Shrinkage, mask: Mask, units: Mask, below: Mask) -> Shrinkage:
+    """psi of the units that are left, with 1 as the scale of weights that are not."""
+    if not isinstance(scales, GeneralizedInverseGaussian):
+        return scales
+    scale = np.where(mask, to_numpy(scales.scale), 1.0)[np.ix_(units, below)]
+    return replace(scales, scale=scale)
+
+
+def _assemble(
+    model: BowTieModel, layers: list[LayerFactors], selection: Selection
+) -> tuple[BowTieModel, GlobalFactors]:
+    """Model and factors of the layers that are left: the output alone if nothing varies."""
+    prior = model.prior
+    if not selection.inputs.any():
+        layers, prior = layers[-1:], replace(prior, local_shrinkage=prior.local_shrinkage[-1:])
+    shapes = [layer.weights.mean.shape for layer in layers]
+    alive = [selection.inputs, *selection.units, np.ones(shapes[-1][0], dtype=bool)]
+    connections = tuple(
+        selection.connections[i][np.ix_(alive[i + 1], alive[i])]
+        for i in range(len(alive) - 1 - len(layers), len(alive) - 1)
+    )
+    smaller = BowTieModel(
+        architecture=Architecture(
+            n_inputs=shapes[0][1] - 1,
+            hidden=tuple(shape[0] for shape in shapes[:-1]),
+            n_outputs=shapes[-1][0],
+        ),
+        prior=prior,
+        temperature=model.temperature,
+        connections=connections,
+    )
+    factors = GlobalFactors(layers=tuple(layers), shared_covariance=None)
+    factors = update_global_shrinkage(smaller, factors)
+    return smaller, update_shared_covariance(factors)
