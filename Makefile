@@ -19,7 +19,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict study-defaults clean
+.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict bench-pruning study-defaults figures clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,13 @@ bench-fit: $(BENCH) ## seconds and scores of a fit beside a Gaussian process and
 
 bench-predict: $(CORE) ## seconds and memory of predicting a million rows
 	$(BIN)/python benchmarks/speed/predict.py
+
+bench-pruning: $(CORE) ## what pruning saves, during a fit and after it
+	$(BIN)/python benchmarks/speed/pruning.py
+
+figures: $(DEV) ## run the examples that draw, and renew the pictures of the documentation
+	$(BIN)/python examples/toy_pruning.py
+	$(BIN)/python examples/diabetes_selection.py
 
 study-defaults: $(CORE) ## each default of the estimator against its alternatives
 	$(BIN)/python benchmarks/accuracy/defaults.py

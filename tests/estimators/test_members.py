@@ -201,6 +201,16 @@ def test_a_task_may_go_on_from_an_earlier_result() -> None:
     assert on.elbo_history[-1] > start.elbo_history[-1]
 
 
+def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
+    task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(3,))
+    assert run_task(task, SETTINGS).results[0].status is Status.SWEEP_LIMIT
+    chosen = run_task(replace(task, chosen=True), SETTINGS).results[0]
+    assert (chosen.status, chosen.n_sweeps) == (Status.HELD_OUT, 3)
+    finished = replace(task, lengths=(2000,), chosen=True)
+    loose = replace(SETTINGS, tolerance=1e-2)
+    assert run_task(finished, loose).results[0].status is Status.CONVERGED
+
+
 def test_densities_are_those_of_the_rows_held_out() -> None:
     rows = bent_rows()
     held_out, kept = take_rows(rows, np.arange(15)), take_rows(rows, np.arange(15, 60))
@@ -313,7 +323,7 @@ def result_of(task: Task) -> FitResult:
         elbo_terms=None,
         elbo_history=(-float(task.recipe.seed),),
         n_sweeps=max(task.lengths, default=0),
-        status=Status.SWEEP_LIMIT,
+        status=Status.HELD_OUT if task.chosen else Status.SWEEP_LIMIT,
     )
 
 

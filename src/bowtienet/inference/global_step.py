@@ -19,6 +19,7 @@ from bowtienet._arrays import (
     to_numpy,
     trace_of_product,
     unpack,
+    with_ones,
 )
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.gaussian import GaussianRows
@@ -211,8 +212,7 @@ def _inverse_where_present(model: BowTieModel, index: int, precision: Array) -> 
     if model.connections is None:
         return inverse_and_log_determinant(precision)[0]
     xp = namespace(precision)
-    there = present(model, index, precision)
-    there = xp.concat([xp.ones_like(there[:, :1]), there], axis=-1)
+    there = with_ones(xp.astype(present(model, index, precision), precision.dtype)) > 0.0
     both = there[:, :, None] & there[:, None, :]
     zero = xp.zeros_like(precision)
     absent = diagonal_matrix(xp.astype(~there, precision.dtype))

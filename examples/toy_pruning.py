@@ -1,0 +1,105 @@
+"""The paper's simulated example: two inputs, of which only the first matters, in 1, 2 and 4 layers.
+
+Networks of 20 units a layer are fitted, pruned at a false discovery rate of 0.01, and drawn: what
+they predict along each input before and after, and what is left of them. Run it with a folder for
+the pictures, or none for docs/figures.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from bowtienet import BowTieRegressor
+from bowtienet.plotting import plot_network, plot_weights
+
+NOISE = np.sqrt(0.5)
+DEPTHS = (1, 2, 4)
+WIDTH = 20
+FIGURES = Path(__file__).parents[1] / "docs" / "figures"
+
+
+def truth(x: np.ndarray) -> np.ndarray:
+    """The function of the first input."""
+    return 0.1 * x**2 + 10.0 * np.sin(x)
+
+
+def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of the example."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(n, 2))
+    return X, truth(X[:, 0]) + rng.normal(0.0, NOISE, size=n)
+
+
+def draw_slice(ax: plt.Axes, models: dict[str, BowTieRegressor], column: int) -> None:
+    """Mean and central 90 % of new targets along one input, the other at 0."""
+    X, y = data(300, seed=0)
+    along = np.linspace(-2.0, 2.0, 200)
+    new = np.zeros((200, 2))
+    new[:, column] = along
+    ax.plot(X[:, column], y, ".", color="#BBBBBB", markersize=3)
+    expected = truth(along) if column == 0 else np.zeros(200)
+    ax.plot(along, expected, color="black", linewidth=1, linestyle=":", label="truth")
+    styles = (("#0072B2", "-"), ("#D55E00", "--"))
+    for (name, model), (color, style) in zip(models.items(), styles, strict=True):
+        low, high = model.predict_interval(new, coverage=0.9).T
+        ax.plot(along, model.predict(new), style, color=color, linewidth=1.5, label=name)
+        ax.fill_between(along, low, high, color=color, alpha=0.15, linewidth=0)
+    ax.set_xlabel(f"x{column}" + (" (x1 = 0)" if column == 0 else " (x0 = 0)"))
+
+
+def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> None:
+    """Print the table and write the pictures."""
+    folder.mkdir(parents=True, exist_ok=True)
+    X, y = data(300, seed=0)
+    test_X, test_y = data(2000, seed=1)
+    size = (4.2 * len(DEPTHS), 10.5)
+    fig, axes = plt.subplots(3, len(DEPTHS), figsize=size, layout="constrained")
+    print(f"{'layers':<8}{'':<8}{'RMSE':>6}{'NLL':>7}{'nodes':>7}{'weights':>9}   relevance x0, x1")
+    for column, depth in enumerate(DEPTHS):
+        begin = time.perf_counter()
+        # The start whose bound is highest counts, all but alone.
+        model = BowTieRegressor(
+            (WIDTH,) * depth,
+            combine="elbo",
+            elbo_tempering=1.0,
+            n_estimators=n_starts,
+            max_iter=max_iter,
+            tol=1e-4,
+            n_jobs=-1,
+            random_state=0,
+        ).fit(X, y)
+        seconds = time.perf_counter() - begin
+        pruned = model.prune(0.01)
+        best = int(np.argmax(model.member_weights_))
+        for name, found in (("fitted", model), ("pruned", pruned)):
+            error = np.sqrt(np.mean((found.predict(test_X) - test_y) ** 2))
+            relevance, sparsity = found.feature_relevance_, found.sparsity_
+            print(
+                f"{depth:<8}{name:<8}{error:6.2f}{-found.log_score(test_X, test_y):7.2f}"
+                f"{sparsity.nodes_after[best]:7d}{sparsity.weights_after[best]:9d}   "
+                + ", ".join(f"{strength:.3f}" for strength in relevance.strength)
+                + (f"   fit {seconds:.0f} s" if found is model else "")
+            )
+        models = {"fitted": model, "pruned": pruned}
+        draw_slice(axes[0, column], models, 0)
+        draw_slice(axes[1, column], models, 1)
+        axes[0, column].set_title(f"{depth} hidden layer{'s' if depth > 1 else ''} of {WIDTH}")
+        plot_network(pruned, ax=axes[2, column])
+        if depth == DEPTHS[0]:
+            plot_weights(model, pruned).savefig(folder / "toy_weights.png", dpi=130)
+    axes[0, 0].legend(frameon=False)
+    fig.savefig(folder / "toy_pruning.png", dpi=110)
+    plt.close("all")
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))

@@ -1,0 +1,58 @@
+"""What all pictures share: matplotlib when it is needed, axes, colours and names that fit."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+POSITIVE = "#0072B2"
+NEGATIVE = "#D55E00"
+"""Blue and vermilion of Okabe and Ito: told apart with every kind of colour vision."""
+ABSENT = "#B5B5B5"
+"""What has no weights at all."""
+INK = "#333333"
+NAME_SIZE = 9.0
+SMALL_SIZE = 8.0
+_LONGEST_NAME = 40
+_POINTS_PER_INCH = 72.0
+
+
+def load(module: str) -> Any:
+    """A module of matplotlib, imported by the first picture and not before."""
+    try:
+        return importlib.import_module(f"matplotlib.{module}")
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'bowtienet[plot]'.") from error
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A figure that notebooks show, with a layout that makes room for every text."""
+    return load("pyplot").figure(figsize=(width, height), layout="constrained")
+
+
+def axes_or_new(ax: Any, width: float, height: float) -> Any:
+    """`ax` itself, or axes of a new figure of so many inches."""
+    return new_figure(width, height).add_subplot() if ax is None else ax
+
+
+def points_high(area: Any) -> float:
+    """Height of axes or of a figure in points, the unit of line widths and letters."""
+    return float(area.bbox.height / area.figure.dpi * _POINTS_PER_INCH)
+
+
+def fitted_size(room: float, size: float = NAME_SIZE) -> float:
+    """Size of letters in lines that are `room` points apart; below 4 points nobody can read."""
+    return max(4.0, min(size, 0.85 * room))
+
+
+def shorten(name: str) -> str:
+    """`name`, cut where it would take the room of the picture."""
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"
+
+
+def inches_wide(names: list[str]) -> float:
+    """How much room the longest of `names` takes."""
+    font = load("font_manager").FontProperties(size=NAME_SIZE)
+    measure = load("textpath").text_to_path.get_text_width_height_descent
+    widths = (measure(name, font, ismath=False)[0] for name in names)
+    return float(max(widths, default=0.0)) / _POINTS_PER_INCH

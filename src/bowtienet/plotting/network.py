@@ -1,0 +1,247 @@
+"""A network as circles and lines: which inputs it uses, through which units, and how strongly."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from bowtienet.plotting._axes import (
+    ABSENT,
+    INK,
+    NEGATIVE,
+    POSITIVE,
+    SMALL_SIZE,
+    axes_or_new,
+    fitted_size,
+    inches_wide,
+    load,
+    points_high,
+    shorten,
+)
+from bowtienet.plotting._checks import read_names, read_weights
+from bowtienet.plotting._layout import arrange, linked_units
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_EITHER = "#777777"
+_ABSENT_FACE = "#F2F2F2"
+_WIDEST = 2.4
+_THINNEST = 1.0 / 6.0
+"""Width of the weakest edge relative to the strongest."""
+_FAINTEST = 0.3
+_CROWD = 100
+"""Edges between two layers beyond which all are drawn thinner and weak ones fainter."""
+
+
+def draw_network(
+    weights: Sequence[Any],
+    *,
+    input_names: Sequence[str] | None = None,
+    output_names: Sequence[str] | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a network from left to right, with an edge for each weight that is not exactly zero.
+
+    The wider and darker an edge, the larger its weight; the largest of each layer are equally wide.
+    Blue weights are positive, orange ones negative. Hidden units are ordered so that few edges
+    cross. Inputs and units without any edge are grey, and an output that no input reaches is marked
+    as constant. Biases are not drawn.
+
+    Parameters
+    ----------
+    weights : sequence of arrays (D, K + 1)
+        One matrix for each layer, the output last, with the bias in column 0. A dropped input is a
+        column of zeros in the first one.
+    input_names : sequence of str, optional
+        One for each input; x, or x0, x1, ..., by default.
+    output_names : sequence of str, optional
+        One for each output; y, or y0, y1, ..., by default.
+    title : str, optional
+        Above the picture.
+    ax : matplotlib axes, optional
+        Where to draw; a new figure by default. Names stand outside the axes as tick labels do: a
+        figure with ``layout="constrained"`` makes room for them.
+
+    Returns
+    -------
+    matplotlib axes
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from bowtienet.plotting.network import draw_network
+    >>> hidden = [[0.1, 1.5, 0.0], [0.0, -0.7, 0.0]]
+    >>> output = [[0.3, 2.0, 1.0]]
+    >>> axes = Figure(layout="constrained").add_subplot()
+    >>> ax = draw_network([hidden, output], input_names=["age", "height"], ax=axes)
+    >>> [text.get_text() for text in ax.texts]
+    ['age', 'height', 'y']
+    """
+    matrices = read_weights(weights, "weights")
+    edges = [matrix[:, 1:] for matrix in matrices]
+    left = read_names(input_names, edges[0].shape[1], "input_names", "x")
+    right = read_names(output_names, edges[-1].shape[0], "output_names", "y")
+    left, right = [shorten(name) for name in left], _marked(right, edges)
+    strengths = [_relative(edge) for edge in edges]
+    linked = linked_units(strengths)
+    ax = axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
+    heights = [1.0 - place for place in arrange(strengths)]
+    most = max(int(np.count_nonzero(edge)) for edge in edges)
+    crowding = min(1.0, _CROWD / max(most, 1))
+    widest = _WIDEST * crowding**0.25
+    _add_edges(ax, edges, heights, widest, _FAINTEST * crowding**0.5)
+    _add_units(ax, heights, linked)
+    _add_names(ax, 0, heights[0], left, linked[0])
+    _add_names(ax, len(edges), heights[-1], right, np.ones(len(right), dtype=bool))
+    _finish(ax, linked, title)
+    _add_legend(ax, linked, widest)
+    return ax
+
+
+def _relative(edge: np.ndarray) -> np.ndarray:
+    size = np.abs(edge)
+    largest = np.max(size, initial=0.0)
+    return size / largest if largest > 0.0 else size
+
+
+def _marked(names: list[str], edges: Sequence[np.ndarray]) -> list[str]:
+    """Names of the outputs, with a note where no input reaches the output."""
+    reached = np.ones(edges[0].shape[1], dtype=bool)
+    for edge in edges:
+        reached = np.any((edge != 0.0) & reached, axis=1)
+    notes = ["" if yes else " (constant)" for yes in reached]
+    return [shorten(name) + note for name, note in zip(names, notes, strict=True)]
+
+
+def _figure_size(sizes: list[int], left: list[str], right: list[str]) -> tuple[float, float]:
+    gaps = len(sizes) - 1
+    width = max(3.6, (2.2 if gaps < 4 else 1.5) * gaps) + inches_wide(left) + inches_wide(right)
+    named, hidden = max(sizes[0], sizes[-1]), max(sizes[1:-1], default=0)
+    height = 1.0 + max(0.19 * named, 0.8 * hidden**0.5)
+    return max(width, 5.0), float(np.clip(height, 2.2, 14.0))
+
+
+def _add_edges(
+    ax: Any,
+    edges: Sequence[np.ndarray],
+    heights: Sequence[np.ndarray],
+    widest: float,
+    faintest: float,
+) -> None:
+    lines, sizes, signs = [], [], []
+    for layer, edge in enumerate(edges):
+        unit, source = np.nonzero(edge)
+        start = np.column_stack([np.full(source.size, float(layer)), heights[layer][source]])
+        end = np.column_stack([np.full(unit.size, layer + 1.0), heights[layer + 1][unit]])
+        lines.append(np.stack([start, end], axis=1))
+        sizes.append(_relative(edge)[unit, source])
+        signs.append(edge[unit, source] > 0.0)
+    size, positive = np.concatenate(sizes), np.concatenate(signs)
+    colors = load("colors")
+    shades = np.where(
+        positive[:, None], colors.to_rgba_array(POSITIVE), colors.to_rgba_array(NEGATIVE)
+    )
+    shades[:, 3] = faintest + (0.95 - faintest) * size
+    order = np.argsort(size, kind="stable")  # strong edges over weak ones
+    collection = load("collections").LineCollection(
+        np.concatenate(lines)[order],
+        colors=shades[order],
+        linewidths=_line_width(size[order], widest),
+        capstyle="round",
+        zorder=1,
+        label="_edges",
+    )
+    ax.add_collection(collection, autolim=False)
+
+
+def _line_width(size: Any, widest: float) -> Any:
+    return widest * (_THINNEST + (1.0 - _THINNEST) * size)
+
+
+def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarray]) -> None:
+    crowd = max(height.size for height in heights)
+    diameter = min(7.0, 0.75 * points_high(ax) / crowd)
+    last = len(heights) - 1
+    for layer, (height, used) in enumerate(zip(heights, linked, strict=True)):
+        used = used | (layer == last)
+        ax.scatter(
+            np.full(height.size, layer),
+            height,
+            s=diameter**2,
+            c=["white" if yes else _ABSENT_FACE for yes in used],
+            edgecolors=[INK if yes else ABSENT for yes in used],
+            linewidths=0.8,
+            zorder=2,
+            clip_on=False,
+        )
+
+
+def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: np.ndarray) -> None:
+    size = fitted_size(points_high(ax) / max(len(names), 1))
+    side = -1 if layer == 0 else 1
+    for y, name, yes in zip(height, names, used, strict=True):
+        ax.annotate(
+            name,
+            (layer, y),
+            xytext=(8 * side, 0),
+            textcoords="offset points",
+            ha="right" if side < 0 else "left",
+            va="center",
+            fontsize=size,
+            color=INK if yes else ABSENT,
+        )
+
+
+def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
+    last = len(linked) - 1
+    kinds = ["input"] + ["unit"] * (last - 1) + ["output"]
+    shown = [layer for layer in range(last + 1) if linked[layer].size > 0]
+    labels = [_count(linked[layer], kinds[layer]) for layer in shown]
+    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=_EITHER)
+    ax.xaxis.tick_top()
+    ax.tick_params(length=0)
+    ax.set_yticks([])
+    ax.spines[:].set_visible(False)
+    ax.set_xlim(shown[0] - 0.08, last + 0.08)
+    ax.set_ylim(0.0, 1.0)
+    if title is not None:
+        ax.set_title(title)
+
+
+def _count(linked: np.ndarray, kind: str) -> str:
+    used, total = int(np.sum(linked)), linked.size
+    plural = "" if total == 1 else "s"
+    if kind == "output" or used == total:
+        return f"{total} {kind}{plural}"
+    return f"{used} of {total} {kind}{plural}"
+
+
+def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
+    line = load("lines").Line2D
+    handles = []
+    if any(np.any(unit) for unit in linked):
+        handles = [
+            line([], [], color=POSITIVE, lw=widest, label="positive"),
+            line([], [], color=NEGATIVE, lw=widest, label="negative"),
+            line([], [], color=_EITHER, lw=widest, label="largest weight of its layer"),
+            line([], [], color=_EITHER, lw=_line_width(0.25, widest), label="a quarter of it"),
+        ]
+    if not all(np.all(unit) for unit in linked[:-1]):
+        dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": ABSENT}
+        handles.append(line([], [], label="no weights", **dot))
+    if handles:
+        # Two rows: sign, size and absence stand in a column each, narrow enough for small axes.
+        ax.legend(
+            handles=handles,
+            loc="upper center",
+            bbox_to_anchor=(0.5, 0.0),
+            ncols=(len(handles) + 1) // 2,
+            frameon=False,
+            fontsize=SMALL_SIZE,
+            handlelength=1.6,
+            columnspacing=1.4,
+        )

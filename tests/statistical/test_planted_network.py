@@ -1,0 +1,108 @@
+"""Pruning finds a planted sparse network: the inputs that matter, and few of the others.
+
+Three of ten standard normal inputs feed three rectified units, each by two weights; noise 0.3, 500
+rows, 20 units to fit with. A kept first-layer weight of one of the other seven inputs is false. The
+share of false weights, pooled over tables drawn with different seeds, has the error
+
+    sqrt(Σ_s (false_s - share · kept_s)²) / Σ_s kept_s
+
+over seeds: weights of one fit are not independent. Limits are the stated rate and as many errors as
+Student's t with one degree of freedom less than seeds exceeds once in a thousand times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bowtienet import BowTieRegressor
+
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+RATES = (0.01, 0.05)
+RELEVANT, INPUTS = 3, 10
+FALSE_ALARM = 1e-3
+_FOUND: dict[int, BowTieRegressor] = {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """Kept first-layer weights of each input (seeds, inputs)."""
+
+    kept: np.ndarray
+
+    @property
+    def share(self) -> float:
+        """Share of kept weights that belong to inputs without any effect."""
+        return float(self.kept[:, RELEVANT:].sum() / self.kept.sum())
+
+    @property
+    def error(self) -> float:
+        """Standard error of the share over seeds."""
+        false, kept = self.kept[:, RELEVANT:].sum(axis=1), self.kept.sum(axis=1)
+        return float(np.sqrt(np.sum((false - self.share * kept) ** 2)) / kept.sum())
+
+
+def planted_table(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs and targets; every relevant input has a part in two of the three units."""
+    rng = np.random.default_rng(1000 + seed)
+    inputs = rng.normal(size=(500, INPUTS))
+    weights = rng.choice([-1.0, 1.0], size=(3, 3)) * rng.uniform(1.0, 2.0, size=(3, 3))
+    weights[np.arange(3), rng.permutation(3)] = 0.0
+    hidden = np.maximum(inputs[:, :RELEVANT] @ weights.T + rng.normal(0.0, 0.5, size=3), 0.0)
+    output = rng.choice([-1.0, 1.0], size=3) * rng.uniform(1.0, 2.0, size=3)
+    return inputs, hidden @ output + 0.3 * rng.normal(size=500)
+
+
+def fitted(seed: int) -> BowTieRegressor:
+    """The fit to a seed's table, made once for all rates."""
+    if seed not in _FOUND:
+        model = BowTieRegressor(
+            hidden_layer_sizes=(20,),
+            n_estimators=1,
+            combine="equal",
+            init_penalty=0.1,
+            max_iter=400,
+            tol=0.0,
+            random_state=seed,
+        )
+        _FOUND[seed] = model.fit(*planted_table(seed))
+    return _FOUND[seed]
+
+
+def counts(seeds: range, rate: float) -> Counts:
+    kept = np.zeros((len(seeds), INPUTS), dtype=int)
+    for row, seed in enumerate(seeds):
+        ensemble = fitted(seed).prune(rate).ensemble_
+        (member,) = ensemble.members
+        columns = ensemble.column_order[member.pruning.inputs]
+        kept[row, columns] = member.model.connections[0].sum(axis=0)
+    return Counts(kept=kept)
+
+
+def check(found: Counts, rate: float) -> None:
+    seeds = len(found.kept)
+    limit = rate + stats.t.ppf(1.0 - FALSE_ALARM, seeds - 1) * found.error
+    assert np.all(found.kept[:, :RELEVANT] > 0), "an input that matters is gone"
+    often = np.mean(found.kept[:, RELEVANT:] > 0, axis=0)
+    assert np.all(often < 0.5), f"inputs without effect were kept in shares {often} of the seeds"
+    assert found.share <= limit, (
+        f"{found.kept[:, RELEVANT:].sum()} of {found.kept.sum()} kept weights are false: "
+        f"{found.share:.4f} ± {found.error:.4f}, stated {rate}, limit {limit:.4f}"
+    )
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_a_planted_network_is_found(rate: float) -> None:
+    """Five tables: a share of a tenth or more would be seen."""
+    check(counts(range(5), rate), rate)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rate", RATES)
+def test_the_stated_rate_is_met(rate: float) -> None:
+    """Thirty tables: an error of about 1.5 % at 0.01, and 2 % at 0.05."""
+    check(counts(range(30), rate), rate)
