@@ -472,7 +472,7 @@ def test_the_first_fit_of_a_warm_start_is_an_ordinary_one() -> None:
     ("table", "target", "words"),
     [
         (X[:, :2], Y, "2 features.*3 features.*warm_start=False"),
-        (X, np.column_stack([Y, Y]), "y has 2 targets.*warm_start=True.*1: set warm_start=False"),
+        (X, np.column_stack([Y, Y]), "y has 2 targets, but it had 1.*set warm_start=False"),
     ],
     ids=["columns", "targets"],
 )

@@ -17,7 +17,7 @@ from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions.gaussian import GaussianRows, entropy
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import Progress, fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
 from bowtienet.inference.pruning import check_pruning
@@ -205,9 +205,8 @@ def test_connections_that_are_all_there_change_nothing(
     rows = builders.random_rows(rng, model, 25)
     factors = initialize(model, rows, rng, scheme="laplace")
     whole = tuple(np.ones(layer.weights.mean[:, 1:].shape, bool) for layer in factors.layers)
-    first, second = (
-        fit(replace(model, connections=c), rows, factors, max_sweeps=6) for c in (None, whole)
-    )
+    both = (replace(model, connections=connections) for connections in (None, whole))
+    first, second = (fit(network, rows, factors, max_sweeps=6) for network in both)
     np.testing.assert_allclose(second.elbo_history, first.elbo_history, rtol=1e-12)
     for a, b in zip(first.factors.layers, second.factors.layers, strict=True):
         np.testing.assert_allclose(b.weights.mean, a.weights.mean, rtol=1e-9, atol=1e-12)
@@ -294,9 +293,9 @@ def weight_block(model: BowTieModel, factors: GlobalFactors) -> float:
     moments = chain_moments((), np.zeros((1, 3)))
     terms = elbo(model, factors, block_statistics(empty, moments, np.zeros((1, 2)), np.zeros(1)))
     weights = factors.layers[0].weights
-    biases = stats.norm(0.0, np.sqrt(1.3)).logpdf(weights.mean[:, 0]).sum()
+    rest = stats.norm(0.0, np.sqrt(1.3)).logpdf(weights.mean[:, 0]) + entropy(weights)
     total = terms.weights + terms.global_shrinkage + terms.local_shrinkage
-    return float(total - np.sum(entropy(weights)) - biases)
+    return float(total - np.sum(rest))
 
 
 @pytest.mark.parametrize("what", ["tau", "psi"])
@@ -346,12 +345,6 @@ def start(rows: Rows, hidden: tuple[int, ...]) -> tuple[BowTieModel, Rows, Globa
     return model, rows, initialize(model, rows, 3)
 
 
-def assert_same_fit(found: FitResult, expected: FitResult) -> None:
-    assert found.elbo_history == expected.elbo_history
-    assert found.pruning is expected.pruning is None
-    map_arrays(np.testing.assert_array_equal, found.factors, expected.factors)
-
-
 @pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("hidden", [(12,), (8, 6), (6, 5, 4)], ids=str)
 def test_units_go_while_the_bound_rises(
@@ -359,18 +352,10 @@ def test_units_go_while_the_bound_rises(
 ) -> None:
     seen: list[Progress] = []
     model, rows, factors = start(sparse_rows(rng), hidden)
-    result = fit(
-        model,
-        rows,
-        factors,
-        max_sweeps=60,
-        tolerance=0.0,
-        accelerate=accelerate,
-        prune_every=7,
-        false_discovery_rate=0.001,
-        block_size=50,
-        callback=lambda progress: bool(seen.append(progress)),
-    )
+    settings = {"max_sweeps": 60, "tolerance": 0.0, "accelerate": accelerate, "block_size": 50}
+    settings |= {"prune_every": 7, "false_discovery_rate": 0.001}
+    settings["callback"] = lambda progress: bool(seen.append(progress))
+    result = fit(model, rows, factors, **settings)
     assert result.status is Status.SWEEP_LIMIT
     assert 0 < sum(result.model.architecture.hidden) < sum(hidden)
     assert result.model.architecture.n_inputs == 4
@@ -382,7 +367,7 @@ def test_units_go_while_the_bound_rises(
         if before.model.architecture == after.model.architecture:
             assert after.elbo >= before.elbo - 1e-9 * abs(before.elbo)
         else:
-            assert (after.sweep - 1) % 7 == 0 or (after.sweep - before.sweep) > 1
+            assert after.sweep % 7 == 1
             widths = (p.model.architecture.hidden for p in (before, after))
             assert all(b >= a for b, a in zip(*widths, strict=True))
     for progress in seen:
@@ -392,6 +377,22 @@ def test_units_go_while_the_bound_rises(
     assert result.pruning.architecture == model.architecture
     found = predict(result.model, result.factors, rows.inputs)
     assert np.mean((found.mean - rows.targets) ** 2) < 0.05
+
+
+def test_the_bound_may_fall_where_units_go() -> None:
+    """Units that matter go at a rate this strict: another network's bound ends no fit."""
+    seen: list[Progress] = []
+    result = fit(
+        *start(sparse_rows(np.random.default_rng(3)), (12,)),
+        max_sweeps=40,
+        tolerance=0.0,
+        prune_every=20,
+        false_discovery_rate=1e-60,
+        callback=lambda progress: bool(seen.append(progress)),
+    )
+    falls = [b.sweep for a, b in pairwise(seen) if b.elbo < a.elbo - 100.0]
+    assert falls == [21]
+    assert (result.status, result.n_sweeps) == (Status.SWEEP_LIMIT, 40)
 
 
 def test_no_bit_changes_where_all_units_are_needed_or_none_is(rng: np.random.Generator) -> None:
@@ -404,9 +405,10 @@ def test_no_bit_changes_where_all_units_are_needed_or_none_is(rng: np.random.Gen
         (start(sparse_rows(rng), ()), 0.01),
     ):
         expected = fit(*problem, max_sweeps=15)
-        assert_same_fit(
-            fit(*problem, max_sweeps=15, prune_every=2, false_discovery_rate=rate), expected
-        )
+        found = fit(*problem, max_sweeps=15, prune_every=2, false_discovery_rate=rate)
+        assert found.pruning is None
+        assert found.elbo_history == expected.elbo_history
+        map_arrays(np.testing.assert_array_equal, found.factors, expected.factors)
 
 
 @pytest.mark.parametrize("name", ["blocks", "torch", "jax.numpy"])
@@ -433,7 +435,7 @@ def test_an_input_whose_last_unit_goes(rng: np.random.Generator) -> None:
     assert 3 not in result.pruning.units[0]
     check_pruning(result.model, result.pruning)
     found = predict(result.model, result.factors, rows.inputs[:, result.pruning.inputs])
-    assert np.mean((found.mean - rows.targets) ** 2) < 0.2
+    assert np.mean((found.mean - rows.targets) ** 2) < 0.5 * np.mean(rows.targets**2)
 
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "5", np.nan])

@@ -278,6 +278,7 @@ class _Recorder:
         self.last: Progress | None = None
 
     def __call__(self, progress: Progress) -> bool:
+        progress = replace(progress, pruning=self.pruning(progress))
         self.history.append(progress.elbo)
         self.asked = bool(self.callback(progress)) if self.callback is not None else False
         due = self.task.lengths[len(self.results) :]
@@ -313,7 +314,7 @@ class _Recorder:
             elbo_history=tuple(history),
             n_sweeps=progress.sweep,
             status=Status.SWEEP_LIMIT,
-            pruning=self.pruning(progress),
+            pruning=progress.pruning,
         )
 
     def pruning(self, found: Progress | FitResult) -> Pruning | None:

@@ -23,6 +23,7 @@ from bowtienet.posterior.relevance import path_probability, path_strength
 from bowtienet.posterior.selection import check_rate, existing, select
 from bowtienet.prediction.ensemble import original
 
+REFIT = "refit=True goes on from the last fit: give it the columns, targets and settings of that."
 Counts = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
@@ -42,7 +43,8 @@ class Sparsity:
     keep_threshold: Floats
     """Least sign probability among the weights that were chosen; NaN if nothing was pruned."""
     false_discovery_rate: Floats
-    """Estimated rate of the weights that are left; NaN if nothing was pruned."""
+    """Estimated rate of the weights that are left. It may lie a little above the rate that was
+    asked for, since sure weights on no path go too. NaN if nothing was pruned."""
 
     def __str__(self) -> str:
         members = len(self.nodes_before)
@@ -77,6 +79,7 @@ class PruningMixin:
     n_features_in_: int
     n_outputs_: int
     false_discovery_rate: float
+    random_state: Any
     _single_target: bool
 
     def prune(
@@ -127,6 +130,7 @@ class PruningMixin:
                 stacklevel=2,
             )
         pruned = copy.copy(self)
+        pruned.random_state = copy.deepcopy(self.random_state)
         table = {
             name: getattr(self, name)
             for name in ("n_features_in_", "feature_names_in_", "_single_target")
@@ -141,12 +145,14 @@ class PruningMixin:
             chosen = member.status is Status.HELD_OUT
             return continued(member, rows, member.n_sweeps if chosen else None)
 
-        return self._fit(X, y, sample_weight, as_long)
+        return self._fit(X, y, sample_weight, as_long, REFIT)
 
     def _keep(self, attributes: dict[str, Any]) -> None:
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, go_on: GoOn | None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, go_on: GoOn | None, remedy: str = ""
+    ) -> Self:
         raise NotImplementedError
 
     @property

@@ -43,6 +43,7 @@ RECIPES = tuple((0.01, penalty) for penalty in (0.001, 0.01, 0.1, 1.0, 10.0))
 """Temperatures and penalties that "auto" lets stacking choose from; docs/accuracy.md says why."""
 ALIKE_TEMPERATURE, ALIKE_PENALTY = 0.01, 0.1
 """For members that are to be compared by their ELBO."""
+WARM_START = "warm_start=True goes on from the last fit: set warm_start=False to start anew."
 
 
 class BowTieRegressor(
@@ -226,14 +227,16 @@ class BowTieRegressor(
         going_on = self.warm_start and hasattr(self, "ensemble_")
         return self._fit(X, y, sample_weight, continued if going_on else None)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, go_on: GoOn | None) -> Self:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, go_on: GoOn | None, remedy: str = WARM_START
+    ) -> Self:
         """A new fit, or one in which each member of the last goes on by a task of its own."""
         sizes = hidden_sizes(self.hidden_layer_sizes)
         inputs = read_inputs(X, min_rows=2)
         targets = read_targets(y, inputs.shape[0])
         weights = build_weights(sample_weight, inputs, name="sample_weight")
         if go_on is not None:
-            self._check_same_shape(X, targets, sizes)
+            self._check_same_shape(X, targets, sizes, remedy)
         table = {**_columns(X), "_single_target": targets.ndim == 1}
         rows, ensemble = self._standardized(inputs, targets, weights, go_on is not None)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
@@ -249,26 +252,23 @@ class BowTieRegressor(
         self._warn(runner.interrupted)
         return self
 
-    def _check_same_shape(self, X: Any, targets: Array, sizes: tuple[int, ...]) -> None:
+    def _check_same_shape(
+        self, X: Any, targets: Array, sizes: tuple[int, ...], remedy: str
+    ) -> None:
         """A fit that goes on needs the columns, targets and layers of the one before."""
         try:
             validate_data(self, with_names(X), reset=False, skip_check_array=True)
         except ValueError as error:
-            raise ValueError(
-                f"{error} warm_start=True goes on from the last fit: set warm_start=False to "
-                "start anew."
-            ) from error
+            raise ValueError(f"{error} {remedy}") from error
         before = original(self.ensemble_.members[0]).hidden
         if before != sizes:
             raise ValueError(
-                f"hidden_layer_sizes is {sizes}, but warm_start=True goes on from a fit with "
-                f"{before}: set warm_start=False to start anew."
+                f"hidden_layer_sizes is {sizes}, but it was {before} in the last fit. {remedy}"
             )
         found = 1 if targets.ndim == 1 else targets.shape[1]
         if found != self.n_outputs_:
             raise ValueError(
-                f"y has {found} targets, but warm_start=True goes on from a fit to "
-                f"{self.n_outputs_}: set warm_start=False to start anew."
+                f"y has {found} targets, but it had {self.n_outputs_} in the last fit. {remedy}"
             )
 
     def _standardized(

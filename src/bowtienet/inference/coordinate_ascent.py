@@ -9,6 +9,7 @@ next sweep is then the first of a smaller network, whose bound is another one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -237,7 +238,9 @@ class _Loop:
     def _advance(self, proposal: State) -> tuple[State, Status | None]:
         """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""
         if self.pruner is not None and self.n_sweeps and self.n_sweeps % self.pruner.every == 0:
-            proposal = self._without_dead_units(proposal)
+            smaller = self.pruner(self.accepted)
+            if smaller is not None:
+                return self._go_on_smaller(proposal, *smaller)
         candidate, terms = self.step(proposal, blocks=self.blocks)
         self.n_sweeps += 1
         value = float(to_numpy(terms.total))
@@ -258,16 +261,20 @@ class _Loop:
         factors = extrapolate(candidate.factors, before.factors, momentum(self.age))
         return replace(candidate, factors=factors), status
 
-    def _without_dead_units(self, proposal: State) -> State:
-        """Go on from the accepted state with fewer units, or as before if all are needed."""
-        assert self.pruner is not None
-        found = self.pruner(self.accepted)
-        if found is None:
-            return proposal
-        self.accepted, self.blocks, pruning = found
+    def _go_on_smaller(
+        self, proposal: State, state: State, blocks: Sequence[Rows], pruning: Pruning
+    ) -> tuple[State, Status | None]:
+        """The first sweep without units that do not matter; they stay if it comes to nothing."""
+        candidate, terms = self.step(state, blocks=blocks)
+        self.n_sweeps += 1
+        value = float(to_numpy(terms.total))
+        if not math.isfinite(value):
+            return proposal, None
+        self.accepted, self.terms, self.blocks = candidate, terms, blocks
         self.pruning = combine(self.pruning, pruning)
         self.begin, self.age = len(self.history), 0
-        return self.accepted
+        self.history.append(value)
+        return candidate, Status.INTERRUPTED if self._stopped_by_callback(value) else None
 
     def _stopped_by_callback(self, value: float) -> bool:
         if self.callback is None or self.terms is None:

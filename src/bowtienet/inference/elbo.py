@@ -115,12 +115,13 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
     xp = namespace(layer.weights.mean)
     width = layer.weights.mean.shape[0]
     bias_squares = xp.sum(gaussian.squares(layer.weights)[:, 0])
-    scaled_squares = xp.sum(mean_inverse(layer.local_shrinkage) * weight_squares(layer))
+    n_weights = model.n_weights(index)
+    squares = xp.sum(mean_inverse(layer.local_shrinkage) * weight_squares(layer))
+    # Without weights E[1/tau] is the prior's own, which may be infinite.
+    scaled_squares = mean_inverse(layer.global_shrinkage) * squares if n_weights else 0.0
     variance = model.prior.bias_variance
     bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
-    weights = -0.5 * (
-        model.n_weights(index) * _LOG_2PI + mean_inverse(layer.global_shrinkage) * scaled_squares
-    )
+    weights = -0.5 * (n_weights * _LOG_2PI + scaled_squares)
     return xp.sum(gaussian.entropy(layer.weights)) + bias + weights
 
 

@@ -64,7 +64,7 @@ class Pruning:
     keep_threshold: float
     """Least sign probability among the weights that were chosen."""
     false_discovery_rate: float
-    """Estimated rate of the weights that are left."""
+    """Estimated rate of those that lie on a path from input to output."""
 
 
 def prune(
@@ -120,6 +120,8 @@ def check_pruning(model: BowTieModel, pruning: Pruning | None) -> None:
     if not (widths == left or (left == (0,) and not any(widths))) or len(widths) != len(before):
         raise ValueError("what is left after pruning is not what the network has")
     for places, width in zip((pruning.inputs, *pruning.units), before, strict=True):
+        if not np.issubdtype(np.asarray(places).dtype, np.integer):
+            raise ValueError("pruning names units by other than whole numbers")
         if len(set(places.tolist())) < len(places) or not all(0 <= p < width for p in places):
             raise ValueError("pruning names units that the network never had")
 

@@ -3,8 +3,8 @@
 With R = 1 for an output, a unit below has R_u = 1 - Π_v (1 - Q_uv R_v) over its surviving weights,
 the probability that some path from it to the output consists of weights of the sign they seem to
 have, taking weights and paths for independent. The strength of an input is the sum over its paths
-of the products of |E[W]|: no change of the input by one standard deviation moves the network of
-mean weights by more, in standard deviations of the target.
+of the products of |E[W]|: a change of the input by one standard deviation moves the ReLU network
+of these weights by no more, in standard deviations of the target.
 """
 
 from __future__ import annotations

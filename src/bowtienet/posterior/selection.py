@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 class Selection:
     """The part of a network that matters."""
 
+    inputs: Mask
+    """Inputs (D_0,) that are kept: those that reach an output."""
     connections: tuple[Mask, ...]
     """Weights (D, K) of every layer that were chosen and lie on a path from input to output."""
     varying: tuple[Mask, ...]
@@ -38,12 +40,7 @@ class Selection:
     keep_threshold: float
     """Least sign probability among the chosen weights; 1 if none was."""
     false_discovery_rate: float
-    """Estimated rate of the weights in `connections`; 0 if there are none."""
-
-    @property
-    def inputs(self) -> Mask:
-        """Inputs (D_0,) that reach an output."""
-        return np.any(self.connections[0], axis=0)
+    """Estimated rate of the chosen weights that lie on such paths; 0 if there are none."""
 
     @property
     def units(self) -> tuple[Mask, ...]:
@@ -85,7 +82,7 @@ def keep_between(selection: Selection, present: Sequence[Mask]) -> Selection:
         mask & below & above[:, None]
         for mask, below, above in zip(present, alive[:-1], alive[1:], strict=True)
     )
-    return replace(selection, connections=connections)
+    return replace(selection, inputs=inputs, connections=connections)
 
 
 def build_selection(
@@ -95,6 +92,7 @@ def build_selection(
     connections, varying = on_paths(chosen)
     kept = np.concatenate([d[mask] for d, mask in zip(doubts, connections, strict=True)])
     return Selection(
+        inputs=np.any(connections[0], axis=0),
         connections=connections,
         varying=varying,
         keep_threshold=float(keep_threshold),
