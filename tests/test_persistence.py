@@ -847,7 +847,7 @@ def test_containers_are_those_of_the_schema() -> None:
     assert persistence.SCHEMA == 1
     assert list(described()) == [
         "Architecture: n_inputs hidden n_outputs",
-        "BowTieModel: architecture prior temperature connections",
+        "BowTieModel: architecture prior temperature connections removed",
         "ElboTerms: likelihood activations gates polya_gamma weights noise_variance"
         " global_shrinkage local_shrinkage",
         "Ensemble: members weights input_scaling target_scaling column_order route",
@@ -860,6 +860,7 @@ def test_containers_are_those_of_the_schema() -> None:
         "PointMass: value",
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
         "Pruning: architecture inputs units keep_threshold false_discovery_rate",
+        "RemovedWeights: count squares",
         "Scaling: center scale",
     ]
     known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}

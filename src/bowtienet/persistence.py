@@ -46,7 +46,7 @@ from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.pruning import Pruning
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.priors import BowTieModel, Prior
+from bowtienet.model.priors import BowTieModel, Prior, RemovedWeights
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 from bowtienet.prediction.ensemble import Ensemble
 
@@ -67,6 +67,7 @@ CONTAINERS: tuple[type, ...] = (
     PointMass,
     Prior,
     Pruning,
+    RemovedWeights,
     Scaling,
 )
 """The dataclasses that a file may hold, by their names; no other class is ever built."""

@@ -264,7 +264,10 @@ def test_what_is_left_is_a_network(
             tau, psi = layer.global_shrinkage, layer.local_shrinkage
             if isinstance(tau, GeneralizedInverseGaussian):
                 prior = smaller.prior.global_shrinkage
-                assert tau.order == prior.order - 0.5 * int(mask.sum())
+                gone = smaller.removed_weights(index).count
+                assert tau.order == prior.order - 0.5 * (int(mask.sum()) + gone)
+                before = select(model, factors, 0.9).connections[index - len(left.layers)]
+                assert gone == (before.size - int(mask.sum()) if smaller.n_weights() else 0)
                 assert np.shape(psi.scale) == mask.shape
                 assert np.all(np.isfinite(gig.mean_inverse(psi)))
             assert layer.noise_variance.scale.shape == mask.shape[:1]

@@ -16,7 +16,7 @@ from bowtienet.inference.global_step import (
     expected_residual,
     noise_prior,
     present,
-    weight_squares,
+    scaled_squares,
 )
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
@@ -115,13 +115,14 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
     xp = namespace(layer.weights.mean)
     width = layer.weights.mean.shape[0]
     bias_squares = xp.sum(gaussian.squares(layer.weights)[:, 0])
-    n_weights = model.n_weights(index)
-    squares = xp.sum(mean_inverse(layer.local_shrinkage) * weight_squares(layer))
-    # Without weights E[1/tau] is the prior's own, which may be infinite.
-    scaled_squares = mean_inverse(layer.global_shrinkage) * squares if n_weights else 0.0
+    n_weights, removed = model.n_weights(index), model.removed_weights(index)
+    squares = 0.0
+    if n_weights + removed.count:  # otherwise E[1/tau] is the prior's, which may be infinite
+        squares = scaled_squares(layer) + removed.squares
+        squares = mean_inverse(layer.global_shrinkage) * squares
     variance = model.prior.bias_variance
     bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
-    weights = -0.5 * (n_weights * _LOG_2PI + scaled_squares)
+    weights = -0.5 * (n_weights * _LOG_2PI + squares)
     return xp.sum(gaussian.entropy(layer.weights)) + bias + weights
 
 
@@ -135,7 +136,8 @@ def _noise_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array
 def _global_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
     """E[log p(tau) - log q(tau)] with the -½ D K E[log tau] of the weights' prior."""
     shrinkage = factors.layers[index].global_shrinkage
-    return elbo_term(shrinkage, model.prior.global_shrinkage, model.n_weights(index))
+    count = model.n_weights(index) + model.removed_weights(index).count
+    return elbo_term(shrinkage, model.prior.global_shrinkage, count)
 
 
 def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:

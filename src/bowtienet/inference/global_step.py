@@ -98,13 +98,17 @@ def update_noise(
 
 
 def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
-    """tau ~ GIG(p - D K / 2, s + ½ Σ E[1/psi] E[W²], r), one for each layer."""
+    """tau ~ GIG(p - D K / 2, s + ½ Σ E[1/psi] E[W²], r), one for each layer.
+
+    Weights that were pruned still count, as what is next to zero (see `pruning`).
+    """
     layers = []
     for index, layer in enumerate(factors.layers):
-        squares = weight_squares(layer)
-        half_squares = 0.5 * namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares)
+        removed = model.removed_weights(index)
         updated = conjugate_update(
-            model.prior.global_shrinkage, model.n_weights(index), half_squares
+            model.prior.global_shrinkage,
+            model.n_weights(index) + removed.count,
+            0.5 * (scaled_squares(layer) + removed.squares),
         )
         layers.append(replace(layer, global_shrinkage=updated))
     return replace(factors, layers=tuple(layers))
@@ -200,6 +204,12 @@ def present(model: BowTieModel, index: int, reference: Array) -> Array:
     """Weights (D, K) of a layer that exist, as booleans beside `reference`."""
     assert model.connections is not None
     return like(reference, to_numpy(model.connections[index]).astype(float)) > 0.0
+
+
+def scaled_squares(layer: LayerFactors) -> Array:
+    """Σ E[1/psi] E[W²] of a layer ()."""
+    squares = weight_squares(layer)
+    return namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares)
 
 
 def weight_squares(layer: LayerFactors) -> Array:

@@ -40,12 +40,15 @@ from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
-from bowtienet.inference.global_step import update_global_shrinkage, update_shared_covariance
+from bowtienet.inference.global_step import (
+    update_global_shrinkage,
+    update_shared_covariance,
+)
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.priors import BowTieModel
-from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.model.priors import BowTieModel, RemovedWeights
+from bowtienet.model.shrinkage import Shrinkage, mean
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory, check_factors
-from bowtienet.posterior.selection import Mask, Selection, select
+from bowtienet.posterior.selection import Mask, Selection, existing, select
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -187,7 +190,7 @@ def shrink(
             constants = ~selection.varying[index]
             activation = _constant_activation(weights, noise, model.temperature)
             below = alive
-    return _assemble(model, layers, selection)
+    return _assemble(model, layers, selection, _removed(model, factors, selection))
 
 
 def shrink_memory(
@@ -299,11 +302,14 @@ def _taken_shrinkage(scales: Shrinkage, mask: Mask, units: Mask, below: Mask) ->
 
 
 def _assemble(
-    model: BowTieModel, layers: list[LayerFactors], selection: Selection
+    model: BowTieModel,
+    layers: list[LayerFactors],
+    selection: Selection,
+    removed: tuple[RemovedWeights, ...],
 ) -> tuple[BowTieModel, GlobalFactors]:
     """Model and factors of the layers that are left: the output alone if nothing varies."""
-    prior = model.prior
-    if not selection.inputs.any():
+    prior, varies = model.prior, bool(selection.inputs.any())
+    if not varies:
         layers, prior = layers[-1:], replace(prior, local_shrinkage=prior.local_shrinkage[-1:])
     shapes = [layer.weights.mean.shape for layer in layers]
     alive = [selection.inputs, *selection.units, np.ones(shapes[-1][0], dtype=bool)]
@@ -320,7 +326,28 @@ def _assemble(
         prior=prior,
         temperature=model.temperature,
         connections=connections,
+        removed=removed if varies else None,
     )
     factors = GlobalFactors(layers=tuple(layers), shared_covariance=None)
     factors = update_global_shrinkage(smaller, factors)
     return smaller, update_shared_covariance(factors)
+
+
+def _removed(
+    model: BowTieModel, factors: GlobalFactors, selection: Selection
+) -> tuple[RemovedWeights, ...]:
+    """What the weights that go, and those that went before, say of the global scales.
+
+    A unit that nobody listens to stays near z = 0, where E[omega] = ¼: its gates alone hold the
+    weights of standardised inputs to E[W²] = 4 T² / N, beside a prior variance of tau E[psi].
+    """
+    output = factors.layers[-1].noise_variance
+    doubled = 2.0 * (to_numpy(output.concentration) - model.prior.output_noise.concentration)
+    held = 4.0 * model.temperature**2 / max(float(np.max(doubled)), 1.0)
+    found = []
+    for index, there in enumerate(existing(model, factors)):
+        gone = int((there & ~selection.connections[index]).sum())
+        before = model.removed_weights(index)
+        squares = gone * held / float(to_numpy(mean(model.prior.local_shrinkage[index])))
+        found.append(RemovedWeights(count=before.count + gone, squares=before.squares + squares))
+    return tuple(found)

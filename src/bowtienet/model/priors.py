@@ -32,6 +32,15 @@ class Prior:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RemovedWeights:
+    """Weights that pruning took out: that they are next to zero still says that tau is small."""
+
+    count: int
+    squares: float
+    """What stands for Σ E[1/psi] E[W²] of them; not zero, or tau would have no lower end."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class BowTieModel:
     """Architecture, prior and temperature. EM moves the global shrinkage's prior, nothing else."""
 
@@ -40,6 +49,8 @@ class BowTieModel:
     temperature: float
     connections: tuple[Array, ...] | None = None
     """Weights (D, K) of every layer that exist, by booleans; None for all, as before pruning."""
+    removed: tuple[RemovedWeights, ...] | None = None
+    """Weights that every layer has lost to pruning; None if it never was."""
 
     def n_weights(self, layer: int | None = None) -> int:
         """Weights of a layer, counted from 0, or of all; without biases."""
@@ -48,6 +59,10 @@ class BowTieModel:
         if self.connections is None:
             return self.architecture.widths[layer] * self.architecture.widths[layer + 1]
         return int(to_numpy(self.connections[layer]).sum())
+
+    def removed_weights(self, layer: int) -> RemovedWeights:
+        """Weights that a layer has lost to pruning."""
+        return RemovedWeights(count=0, squares=0.0) if self.removed is None else self.removed[layer]
 
 
 def build_model(

@@ -89,6 +89,11 @@ def scaled(prior: Shrinkage, factor: float) -> Shrinkage:
     )
 
 
+def mean(q: Shrinkage) -> Array:
+    """E[x]."""
+    return q.value if isinstance(q, PointMass) else gig.mean(q)
+
+
 def mean_inverse(q: Shrinkage) -> Array:
     """E[1/x]."""
     return 1.0 / q.value if isinstance(q, PointMass) else gig.mean_inverse(q)
