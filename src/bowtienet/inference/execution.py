@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from threading import Lock
 from typing import Any, TypeAlias
@@ -28,7 +28,7 @@ from bowtienet.data.rows import Rows
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.inference.local_step import initialize_local, local_step
+from bowtienet.inference.local_step import initialize_local, local_step, settle
 from bowtienet.inference.statistics import (
     HiddenStatistics,
     OutputStatistics,
@@ -179,6 +179,25 @@ def block_pass(
     summands = map_arrays(_widen, (local, moments, block.targets, block.weights))
     kept = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
     return block_statistics(*summands), kept
+
+
+def settled_pass(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    blocks: Sequence[Rows],
+    tolerance: float,
+    max_iterations: int,
+    apply: Mapper = map,
+) -> Statistics:
+    """Statistics of blocks whose local factors start with a forward pass and are then settled."""
+    beside = factors_beside(factors, blocks[0].inputs)
+
+    def step(block: Rows) -> Statistics:
+        found = settle(model, beside, block.inputs, block.targets, tolerance, max_iterations)
+        return block_statistics(*map_arrays(_widen, (*found, block.targets, block.weights)))
+
+    parts = [map_arrays(_double, part) for part in apply(step, blocks)]
+    return reduce(add, parts)
 
 
 def factors_beside(factors: GlobalFactors, reference: Array) -> GlobalFactors:

@@ -6,6 +6,8 @@ message, and the same step is the paper's variational prediction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bowtienet._arrays import (
     Array,
     diagonal_matrix,
@@ -61,6 +63,33 @@ def local_step(
     local = LocalFactors(
         activations=activations, gate_probability=gates, gate_entropy=entropy, tilt=tilt
     )
+    return local, moments
+
+
+def settle(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    inputs: Array,
+    targets: Array | None,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[LocalFactors, ChainMoments]:
+    """Local factors from a forward pass on, iterated until nothing moves by more than `tolerance`.
+
+    The paper watches the bound; the largest move of a row's gates and tilts is cheaper to see. A
+    row stops by itself, so that what it gets does not depend on the rows beside it.
+    """
+    memory = initialize_local(model, factors, inputs)
+    for _ in range(max_iterations):
+        local, moments = local_step(model, factors, inputs, targets, memory)
+        renewed = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+        moving = _moves(renewed, memory, tolerance)
+        if moving is None:
+            break
+        memory = LocalMemory(
+            gate_probability=_renewed(moving, renewed.gate_probability, memory.gate_probability),
+            tilt=_renewed(moving, renewed.tilt, memory.tilt),
+        )
     return local, moments
 
 
@@ -202,3 +231,19 @@ def _apply(covariance: Array, vectors: Array) -> Array:
     if covariance.shape[0] == 1:
         return vectors @ covariance[0, :, :]
     return (covariance @ vectors[:, :, None])[:, :, 0]
+
+
+def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
+    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does."""
+    pairs = [*zip(now.gate_probability, before.gate_probability, strict=True)]
+    pairs += [(a / (1.0 + b), b / (1.0 + b)) for a, b in zip(now.tilt, before.tilt, strict=True)]
+    moving: Array | None = None
+    for a, b in pairs:
+        xp = namespace(a)
+        found = xp.any(xp.abs(a - b) > tolerance, axis=1, keepdims=True)
+        moving = found if moving is None else moving | found
+    return None if moving is None or not bool(namespace(moving).any(moving)) else moving
+
+
+def _renewed(moving: Array, now: Sequence[Array], before: Sequence[Array]) -> tuple[Array, ...]:
+    return tuple(namespace(a).where(moving, a, b) for a, b in zip(now, before, strict=True))

@@ -12,7 +12,6 @@ that name. docs/accuracy.md compares them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -23,15 +22,10 @@ from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.execution import block_rows, factors_beside, usable_cores, workers
-from bowtienet.inference.local_step import initialize_local, local_step
+from bowtienet.inference.local_step import settle
 from bowtienet.model.priors import BowTieModel
-from bowtienet.posterior.factors import (
-    GlobalFactors,
-    LocalFactors,
-    LocalMemory,
-    check_factors,
-)
-from bowtienet.posterior.moments import ChainMoments, last_covariance, preactivation_mean
+from bowtienet.posterior.factors import GlobalFactors, check_factors
+from bowtienet.posterior.moments import last_covariance, preactivation_mean
 from bowtienet.prediction.push_forward import push_forward
 
 ROUTES = ("push_forward", "variational")
@@ -126,48 +120,6 @@ def without_targets(factors: GlobalFactors) -> GlobalFactors:
     return replace(factors, shared_covariance=diagonal_matrix(1.0 / noise_precision))
 
 
-def predict_local(
-    model: BowTieModel,
-    factors: GlobalFactors,
-    inputs: Array,
-    tolerance: float,
-    max_iterations: int,
-) -> tuple[LocalFactors, ChainMoments]:
-    """Local factors of new inputs, iterated until nothing moves by more than the tolerance.
-
-    The paper watches the bound; the largest move of a row's gates and tilts is cheaper to see. A
-    row stops by itself, so that its prediction does not depend on the rows beside it.
-    """
-    memory = initialize_local(model, factors, inputs)
-    for _ in range(max_iterations):
-        local, moments = local_step(model, factors, inputs, None, memory)
-        renewed = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
-        moving = _moves(renewed, memory, tolerance)
-        if moving is None:
-            break
-        memory = LocalMemory(
-            gate_probability=_renewed(moving, renewed.gate_probability, memory.gate_probability),
-            tilt=_renewed(moving, renewed.tilt, memory.tilt),
-        )
-    return local, moments
-
-
-def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
-    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does."""
-    pairs = [*zip(now.gate_probability, before.gate_probability, strict=True)]
-    pairs += [(a / (1.0 + b), b / (1.0 + b)) for a, b in zip(now.tilt, before.tilt, strict=True)]
-    moving: Array | None = None
-    for a, b in pairs:
-        xp = namespace(a)
-        found = xp.any(xp.abs(a - b) > tolerance, axis=1, keepdims=True)
-        moving = found if moving is None else moving | found
-    return None if moving is None or not bool(namespace(moving).any(moving)) else moving
-
-
-def _renewed(moving: Array, now: Sequence[Array], before: Sequence[Array]) -> tuple[Array, ...]:
-    return tuple(namespace(a).where(moving, a, b) for a, b in zip(now, before, strict=True))
-
-
 def _settle(
     model: BowTieModel,
     factors: GlobalFactors,
@@ -177,7 +129,7 @@ def _settle(
     max_iterations: int,
 ) -> tuple[Array, Array, Array]:
     """Mean, variance, and its part by chance, of the output from settled local factors."""
-    local, moments = predict_local(model, factors, inputs, tolerance, max_iterations)
+    local, moments = settle(model, factors, inputs, None, tolerance, max_iterations)
     weights = factors.layers[-1].weights
     xp = namespace(inputs)
     inputs_mean = moments.inputs[-1]

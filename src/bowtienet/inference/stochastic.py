@@ -1,0 +1,237 @@
+"""Section 3.3: stochastic variational inference.
+
+The natural parameters of every global factor are linear in the statistics, so blending
+
+    statistics <- (1 - l_t) statistics + l_t (N / |S|) Σ_{n in S},   l_t = (t + delay)^(-k),
+
+and updating the factors from them is a step along the natural gradient: the precision of the
+weights, their product with the mean, and the scale of the noise are blended (the paper blends the
+inverse of the latter, docs/theory/errata, 6), while tau, psi and S_L have their exact updates. What
+is blended holds no part of a prior and no noise precision, so those are never out of date.
+
+The local factors of a batch start with a forward pass and are iterated until they settle. The bound
+of a batch is a noisy one of all rows; its means over windows of steps say when to stop. With all
+rows in the batch, one local step and l_t = 1 a step is a sweep of coordinate ascent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from bowtienet._arrays import map_arrays, slices, to_numpy
+from bowtienet._validation import whole
+from bowtienet.data.rows import Rows, split, take_rows
+from bowtienet.inference.convergence import CONSECUTIVE, Status
+from bowtienet.inference.coordinate_ascent import FitResult, Progress
+from bowtienet.inference.elbo import ElboTerms, elbo
+from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.execution import (
+    Mapper,
+    block_rows,
+    settled_pass,
+    usable_cores,
+    workers,
+)
+from bowtienet.inference.global_step import global_step, update_shared_covariance
+from bowtienet.inference.statistics import Statistics
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.factors import GlobalFactors, check_factors
+
+WINDOW = 50
+"""Steps over which the noisy bound is averaged."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepSizes:
+    """l_t = (t + delay)^(-forgetting_rate), at most 1."""
+
+    forgetting_rate: float = 0.7
+    delay: float = 1.0
+
+    def __call__(self, step: int) -> float:
+        """l_t of a step, counted from 0."""
+        return min(1.0, (step + self.delay) ** -self.forgetting_rate)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StochasticState:
+    """All that a step needs."""
+
+    model: BowTieModel
+    factors: GlobalFactors
+    statistics: Statistics | None
+    """Blended; None before the first step."""
+    step: int
+
+
+def stochastic_step(
+    state: StochasticState,
+    batch: Rows,
+    n_rows: float,
+    *,
+    step_size: float,
+    repeats: int = 3,
+    tolerance: float = 1e-3,
+    max_iterations: int = 20,
+    block_size: int | None = None,
+    apply: Mapper = map,
+) -> tuple[StochasticState, ElboTerms]:
+    """Local factors of a batch, blended statistics, and the updates that follow from them."""
+    blocks = split(batch, block_rows(state.model.architecture, block_size))
+    found = settled_pass(state.model, state.factors, blocks, tolerance, max_iterations, apply)
+    scale = n_rows / found.count
+    found = blended = map_arrays(lambda x: scale * x, found)
+    if state.statistics is not None:
+        blended = map_arrays(partial(_blend, step_size), state.statistics, found)
+    factors = global_step(state.model, state.factors, blended, repeats)
+    model = update_hyperparameters(state.model, factors)
+    state = StochasticState(model=model, factors=factors, statistics=blended, step=state.step + 1)
+    return state, elbo(model, factors, found)
+
+
+Batches = Callable[[int], Iterable[Rows]]
+"""The batches of an epoch, given its number: rows without replacement, in an order of its own."""
+
+
+def minibatches(rows: Rows, batch_size: int, seed: int) -> Batches:
+    """Batches of rows in memory, in another random order every epoch; the last may be smaller."""
+
+    def epoch(number: int) -> Iterator[Rows]:
+        order = np.random.default_rng((seed, number)).permutation(rows.inputs.shape[0])
+        for part in slices(len(order), batch_size):
+            yield take_rows(rows, order[part])
+
+    return epoch
+
+
+def fit_stochastic(
+    model: BowTieModel,
+    batches: Batches,
+    factors: GlobalFactors,
+    *,
+    n_rows: float,
+    max_epochs: int = 20,
+    tolerance: float = 1e-4,
+    step_sizes: StepSizes | None = None,
+    repeats: int = 3,
+    local_tolerance: float = 1e-3,
+    local_iterations: int = 20,
+    block_size: int | None = None,
+    n_threads: int | None = None,
+    callback: Callable[[Progress], bool | None] | None = None,
+) -> FitResult:
+    """Fit a network by stochastic variational inference from given global factors.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        Architecture, prior and temperature.
+    batches : callable
+        From the number of an epoch to its batches of rows; see `minibatches`.
+    factors : GlobalFactors
+        Where to start; see `initialize`.
+    n_rows : float
+        Sum of the weights of all rows.
+    max_epochs : int
+        Most passes over the rows.
+    tolerance : float
+        Stop when the mean bound over 50 steps has gained less than this part of it, or less than
+        its own noise, three times in a row.
+    step_sizes : StepSizes, optional
+        Forgetting rate in (0.5, 1] and delay of the steps.
+    repeats : int
+        Rounds of global updates within a step.
+    local_tolerance, local_iterations : float, int
+        When the local factors of a batch count as settled.
+    block_size, n_threads, callback :
+        As for `fit`; the callback is told of every step.
+    """
+    check_factors(model.architecture, factors)
+    step_sizes = StepSizes() if step_sizes is None else step_sizes
+    n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
+    watch = _Watch(tolerance)
+    state = StochasticState(
+        model=model, factors=update_shared_covariance(factors), statistics=None, step=0
+    )
+    terms: ElboTerms | None = None
+    status = Status.SWEEP_LIMIT
+    with workers(n_threads) as apply, np.errstate(all="ignore"):
+        advance = partial(
+            stochastic_step,
+            n_rows=n_rows,
+            repeats=repeats,
+            tolerance=local_tolerance,
+            max_iterations=local_iterations,
+            block_size=block_size,
+            apply=apply,
+        )
+        try:
+            for batch in (b for epoch in range(max_epochs) for b in batches(epoch)):
+                found, noisy = advance(state, batch, step_size=step_sizes(state.step))
+                value = float(to_numpy(noisy.total))
+                if not math.isfinite(value):
+                    status = Status.NON_FINITE
+                    break
+                state, terms = found, noisy
+                watch.note(value)
+                if callback is not None and callback(_progress(state, noisy, value)):
+                    status = Status.INTERRUPTED
+                    break
+                if watch.settled:
+                    status = Status.CONVERGED
+                    break
+        except KeyboardInterrupt:
+            if terms is None:
+                raise
+            status = Status.INTERRUPTED
+    return FitResult(
+        model=state.model,
+        factors=state.factors,
+        elbo_terms=terms,
+        elbo_history=tuple(watch.history),
+        n_sweeps=state.step,
+        status=status,
+    )
+
+
+def _blend(amount: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+    return (1.0 - amount) * old + amount * new
+
+
+class _Watch:
+    """Means of the noisy bound over windows of steps, and whether they still rise."""
+
+    def __init__(self, tolerance: float) -> None:
+        self.tolerance = tolerance
+        self.history: list[float] = []
+        self.still = 0
+
+    def note(self, value: float) -> None:
+        self.history.append(value)
+        if len(self.history) % WINDOW or len(self.history) < 2 * WINDOW:
+            return
+        before, now = np.reshape(self.history[-2 * WINDOW :], (2, WINDOW))
+        noise = np.sqrt((before.var() + now.var()) / WINDOW)
+        gain = now.mean() - before.mean()
+        small = gain < max(self.tolerance * abs(before.mean()), noise)
+        self.still = self.still + 1 if small else 0
+
+    @property
+    def settled(self) -> bool:
+        return self.still >= CONSECUTIVE
+
+
+def _progress(state: StochasticState, terms: ElboTerms, value: float) -> Progress:
+    return Progress(
+        sweep=state.step,
+        elbo=value,
+        elbo_terms=terms,
+        model=state.model,
+        factors=state.factors,
+        pruning=None,
+    )
