@@ -62,9 +62,9 @@ class Pruning:
     architecture: Architecture
     """The network before."""
     inputs: Indices
-    """Its inputs that are left, by their places;"""
+    """Places of the inputs that are left."""
     units: tuple[Indices, ...]
-    """and its hidden units, layer by layer."""
+    """Places of the hidden units that are left, layer by layer."""
     keep_threshold: float
     """Least sign probability among the weights that were chosen."""
     false_discovery_rate: float
@@ -115,6 +115,11 @@ def check_pruning(model: BowTieModel, pruning: Pruning | None) -> None:
     shapes = [(above, below) for below, above in pairwise(model.architecture.widths)]
     if model.connections is not None and [np.shape(m) for m in model.connections] != shapes:
         raise ValueError("the connections are those of another network")
+    removed = model.removed
+    if removed is not None and (
+        len(removed) != len(shapes) or not all(r.count >= 0 and r.held > 0.0 for r in removed)
+    ):
+        raise ValueError("the weights that were removed are those of another network")
     if pruning is None:
         return
     widths = (len(pruning.inputs), *map(len, pruning.units))
@@ -362,18 +367,20 @@ def _removed(
 ) -> tuple[RemovedWeights, ...]:
     """The weights that go, and went before, as evidence about the global scales.
 
-    At rest E[omega] = ¼, so gates hold the weights of standardised inputs to 4 T² / N. Weights of
-    the output have no gates, and those that lead from a unit that goes see nothing: they say
-    nothing of tau.
+    At rest E[omega] = ¼ and rho = ½, so that gates and hidden noise hold the weights of
+    standardised inputs to 1 / held = N (1 / (4 T²) + E[1/eta²] / 2). Weights of the output are not
+    held at all, and those that lead from a unit that goes see nothing: they say nothing of tau.
     """
     output = factors.layers[-1].noise_variance
     doubled = 2.0 * (to_numpy(output.concentration) - model.prior.output_noise.concentration)
-    held = 4.0 * model.temperature**2 / max(float(np.max(doubled)), 1.0)
+    n_rows = max(float(np.max(doubled)), 1.0)
     found = []
     sources = [np.ones(len(selection.inputs), dtype=bool), *selection.units]
     for index, there in enumerate(existing(model, factors)):
         gone = there & ~selection.connections[index] & sources[index]
         count = model.removed_weights(index).count + int(gone.sum())
         is_output = index == len(factors.layers) - 1
+        precision = np.mean(inverse_gamma.mean_inverse(factors.layers[index].noise_variance))
+        held = 1.0 / (n_rows * (0.25 / model.temperature**2 + 0.5 * float(precision)))
         found.append(RemovedWeights(count=0 if is_output else count, held=held))
     return tuple(found)

@@ -35,8 +35,8 @@ class Prior:
 class RemovedWeights:
     """Weights of a layer that pruning took out, but that still say how small tau is.
 
-    A unit that nobody listens to rests near z = 0, where its gates hold each weight of its inputs
-    to a variance `held`; with the prior's precision, that is E[W²] = 1 / (E[1/tau] p + 1 / held)
+    A unit that nobody listens to rests near z = 0, where each weight of its inputs is held to a
+    variance `held`; with the prior's precision, that is E[W²] = 1 / (E[1/tau] p + 1 / held)
     for a local precision p, and a bound of -½ log(E[1/tau] p + 1 / held) - ½ E[log tau].
     """
 
