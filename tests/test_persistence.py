@@ -860,7 +860,7 @@ def test_containers_are_those_of_the_schema() -> None:
         "PointMass: value",
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
         "Pruning: architecture inputs units keep_threshold false_discovery_rate",
-        "RemovedWeights: count squares",
+        "RemovedWeights: count held",
         "Scaling: center scale",
     ]
     known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}

@@ -24,6 +24,7 @@ from bowtienet.data.scaling import (
     restore_mean,
     standardize,
 )
+from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
@@ -42,6 +43,7 @@ __all__ = [
     "BowTieModel",
     "BowTieRegressor",
     "ElboTerms",
+    "FeatureRelevance",
     "FitResult",
     "GlobalFactors",
     "LayerFactors",
@@ -53,6 +55,7 @@ __all__ = [
     "Rows",
     "Scaling",
     "Simulation",
+    "Sparsity",
     "Status",
     "build_architecture",
     "build_model",

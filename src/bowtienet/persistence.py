@@ -52,7 +52,8 @@ from bowtienet.prediction.ensemble import Ensemble
 
 FORMAT = "bowtienet"
 SCHEMA = 1
-"""Raised, with an entry in `_MIGRATIONS`, whenever the tree or a class in it changes."""
+"""Raised, with an entry in `_MIGRATIONS`, whenever the tree or a class in it changes; schema 1 is
+open until the first release."""
 CONTAINERS: tuple[type, ...] = (
     Architecture,
     BowTieModel,

@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor, persistence
+from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.model.shrinkage import FAMILIES
 
 with warnings.catch_warnings():
@@ -101,7 +102,7 @@ def test_the_old_estimator_is_unchanged(model: BowTieRegressor) -> None:
     assert pickle.dumps(model) == before
     for a, b in zip(answers(model, FRAME[:10]), said, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert found.get_params() == model.get_params()
+    assert found.get_params() == {**model.get_params(), "false_discovery_rate": 0.001}
 
 
 def test_an_unfitted_estimator() -> None:
@@ -260,6 +261,48 @@ def test_a_constant_can_be_fitted_further(prior: str) -> None:
 # ------------------------------------------------------------------------------------------------
 # Keeping, copying and going on
 # ------------------------------------------------------------------------------------------------
+
+
+def test_a_constant_has_the_spread_of_targets_that_were_explained() -> None:
+    """What the network knew is not known any more: the interval holds the targets."""
+    rng = np.random.default_rng(5)
+    inputs = rng.normal(size=(80, 3))
+    targets = 2.0 * np.maximum(inputs[:, 0], 0.0) - inputs[:, 1] + 0.3 * rng.normal(size=80)
+    model = BowTieRegressor(
+        (8,), n_estimators=1, combine="equal", max_iter=200, tol=1e-4, random_state=0
+    ).fit(inputs, targets)
+    with pytest.warns(UserWarning, match="predicts a constant"):
+        constant = model.prune(1e-290)
+    mean, std = constant.predict(inputs, return_std=True)
+    assert abs(mean[0] - targets.mean()) < 0.3 * targets.std()
+    assert 0.8 * targets.std() < std[0] < 1.5 * targets.std()
+    low, high = constant.predict_interval(inputs, coverage=0.9).T
+    assert 0.8 < np.mean((low <= targets) & (targets <= high)) <= 1.0
+
+
+@pytest.mark.parametrize("prior", ["student_t", "laplace"])
+@pytest.mark.parametrize("temperature", [0.01, 0.1, 0.5])
+def test_pruning_leaves_the_global_scales(prior: str, temperature: float) -> None:
+    """Weights that went count as they did: a refit finds much what the whole network would."""
+    model = BowTieRegressor(
+        (10,),
+        prior=prior,
+        temperature=temperature,
+        n_estimators=1,
+        combine="equal",
+        max_iter=150,
+        tol=1e-4,
+        random_state=0,
+    ).fit(FRAME, Y)
+    refitted = model.prune(0.01, refit=True, X=FRAME, y=Y)
+    assert refitted.sparsity_.nodes_after[0] < 10
+    model.set_params(warm_start=True).fit(FRAME, Y)
+    for index in range(2):
+        scales = [
+            float(gig.mean_inverse(m.ensemble_.members[0].factors.layers[index].global_shrinkage))
+            for m in (model, refitted)
+        ]
+        assert abs(np.log(scales[1] / scales[0])) < np.log(10.0), (index, scales)
 
 
 @pytest.mark.parametrize("which", ["pruned", "constant"])

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
+from bowtienet.data.rows import build_rows
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows, sample
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
-from bowtienet.inference.global_step import update_local_shrinkage
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.global_step import prior_precision, update_local_shrinkage
 from bowtienet.inference.pruning import (
     Pruning,
     check_pruning,
@@ -25,9 +27,10 @@ from bowtienet.inference.pruning import (
     shrink_memory,
 )
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.priors import BowTieModel
+from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
-from bowtienet.posterior.selection import existing, keep_between, select
+from bowtienet.posterior.initialize import initialize
+from bowtienet.posterior.selection import Selection, existing, keep_between, select
 from bowtienet.prediction.predictive import Predictive, predict
 from tests import builders
 
@@ -92,11 +95,15 @@ def test_conditioning_against_the_dense_formula(size: int, rng: np.random.Genera
     weights = GaussianRows(mean=rng.normal(size=(8, size + 1)), covariance=covariance)
     keep = rng.random((8, size)) < 0.5
     keep[0], keep[1] = True, False
-    found = condition(weights, keep)
+    found, lost = condition(weights, keep)
+    assert lost[0] == 0.0
     for row in range(8):
         kept = np.concatenate([[True], keep[row]])
         mean, expected = slow_condition(weights.mean[row], covariance[row], kept)
         np.testing.assert_allclose(found.mean[row], mean, rtol=1e-9, atol=1e-11)
+        moved = weights.mean[row] - mean
+        far = moved @ np.linalg.solve(covariance[row], moved)
+        np.testing.assert_allclose(lost[row], far, rtol=1e-8, atol=1e-11)
         np.testing.assert_allclose(found.covariance[row], expected, rtol=1e-9, atol=1e-11)
         assert not found.mean[row][~kept].any()
         assert not found.covariance[row][~kept].any()
@@ -113,8 +120,8 @@ def test_conditioning_leaves_its_argument_and_knows_weights_that_are_gone(
     weights = GaussianRows(mean=rng.normal(size=(5, 7)), covariance=covariance)
     mean_before, before = weights.mean.copy(), covariance.copy()
     first, second = (rng.random((5, 6)) < 0.6 for _ in range(2))
-    found = condition(condition(weights, first), second)
-    at_once = condition(weights, first & second)
+    found, _ = condition(condition(weights, first)[0], second)
+    at_once, _ = condition(weights, first & second)
     np.testing.assert_allclose(found.mean, at_once.mean, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(found.covariance, at_once.covariance, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(weights.mean, mean_before)
@@ -224,7 +231,12 @@ def test_a_constant_against_draws(rng: np.random.Generator) -> None:
         z = rng.normal(mean[0], np.sqrt(covariance[0, 0]), size=n)
         gate = rng.random(n) < expit(z / model.temperature)
         noise = first.noise_variance
-        eta = noise.scale[d] / rng.gamma(noise.concentration[d], size=n)
+        moved = weights.mean[d] - mean
+        far = moved @ np.linalg.solve(weights.covariance[d], moved)
+        relieved = prior_precision(model, first)[d] @ (weights.mean[d] ** 2 - mean**2)
+        # What the weights had explained is noise now: residual / 2, from residual · E[1/eta²].
+        more = 0.5 * max(far + relieved, 0.0) * noise.scale[d] / noise.concentration[d]
+        eta = (noise.scale[d] + more) / rng.gamma(noise.concentration[d], size=n)
         hidden[:, d] = gate * z + np.sqrt(eta) * rng.standard_normal(n)
     rows = sample(second.weights, rng, (n,))
     noise = second.noise_variance
@@ -241,6 +253,17 @@ def test_a_constant_against_draws(rng: np.random.Generator) -> None:
 # ------------------------------------------------------------------------------------------------
 # What is left
 # ------------------------------------------------------------------------------------------------
+
+
+def expected_gone(selection: Selection, index: int, n_layers: int) -> int:
+    """Weights of a hidden layer that went although what they lead from stayed."""
+    if index == len(selection.connections) - 1 or n_layers < len(selection.connections):
+        return 0
+    mask = selection.connections[index]
+    living = range(mask.shape[1])
+    if index:
+        living = np.flatnonzero(selection.units[index - 1])
+    return sum(1 for d in range(mask.shape[0]) for k in living if not mask[d, k])
 
 
 @pytest.mark.parametrize("family", builders.ALL_FAMILIES)
@@ -266,8 +289,7 @@ def test_what_is_left_is_a_network(
                 prior = smaller.prior.global_shrinkage
                 gone = smaller.removed_weights(index).count
                 assert tau.order == prior.order - 0.5 * (int(mask.sum()) + gone)
-                before = select(model, factors, 0.9).connections[index - len(left.layers)]
-                assert gone == (before.size - int(mask.sum()) if smaller.n_weights() else 0)
+                assert gone == expected_gone(selection, index, len(left.layers))
                 assert np.shape(psi.scale) == mask.shape
                 assert np.all(np.isfinite(gig.mean_inverse(psi)))
             assert layer.noise_variance.scale.shape == mask.shape[:1]
@@ -286,7 +308,28 @@ def test_the_scales_of_what_is_left_stay_with_their_weights(rng: np.random.Gener
         np.testing.assert_array_equal(left.layers[index].local_shrinkage.scale[mask], psi[mask])
         if index < 2:
             noise = factors.layers[index].noise_variance.scale[above]
-            np.testing.assert_array_equal(left.layers[index].noise_variance.scale, noise)
+            assert np.all(left.layers[index].noise_variance.scale >= noise)
+
+
+def test_what_weights_had_explained_becomes_noise(rng: np.random.Generator) -> None:
+    """In regression: half of what the sum of squares grows by, to the digit of convergence."""
+    inputs = rng.normal(size=(200, 4)) @ (np.eye(4) + 0.4)
+    targets = inputs @ [[1.0], [0.5], [0.0], [0.02]] + 0.3 * rng.normal(size=(200, 1))
+    model = build_model(build_architecture(4, (), 1), family="gaussian")
+    rows = build_rows(inputs, targets)
+    fitted = fit(model, rows, initialize(model, rows, 0), max_sweeps=500, tolerance=0.0)
+    for rate in (1e-3, 1e-12, 1e-60):
+        smaller, left, pruning = prune(fitted.model, fitted.factors, false_discovery_rate=rate)
+        assert smaller.n_weights() < 4
+        squares = []
+        for factors, columns in ((fitted.factors, np.arange(4)), (left, pruning.inputs)):
+            weights = factors.layers[0].weights.mean[0]
+            error = targets[:, 0] - weights[0] - inputs[:, columns] @ weights[1:]
+            squares.append(np.sum(error**2))
+        scales = [f.layers[0].noise_variance.scale[0] for f in (fitted.factors, left)]
+        np.testing.assert_allclose(
+            scales[1] - scales[0], 0.5 * (squares[1] - squares[0]), rtol=1e-6
+        )
 
 
 # ------------------------------------------------------------------------------------------------

@@ -225,8 +225,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/elbo.py",
-        "width * (size - 1) * _LOG_2PI + mean_inverse",
-        "width * _LOG_2PI + mean_inverse",
+        "n_weights * _LOG_2PI + squares",
+        "width * _LOG_2PI + squares",
         "bound: a constant of the weights' prior (erratum 8)",
     ),
     Mutation(
@@ -240,6 +240,48 @@ MUTATIONS = (
         "q = gig.with_mean(prior.order - 0.5 * count, prior.rate, draw)",
         "q = gig.with_mean(prior.order - 0.5 * count, prior.rate, 2.0 * draw)",
         "start: mean of q is the draw (erratum 11)",
+    ),
+    Mutation(
+        "posterior/selection.py",
+        "if count < ascending.size and ascending[count] == ascending[count - 1]:",
+        "if False:",
+        "selection: equal weights are parted",
+    ),
+    Mutation(
+        "inference/pruning.py",
+        "map_[0, 1:] = center",
+        "map_[0, 1:] = 0.0 * center",
+        "pruning: constants are forgotten (erratum 12)",
+    ),
+    Mutation(
+        "inference/pruning.py",
+        "result_mean[changed] = (found @ linear[:, :, None])[:, :, 0]",
+        "result_mean[changed] = np.where(kept, mean, 0.0)[changed]",
+        "pruning: means are kept, not conditioned (erratum 13)",
+    ),
+    Mutation(
+        "inference/pruning.py",
+        "extra = squares @ (open_ if is_output else open_ + chance)",
+        "extra = squares @ open_",
+        "pruning: chance below a hidden layer is forgotten",
+    ),
+    Mutation(
+        "inference/pruning.py",
+        "0.5 * np.where(lost > 0.0, residual, 0.0)",
+        "np.where(lost > 0.0, residual, 0.0)",
+        "pruning: noise takes in the residual, without ½",
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "squares = squares + removed.count * precision",
+        "squares = squares - removed.count * precision",
+        "tau: sign of the weights that were pruned",
+    ),
+    Mutation(
+        "inference/elbo.py",
+        "squares - removed.count * rest",
+        "squares + removed.count * rest",
+        "bound: sign of the weights that were pruned",
     ),
     Mutation(
         "prediction/predictive.py",

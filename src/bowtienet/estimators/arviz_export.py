@@ -39,7 +39,7 @@ def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
         weights = weights[:, :, places] if layer == 0 else weights
         number, unit = layer + 1, f"unit_{layer + 1}"
         posterior[f"weights_{number}"] = weights[None]
-        noise = np.stack([draw[layer][:, 0] for _, draw in sampled])
+        noise = np.stack([draw[layer] for _, draw in sampled])
         posterior[f"noise_variance_{number}"] = noise[None]
         dims[f"weights_{number}"] = [unit, "input" if layer == 0 else f"input_{number}"]
         dims[f"noise_variance_{number}"] = [unit]
@@ -50,11 +50,13 @@ def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
 
 
 def _draw(member: FitResult, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Weights and noise variances (D, 1+...), zero where a unit was pruned."""
+    """Weights and noise variances (D,) of all units; those of a unit that was pruned are zero."""
     drawn = sample_parameters(member.factors, rng)
-    # Noise stands where the bias does: one number for each unit.
-    noise = [
-        np.column_stack([noise, 0.0 * weights[:, 1:]])
-        for noise, weights in zip(drawn.noise_variance, drawn.weights, strict=True)
-    ]
-    return restore_shape(drawn.weights, member.pruning), restore_shape(noise, member.pruning)
+    noise = list(drawn.noise_variance)
+    if member.pruning is not None:
+        hidden = member.pruning.architecture.hidden
+        full = [np.zeros(width) for width in hidden]
+        for values, places, found in zip(full, member.pruning.units, noise[:-1], strict=False):
+            values[places] = found
+        noise = [*full, noise[-1]]
+    return restore_shape(drawn.weights, member.pruning), noise

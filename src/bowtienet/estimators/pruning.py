@@ -20,10 +20,10 @@ from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.pruning import combine, prune
 from bowtienet.posterior.relevance import path_probability, path_strength
-from bowtienet.posterior.selection import check_rate, existing, select
+from bowtienet.posterior.selection import Mask, check_rate, existing, select
 from bowtienet.prediction.ensemble import original
 
-REFIT = "refit=True goes on from the last fit: give it the columns, targets and settings of that."
+REFIT = "refit=True goes on from the last fit: give it the same columns and number of targets."
 Counts = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
@@ -41,10 +41,10 @@ class Sparsity:
     """Weights without biases."""
     weights_after: Counts
     keep_threshold: Floats
-    """Least sign probability among the weights that were chosen; NaN if nothing was pruned."""
+    """Least sign probability among the weights that `prune` chose; NaN without it."""
     false_discovery_rate: Floats
-    """Estimated rate of the weights that are left. It may lie a little above the rate that was
-    asked for, since sure weights on no path go too. NaN if nothing was pruned."""
+    """Estimated rate of the weights that `prune` left, when it did; NaN without it. It may lie a
+    little above the rate that was asked for, since sure weights on no path go too."""
 
     def __str__(self) -> str:
         members = len(self.nodes_before)
@@ -54,22 +54,23 @@ class Sparsity:
             lines.append(f"{name:<8}{before.sum():>8} -> {after.sum()}")
         if not np.isnan(self.false_discovery_rate).all():
             # Of all weights together: each member's rate counts by what it has left.
-            rate = np.nansum(self.false_discovery_rate * self.weights_after)
-            total = max(int(self.weights_after.sum()), 1)
-            lines.append(f"estimated false discovery rate {rate / total:.4f}")
+            known = ~np.isnan(self.false_discovery_rate)
+            wrong = np.sum((self.false_discovery_rate * self.weights_after)[known])
+            total = max(int(self.weights_after[known].sum()), 1)
+            lines.append(f"estimated false discovery rate {wrong / total:.4f}")
         return "\n".join(lines)
 
 
 class FeatureRelevance(NamedTuple):
-    """Which inputs matter, one entry for each; `pandas.DataFrame(found._asdict())` is a table."""
+    """Which inputs matter; for one target `pandas.DataFrame(found._asdict())` is a table."""
 
     name: NDArray[Any]
     """Names of the inputs, x0, x1, ... if they have none."""
     probability: Floats
     """Posterior probability of a path to the target, (inputs,) or (inputs, outputs)."""
     strength: Floats
-    """Sum over paths of the products of |weights|: the most by which one standard deviation of the
-    input can move the target, in its standard deviations. Same shape."""
+    """Sum over paths of the products of |mean weights|: in a ReLU network the most by which one
+    standard deviation of the input can move the target, in its standard deviations. Same shape."""
 
 
 class PruningMixin:
@@ -81,6 +82,7 @@ class PruningMixin:
     false_discovery_rate: float
     random_state: Any
     _single_target: bool
+    _validate_params: Any
 
     def prune(
         self,
@@ -104,16 +106,19 @@ class PruningMixin:
             Estimated share of kept weights that have the wrong sign; lower prunes more. By default
             that of the estimator, 0.01. From 0.5 on no weight is dropped.
         refit : bool
-            Go on fitting what is left, as long as each member was fitted before; needs the rows.
+            Go on fitting what is left; needs the rows. A member whose length was chosen by rows
+            held out runs as long again, others until `max_iter` or `tol`.
         X, y, sample_weight :
             The rows for `refit`, as for `fit`.
 
         Returns
         -------
         BowTieRegressor
-            With ``sparsity_``; this one is unchanged.
+            With ``sparsity_``; this one is unchanged. Without `refit` the bound of what is left is
+            not known: ``elbo_`` is minus infinity and ``elbo_history_`` empty.
         """
         check_is_fitted(self)
+        self._validate_params()
         rate = self.false_discovery_rate if false_discovery_rate is None else false_discovery_rate
         rate = check_rate(rate)
         if refit and (X is None or y is None):
@@ -131,6 +136,7 @@ class PruningMixin:
             )
         pruned = copy.copy(self)
         pruned.random_state = copy.deepcopy(self.random_state)
+        pruned.false_discovery_rate = rate
         table = {
             name: getattr(self, name)
             for name in ("n_features_in_", "feature_names_in_", "_single_target")
@@ -161,7 +167,8 @@ class PruningMixin:
         check_is_fitted(self)
         members = self.ensemble_.members
         before, after = [original(m) for m in members], [m.model.architecture for m in members]
-        prunings = [member.pruning for member in members]
+        # Units that went while a fit ran say nothing of the weights between those that stayed.
+        chosen = [m.pruning if m.model.connections is not None else None for m in members]
         nothing = float("nan")
         return Sparsity(
             inputs_before=np.array([a.n_inputs for a in before]),
@@ -170,9 +177,9 @@ class PruningMixin:
             nodes_after=np.array([sum(a.hidden) for a in after]),
             weights_before=np.array([a.n_weights for a in before]),
             weights_after=np.array([member.model.n_weights() for member in members]),
-            keep_threshold=np.array([p.keep_threshold if p else nothing for p in prunings]),
+            keep_threshold=np.array([p.keep_threshold if p else nothing for p in chosen]),
             false_discovery_rate=np.array(
-                [p.false_discovery_rate if p else nothing for p in prunings]
+                [p.false_discovery_rate if p else nothing for p in chosen]
             ),
         )
 
@@ -183,7 +190,7 @@ class PruningMixin:
         shape = (self.n_features_in_, self.n_outputs_)
         probability, strength = np.zeros(shape), np.zeros(shape)
         for member, weight in zip(self.ensemble_.members, self.ensemble_.weights, strict=True):
-            connections = surviving(member, self.false_discovery_rate)
+            connections = _surviving(member, self.false_discovery_rate)
             places = self.ensemble_.column_order
             places = places if member.pruning is None else places[member.pruning.inputs]
             probability[places] += weight * path_probability(member.factors, connections)
@@ -197,7 +204,7 @@ class PruningMixin:
         )
 
 
-def surviving(member: FitResult, rate: float) -> Any:
+def _surviving(member: FitResult, rate: float) -> tuple[Mask, ...]:
     """Weights that a pruned member has, or that pruning at a rate would leave of another."""
     if member.model.connections is None:
         return select(member.model, member.factors, rate).connections

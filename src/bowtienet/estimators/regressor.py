@@ -399,7 +399,8 @@ class BowTieRegressor(
         -------
         arviz.InferenceData (a DataTree from ArviZ 1 on) whose group `posterior` holds for every
         layer `weights_1`, `weights_2`, ... (draw, unit, input; standardised units, the constant
-        first), `noise_variance_1`, ..., and `member`, the member that each draw is of.
+        first), `noise_variance_1`, ..., and `member`, the member that each draw is of. What was
+        pruned is zero.
         """
         from bowtienet.estimators.arviz_export import to_arviz
 

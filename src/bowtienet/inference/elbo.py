@@ -16,11 +16,12 @@ from bowtienet.inference.global_step import (
     expected_residual,
     noise_prior,
     present,
+    removed_precision,
     scaled_squares,
 )
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
-from bowtienet.model.shrinkage import elbo_term, mean_inverse
+from bowtienet.model.shrinkage import elbo_term, mean_inverse, resting_precision
 from bowtienet.posterior.factors import GlobalFactors
 
 _LOG_2PI = log(2.0 * pi)
@@ -116,13 +117,15 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
     width = layer.weights.mean.shape[0]
     bias_squares = xp.sum(gaussian.squares(layer.weights)[:, 0])
     n_weights, removed = model.n_weights(index), model.removed_weights(index)
-    squares = 0.0
-    if n_weights + removed.count:  # otherwise E[1/tau] is the prior's, which may be infinite
-        squares = scaled_squares(layer) + removed.squares
-        squares = mean_inverse(layer.global_shrinkage) * squares
+    squares, rest = 0.0, 0.0
+    if n_weights:  # otherwise E[1/tau] is the prior's, which may be infinite
+        squares = mean_inverse(layer.global_shrinkage) * scaled_squares(layer)
+    if removed.count:
+        precision = resting_precision(model.prior.local_shrinkage[index])
+        rest = log(precision) - xp.log(removed_precision(model, layer, index))
     variance = model.prior.bias_variance
     bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
-    weights = -0.5 * (n_weights * _LOG_2PI + squares)
+    weights = -0.5 * (n_weights * _LOG_2PI + squares - removed.count * rest)
     return xp.sum(gaussian.entropy(layer.weights)) + bias + weights
 
 

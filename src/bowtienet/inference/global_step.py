@@ -26,7 +26,7 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
-from bowtienet.model.shrinkage import conjugate_update, mean_inverse
+from bowtienet.model.shrinkage import conjugate_update, mean_inverse, resting_precision
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 
 
@@ -100,15 +100,17 @@ def update_noise(
 def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
     """tau ~ GIG(p - D K / 2, s + ½ Σ E[1/psi] E[W²], r), one for each layer.
 
-    Weights that were pruned still count, as what is next to zero (see `pruning`).
+    Weights that were pruned may count too, see `RemovedWeights`.
     """
     layers = []
     for index, layer in enumerate(factors.layers):
         removed = model.removed_weights(index)
+        squares = scaled_squares(layer)
+        if removed.count:
+            precision = resting_precision(model.prior.local_shrinkage[index])
+            squares = squares + removed.count * precision / removed_precision(model, layer, index)
         updated = conjugate_update(
-            model.prior.global_shrinkage,
-            model.n_weights(index) + removed.count,
-            0.5 * (scaled_squares(layer) + removed.squares),
+            model.prior.global_shrinkage, model.n_weights(index) + removed.count, 0.5 * squares
         )
         layers.append(replace(layer, global_shrinkage=updated))
     return replace(factors, layers=tuple(layers))
@@ -210,6 +212,13 @@ def scaled_squares(layer: LayerFactors) -> Array:
     """Σ E[1/psi] E[W²] of a layer ()."""
     squares = weight_squares(layer)
     return namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares)
+
+
+def removed_precision(model: BowTieModel, layer: LayerFactors, index: int) -> Array:
+    """1 / E[W²] = E[1/tau] p + 1 / held of the weights that were pruned ()."""
+    precision = resting_precision(model.prior.local_shrinkage[index])
+    held = model.removed_weights(index).held
+    return mean_inverse(layer.global_shrinkage) * precision + 1.0 / held
 
 
 def weight_squares(layer: LayerFactors) -> Array:

@@ -41,12 +41,13 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.global_step import (
+    prior_precision,
     update_global_shrinkage,
     update_shared_covariance,
 )
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.priors import BowTieModel, RemovedWeights
-from bowtienet.model.shrinkage import Shrinkage, mean
+from bowtienet.model.shrinkage import Shrinkage
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory, check_factors
 from bowtienet.posterior.selection import Mask, Selection, existing, select
 
@@ -61,9 +62,9 @@ class Pruning:
     architecture: Architecture
     """The network before."""
     inputs: Indices
-    """Its inputs that are left, by their places;"""
+    """Places of the inputs that are left."""
     units: tuple[Indices, ...]
-    """and its hidden units, layer by layer."""
+    """Places of the hidden units that are left, layer by layer."""
     keep_threshold: float
     """Least sign probability among the weights that were chosen."""
     false_discovery_rate: float
@@ -114,6 +115,11 @@ def check_pruning(model: BowTieModel, pruning: Pruning | None) -> None:
     shapes = [(above, below) for below, above in pairwise(model.architecture.widths)]
     if model.connections is not None and [np.shape(m) for m in model.connections] != shapes:
         raise ValueError("the connections are those of another network")
+    removed = model.removed
+    if removed is not None and (
+        len(removed) != len(shapes) or not all(r.count >= 0 and r.held > 0.0 for r in removed)
+    ):
+        raise ValueError("the weights that were removed are those of another network")
     if pruning is None:
         return
     widths = (len(pruning.inputs), *map(len, pruning.units))
@@ -174,8 +180,10 @@ def shrink(
     for index, layer in enumerate(factors.layers):
         mask, noise = selection.connections[index], layer.noise_variance
         alive = np.ones(len(mask), bool) if index == last else selection.units[index]
-        gone = alive ^ True if index == last else selection.varying[index] & ~alive
-        weights = condition(layer.weights, mask | constants | gone[:, None])
+        # Units that go for good need no new weights.
+        gone = np.zeros(len(mask), bool) if index == last else selection.varying[index] & ~alive
+        weights, lost = condition(layer.weights, mask | constants | gone[:, None])
+        noise = _with_lost_fit(model, layer, weights, lost)
         if activation is not None:
             weights, noise = _fold(weights, noise, constants, activation, index == last)
         layers.append(
@@ -217,13 +225,17 @@ def shrink_memory(
     ]
 
 
-def condition(weights: GaussianRows, keep: Mask) -> GaussianRows:
-    """Rows (b, W) given that the weights outside `keep` (D, K) are zero."""
+def condition(weights: GaussianRows, keep: Mask) -> tuple[GaussianRows, Floats]:
+    """Rows (b, W) given that the weights outside `keep` (D, K) are zero.
+
+    With them comes (m - m_new)'B^{-1}(m - m_new) (D,), how far the mean had to move.
+    """
     mean, covariance = _host(weights)
     there = diagonal(covariance) > 0.0
     kept = np.column_stack([np.ones(len(keep), dtype=bool), keep]) & there
     changed = np.flatnonzero((there & ~kept).any(axis=1))
     result_mean, result_covariance = np.where(kept, mean, 0.0), covariance.copy()
+    lost = np.zeros(len(mean))
     if changed.size:
         precision, _ = inverse_and_log_determinant(
             covariance[changed] + diagonal_matrix(1.0 * ~there[changed])
@@ -235,7 +247,24 @@ def condition(weights: GaussianRows, keep: Mask) -> GaussianRows:
         found = np.where(both, found, 0.0)
         result_covariance[changed] = found
         result_mean[changed] = (found @ linear[:, :, None])[:, :, 0]
-    return GaussianRows(mean=result_mean, covariance=result_covariance)
+        moved = (mean - result_mean)[changed]
+        lost[changed] = np.einsum("di,dij,dj->d", moved, precision, moved)
+    return GaussianRows(mean=result_mean, covariance=result_covariance), lost
+
+
+def _with_lost_fit(
+    model: BowTieModel, layer: LayerFactors, weights: GaussianRows, lost: Floats
+) -> InverseGamma:
+    """Noise that has taken in what the weights that go had explained.
+
+    At their update the means minimise E[1/eta²] Σ E[(a - gamma z)²] + m'D^{-1} m. Moving them costs
+    `lost`, of which the prior gives back its part; the rest is residual, and half of it scale.
+    """
+    noise = layer.noise_variance
+    before, after = to_numpy(layer.weights.mean) ** 2, weights.mean**2
+    relieved = np.sum(to_numpy(prior_precision(model, layer)) * (before - after), axis=1)
+    residual = np.maximum(lost + relieved, 0.0) / to_numpy(inverse_gamma.mean_inverse(noise))
+    return replace(noise, scale=to_numpy(noise.scale) + 0.5 * np.where(lost > 0.0, residual, 0.0))
 
 
 def _host(weights: GaussianRows) -> tuple[Floats, Floats]:
@@ -336,18 +365,22 @@ def _assemble(
 def _removed(
     model: BowTieModel, factors: GlobalFactors, selection: Selection
 ) -> tuple[RemovedWeights, ...]:
-    """What the weights that go, and those that went before, say of the global scales.
+    """The weights that go, and went before, as evidence about the global scales.
 
-    A unit that nobody listens to stays near z = 0, where E[omega] = ¼: its gates alone hold the
-    weights of standardised inputs to E[W²] = 4 T² / N, beside a prior variance of tau E[psi].
+    At rest E[omega] = ¼ and rho = ½, so that gates and hidden noise hold the weights of
+    standardised inputs to 1 / held = N (1 / (4 T²) + E[1/eta²] / 2). Weights of the output are not
+    held at all, and those that lead from a unit that goes see nothing: they say nothing of tau.
     """
     output = factors.layers[-1].noise_variance
     doubled = 2.0 * (to_numpy(output.concentration) - model.prior.output_noise.concentration)
-    held = 4.0 * model.temperature**2 / max(float(np.max(doubled)), 1.0)
+    n_rows = max(float(np.max(doubled)), 1.0)
     found = []
+    sources = [np.ones(len(selection.inputs), dtype=bool), *selection.units]
     for index, there in enumerate(existing(model, factors)):
-        gone = int((there & ~selection.connections[index]).sum())
-        before = model.removed_weights(index)
-        squares = gone * held / float(to_numpy(mean(model.prior.local_shrinkage[index])))
-        found.append(RemovedWeights(count=before.count + gone, squares=before.squares + squares))
+        gone = there & ~selection.connections[index] & sources[index]
+        count = model.removed_weights(index).count + int(gone.sum())
+        is_output = index == len(factors.layers) - 1
+        precision = np.mean(inverse_gamma.mean_inverse(factors.layers[index].noise_variance))
+        held = 1.0 / (n_rows * (0.25 / model.temperature**2 + 0.5 * float(precision)))
+        found.append(RemovedWeights(count=0 if is_output else count, held=held))
     return tuple(found)

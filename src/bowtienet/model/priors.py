@@ -33,11 +33,15 @@ class Prior:
 
 @dataclass(frozen=True, kw_only=True)
 class RemovedWeights:
-    """Weights that pruning took out: that they are next to zero still says that tau is small."""
+    """Weights of a layer that pruning took out, but that still say how small tau is.
+
+    A unit that nobody listens to rests near z = 0, where each weight of its inputs is held to a
+    variance `held`; with the prior's precision, that is E[W²] = 1 / (E[1/tau] p + 1 / held)
+    for a local precision p, and a bound of -½ log(E[1/tau] p + 1 / held) - ½ E[log tau].
+    """
 
     count: int
-    squares: float
-    """What stands for Σ E[1/psi] E[W²] of them; not zero, or tau would have no lower end."""
+    held: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +66,7 @@ class BowTieModel:
 
     def removed_weights(self, layer: int) -> RemovedWeights:
         """Weights that a layer has lost to pruning."""
-        return RemovedWeights(count=0, squares=0.0) if self.removed is None else self.removed[layer]
+        return RemovedWeights(count=0, held=1.0) if self.removed is None else self.removed[layer]
 
 
 def build_model(

@@ -11,10 +11,10 @@ E[log x] is ever needed: in the ELBO those of the weights' prior cancel those of
 
 from __future__ import annotations
 
-from math import log
+from math import isfinite, log
 from typing import TypeAlias
 
-from bowtienet._arrays import Array, namespace
+from bowtienet._arrays import Array, namespace, to_numpy
 from bowtienet._validation import number, positive
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
@@ -89,14 +89,17 @@ def scaled(prior: Shrinkage, factor: float) -> Shrinkage:
     )
 
 
-def mean(q: Shrinkage) -> Array:
-    """E[x]."""
-    return q.value if isinstance(q, PointMass) else gig.mean(q)
-
-
 def mean_inverse(q: Shrinkage) -> Array:
     """E[1/x]."""
     return 1.0 / q.value if isinstance(q, PointMass) else gig.mean_inverse(q)
+
+
+def resting_precision(prior: Shrinkage) -> float:
+    """E[1/x] under the prior, or 1 / E[x] where that is infinite."""
+    if isinstance(prior, PointMass):
+        return 1.0 / prior.value
+    inverse = float(to_numpy(gig.mean_inverse(prior)))
+    return inverse if isfinite(inverse) else 1.0 / float(to_numpy(gig.mean(prior)))
 
 
 def conjugate_update(prior: Shrinkage, count: int, half_squares: Array) -> Shrinkage:

@@ -14,6 +14,7 @@ from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting.bars import draw_bars
 from bowtienet.plotting.matrices import draw_weights
 from bowtienet.plotting.network import draw_network
+from bowtienet.prediction.ensemble import original
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -68,10 +69,12 @@ def plot_weights(
     before = member_weights(model, member, in_place=True)
     after = None
     if pruned is not None:
-        if len(pruned.ensemble_.members) != len(model.ensemble_.members):
+        check_is_fitted(pruned)
+        ours, theirs = ([original(m) for m in e.ensemble_.members] for e in (model, pruned))
+        if ours != theirs:
             raise ValueError(
-                f"pruned has {len(pruned.ensemble_.members)} members and model "
-                f"{len(model.ensemble_.members)}: give what model.prune(...) returned."
+                "pruned was not made from model: give the model first, and then what its "
+                "prune(...) returned."
             )
         after = member_weights(pruned, member, in_place=True)
     return draw_weights(before, after, input_names=input_names(model), fig=fig)
