@@ -16,7 +16,7 @@ from scipy.special import expit
 
 from bowtienet.inference import global_step, local_step
 from bowtienet.inference.empirical_bayes import update_hyperparameters
-from bowtienet.prediction.predictive import predict, predict_local, without_targets
+from bowtienet.prediction.predictive import predict, without_targets
 from tests import oracle_bridge
 from tests.oracle_bridge import WIDTHS, Case, assert_close, assert_same
 from tests.oracles import plain_loops as oracle
@@ -263,5 +263,5 @@ def test_local_factors_of_a_prediction(widths):
     c = case(widths, "gaussian")
     state, iterations = oracle_prediction(widths)
     factors = without_targets(c.factors)
-    actual, _ = predict_local(c.model, factors, c.x, 0.0, iterations + 20)
+    actual, _ = local_step.settle(c.model, factors, c.x, None, 0.0, iterations + 20)
     assert_same(actual, oracle_bridge.to_local(state, c.x))

@@ -21,13 +21,13 @@ from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference import global_step
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
-from bowtienet.inference.local_step import update_activations
+from bowtienet.inference.local_step import settle, update_activations
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.model.simulate import sample_shrinkage
 from bowtienet.posterior.initialize import _draw
 from bowtienet.posterior.moments import chain_moments, preactivation_mean, preactivation_square
-from bowtienet.prediction.predictive import predict_local, without_targets
+from bowtienet.prediction.predictive import without_targets
 from tests import oracle_bridge
 from tests.oracle_bridge import Case, assert_close
 from tests.oracles import plain_loops as oracle
@@ -125,7 +125,7 @@ def test_erratum_3_prediction_takes_the_gates_of_the_layer_above(rng):
 def test_erratum_4_omega_term_of_the_prediction_bound_is_negative(case):
     """The local bound without targets is the oracle's; with + E[omega] E[z²] / 2T² it is not."""
     factors = without_targets(case.factors)
-    local, moments = predict_local(case.model, factors, case.x, 0.0, 3)
+    local, moments = settle(case.model, factors, case.x, None, 0.0, 3)
     ones = np.ones(case.x.shape[0])
     terms = elbo(case.model, factors, block_statistics(local, moments, 0.0 * case.y, ones))
     actual = float(terms.activations + terms.gates + terms.polya_gamma)

@@ -16,14 +16,14 @@ from bowtienet.distributions import inverse_gamma
 from bowtienet.inference.coordinate_ascent import FitResult, fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_shared_covariance
-from bowtienet.inference.local_step import initialize_local, local_step
+from bowtienet.inference.local_step import initialize_local, local_step, settle
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction import predictive
-from bowtienet.prediction.predictive import predict_local, without_targets
+from bowtienet.prediction.predictive import without_targets
 
 predict = partial(predictive.predict, route="variational")
 
@@ -180,10 +180,10 @@ def test_no_message_is_the_limit_of_a_useless_output(any_fit: FitResult) -> None
 def test_a_tighter_tolerance_is_nearer_to_the_fixed_point(any_fit: FitResult) -> None:
     inputs = np.linspace(-2.0, 2.0, 7)[:, None]
     factors = without_targets(any_fit.factors)
-    _, last = predict_local(any_fit.model, factors, inputs, 0.0, 200)
+    _, last = settle(any_fit.model, factors, inputs, None, 0.0, 200)
     errors = []
     for tolerance in (1e-2, 1e-9):
-        _, moments = predict_local(any_fit.model, factors, inputs, tolerance, 200)
+        _, moments = settle(any_fit.model, factors, inputs, None, tolerance, 200)
         errors.append(float(np.max(np.abs(moments.inputs[-1] - last.inputs[-1]))))
     assert errors[1] <= errors[0]
     assert errors[1] < 1e-2

@@ -24,7 +24,7 @@ from functools import partial
 import numpy as np
 
 from bowtienet._arrays import map_arrays, slices, to_numpy
-from bowtienet._validation import whole
+from bowtienet._validation import non_negative, number, positive, whole
 from bowtienet.data.rows import Rows, split, take_rows
 from bowtienet.inference.convergence import CONSECUTIVE, Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress
@@ -47,18 +47,6 @@ WINDOW = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepSizes:
-    """l_t = (t + delay)^(-forgetting_rate), at most 1."""
-
-    forgetting_rate: float = 0.7
-    delay: float = 1.0
-
-    def __call__(self, step: int) -> float:
-        """l_t of a step, counted from 0."""
-        return min(1.0, (step + self.delay) ** -self.forgetting_rate)
-
-
-@dataclass(frozen=True, kw_only=True)
 class StochasticState:
     """All that a step needs."""
 
@@ -69,12 +57,17 @@ class StochasticState:
     step: int
 
 
+def step_size(step: int, forgetting_rate: float, delay: float) -> float:
+    """l_t = (t + delay)^(-k), at most 1, for a step counted from 0."""
+    return float(min(1.0, max(step + delay, 1e-300) ** -forgetting_rate))
+
+
 def stochastic_step(
     state: StochasticState,
     batch: Rows,
     n_rows: float,
     *,
-    step_size: float,
+    amount: float,
     repeats: int = 3,
     tolerance: float = 1e-3,
     max_iterations: int = 20,
@@ -87,7 +80,7 @@ def stochastic_step(
     scale = n_rows / found.count
     found = blended = map_arrays(lambda x: scale * x, found)
     if state.statistics is not None:
-        blended = map_arrays(partial(_blend, step_size), state.statistics, found)
+        blended = map_arrays(partial(_blend, amount), state.statistics, found)
     factors = global_step(state.model, state.factors, blended, repeats)
     model = update_hyperparameters(state.model, factors)
     state = StochasticState(model=model, factors=factors, statistics=blended, step=state.step + 1)
@@ -117,7 +110,8 @@ def fit_stochastic(
     n_rows: float,
     max_epochs: int = 20,
     tolerance: float = 1e-4,
-    step_sizes: StepSizes | None = None,
+    forgetting_rate: float = 0.7,
+    delay: float = 1.0,
     repeats: int = 3,
     local_tolerance: float = 1e-3,
     local_iterations: int = 20,
@@ -142,8 +136,10 @@ def fit_stochastic(
     tolerance : float
         Stop when the mean bound over 50 steps has gained less than this part of it, or less than
         its own noise, three times in a row.
-    step_sizes : StepSizes, optional
-        Forgetting rate in (0.5, 1] and delay of the steps.
+    forgetting_rate : float in (0.5, 1]
+        k of the steps l_t = (t + delay)^(-k): the higher, the longer early batches are remembered.
+    delay : float
+        Larger makes the first steps smaller.
     repeats : int
         Rounds of global updates within a step.
     local_tolerance, local_iterations : float, int
@@ -152,7 +148,12 @@ def fit_stochastic(
         As for `fit`; the callback is told of every step.
     """
     check_factors(model.architecture, factors)
-    step_sizes = StepSizes() if step_sizes is None else step_sizes
+    if not 0.5 < number(forgetting_rate, "forgetting_rate") <= 1.0:
+        raise ValueError(f"forgetting_rate must lie in (0.5, 1], got {forgetting_rate!r}: try 0.7.")
+    delay = non_negative(delay, "delay")
+    max_epochs, repeats = whole(max_epochs, "max_epochs"), whole(repeats, "repeats")
+    tolerance = non_negative(tolerance, "tolerance")
+    n_rows = positive(n_rows, "n_rows")
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
     watch = _Watch(tolerance)
     state = StochasticState(
@@ -172,7 +173,9 @@ def fit_stochastic(
         )
         try:
             for batch in (b for epoch in range(max_epochs) for b in batches(epoch)):
-                found, noisy = advance(state, batch, step_size=step_sizes(state.step))
+                found, noisy = advance(
+                    state, batch, amount=step_size(state.step, forgetting_rate, delay)
+                )
                 value = float(to_numpy(noisy.total))
                 if not math.isfinite(value):
                     status = Status.NON_FINITE

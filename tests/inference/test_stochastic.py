@@ -1,0 +1,244 @@
+"""Stochastic steps against coordinate ascent, and their statistics against those of all rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import reduce
+
+import numpy as np
+import pytest
+
+from bowtienet._arrays import map_arrays
+from bowtienet.data.rows import Rows, build_rows, split, take_rows
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult, Progress, State, fit, sweep
+from bowtienet.inference.elbo import elbo
+from bowtienet.inference.execution import initialize_memory, settled_pass
+from bowtienet.inference.global_step import update_noise, update_shared_covariance, update_weights
+from bowtienet.inference.statistics import add
+from bowtienet.inference.stochastic import (
+    StochasticState,
+    fit_stochastic,
+    minibatches,
+    step_size,
+    stochastic_step,
+)
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import BowTieModel, default_model
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.predictive import log_density, predict
+
+Problem = tuple[BowTieModel, Rows, GlobalFactors]
+
+
+def bent_rows(n: int, seed: int = 0, outputs: int = 2) -> Rows:
+    rng = np.random.default_rng(seed)
+    inputs = rng.normal(size=(n, 3))
+    targets = np.stack(
+        [np.maximum(inputs[:, 0], 0.0) - 0.5 * inputs[:, 1], np.abs(inputs[:, 2])], axis=1
+    )
+    return build_rows(inputs, targets[:, :outputs] + 0.2 * rng.normal(size=(n, outputs)))
+
+
+def start(rows: Rows, hidden: tuple[int, ...], temperature: float = 0.1) -> Problem:
+    architecture = build_architecture(3, hidden, rows.targets.shape[1])
+    model = default_model(architecture, rows.inputs, rows.targets, temperature=temperature)
+    return model, rows, update_shared_covariance(initialize(model, rows, 1))
+
+
+def begin(model: BowTieModel, factors: GlobalFactors) -> StochasticState:
+    return StochasticState(model=model, factors=factors, statistics=None, step=0)
+
+
+def assert_close(first: object, second: object, rtol: float) -> None:
+    map_arrays(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-10), first, second)
+
+
+@pytest.mark.parametrize("hidden", [(), (5,), (4, 3), (3, 4, 2)], ids=str)
+def test_all_rows_and_a_whole_step_are_a_sweep(hidden: tuple[int, ...]) -> None:
+    model, rows, factors = start(bent_rows(40), hidden)
+    blocks = split(rows, 16)
+    state = State(model=model, factors=factors, memory=initialize_memory(model, factors, blocks))
+    expected, bound = sweep(state, blocks, repeats=3, empirical_bayes=True)
+    before = begin(model, factors)
+    found, noisy = stochastic_step(
+        before, rows, 40.0, amount=1.0, tolerance=0.0, max_iterations=1, block_size=16
+    )
+    assert_close(found.factors, expected.factors, 1e-9)
+    assert_close(found.model.prior.global_shrinkage, expected.model.prior.global_shrinkage, 1e-9)
+    np.testing.assert_allclose(float(noisy.total), float(bound.total), rtol=1e-10)
+    # Whatever was remembered is forgotten by a whole step.
+    again, _ = stochastic_step(
+        replace(before, statistics=found.statistics),
+        rows,
+        40.0,
+        amount=1.0,
+        tolerance=0.0,
+        max_iterations=1,
+    )
+    assert_close(again.factors, expected.factors, 1e-9)
+
+
+@pytest.mark.parametrize("hidden", [(5,), (4, 3)], ids=str)
+def test_statistics_of_batches_add_up_to_those_of_all_rows(hidden: tuple[int, ...]) -> None:
+    model, rows, factors = start(bent_rows(50), hidden)
+    parts = [
+        settled_pass(model, factors, [batch], 1e-4, 30) for batch in minibatches(rows, 7, 3)(0)
+    ]
+    assert len(parts) == 8
+    whole = settled_pass(model, factors, [rows], 1e-4, 30)
+    assert_close(reduce(add, parts), whole, 1e-8)
+
+
+def test_natural_parameters_and_the_noise_scale_are_blended() -> None:
+    """Erratum 6: the scale of the noise itself, not its inverse."""
+    model, rows, factors = start(bent_rows(60), (4,))
+    halves = [take_rows(rows, np.arange(30)), take_rows(rows, np.arange(30, 60))]
+    first, second = (
+        map_arrays(lambda x: 2.0 * x, settled_pass(model, factors, [half], 1e-4, 30))
+        for half in halves
+    )
+    state = replace(begin(model, factors), statistics=first)
+    stepped, _ = stochastic_step(
+        state, halves[1], 60.0, amount=0.3, tolerance=1e-4, max_iterations=30
+    )
+    blended = map_arrays(lambda a, b: 0.7 * a + 0.3 * b, first, second)
+    assert_close(stepped.statistics, blended, 1e-10)
+    by_weights = [update_weights(model, factors, s) for s in (first, second, blended)]
+    by_noise = [update_noise(model, factors, s) for s in (first, second, blended)]
+    for index in range(2):
+        precision = [np.linalg.inv(f.layers[index].weights.covariance) for f in by_weights]
+        linear = [
+            (p @ f.layers[index].weights.mean[:, :, None])[:, :, 0]
+            for p, f in zip(precision, by_weights, strict=True)
+        ]
+        scale = [f.layers[index].noise_variance.scale for f in by_noise]
+        for a, b, c in (precision, linear, scale):
+            np.testing.assert_allclose(c, 0.7 * a + 0.3 * b, rtol=1e-7, atol=1e-7)
+
+
+def test_step_sizes() -> None:
+    sizes = [step_size(t, 0.7, 1.0) for t in range(200)]
+    assert sizes[0] == 1.0
+    assert np.all(np.diff(sizes) < 0.0)
+    np.testing.assert_allclose(sizes[9], 10.0**-0.7)
+    assert step_size(0, 0.7, 0.0) == 1.0
+
+
+def held_out(result: FitResult, rows: Rows) -> float:
+    return float(
+        log_density(predict(result.model, result.factors, rows.inputs), rows.targets).mean()
+    )
+
+
+@pytest.mark.parametrize("hidden", [(10,), (6, 5)], ids=str)
+def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> None:
+    model, rows, factors = start(bent_rows(2000, outputs=1), hidden, temperature=0.05)
+    new = bent_rows(1000, seed=1, outputs=1)
+    expected = held_out(fit(model, rows, factors, max_sweeps=150), new)
+    found = fit_stochastic(model, minibatches(rows, 100, 0), factors, n_rows=2000.0, max_epochs=8)
+    assert found.status in (Status.CONVERGED, Status.SWEEP_LIMIT)
+    assert held_out(found, new) > expected - 0.03
+    late, early = np.mean(found.elbo_history[-20:]), np.mean(found.elbo_history[:20])
+    assert late > early
+
+
+def test_a_seed_repeats_a_fit_whatever_the_threads() -> None:
+    model, rows, factors = start(bent_rows(300), (6,))
+    settings = {"n_rows": 300.0, "max_epochs": 2, "block_size": 16}
+    first, second, other = (
+        fit_stochastic(model, minibatches(rows, 50, seed), factors, n_threads=n, **settings)
+        for seed, n in ((3, 1), (3, 2), (4, 1))
+    )
+    map_arrays(np.testing.assert_array_equal, first.factors, second.factors)
+    assert first.elbo_history == second.elbo_history != other.elbo_history
+
+
+def test_epochs_hold_every_row_once_in_an_order_of_their_own() -> None:
+    rows = bent_rows(25)
+    batches = minibatches(rows, 10, 0)
+    epochs = [np.concatenate([b.inputs for b in batches(epoch)]) for epoch in (0, 1, 0)]
+    assert [len(b.inputs) for b in batches(0)] == [10, 10, 5]
+    for epoch in epochs:
+        np.testing.assert_array_equal(
+            epoch[np.lexsort(epoch.T)], rows.inputs[np.lexsort(rows.inputs.T)]
+        )
+    assert not np.array_equal(epochs[0], epochs[1])
+    np.testing.assert_array_equal(epochs[0], epochs[2])
+
+
+def test_a_row_of_weight_two_is_two_rows() -> None:
+    model, rows, factors = start(bent_rows(30), (4,))
+    twice = take_rows(rows, np.concatenate([np.arange(30), np.arange(10)]))
+    weights = np.where(np.arange(30) < 10, 2.0, 1.0)
+    found = [
+        stochastic_step(begin(model, factors), batch, 400.0, amount=1.0)[0]
+        for batch in (twice, replace(rows, weights=weights))
+    ]
+    assert_close(found[0].factors, found[1].factors, 1e-9)
+
+
+def test_how_a_fit_may_end() -> None:
+    model, rows, factors = start(bent_rows(200), (4,))
+    settings = {"n_rows": 200.0, "max_epochs": 3}
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> bool:
+        seen.append(progress)
+        return progress.sweep == 4
+
+    result = fit_stochastic(model, minibatches(rows, 20, 0), factors, callback=stop, **settings)
+    assert (result.status, result.n_sweeps, len(seen)) == (Status.INTERRUPTED, 4, 4)
+    assert seen[-1].elbo == result.elbo_history[-1] == float(result.elbo_terms.total)
+    result = fit_stochastic(model, minibatches(rows, 20, 0), factors, **settings)
+    assert (result.status, result.n_sweeps) == (Status.SWEEP_LIMIT, 30)
+
+    def interrupted(progress: Progress) -> bool:
+        if progress.sweep == 3:
+            raise KeyboardInterrupt
+        return False
+
+    result = fit_stochastic(
+        model, minibatches(rows, 20, 0), factors, callback=interrupted, **settings
+    )
+    assert (result.status, result.n_sweeps) == (Status.INTERRUPTED, 3)
+    broken = replace(rows, targets=rows.targets * 1e200)
+    result = fit_stochastic(model, minibatches(broken, 20, 0), factors, **settings)
+    assert result.status is Status.NON_FINITE
+    map_arrays(np.testing.assert_array_equal, result.factors, factors)
+    settled = {**settings, "max_epochs": 200}
+    result = fit_stochastic(model, minibatches(rows, 20, 0), factors, **settled)
+    assert result.status is Status.CONVERGED
+    assert result.n_sweeps < 2000
+
+
+def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
+    model, rows, factors = start(bent_rows(60), (4,))
+    batch = take_rows(rows, np.arange(20))
+    state = replace(
+        begin(model, factors), statistics=settled_pass(model, factors, [rows], 1e-3, 20)
+    )
+    found, noisy = stochastic_step(state, batch, 60.0, amount=0.2)
+    alone = map_arrays(lambda x: 3.0 * x, settled_pass(model, factors, [batch], 1e-3, 20))
+    expected = elbo(found.model, found.factors, alone)
+    np.testing.assert_allclose(float(noisy.total), float(expected.total), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"forgetting_rate": 0.5}, r"forgetting_rate must lie in \(0.5, 1\], got 0.5"),
+        ({"forgetting_rate": 1.1}, "forgetting_rate must lie in"),
+        ({"forgetting_rate": "slow"}, "forgetting_rate must be a number"),
+        ({"delay": -1.0}, "delay must be a non-negative"),
+        ({"max_epochs": 0}, "max_epochs must be a whole number"),
+        ({"n_rows": 0.0}, "n_rows must be a positive"),
+        ({"tolerance": -1.0}, "tolerance must be a non-negative"),
+    ],
+    ids=str,
+)
+def test_bad_settings(settings: dict[str, object], words: str) -> None:
+    model, rows, factors = start(bent_rows(20), (2,))
+    with pytest.raises(ValueError, match=words):
+        fit_stochastic(model, minibatches(rows, 5, 0), factors, **{"n_rows": 20.0, **settings})
