@@ -30,6 +30,7 @@ from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.pruning import Pruning, prune
+from bowtienet.inference.stochastic import fit_stochastic, minibatches
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import BowTieModel, Prior, build_model, default_model
 from bowtienet.model.shrinkage import build_shrinkage
@@ -64,7 +65,9 @@ __all__ = [
     "default_model",
     "fit",
     "fit_scaling",
+    "fit_stochastic",
     "initialize",
+    "minibatches",
     "predict",
     "prune",
     "restore_deviation",
