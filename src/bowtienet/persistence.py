@@ -52,8 +52,7 @@ from bowtienet.prediction.ensemble import Ensemble
 
 FORMAT = "bowtienet"
 SCHEMA = 1
-"""Raised, with an entry in `_MIGRATIONS`, whenever the tree or a class in it changes; schema 1 is
-open until the first release."""
+"""Raised, with a migration, when the tree or a class in it changes after the first release."""
 CONTAINERS: tuple[type, ...] = (
     Architecture,
     BowTieModel,
@@ -81,10 +80,8 @@ _DTYPES = {
     **{f"{kind.upper()}{8 * n}": np.dtype(f"<{kind}{n}") for kind in "iuf" for n in (2, 4, 8)},
 }
 """Names of safetensors for the dtypes that both it and NumPy have; files are little-endian."""
-_LARGEST_HEADER = 100_000_000
-"""Bytes; readers of safetensors agree on it."""
-_DEEPEST = 100
-"""Levels of nesting: far more than any model has, and far below Python's limit of recursion."""
+_LARGEST_HEADER = 100_000_000  # bytes; readers of safetensors agree on it
+_DEEPEST = 100  # levels of nesting: more than any model has, far below Python's own limit
 _LONGEST_WHOLE_NUMBER = 2048
 """Bits, 617 digits: Python's own limit for text can be set as low as 640 digits."""
 _NO_DIGEST = b"0" * 64
