@@ -97,7 +97,7 @@ def check(found: Counts, rate: float) -> None:
 
 
 def test_a_planted_network_is_found() -> None:
-    """Five tables of some 50 kept weights: at most 4 may be false at 0.01, and 9 at 0.05."""
+    """Five tables of some 40 kept weights: at most 3 may be false at 0.01, and 8 at 0.05."""
     models = [fitted(seed) for seed in range(5)]
     for rate in RATES:
         check(counts(models, rate), rate)
@@ -105,7 +105,7 @@ def test_a_planted_network_is_found() -> None:
 
 @pytest.mark.slow
 def test_thirty_tables_stay_near_the_stated_rate() -> None:
-    """Thirty tables of some 280 kept weights: at most 9 and 27 may be false."""
+    """Thirty tables of some 250 kept weights: at most 8 and 25 may be false."""
     models = [fitted(seed) for seed in range(30)]
     for rate in RATES:
         check(counts(models, rate), rate)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet.data.rows import Rows
-from bowtienet.estimators.members import GoOn, Task, continued
+from bowtienet.estimators.members import Task, continued
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import fitted_attributes
 from bowtienet.estimators.tables import input_names
@@ -82,6 +82,8 @@ class PruningMixin:
     false_discovery_rate: float
     random_state: Any
     _single_target: bool
+    _fit: Any
+    _keep: Any
     _validate_params: Any
 
     def prune(
@@ -152,14 +154,6 @@ class PruningMixin:
             return continued(member, rows, member.n_sweeps if chosen else None)
 
         return self._fit(X, y, sample_weight, as_long, REFIT)
-
-    def _keep(self, attributes: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, go_on: GoOn | None, remedy: str = ""
-    ) -> Self:
-        raise NotImplementedError
 
     @property
     def sparsity_(self) -> Sparsity:

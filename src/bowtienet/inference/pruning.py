@@ -178,7 +178,7 @@ def shrink(
     below, constants, activation = selection.inputs, np.zeros(len(selection.inputs), bool), None
     last = len(factors.layers) - 1
     for index, layer in enumerate(factors.layers):
-        mask, noise = selection.connections[index], layer.noise_variance
+        mask = selection.connections[index]
         alive = np.ones(len(mask), bool) if index == last else selection.units[index]
         # Units that go for good need no new weights.
         gone = np.zeros(len(mask), bool) if index == last else selection.varying[index] & ~alive
