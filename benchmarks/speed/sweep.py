@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_limits
 
 import bowtienet as bt
 from bowtienet._arrays import to_numpy
-from bowtienet.data.rows import split
 from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS, State, sweep
-from bowtienet.inference.execution import block_rows, initialize_memory, workers
+from bowtienet.inference.execution import workers
 from bowtienet.inference.global_step import update_shared_covariance
+from bowtienet.inference.row_keepers import HeldRows
 
 SHAPES = (
     (1_000, 8, (50,)),
@@ -73,7 +73,9 @@ def product_rate() -> float:
         return 2e9 / min(_timed(lambda: a @ a) for _ in range(5))
 
 
-def problem(rows: int, inputs: int, hidden: tuple[int, ...], library: str) -> tuple[State, list]:
+def problem(
+    rows: int, inputs: int, hidden: tuple[int, ...], library: str
+) -> tuple[State, HeldRows]:
     """A state to sweep from, with float64 arrays of the named library."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, inputs))
@@ -92,9 +94,9 @@ def problem(rows: int, inputs: int, hidden: tuple[int, ...], library: str) -> tu
         x, y = jax.numpy.asarray(x), jax.numpy.asarray(y)
     table = bt.build_rows(x, y)
     factors = update_shared_covariance(bt.initialize(model, table, 1, scheme="laplace"))
-    blocks = split(table, block_rows(architecture))
-    memory = initialize_memory(model, factors, blocks)
-    return State(model=model, factors=factors, memory=memory), blocks
+    kept = HeldRows(table, architecture)
+    memory = kept.begin(model, factors)
+    return State(model=model, factors=factors, memory=memory), kept
 
 
 def measure(
@@ -102,13 +104,13 @@ def measure(
 ) -> dict[str, float]:
     """Fastest and first sweep, product rate around them, and peak memory of this process."""
     before = product_rate()
-    state, blocks = problem(rows, inputs, hidden, library)
+    state, kept = problem(rows, inputs, hidden, library)
     times: list[float] = []
     with workers(threads) as apply:
         while len(times) < 3 or (sum(times) < 3.0 and len(times) < 200):
             begin = time.perf_counter()
             state, terms = sweep(
-                state, blocks, repeats=DEFAULT_REPEATS, empirical_bayes=True, apply=apply
+                state, kept, repeats=DEFAULT_REPEATS, empirical_bayes=True, apply=apply
             )
             bound = float(to_numpy(terms.total))
             times.append(time.perf_counter() - begin)

@@ -11,6 +11,7 @@ import pytest
 
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.inference import coordinate_ascent as module
+from bowtienet.inference import row_keepers
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.model.architecture import build_architecture
@@ -87,14 +88,14 @@ def test_the_sweep_limit_is_honoured(accelerate: bool, max_sweeps: int) -> None:
 def test_undone_sweeps_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every pass over the data is counted, and the limit holds for them all."""
     passes = 0
-    original = module.local_pass
+    original = row_keepers.local_pass
 
     def counted(*arguments: Any) -> Any:
         nonlocal passes
         passes += 1
         return original(*arguments)
 
-    monkeypatch.setattr(module, "local_pass", counted)
+    monkeypatch.setattr(row_keepers, "local_pass", counted)
     monkeypatch.setattr(module, "momentum", lambda age: 30.0)
     result = fit(*toy_problem(), max_sweeps=25, tolerance=0.0)
     assert passes == result.n_sweeps == 25

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 
 from bowtienet._arrays import map_arrays
-from bowtienet.data.rows import Rows, build_rows, split, take_rows
+from bowtienet.data.rows import Rows, build_rows, take_rows
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, State, fit, sweep
 from bowtienet.inference.elbo import elbo
-from bowtienet.inference.execution import initialize_memory, settled_pass
+from bowtienet.inference.execution import settled_pass
 from bowtienet.inference.global_step import update_noise, update_shared_covariance, update_weights
+from bowtienet.inference.row_keepers import HeldRows
 from bowtienet.inference.statistics import add
 from bowtienet.inference.stochastic import (
     StochasticState,
@@ -58,9 +59,9 @@ def assert_close(first: object, second: object, rtol: float) -> None:
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 3), (3, 4, 2)], ids=str)
 def test_all_rows_and_a_whole_step_are_a_sweep(hidden: tuple[int, ...]) -> None:
     model, rows, factors = start(bent_rows(40), hidden)
-    blocks = split(rows, 16)
-    state = State(model=model, factors=factors, memory=initialize_memory(model, factors, blocks))
-    expected, bound = sweep(state, blocks, repeats=3, empirical_bayes=True)
+    kept = HeldRows(rows, model.architecture, block_size=16)
+    state = State(model=model, factors=factors, memory=kept.begin(model, factors))
+    expected, bound = sweep(state, kept, repeats=3, empirical_bayes=True)
     before = begin(model, factors)
     found, noisy = stochastic_step(
         before, rows, 40.0, amount=1.0, tolerance=0.0, max_iterations=1, block_size=16

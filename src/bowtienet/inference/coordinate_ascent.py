@@ -10,31 +10,26 @@ next sweep is then the first of a smaller network, whose bound is another one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import non_negative, whole
-from bowtienet.data.rows import Rows, split
+from bowtienet.data.rows import Rows
 from bowtienet.inference.acceleration import extrapolate, momentum
 from bowtienet.inference.convergence import Status, check
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
-from bowtienet.inference.execution import (
-    Mapper,
-    block_rows,
-    initialize_memory,
-    local_pass,
-    usable_cores,
-    workers,
-)
+from bowtienet.inference.execution import Mapper, usable_cores, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
-from bowtienet.inference.pruning import Pruning, build_pruning, combine, shrink, shrink_memory
-from bowtienet.model.priors import BowTieModel, check_rows
-from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
+from bowtienet.inference.pruning import Pruning, build_pruning, combine, shrink
+from bowtienet.inference.row_keepers import HeldRows, RowKeeper
+from bowtienet.model.priors import BowTieModel
+from bowtienet.posterior.factors import GlobalFactors, check_factors
 from bowtienet.posterior.selection import check_rate, existing, keep_between, select
 
 DEFAULT_REPEATS = 3
@@ -47,7 +42,29 @@ class State:
 
     model: BowTieModel
     factors: GlobalFactors
-    memory: Sequence[LocalMemory]
+    memory: Any
+    """The local factors, as the keeper of the rows holds them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A fit between two sweeps: from here it goes on as if it had never stopped."""
+
+    accepted: State
+    proposal: GlobalFactors | None
+    """Where momentum has moved the accepted factors; None if it has not."""
+    elbo_terms: ElboTerms | None
+    elbo_history: tuple[float, ...]
+    n_sweeps: int
+    age: int
+    """Sweeps since momentum began."""
+    begin: int
+    """Where the history of the present network begins."""
+    pruning: Pruning | None
+
+
+Keep = Callable[[Snapshot, bool], None]
+"""Is shown every snapshot and may write it down; the flag says that it is the last."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +77,10 @@ class Progress:
     model: BowTieModel
     factors: GlobalFactors
     pruning: Pruning | None
+    n_visited: int
+    """Rows visited so far, each as often as it was."""
+    n_at_most: int
+    """Rows that the fit will have visited if it takes all the sweeps it may."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +102,7 @@ class FitResult:
 
 def fit(
     model: BowTieModel,
-    rows: Rows,
+    rows: Rows | RowKeeper,
     factors: GlobalFactors,
     *,
     max_sweeps: int = 500,
@@ -94,6 +115,8 @@ def fit(
     block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
+    keep: Keep | None = None,
+    resume: Snapshot | None = None,
 ) -> FitResult:
     """Fit a network by coordinate ascent from given global factors.
 
@@ -101,8 +124,8 @@ def fit(
     ----------
     model : BowTieModel
         Architecture, prior and temperature.
-    rows : Rows
-        Training rows on a scale of order 1; see `build_rows` and `fit_scaling`.
+    rows : Rows or RowKeeper
+        Training rows on a scale of order 1; see `build_rows` and `fit_scaling`. Or who holds them.
     factors : GlobalFactors
         Where to start; see `initialize`.
     max_sweeps : int
@@ -126,40 +149,49 @@ def fit(
         Blocks worked on at the same time; all usable cores by default. It changes no result.
     callback : callable, optional
         Called with a `Progress` after every accepted sweep; a true answer stops the fit.
+    keep : callable, optional
+        Called with a `Snapshot` before every sweep, and with the last one and True after Ctrl-C.
+    resume : Snapshot, optional
+        Go on from here, with the arguments of the fit that it is of: the end has the same bits.
 
     Returns
     -------
     FitResult
         The last accepted state, whatever ended the fit; Ctrl-C ends it after the first sweep.
     """
-    check_rows(model.architecture, rows)
     check_factors(model.architecture, factors)
     max_sweeps, repeats = whole(max_sweeps, "max_sweeps"), whole(repeats, "repeats")
     tolerance = non_negative(tolerance, "tolerance")
     prune_every = None if prune_every is None else whole(prune_every, "prune_every")
     rate = check_rate(false_discovery_rate)
+    pruner = None if prune_every is None else _Pruner(prune_every, rate)
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
-    blocks = split(rows, block_rows(model.architecture, block_size))
+    architecture = (model if resume is None else resume.accepted.model).architecture
+    if isinstance(rows, Rows):
+        rows = HeldRows(rows, architecture, block_size)
+    rows.check(model.architecture)
     # A proposal of the momentum may overflow; a bound that is not finite is a status here.
-    with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
+    with workers(n_threads) as apply, np.errstate(all="ignore"):
         step = partial(sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
+        loop = _Loop(step, rows, accelerate, tolerance, pruner, max_sweeps)
+        loop.callback, loop.keep = callback, keep
+        if resume is not None:
+            return loop.run(*loop.restore(resume))
         factors = update_shared_covariance(factors)
-        memory = initialize_memory(model, factors, blocks, apply)
-        pruner = None if prune_every is None else _Pruner(rows, block_size, prune_every, rate)
-        loop = _Loop(step, blocks, accelerate, tolerance, callback, pruner)
-        return loop.run(State(model=model, factors=factors, memory=memory), max_sweeps)
+        start = State(model=model, factors=factors, memory=rows.begin(model, factors, apply))
+        return loop.run(start, start)
 
 
 def sweep(
     state: State,
-    blocks: Sequence[Rows],
+    rows: RowKeeper,
     *,
     repeats: int,
     empirical_bayes: bool,
     apply: Mapper = map,
 ) -> tuple[State, ElboTerms]:
     """One pass over the data and the updates that follow from it, with the bound they reach."""
-    statistics, memory = local_pass(state.model, state.factors, blocks, state.memory, apply)
+    statistics, memory = rows.local_pass(state.model, state.factors, state.memory, apply)
     factors = global_step(state.model, state.factors, statistics, repeats)
     model = update_hyperparameters(state.model, factors) if empirical_bayes else state.model
     return State(model=model, factors=factors, memory=memory), elbo(model, factors, statistics)
@@ -167,14 +199,12 @@ def sweep(
 
 @dataclass(frozen=True)
 class _Pruner:
-    """Takes units out of a state, and cuts the rows into blocks that suit what is left."""
+    """Takes units out of a state; its keeper holds the rows for what is left."""
 
-    rows: Rows
-    block_size: int | None
     every: int
     rate: float
 
-    def __call__(self, state: State) -> tuple[State, list[Rows], Pruning] | None:
+    def __call__(self, state: State, rows: RowKeeper) -> tuple[State, RowKeeper, Pruning] | None:
         present = existing(state.model, state.factors)
         selection = select(state.model, state.factors, self.rate)
         if not selection.inputs.any() or all(unit.all() for unit in selection.units):
@@ -183,47 +213,74 @@ class _Pruner:
         model, factors = shrink(state.model, state.factors, selection)
         if state.model.connections is None:
             model = replace(model, connections=None)
-        blocks = split(self.rows, block_rows(model.architecture, self.block_size))
-        sizes = [block.inputs.shape[0] for block in blocks]
-        memory = shrink_memory(state.memory, selection, sizes)
+        rows, memory = rows.shrunk(model, factors, state.memory, selection)
         pruning = build_pruning(state.model.architecture, selection)
-        return State(model=model, factors=factors, memory=memory), blocks, pruning
+        return State(model=model, factors=factors, memory=memory), rows, pruning
 
 
 class _Loop:
     """The mutable part of a fit: the last accepted state and the age of the momentum."""
 
+    callback: Callable[[Progress], bool | None] | None = None
+    keep: Keep | None = None
+
     def __init__(
         self,
         step: Callable[..., tuple[State, ElboTerms]],
-        blocks: Sequence[Rows],
+        rows: RowKeeper,
         accelerate: bool,
         tolerance: float,
-        callback: Callable[[Progress], bool | None] | None,
         pruner: _Pruner | None,
+        max_sweeps: int,
     ) -> None:
         self.step = step
-        self.blocks = blocks
+        self.rows = rows
         self.pruner = pruner
         self.pruning: Pruning | None = None
         self.accelerate = accelerate
         self.tolerance = tolerance
-        self.callback = callback
+        self.max_sweeps = max_sweeps
         self.history: list[float] = []
         self.terms: ElboTerms | None = None
         self.age = 0
         self.n_sweeps = 0
         self.begin = 0  # where the history of the present network begins
 
-    def run(self, start: State, max_sweeps: int) -> FitResult:
-        self.accepted = proposal = start
+    def restore(self, snapshot: Snapshot) -> tuple[State, State]:
+        """Accepted state and proposal of a fit that was stopped."""
+        self.history, self.terms = list(snapshot.elbo_history), snapshot.elbo_terms
+        self.n_sweeps, self.age, self.begin = snapshot.n_sweeps, snapshot.age, snapshot.begin
+        self.pruning = snapshot.pruning
+        accepted, moved = snapshot.accepted, snapshot.proposal
+        return accepted, accepted if moved is None else replace(accepted, factors=moved)
+
+    def snapshot(self, proposal: State) -> Snapshot:
+        return Snapshot(
+            accepted=self.accepted,
+            proposal=None if proposal is self.accepted else proposal.factors,
+            elbo_terms=self.terms,
+            elbo_history=tuple(self.history),
+            n_sweeps=self.n_sweeps,
+            age=self.age,
+            begin=self.begin,
+            pruning=self.pruning,
+        )
+
+    def run(self, accepted: State, proposal: State) -> FitResult:
+        self.accepted = accepted
         status: Status | None = None
+        snapshot: Snapshot | None = None
         try:
-            while status is None and self.n_sweeps < max_sweeps:
+            while status is None and self.n_sweeps < self.max_sweeps:
+                if self.keep is not None and self.history:
+                    snapshot = self.snapshot(proposal)
+                    self.keep(snapshot, False)
                 proposal, status = self._advance(proposal)
         except KeyboardInterrupt:
             if not self.history:
                 raise
+            if self.keep is not None and snapshot is not None:
+                self.keep(snapshot, True)
             status = Status.INTERRUPTED
         return FitResult(
             model=self.accepted.model,
@@ -238,12 +295,15 @@ class _Loop:
     def _advance(self, proposal: State) -> tuple[State, Status | None]:
         """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""
         if self.pruner is not None and self.n_sweeps and self.n_sweeps % self.pruner.every == 0:
-            smaller = self.pruner(self.accepted)
+            smaller = self.pruner(self.accepted, self.rows)
             if smaller is not None:
                 return self._go_on_smaller(proposal, *smaller)
-        candidate, terms = self.step(proposal, blocks=self.blocks)
+        candidate, terms = self.step(proposal, rows=self.rows)
         self.n_sweeps += 1
         value = float(to_numpy(terms.total))
+        if self.rows.rebuilt and math.isfinite(value):
+            # Gates from a forward pass are another place to climb from, not a failed sweep.
+            return self._begin_anew(candidate, terms, value)
         moved = proposal is not self.accepted
         if moved and not value >= self.history[-1]:
             self.age = 0
@@ -262,16 +322,23 @@ class _Loop:
         return replace(candidate, factors=factors), status
 
     def _go_on_smaller(
-        self, proposal: State, state: State, blocks: Sequence[Rows], pruning: Pruning
+        self, proposal: State, state: State, rows: RowKeeper, pruning: Pruning
     ) -> tuple[State, Status | None]:
         """The first sweep without units that do not matter; they stay if it comes to nothing."""
-        candidate, terms = self.step(state, blocks=blocks)
+        candidate, terms = self.step(state, rows=rows)
         self.n_sweeps += 1
         value = float(to_numpy(terms.total))
         if not math.isfinite(value):
             return proposal, None
-        self.accepted, self.terms, self.blocks = candidate, terms, blocks
+        self.rows = rows
         self.pruning = combine(self.pruning, pruning)
+        return self._begin_anew(candidate, terms, value)
+
+    def _begin_anew(
+        self, candidate: State, terms: ElboTerms, value: float
+    ) -> tuple[State, Status | None]:
+        """Accept a state whose bound cannot be compared with those before."""
+        self.accepted, self.terms = candidate, terms
         self.begin, self.age = len(self.history), 0
         self.history.append(value)
         return candidate, Status.INTERRUPTED if self._stopped_by_callback(value) else None
@@ -286,5 +353,7 @@ class _Loop:
             model=self.accepted.model,
             factors=self.accepted.factors,
             pruning=self.pruning,
+            n_visited=self.n_sweeps * self.rows.n_rows,
+            n_at_most=self.max_sweeps * self.rows.n_rows,
         )
         return bool(self.callback(progress))

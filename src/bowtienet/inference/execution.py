@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import fields, replace
 from functools import lru_cache, partial, reduce
@@ -82,9 +83,29 @@ def workers(n_threads: int) -> Iterator[Mapper]:
             return
         pool = ThreadPoolExecutor(n_threads, initializer=_ignore_floating_point_warnings)
         try:
-            yield pool.map
+            yield partial(_map_ahead, pool, 2 * n_threads)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _map_ahead(
+    pool: ThreadPoolExecutor, ahead: int, function: Callable[..., Any], *items: Iterable[Any]
+) -> Iterator[Any]:
+    """`map` on a pool that asks for no more items than the next answers need.
+
+    Blocks of a stream are read when their turn comes (the pool's own `map` reads all at once).
+    """
+    waiting: deque[Future[Any]] = deque()
+    try:
+        for arguments in zip(*items, strict=False):
+            waiting.append(pool.submit(function, *arguments))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 class _BlasGuard:
@@ -138,27 +159,32 @@ def _ignore_floating_point_warnings() -> None:
 
 
 def initialize_memory(
-    model: BowTieModel, factors: GlobalFactors, blocks: Sequence[Rows], apply: Mapper = map
+    model: BowTieModel,
+    factors: GlobalFactors,
+    blocks: Iterable[Rows],
+    apply: Mapper = map,
+    reference: Array | None = None,
 ) -> list[LocalMemory]:
     """Gates and tilts of every block from a forward pass."""
-    factors = factors_beside(factors, blocks[0].inputs)
+    factors = factors_beside(factors, _reference(blocks, reference))
     return list(apply(lambda block: initialize_local(model, factors, block.inputs), blocks))
 
 
 def local_pass(
     model: BowTieModel,
     factors: GlobalFactors,
-    blocks: Sequence[Rows],
-    memory: Sequence[LocalMemory],
+    blocks: Iterable[Rows],
+    memory: Iterable[LocalMemory],
     apply: Mapper = map,
+    reference: Array | None = None,
 ) -> tuple[Statistics, list[LocalMemory]]:
     """Update the local factors of all blocks; the sum is taken in the order of the blocks.
 
-    Blocks are worked on in the array library, precision and device of their rows. The statistics
-    are small: they come back as NumPy arrays in double precision, and all that follows from them
-    is done there.
+    Blocks are worked on in the array library, precision and device of their rows; those of a stream
+    cannot be asked for it, so `reference` says. The statistics are small: they come back as NumPy
+    arrays in double precision, and all that follows from them is done there.
     """
-    reference = blocks[0].inputs
+    reference = _reference(blocks, reference)
     step = partial(_block_pass_for(model, reference), factors_beside(factors, reference))
     total: Statistics | None = None
     updated = []
@@ -207,6 +233,13 @@ def factors_beside(factors: GlobalFactors, reference: Array) -> GlobalFactors:
         for layer in factors.layers
     )
     return map_arrays(partial(like, reference), replace(factors, layers=layers))
+
+
+def _reference(blocks: Iterable[Rows], given: Array | None) -> Array:
+    if given is not None:
+        return given
+    assert isinstance(blocks, Sequence)
+    return blocks[0].inputs
 
 
 def _double(x: Array) -> np.ndarray:

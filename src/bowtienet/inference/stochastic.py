@@ -57,6 +57,21 @@ class StochasticState:
     step: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class StochasticSnapshot:
+    """A fit between two steps: from here it goes on as if it had never stopped."""
+
+    state: StochasticState
+    elbo_terms: ElboTerms
+    elbo_history: tuple[float, ...]
+    """The noisy bound of every step."""
+    still: int
+    """Windows in a row over which the bound did not rise."""
+    epoch: int
+    n_batches: int
+    """Batches of the epoch that are done."""
+
+
 def step_size(step: int, forgetting_rate: float, delay: float) -> float:
     """l_t = (t + delay)^(-k), at most 1, for a step counted from 0."""
     return float(min(1.0, max(step + delay, 1e-300) ** -forgetting_rate))
@@ -118,6 +133,8 @@ def fit_stochastic(
     block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
+    keep: Callable[[StochasticSnapshot, bool], None] | None = None,
+    resume: StochasticSnapshot | None = None,
 ) -> FitResult:
     """Fit a network by stochastic variational inference from given global factors.
 
@@ -144,8 +161,13 @@ def fit_stochastic(
         Rounds of global updates within a step.
     local_tolerance, local_iterations : float, int
         When the local factors of a batch count as settled.
-    block_size, n_threads, callback :
-        As for `fit`; the callback is told of every step.
+    block_size, n_threads, callback, keep, resume :
+        As for `fit`, with every step in place of every sweep.
+
+    Returns
+    -------
+    FitResult
+        Its sweeps are steps, its history their noisy bounds.
     """
     check_factors(model.architecture, factors)
     if not 0.5 < number(forgetting_rate, "forgetting_rate") <= 1.0:
@@ -155,12 +177,6 @@ def fit_stochastic(
     tolerance = non_negative(tolerance, "tolerance")
     n_rows = positive(n_rows, "n_rows")
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
-    watch = _Watch(tolerance)
-    state = StochasticState(
-        model=model, factors=update_shared_covariance(factors), statistics=None, step=0
-    )
-    terms: ElboTerms | None = None
-    status = Status.SWEEP_LIMIT
     with workers(n_threads) as apply, np.errstate(all="ignore"):
         advance = partial(
             stochastic_step,
@@ -171,35 +187,116 @@ def fit_stochastic(
             block_size=block_size,
             apply=apply,
         )
+        loop = _StochasticLoop(advance, batches, n_rows, max_epochs, tolerance)
+        loop.size = partial(step_size, forgetting_rate=forgetting_rate, delay=delay)
+        loop.callback, loop.keep = callback, keep
+        if resume is not None:
+            return loop.run(loop.restore(resume))
+        start = update_shared_covariance(factors)
+        return loop.run(StochasticState(model=model, factors=start, statistics=None, step=0))
+
+
+class _StochasticLoop:
+    """The mutable part of a fit: the last good state, and where in the data it stands."""
+
+    size: Callable[[int], float]
+    callback: Callable[[Progress], bool | None] | None = None
+    keep: Callable[[StochasticSnapshot, bool], None] | None = None
+
+    def __init__(
+        self,
+        advance: Callable[..., tuple[StochasticState, ElboTerms]],
+        batches: Batches,
+        n_rows: float,
+        max_epochs: int,
+        tolerance: float,
+    ) -> None:
+        self.advance, self.batches = advance, batches
+        self.n_rows, self.max_epochs = n_rows, max_epochs
+        self.watch = _Watch(tolerance)
+        self.terms: ElboTerms | None = None
+        self.epoch = self.n_batches = self.visited = 0
+
+    def restore(self, snapshot: StochasticSnapshot) -> StochasticState:
+        """State of a fit that was stopped."""
+        self.watch.history, self.watch.still = list(snapshot.elbo_history), snapshot.still
+        self.terms = snapshot.elbo_terms
+        self.epoch, self.n_batches = snapshot.epoch, snapshot.n_batches
+        return snapshot.state
+
+    def run(self, state: StochasticState) -> FitResult:
+        self.state = state
+        snapshot: StochasticSnapshot | None = None
+        status: Status | None = None
         try:
-            for batch in (b for epoch in range(max_epochs) for b in batches(epoch)):
-                found, noisy = advance(
-                    state, batch, amount=step_size(state.step, forgetting_rate, delay)
-                )
-                value = float(to_numpy(noisy.total))
-                if not math.isfinite(value):
-                    status = Status.NON_FINITE
+            for batch in self._all_batches():
+                status = self._step(batch)
+                if status is not None:
                     break
-                state, terms = found, noisy
-                watch.note(value)
-                if callback is not None and callback(_progress(state, noisy, value)):
-                    status = Status.INTERRUPTED
-                    break
-                if watch.settled:
-                    status = Status.CONVERGED
-                    break
+                if self.keep is not None and self.terms is not None:
+                    snapshot = self._snapshot(self.terms)
+                    self.keep(snapshot, False)
         except KeyboardInterrupt:
-            if terms is None:
+            if self.terms is None:
                 raise
+            if self.keep is not None and snapshot is not None:
+                self.keep(snapshot, True)
             status = Status.INTERRUPTED
-    return FitResult(
-        model=state.model,
-        factors=state.factors,
-        elbo_terms=terms,
-        elbo_history=tuple(watch.history),
-        n_sweeps=state.step,
-        status=status,
-    )
+        return FitResult(
+            model=self.state.model,
+            factors=self.state.factors,
+            elbo_terms=self.terms,
+            elbo_history=tuple(self.watch.history),
+            n_sweeps=self.state.step,
+            status=status or Status.SWEEP_LIMIT,
+        )
+
+    def _all_batches(self) -> Iterator[Rows]:
+        """Batches still to come, each counted when it is done."""
+        while self.epoch < self.max_epochs:
+            # The batches of an epoch are the same every time it is asked for.
+            done = self.n_batches
+            for index, batch in enumerate(self.batches(self.epoch)):
+                if index < done:
+                    self.visited += batch.inputs.shape[0]
+                    continue
+                yield batch
+            self.epoch, self.n_batches = self.epoch + 1, 0
+
+    def _step(self, batch: Rows) -> Status | None:
+        found, terms = self.advance(self.state, batch, amount=self.size(self.state.step))
+        value = float(to_numpy(terms.total))
+        if not math.isfinite(value):
+            return Status.NON_FINITE
+        self.state, self.terms = found, terms
+        self.n_batches += 1
+        self.visited += batch.inputs.shape[0]
+        self.watch.note(value)
+        if self.callback is not None and self.callback(self._progress(terms, value)):
+            return Status.INTERRUPTED
+        return Status.CONVERGED if self.watch.settled else None
+
+    def _snapshot(self, terms: ElboTerms) -> StochasticSnapshot:
+        return StochasticSnapshot(
+            state=self.state,
+            elbo_terms=terms,
+            elbo_history=tuple(self.watch.history),
+            still=self.watch.still,
+            epoch=self.epoch,
+            n_batches=self.n_batches,
+        )
+
+    def _progress(self, terms: ElboTerms, value: float) -> Progress:
+        return Progress(
+            sweep=self.state.step,
+            elbo=value,
+            elbo_terms=terms,
+            model=self.state.model,
+            factors=self.state.factors,
+            pruning=None,
+            n_visited=self.visited,
+            n_at_most=round(self.max_epochs * self.n_rows),
+        )
 
 
 def _blend(amount: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
@@ -227,14 +324,3 @@ class _Watch:
     @property
     def settled(self) -> bool:
         return self.still >= CONSECUTIVE
-
-
-def _progress(state: StochasticState, terms: ElboTerms, value: float) -> Progress:
-    return Progress(
-        sweep=state.step,
-        elbo=value,
-        elbo_terms=terms,
-        model=state.model,
-        factors=state.factors,
-        pruning=None,
-    )
