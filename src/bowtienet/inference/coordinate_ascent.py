@@ -28,6 +28,7 @@ from bowtienet.inference.execution import Mapper, usable_cores, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.pruning import Pruning, build_pruning, combine, shrink
 from bowtienet.inference.row_keepers import HeldRows, RowKeeper
+from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
 from bowtienet.posterior.selection import check_rate, existing, keep_between, select
@@ -63,8 +64,8 @@ class Snapshot:
     pruning: Pruning | None
 
 
-Keep = Callable[[Snapshot, bool], None]
-"""Is shown every snapshot and may write it down; the flag says that it is the last."""
+Keep = Callable[[Callable[[], Snapshot], bool], None]
+"""Is told how to make a snapshot, and whether it is the last one; it may write it down."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +99,8 @@ class FitResult:
     status: Status
     pruning: Pruning | None = None
     """What is left of the network that the fit began with; None if it is all there."""
+    statistics: Statistics | None = None
+    """Of a stochastic fit: its blended sums, from which it can go on with more rows."""
 
 
 def fit(
@@ -150,7 +153,8 @@ def fit(
     callback : callable, optional
         Called with a `Progress` after every accepted sweep; a true answer stops the fit.
     keep : callable, optional
-        Called with a `Snapshot` before every sweep, and with the last one and True after Ctrl-C.
+        Called before every sweep with a function that makes a `Snapshot` and False, after Ctrl-C
+        with the last such function and True.
     resume : Snapshot, optional
         Go on from here, with the arguments of the fit that it is of: the end has the same bits.
 
@@ -274,13 +278,13 @@ class _Loop:
             while status is None and self.n_sweeps < self.max_sweeps:
                 if self.keep is not None and self.history:
                     snapshot = self.snapshot(proposal)
-                    self.keep(snapshot, False)
+                    self.keep(partial(_itself, snapshot), False)
                 proposal, status = self._advance(proposal)
         except KeyboardInterrupt:
             if not self.history:
                 raise
             if self.keep is not None and snapshot is not None:
-                self.keep(snapshot, True)
+                self.keep(partial(_itself, snapshot), True)
             status = Status.INTERRUPTED
         return FitResult(
             model=self.accepted.model,
@@ -357,3 +361,7 @@ class _Loop:
             n_at_most=self.max_sweeps * self.rows.n_rows,
         )
         return bool(self.callback(progress))
+
+
+def _itself(snapshot: Snapshot) -> Snapshot:
+    return snapshot

@@ -72,6 +72,10 @@ class StochasticSnapshot:
     """Batches of the epoch that are done."""
 
 
+Keep = Callable[[Callable[[], StochasticSnapshot], bool], None]
+"""Is told how to make a snapshot, and whether it is the last one; it may write it down."""
+
+
 def step_size(step: int, forgetting_rate: float, delay: float) -> float:
     """l_t = (t + delay)^(-k), at most 1, for a step counted from 0."""
     return float(min(1.0, max(step + delay, 1e-300) ** -forgetting_rate))
@@ -133,7 +137,7 @@ def fit_stochastic(
     block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
-    keep: Callable[[StochasticSnapshot, bool], None] | None = None,
+    keep: Keep | None = None,
     resume: StochasticSnapshot | None = None,
 ) -> FitResult:
     """Fit a network by stochastic variational inference from given global factors.
@@ -201,7 +205,7 @@ class _StochasticLoop:
 
     size: Callable[[int], float]
     callback: Callable[[Progress], bool | None] | None = None
-    keep: Callable[[StochasticSnapshot, bool], None] | None = None
+    keep: Keep | None = None
 
     def __init__(
         self,
@@ -226,7 +230,7 @@ class _StochasticLoop:
 
     def run(self, state: StochasticState) -> FitResult:
         self.state = state
-        snapshot: StochasticSnapshot | None = None
+        make: Callable[[], StochasticSnapshot] | None = None
         status: Status | None = None
         try:
             for batch in self._all_batches():
@@ -234,13 +238,13 @@ class _StochasticLoop:
                 if status is not None:
                     break
                 if self.keep is not None and self.terms is not None:
-                    snapshot = self._snapshot(self.terms)
-                    self.keep(snapshot, False)
+                    make = self._snapshot(self.terms)
+                    self.keep(make, False)
         except KeyboardInterrupt:
             if self.terms is None:
                 raise
-            if self.keep is not None and snapshot is not None:
-                self.keep(snapshot, True)
+            if self.keep is not None and make is not None:
+                self.keep(make, True)
             status = Status.INTERRUPTED
         return FitResult(
             model=self.state.model,
@@ -249,6 +253,7 @@ class _StochasticLoop:
             elbo_history=tuple(self.watch.history),
             n_sweeps=self.state.step,
             status=status or Status.SWEEP_LIMIT,
+            statistics=self.state.statistics,
         )
 
     def _all_batches(self) -> Iterator[Rows]:
@@ -276,14 +281,17 @@ class _StochasticLoop:
             return Status.INTERRUPTED
         return Status.CONVERGED if self.watch.settled else None
 
-    def _snapshot(self, terms: ElboTerms) -> StochasticSnapshot:
-        return StochasticSnapshot(
-            state=self.state,
+    def _snapshot(self, terms: ElboTerms) -> Callable[[], StochasticSnapshot]:
+        """What is now, put together only when it is wanted: the history may be long."""
+        state, still, length = self.state, self.watch.still, len(self.watch.history)
+        epoch, n_batches = self.epoch, self.n_batches
+        return lambda: StochasticSnapshot(
+            state=state,
             elbo_terms=terms,
-            elbo_history=tuple(self.watch.history),
-            still=self.watch.still,
-            epoch=self.epoch,
-            n_batches=self.n_batches,
+            elbo_history=tuple(self.watch.history[:length]),
+            still=still,
+            epoch=epoch,
+            n_batches=n_batches,
         )
 
     def _progress(self, terms: ElboTerms, value: float) -> Progress:
