@@ -34,7 +34,11 @@ from bowtienet import persistence
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import State
+from bowtienet.inference.stochastic import StochasticState
 from bowtienet.persistence import load, save
+from bowtienet.posterior.factors import LocalMemory
+from tests.builders import random_point, statistics_of
 
 KIND = "example"
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
@@ -135,6 +139,19 @@ def test_a_loaded_fit_goes_on(path: Path, rng: np.random.Generator) -> None:
     expected = bt.fit(result.model, rows, result.factors, max_sweeps=3, n_threads=1)
     found = bt.fit(loaded.model, rows, loaded.factors, max_sweeps=3, n_threads=1)
     assert_same(found, expected)
+
+
+@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
+def test_the_state_of_a_fit(hidden: tuple[int, ...], path: Path, rng: np.random.Generator) -> None:
+    point = random_point(rng, hidden)
+    memory = LocalMemory(gate_probability=point.local.gate_probability, tilt=point.local.tilt[1:])
+    base = {"model": point.model, "factors": point.factors}
+    content = [
+        State(**base, memory=[memory, memory]),
+        StochasticState(**base, statistics=statistics_of(point), step=7),
+        StochasticState(**base, statistics=None, step=0),
+    ]
+    assert_same(through_file(path, content), content)
 
 
 PAYLOAD_NAN = struct.unpack(">d", bytes.fromhex("fff8000000abcdef"))[0]
@@ -348,7 +365,7 @@ def test_kind_must_be_text(path: Path) -> None:
 
 
 def test_too_much_beside_the_arrays(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(persistence, "_LARGEST_HEADER", 1000)
+    monkeypatch.setattr(persistence.layout, "LARGEST_HEADER", 1000)
     assert_same(through_file(path, np.zeros(500)), np.zeros(500))
     with pytest.raises(ValueError, match="turn long lists of numbers into arrays"):
         save(path, KIND, [0.0] * 500)
@@ -392,6 +409,22 @@ def test_links_are_followed_and_permissions_are_those_of_new_files(tmp_path: Pat
     assert link.is_symlink()
     assert load(target, KIND) == 1
     assert target.stat().st_mode == plain.stat().st_mode
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX only")
+def test_places_are_checked_without_writing(saved: Path) -> None:
+    folder, before = saved.parent, saved.read_bytes()
+    link = folder / "link"
+    link.symlink_to(saved)
+    assert persistence.check_writable(str(saved)) == Path(os.path.realpath(saved))
+    assert persistence.check_writable(link) == Path(os.path.realpath(saved))
+    assert persistence.check_writable(folder / "new").name == "new"
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        persistence.check_writable(folder)
+    with pytest.raises(FileNotFoundError, match="create it first"):
+        persistence.check_writable(folder / "no" / "model")
+    assert sorted(os.listdir(folder)) == ["link", saved.name]
+    assert saved.read_bytes() == before
 
 
 @pytest.mark.parametrize("failing", ["replace", "fsync"])
@@ -541,6 +574,23 @@ def test_another_kind(saved: Path) -> None:
     assert refusal(saved, "BowTieRegressor") == (
         "holds a 'example', not a 'BowTieRegressor': load it as what it is."
     )
+
+
+@pytest.mark.parametrize("kind", [KIND, "", "k" * 100, "with space"])
+def test_the_kind_that_a_file_claims(kind: str, path: Path) -> None:
+    save(path, kind, CONTENT)
+    data = path.read_bytes()
+    for damaged in (data, data[:-1], data[:1000], data[:500] + bytes(len(data) - 500)):
+        path.write_bytes(damaged)
+        assert persistence.claimed_kind(path) == kind
+    path.write_bytes(data[:100])
+    assert persistence.claimed_kind(path) is None
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_foreign_files_claim_no_kind(name: str, path: Path) -> None:
+    path.write_bytes(FOREIGN[name])
+    assert persistence.claimed_kind(path) is None
 
 
 # Forged files: everything fits together, the digest too
@@ -800,9 +850,9 @@ def test_a_huge_claim_reads_nothing(path: Path) -> None:
 
 def test_headers_are_read_up_to_a_size_only(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     length = int.from_bytes(saved.read_bytes()[:8], "little")
-    monkeypatch.setattr(persistence, "_LARGEST_HEADER", length)
+    monkeypatch.setattr(persistence.layout, "LARGEST_HEADER", length)
     assert_same(load(saved, KIND), CONTENT)
-    monkeypatch.setattr(persistence, "_LARGEST_HEADER", length - 1)
+    monkeypatch.setattr(persistence.layout, "LARGEST_HEADER", length - 1)
     assert refusal(saved).startswith("is not a bowtienet file")
 
 
@@ -817,7 +867,7 @@ def test_an_older_schema_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch
         -1: lambda tree: {"dict": {**tree["dict"], "order": 1.0}},
         0: lambda tree: {"tuple": [tree, "migrated"]},
     }
-    monkeypatch.setattr(persistence, "_MIGRATIONS", migrations)
+    monkeypatch.setattr(persistence.tree, "MIGRATIONS", migrations)
     assert_same(load(path, KIND), ({"rate": 2.0, "order": 1.0}, "migrated"))
     del migrations[0]
     assert "was written by an older bowtienet" in refusal(path)
@@ -826,12 +876,12 @@ def test_an_older_schema_is_migrated(path: Path, monkeypatch: pytest.MonkeyPatch
 def test_the_version_is_written(path: Path) -> None:
     header = forgery(path).header
     assert header["schema"] == persistence.SCHEMA
-    assert header["version"] == persistence._version() != ""
+    assert header["version"] == persistence.file.version() != ""
 
 
 def test_a_container_can_be_added(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     containers = (*persistence.CONTAINERS, Stranger)
-    monkeypatch.setattr(persistence, "CONTAINERS", containers)
+    monkeypatch.setattr(persistence.tree, "CONTAINERS", containers)
     assert_same(through_file(path, Stranger(value=1.5)), Stranger(value=1.5))
     monkeypatch.undo()
     assert "it names 'Stranger'" in refusal(path)
@@ -851,17 +901,26 @@ def test_containers_are_those_of_the_schema() -> None:
         "ElboTerms: likelihood activations gates polya_gamma weights noise_variance"
         " global_shrinkage local_shrinkage",
         "Ensemble: members weights input_scaling target_scaling column_order route",
-        "FitResult: model factors elbo_terms elbo_history n_sweeps status pruning",
+        "FitResult: model factors elbo_terms elbo_history n_sweeps status pruning statistics",
         "GaussianRows: mean covariance",
         "GeneralizedInverseGaussian: order scale rate",
         "GlobalFactors: layers shared_covariance",
+        "HiddenStatistics: polya_gamma_moment gate_moment gate_cross half_gate_mean"
+        " activation_square activation_entropy gate_entropy polya_gamma_ratio",
         "InverseGamma: concentration scale",
         "LayerFactors: weights noise_variance global_shrinkage local_shrinkage",
+        "LocalMemory: gate_probability tilt",
+        "OutputStatistics: input_moment target_cross target_square",
         "PointMass: value",
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
         "Pruning: architecture inputs units keep_threshold false_discovery_rate",
         "RemovedWeights: count held",
         "Scaling: center scale",
+        "Snapshot: accepted proposal elbo_terms elbo_history n_sweeps age begin pruning",
+        "State: model factors memory statistics",
+        "Statistics: hidden output count",
+        "StochasticSnapshot: state elbo_terms elbo_history still epoch n_batches",
+        "StochasticState: model factors statistics step",
     ]
     known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}
     assert known <= {status.value for status in Status}

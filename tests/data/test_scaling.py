@@ -8,7 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from bowtienet.data.scaling import fit_scaling, restore_deviation, restore_mean, standardize
+from bowtienet.data.scaling import (
+    Scaling,
+    column_moments,
+    combine_moments,
+    fit_scaling,
+    restore_deviation,
+    restore_mean,
+    scaling_from,
+    standardize,
+)
 
 
 def test_weighted_mean_and_deviation(rng: np.random.Generator) -> None:
@@ -157,3 +166,115 @@ def test_standardizing_other_columns_is_an_error() -> None:
     scaling = fit_scaling(np.arange(6.0).reshape(3, 2))
     with pytest.raises(ValueError, match=r"columns"):
         standardize(scaling, np.ones((3, 1)))
+
+
+def combined(values: np.ndarray, weights: np.ndarray, size: int, *, fold: bool = False) -> Scaling:
+    """Scaling from blocks of `size` rows, all at once or one after the other."""
+    moments = [
+        column_moments(values[i : i + size], weights[i : i + size])
+        for i in range(0, len(values), size)
+    ]
+    if not fold:
+        return scaling_from(combine_moments(moments))
+    total = moments[0]
+    for part in moments[1:]:
+        total = combine_moments([total, part])
+    return scaling_from(total)
+
+
+def assert_same_scaling(found: Scaling, expected: Scaling, values: np.ndarray) -> None:
+    """To 1e-12, and in columns far from zero to the digits that division by the unit leaves."""
+    size = np.abs(values).max(axis=0)
+    lost = 4.0 * np.finfo(float).eps * (size / expected.scale)
+    assert np.all(np.abs(found.center - expected.center) <= 1e-13 * size)
+    assert np.all(np.abs(found.scale / expected.scale - 1.0) <= 1e-12 + lost)
+
+
+@pytest.mark.parametrize("fold", [False, True])
+@pytest.mark.parametrize("size", [1, 7, 64, 300, 1000])
+def test_blocks_together_are_the_whole(size: int, fold: bool, rng: np.random.Generator) -> None:
+    noise = rng.normal(size=1000)
+    values = np.column_stack(
+        [
+            noise,
+            5.0 + 3.0 * noise,
+            1e9 + noise,
+            1e9 + 1e-3 * noise,
+            np.full(1000, -7.3),
+            np.zeros(1000),
+            np.arange(1000) // 64 * 0.1,  # constant within most blocks, not between them
+            1e-300 * noise,
+            1e300 * noise,
+            noise * 10.0 ** rng.integers(-300, 300, size=1000),
+            np.where(np.arange(1000) < 500, 0.0, 1e-300 * noise),
+        ]
+    )
+    weights = rng.uniform(0.1, 3.0, size=1000)
+    found, expected = combined(values, weights, size, fold=fold), fit_scaling(values, weights)
+    assert_same_scaling(found, expected, values)
+    assert found.scale[4] == 7.3
+    assert found.scale[5] == 1.0
+
+
+def test_one_block_keeps_its_bits(rng: np.random.Generator) -> None:
+    values, weights = rng.normal(3.0, 2.0, size=(50, 3)), rng.uniform(size=50)
+    found, expected = combined(values, weights, 50), fit_scaling(values, weights)
+    np.testing.assert_array_equal(found.center, expected.center)
+    np.testing.assert_allclose(found.scale, expected.scale, rtol=1e-15)
+
+
+def test_between_blocks_that_are_constant_within() -> None:
+    values = np.repeat([1.0, 2.0, 6.0], [10, 20, 10])[:, None]
+    scaling = combined(values, np.ones(40), 10)
+    np.testing.assert_allclose(scaling.center, 2.75, rtol=1e-15)
+    np.testing.assert_allclose(scaling.scale, values.std(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("absent", [slice(0, 20), slice(10, 35), slice(20, 40)])
+def test_blocks_of_weight_zero_are_absent(absent: slice, rng: np.random.Generator) -> None:
+    values, weights = rng.normal(size=(40, 2)), rng.integers(1, 4, size=40).astype(float)
+    values[absent] = 1e200
+    weights[absent] = 0.0
+    present = weights > 0.0
+    expected = fit_scaling(values[present], weights[present])
+    for fold in (False, True):
+        found = combined(values, weights, 10, fold=fold)
+        assert_same_scaling(found, expected, values[present])
+
+
+def test_no_weight_at_all() -> None:
+    empty = column_moments(np.ones((3, 2)), np.zeros(3))
+    assert empty.weight == 0.0
+    with pytest.raises(ValueError, match="weights are all zero"):
+        scaling_from(combine_moments([empty, empty]))
+    with pytest.raises(ValueError, match="weights have 2 rows"):
+        column_moments(np.ones((3, 2)), np.zeros(2))
+    with pytest.raises(ValueError, match="parts are empty"):
+        combine_moments([])
+
+
+def test_weights_of_any_size(rng: np.random.Generator) -> None:
+    """Only ratios of weights matter, also where their sum is beyond the largest number."""
+    values, base = rng.normal(size=(40, 2)), rng.uniform(0.5, 1.0, size=40)
+    for unit in (1e-300, 1.0, 1.5e308):
+        assert_same_scaling(fit_scaling(values, unit * base), fit_scaling(values, base), values)
+    assert column_moments(values, 1e-3 * base).weight == pytest.approx(1e-3 * base.sum())
+    small = combined(values, 1e-300 * base, 8)
+    assert_same_scaling(small, fit_scaling(values, base), values)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(finite_tables, st.integers(1, 6), st.data())
+def test_any_cut_gives_the_same_scaling(values: np.ndarray, size: int, data: st.DataObject) -> None:
+    counts = st.lists(st.integers(0, 3), min_size=len(values), max_size=len(values))
+    weights = np.asarray(data.draw(counts.filter(any)), dtype=float)
+    found, expected = combined(values, weights, size), fit_scaling(values, weights)
+    present = values[weights > 0.0]
+    unit = np.abs(present).max(axis=0)
+    assert np.all(np.abs(found.center - expected.center) <= 1e-14 * unit)
+    constant = np.maximum(found.scale, expected.scale) == np.where(unit > 0.0, unit, 1.0)
+    lost = 8.0 * np.finfo(float).eps * unit / expected.scale
+    same = np.abs(found.scale / expected.scale - 1.0) <= 1e-12 + lost
+    # A spread at the edge of rounding may count as constant in one cut and not in another.
+    edge = np.minimum(found.scale, expected.scale) <= 128.0 * np.finfo(float).eps * unit
+    assert np.all(same | (constant & edge))

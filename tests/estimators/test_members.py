@@ -18,18 +18,15 @@ from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
 from bowtienet.estimators import members as module
 from bowtienet.estimators import running
+from bowtienet.estimators import tasks as tasks_module
 from bowtienet.estimators.members import (
-    Outcome,
-    Recipe,
-    Settings,
-    Task,
     allocate,
     fit_alike,
     fit_stacked,
     held_out_folds,
     lengths_up_to,
-    run_task,
 )
+from bowtienet.estimators.tasks import Outcome, Recipe, Settings, Task, run_task
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, fit
 from bowtienet.prediction.predictive import log_density, predict
@@ -234,7 +231,7 @@ def test_a_fit_stops_when_longer_does_not_predict_better(
     worthwhile: float, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After the second length if its gain is too small; every length has its densities anyway."""
-    monkeypatch.setattr(module, "WORTHWHILE", worthwhile)
+    monkeypatch.setattr(tasks_module, "WORTHWHILE", worthwhile)
     rows, lengths = bent_rows(), (2, 6, 12, 24)
     held_out, kept = take_rows(rows, np.arange(15)), take_rows(rows, np.arange(15, 60))
     seen: list[int] = []
@@ -265,7 +262,7 @@ def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> N
         lengths=(1, 2, 3, 4),
     )
     table = iter([[0.0, 0.0], [1.0, -50.0], [2.0, -100.0], [3.0, -150.0]])
-    monkeypatch.setattr(module, "log_density", lambda *_: np.array(next(table)))
+    monkeypatch.setattr(tasks_module, "log_density", lambda *_: np.array(next(table)))
     assert run_task(task, SETTINGS).results[0].n_sweeps == 4
     table = iter([[0.0, 0.0], [-1.0, 50.0], [-2.0, 100.0], [-3.0, 150.0]])
     assert run_task(task, SETTINGS).results[0].n_sweeps == 2
@@ -493,7 +490,7 @@ class Interrupting:
     def __init__(self, number: int, in_start: bool) -> None:
         self.number, self.in_start, self.count = number, in_start, 0
 
-    def __call__(self, task: Task, shared: Settings, callback: Any = None) -> Outcome:
+    def __call__(self, task: Task, shared: Settings, callback: Any = None, **_: Any) -> Outcome:
         self.count += 1
         if self.count != self.number:
             return run_task(task, shared, callback)

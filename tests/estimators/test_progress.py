@@ -17,12 +17,15 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from bowtienet import BowTieRegressor
-from bowtienet.estimators import members, progress
+from bowtienet.estimators import progress, tasks
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(50, 3))
 Y = np.sin(X[:, 0]) + 2.0 * X[:, 1] + 0.1 * RNG.normal(size=50)
-LINE = r"fit 2/2 \| sweep \d+ \| ELBO -?\d+(\.\d+)? \| change -?\d\.\de[+-]\d\d \| \d+\.\d s"
+LINE = (
+    r"fit 2/2 \| sweep \d+ \| ELBO -?\d+(\.\d+)? \| change -?\d\.\de[+-]\d\d \| "
+    r"[\d,]+ rows/s \| at most \d+ (s|min) left \| \d+\.\d s"
+)
 
 
 def small(**changes: Any) -> BowTieRegressor:
@@ -295,7 +298,7 @@ def interrupt_at(sweep: int) -> Callable[..., None]:
 
 def interrupted_start(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     """Ctrl-C while a given member looks for its start."""
-    calls, original = [0], members.initialize
+    calls, original = [0], tasks.initialize
 
     def initialize(*arguments: Any, **keywords: Any) -> Any:
         calls[0] += 1
@@ -303,7 +306,7 @@ def interrupted_start(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
             raise KeyboardInterrupt
         return original(*arguments, **keywords)
 
-    monkeypatch.setattr(members, "initialize", initialize)
+    monkeypatch.setattr(tasks, "initialize", initialize)
 
 
 def test_ctrl_c_in_a_later_member_keeps_what_there_is() -> None:

@@ -6,10 +6,14 @@ column is centred and left at zero.
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from bowtienet._arrays import Array, like, namespace
+import numpy as np
+
+from bowtienet._arrays import Array, like, namespace, to_numpy
 from bowtienet.data.rows import build_inputs, build_weights
 
 
@@ -21,15 +25,38 @@ class Scaling:
     scale: Array
 
 
+@dataclass(frozen=True, kw_only=True)
+class ColumnMoments:
+    """Weighted mean and standard deviation of columns, both (K,) and relative to their `unit`.
+
+    The unit (K,) of a column is its largest magnitude, so that neither sums nor squares overflow or
+    vanish; 0 for a column of zeros, whose mean and spread are 0 too. `weight` is the sum of the
+    weights of the rows; rows of weight 0 are absent, and there may be no others.
+    """
+
+    weight: float
+    unit: Array
+    mean: Array
+    spread: Array
+
+
 def fit_scaling(values: Any, weights: Any = None) -> Scaling:
     """Weighted mean and standard deviation of the columns of `values` (n, K).
 
-    Columns are first divided by their largest magnitude, so that neither sums nor squares overflow
-    or vanish, whatever the unit. A column whose spread is rounding of its mean counts as constant;
-    its scale is its magnitude, so that the rounding stays rounding (or 1 for a column of zeros).
+    A column whose spread is rounding of its mean counts as constant; its scale is its magnitude, so
+    that the rounding stays rounding (or 1 for a column of zeros).
     """
+    return scaling_from(column_moments(values, weights))
+
+
+def column_moments(values: Any, weights: Any = None) -> ColumnMoments:
+    """Moments of the columns of `values` (n, K), the whole table or a block of it."""
     values = build_inputs(values, name="values")
     xp = namespace(values)
+    if weights is not None and np.count_nonzero(to_numpy(weights)) == 0:
+        build_weights(np.ones_like(to_numpy(weights)), values)  # for its shape
+        zeros = xp.zeros_like(values[0, :])
+        return ColumnMoments(weight=0.0, unit=zeros, mean=zeros, spread=zeros)
     weights = build_weights(weights, values)
     counts = (weights > 0.0)[:, None]
     share = (weights / xp.max(weights))[:, None]
@@ -37,13 +64,47 @@ def fit_scaling(values: Any, weights: Any = None) -> Scaling:
     # Rows of weight 0 are absent: their values must not even overflow.
     present = xp.where(counts, values, xp.zeros_like(values))
     size = xp.max(xp.abs(present), axis=0)
-    unit = xp.where(size > 0.0, size, xp.ones_like(size))
-    relative = present / unit
+    relative = present / _or_one(size)
     mean = xp.sum(share * relative, axis=0)
     spread = xp.sqrt(xp.sum(share * (relative - mean) ** 2, axis=0))
-    constant = spread <= 64.0 * xp.finfo(values.dtype).eps
+    return ColumnMoments(weight=_total(to_numpy(weights)), unit=size, mean=mean, spread=spread)
+
+
+def combine_moments(parts: Iterable[ColumnMoments]) -> ColumnMoments:
+    """Moments of all rows from those of disjoint blocks, in the largest of their units.
+
+    With shares w_b of the weight, mean = Σ w_b mean_b and
+    spread² = Σ w_b (spread_b² + (mean_b - mean)²): within blocks and between them.
+    """
+    parts = list(parts)
+    if not parts:
+        raise ValueError("parts are empty: moments of at least one block are needed.")
+    present = [part for part in parts if part.weight > 0.0]
+    if not present:
+        return parts[0]
+    xp = namespace(present[0].unit)
+    units = xp.stack([part.unit for part in present])
+    unit = xp.max(units, axis=0)
+    ratio = units / _or_one(unit)
+    weights = np.asarray([part.weight for part in present])
+    share = weights / np.max(weights)
+    share = like(unit, share / np.sum(share))[:, None]
+    means = ratio * xp.stack([part.mean for part in present])
+    spreads = ratio * xp.stack([part.spread for part in present])
+    mean = xp.sum(share * means, axis=0)
+    spread = xp.sqrt(xp.sum(share * (spreads**2 + (means - mean) ** 2), axis=0))
+    return ColumnMoments(weight=_total(weights), unit=unit, mean=mean, spread=spread)
+
+
+def scaling_from(moments: ColumnMoments) -> Scaling:
+    """The scaling that moments stand for; see `fit_scaling` for constant columns."""
+    if not moments.weight > 0.0:
+        raise ValueError("weights are all zero: at least one row must have a positive weight.")
+    xp = namespace(moments.spread)
+    unit, spread = _or_one(moments.unit), moments.spread
+    constant = spread <= 64.0 * xp.finfo(spread.dtype).eps
     spread = xp.where(constant, xp.ones_like(spread), spread)
-    return Scaling(center=mean * unit, scale=spread * unit)
+    return Scaling(center=moments.mean * unit, scale=spread * unit)
 
 
 def standardize(scaling: Scaling, values: Any) -> Array:
@@ -61,3 +122,15 @@ def restore_mean(scaling: Scaling, mean: Array) -> Array:
 def restore_deviation(scaling: Scaling, deviation: Array) -> Array:
     """Standard deviation in the original unit (its square may be out of range there)."""
     return deviation * like(deviation, scaling.scale)
+
+
+def _or_one(size: Array) -> Array:
+    """Sizes to divide by: 1 instead of 0."""
+    xp = namespace(size)
+    return xp.where(size > 0.0, size, xp.ones_like(size))
+
+
+def _total(weights: np.ndarray) -> float:
+    """Sum of weights; the largest number there is if it overflows, as only ratios matter."""
+    with np.errstate(over="ignore"):
+        return min(float(np.sum(weights, dtype=np.float64)), sys.float_info.max)

@@ -20,12 +20,14 @@ FITTED = (
     "elbo_history_",
     "elbo_",
     "elbo_terms_",
+    "solver_",
     "status_",
     "converged_",
     "n_iter_",
     "n_outputs_",
     "n_features_in_",
     "_single_target",
+    "_recent_densities",
 )
 
 
@@ -37,7 +39,7 @@ def save_estimator(estimator: BaseEstimator, path: str | os.PathLike[str]) -> No
             name: _plain(name, value) for name, value in estimator.get_params(deep=False).items()
         },
         "feature_names": None if names is None else [str(name) for name in names],
-        "fitted": {name: getattr(estimator, name) for name in FITTED},
+        "fitted": {name: getattr(estimator, name, None) for name in FITTED},
     }
     persistence.save(path, type(estimator).__name__, content)
 
@@ -65,7 +67,9 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
 
 
 def _plain(name: str, value: Any) -> Any:
-    """A setting as it can be written: a generator's state is not kept, only that there was one."""
+    """A setting as it can be written: not the state of a generator, nor a path of this machine."""
     if name == "random_state" and not isinstance(value, (int, np.integer, type(None))):
+        return None
+    if name == "checkpoint":
         return None
     return value

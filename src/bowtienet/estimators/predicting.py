@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,8 +12,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bowtienet._arrays import Array, to_numpy
 from bowtienet._validation import whole
-from bowtienet.data.rows import build_weights, concatenate
-from bowtienet.estimators.tables import read_inputs, read_targets, with_names
+from bowtienet.data.rows import Rows, build_weights, concatenate
+from bowtienet.data.scaling import column_moments, combine_moments
+from bowtienet.data.sources import Source, in_order
+from bowtienet.estimators.given import check_source, find_source
+from bowtienet.estimators.tables import named_columns, read_inputs, read_targets, with_names
 from bowtienet.prediction.ensemble import (
     chunks,
     components,
@@ -48,8 +52,10 @@ class PredictingMixin:
 
         Parameters
         ----------
-        X : table (n, columns)
-            The columns of training, in their order.
+        X : table (n, columns) or source
+            The columns of training, in their order; or any source that `fit` takes, of which named
+            columns are found by their names. All methods but those that look at rows jointly
+            (`return_cov`, `sample_y`) take one.
         return_std : bool
             Also the standard deviation of new targets, noise included.
         return_cov : bool
@@ -64,16 +70,40 @@ class PredictingMixin:
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov exclude each other: ask for one.")
-        inputs = self._inputs(X)
-        parts = [mean_and_deviation(self.ensemble_, chunk) for chunk in chunks(inputs)]
+        inputs = self._inputs(X) if return_cov else None
+        parts = [mean_and_deviation(self.ensemble_, chunk) for chunk in self._chunks(X)]
         mean, deviation = (
             self._squeeze(concatenate(column)) for column in zip(*parts, strict=True)
         )
         if return_std:
             return mean, deviation
-        if return_cov:
+        if inputs is not None:
             return mean, self._squeeze(covariance(self.ensemble_, inputs))
         return mean
+
+    def predict_to_parquet(
+        self, X: Any, path: str | os.PathLike[str], *, coverage: float | None = 0.9
+    ) -> None:
+        """Write predictions to a Parquet file, block by block: X may be larger than memory.
+
+        Parameters
+        ----------
+        X : table or source
+            As for `predict`.
+        path : str or path
+            File to write; one that exists is replaced only when the new one is complete.
+        coverage : float or None
+            Probability of the central interval in the columns `lower` and `upper`; None for none.
+
+        The columns `mean` and `std` come first, one row for each row of X in its order (with
+        several targets `mean_0`, `mean_1`, ...).
+        """
+        from bowtienet.estimators.writing import write_parquet
+
+        check_is_fitted(self)
+        if coverage is not None:
+            check_coverage(coverage)
+        write_parquet(path, (self._mixture(chunk) for chunk in self._chunks(X)), coverage)
 
     def predict_interval(
         self,
@@ -125,8 +155,7 @@ class PredictingMixin:
 
     def predict_components(self, X: Any) -> Components:
         """Mean, epistemic variance and noise variance, which add up to the predictive variance."""
-        inputs = self._inputs(X)
-        parts = [components(self.ensemble_, chunk) for chunk in chunks(inputs)]
+        parts = [components(self.ensemble_, chunk) for chunk in self._chunks(X)]
         return Components(
             *(self._squeeze(concatenate(column)) for column in zip(*parts, strict=True))
         )
@@ -137,12 +166,8 @@ class PredictingMixin:
         The object has ``mean``, ``var``, ``std``, ``pdf``, ``logpdf``, ``cdf``, ``sf``, ``ppf``,
         ``interval`` and ``rvs``, in the manner of SciPy's distributions.
         """
-        parts = [self._mixture(chunk) for chunk in chunks(self._inputs(X))]
-        return build_mixture(
-            parts[0].weights,
-            np.concatenate([part.means for part in parts], axis=1),
-            np.concatenate([part.deviations for part in parts], axis=1),
-        )
+        parts = [self._mixture(chunk) for chunk in self._chunks(X)]
+        return _joined(parts)
 
     def sample_y(
         self,
@@ -187,18 +212,66 @@ class PredictingMixin:
 
         With several targets the mean over them of their own densities.
         """
-        inputs = self._inputs(X)
-        targets = to_numpy(read_targets(y, inputs.shape[0])).astype(float)
-        weights = to_numpy(build_weights(sample_weight, inputs, name="sample_weight"))
-        found = self.predict_dist(X)
-        if targets.size != found.means[0].size:
+        source = self._source(X, y, sample_weight)
+        if source is None:
+            X, y, sample_weight = named_columns(X, y, sample_weight)
+            inputs = self._inputs(X)
+            targets = to_numpy(read_targets(y, inputs.shape[0])).astype(float)
+            weights = build_weights(sample_weight, inputs, name="sample_weight")
+            rows: Iterable[Rows] = [Rows(inputs=inputs, targets=targets, weights=weights)]
+        else:
+            rows = in_order(source)
+        total = weight = 0.0
+        for block in rows:
+            share = to_numpy(block.weights).astype(float)
+            total += float(share @ self._log_density(block))
+            weight += float(share.sum())
+        return total / weight
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Coefficient of determination R² of the mean, averaged over targets."""
+        source = self._source(X, y, sample_weight)
+        if source is None:
+            X, y, sample_weight = named_columns(X, y, sample_weight)
+            return float(super().score(X, y, sample_weight))  # type: ignore[misc]
+        blocks, errors = [], []
+        for block in in_order(source):
+            blocks.append(column_moments(block.targets, block.weights))
+            parts = [mean_and_deviation(self.ensemble_, c)[0] for c in chunks(block.inputs)]
+            errors.append(block.weights @ (block.targets - concatenate(parts)) ** 2)
+        moments = combine_moments(blocks)
+        spread = (moments.spread * moments.unit) ** 2 * moments.weight
+        return float(np.mean(1.0 - np.sum(errors, axis=0) / spread))
+
+    def _log_density(self, block: Rows) -> np.ndarray:
+        """Log density of each row, the mean over targets."""
+        parts = [self._mixture(chunk) for chunk in chunks(block.inputs)]
+        found = _joined(parts)
+        if block.targets.size != found.means[0].size:
             raise ValueError(
-                f"y has shape {targets.shape}, but the targets of training make it "
+                f"y has shape {block.targets.shape}, but the targets of training make it "
                 f"{found.means[0].shape}."
             )
-        density = found.logpdf(targets.reshape(found.means[0].shape))
-        by_row = density if density.ndim == 1 else density.mean(axis=1)
-        return float(np.average(by_row, weights=weights))
+        density = found.logpdf(block.targets.reshape(found.means[0].shape))
+        return density if density.ndim == 1 else density.mean(axis=1)
+
+    def _source(self, X: Any, y: Any = None, sample_weight: Any = None) -> Source | None:
+        """Who reads `X` block by block, if it is not in memory; its columns are those of `fit`."""
+        check_is_fitted(self)
+        names = getattr(self, "feature_names_in_", None)
+        source = find_source(X, y, sample_weight, names)
+        if source is not None:
+            check_source(self, source)
+        return source
+
+    def _chunks(self, X: Any, draws: int = 1) -> Iterator[Array]:
+        """Inputs in parts that are small enough to predict at once."""
+        source = self._source(X)
+        if source is None:
+            yield from chunks(self._inputs(X), draws)
+            return
+        for block in in_order(source):
+            yield from chunks(block.inputs, draws)
 
     def _inputs(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -209,8 +282,8 @@ class PredictingMixin:
     def _chunked(
         self, X: Any, answer: Callable[[GaussianMixture], np.ndarray], draws: int = 1
     ) -> np.ndarray:
-        inputs = self._inputs(X)
-        return np.concatenate([answer(self._mixture(chunk)) for chunk in chunks(inputs, draws)])
+        parts = self._chunks(X, draws)
+        return np.concatenate([answer(self._mixture(chunk)) for chunk in parts])
 
     def _mixture(self, inputs: Array) -> GaussianMixture:
         found = mixture(self.ensemble_, inputs)
@@ -220,6 +293,14 @@ class PredictingMixin:
 
     def _squeeze(self, values: Array) -> Array:
         return values[..., 0] if self._single_target else values
+
+
+def _joined(parts: Sequence[GaussianMixture]) -> GaussianMixture:
+    return build_mixture(
+        parts[0].weights,
+        np.concatenate([part.means for part in parts], axis=1),
+        np.concatenate([part.deviations for part in parts], axis=1),
+    )
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol, TextIO, TypeVar
 
 from bowtienet.inference.convergence import relative_change
 from bowtienet.inference.coordinate_ascent import Progress
@@ -28,6 +28,17 @@ __all__ = ["WARNING_LEVEL", "CallbackSupportMixin", "LiveLine", "Reporter", "wit
 
 INTERVAL = 0.1
 """Seconds between two renewals of the line."""
+
+
+class HasRows(Protocol):
+    """A part of the rows that was read."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many there were."""
+
+
+Counted = TypeVar("Counted", bound=HasRows)
 
 
 class LiveLine:
@@ -78,6 +89,19 @@ class Reporter:
             self.context = estimator._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=estimator, **data)
 
+    def reading(self, pieces: Iterable[Counted]) -> Iterator[Counted]:
+        """Pass on what a first reading of the rows finds, and say how far it is."""
+        n_rows = 0
+        for piece in pieces:
+            n_rows += piece.n_rows
+            self.say(f"reading | {n_rows:,} rows")
+            yield piece
+
+    def say(self, text: str) -> None:
+        """Something about the whole fit."""
+        if self.line is not None:
+            self.line.show(f"{text} | {time.monotonic() - self.begin:.1f} s")
+
     def expect(self, n_fits: int) -> None:
         """So many more fits are to come."""
         self.total += n_fits
@@ -100,9 +124,7 @@ class Reporter:
             self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
     def _show(self, text: str) -> None:
-        if self.line is not None:
-            seconds = time.monotonic() - self.begin
-            self.line.show(f"fit {self.n_fits}/{self.total} | {text} | {seconds:.1f} s")
+        self.say(f"fit {self.n_fits}/{self.total} | {text}")
 
 
 class MemberReporter:
@@ -112,11 +134,11 @@ class MemberReporter:
         self.parent = parent
         self.attributes = attributes
         self.before: float | None = None
+        self.first: tuple[float, int] | None = None
+        """Time and rows visited at the first sweep: the start before it goes at another pace."""
         self.context: Any = None
         if parent.context is not None and parent.watched:
-            self.context = parent.context.subcontext(
-                task_name="member", max_subtasks=parent.estimator.max_iter
-            )
+            self.context = parent.context.subcontext(task_name="member", max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=parent.estimator, **parent.data)
 
     def __call__(self, progress: Progress) -> bool:
@@ -124,6 +146,7 @@ class MemberReporter:
         self.before = progress.elbo
         self.parent._show(
             f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
+            + self._pace(progress)
         )
         if self.context is None:
             return False
@@ -138,6 +161,20 @@ class MemberReporter:
             )
         )
 
+    def _pace(self, progress: Progress) -> str:
+        """Rows per second, and the time left if all fits take as many sweeps as they may."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = (now, progress.n_visited)
+            return ""
+        seconds, rows = now - self.first[0], progress.n_visited - self.first[1]
+        if seconds <= 0.0 or rows <= 0:
+            return ""
+        fits_after = self.parent.total - self.parent.n_fits
+        to_come = (1 + fits_after) * progress.n_at_most - progress.n_visited
+        left = duration(to_come * seconds / rows)
+        return f" | {rows / seconds:,.0f} rows/s | at most {left} left"
+
     def close(self) -> None:
         """The fit is over."""
         if self.context is not None:
@@ -145,3 +182,11 @@ class MemberReporter:
                 estimator=self.parent.estimator, **self.parent.data
             )
             self.parent.stopped = self.parent.stopped or bool(asked)
+
+
+def duration(seconds: float) -> str:
+    """A time as one would say it."""
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"

@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet.data.rows import Rows
-from bowtienet.estimators.members import Task, continued
+from bowtienet.estimators.members import continued
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import fitted_attributes
 from bowtienet.estimators.tables import input_names
+from bowtienet.estimators.tasks import Task
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.pruning import combine, prune
@@ -77,6 +78,7 @@ class PruningMixin:
     """Pruning of `ensemble_`."""
 
     ensemble_: Any
+    solver_: str
     n_features_in_: int
     n_outputs_: int
     false_discovery_rate: float
@@ -144,7 +146,7 @@ class PruningMixin:
             for name in ("n_features_in_", "feature_names_in_", "_single_target")
             if hasattr(self, name)
         }
-        pruned._keep(fitted_attributes(ensemble, members, ensemble.weights, table))
+        pruned._keep(fitted_attributes(ensemble, members, ensemble.weights, table, self.solver_))
         return pruned._refit(X, y, sample_weight) if refit else pruned
 
     @with_callbacks
@@ -215,4 +217,5 @@ def _pruned(member: FitResult, rate: float) -> FitResult:
         elbo_terms=None,
         elbo_history=(),
         pruning=combine(member.pruning, pruning),
+        statistics=None,
     )

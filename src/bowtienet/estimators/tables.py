@@ -5,6 +5,7 @@ What is wrong with a table is said by column, with what to do about it.
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import numbers
 from collections import Counter
@@ -51,6 +52,40 @@ def read_targets(y: Any, n_rows: int) -> Array:
             "inconsistent numbers of samples; give one target for each row."
         )
     return values
+
+
+def read_table(values: Any, name: str) -> np.ndarray:
+    """A table that came as part of a stream, X or y: float64 NumPy, and it may have no rows."""
+    shape = getattr(values, "shape", None)
+    if shape is not None and len(shape) > 0 and shape[0] == 0:
+        return np.empty(shape)
+    return to_numpy(_read(values, name)).astype(np.float64, copy=False)
+
+
+def named_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Inputs, targets and weights, where `y` or the weights may be names of columns of `X`."""
+    several = isinstance(y, (list, tuple)) and bool(y) and all(isinstance(k, str) for k in y)
+    if not isinstance(y, str) and not isinstance(sample_weight, str) and not several:
+        return X, y, sample_weight
+    frame = _as_frame(X, "X")
+    if frame is None or not hasattr(frame, "columns"):
+        if several and not isinstance(sample_weight, str):
+            return X, y, sample_weight  # texts for targets: reading them says what is wrong
+        raise ValueError("names of columns need a table whose columns have names: give arrays.")
+    wanted = list(y) if several else [y] if isinstance(y, str) else []
+    weights = [sample_weight] if isinstance(sample_weight, str) else []
+    for name in (*wanted, *weights):
+        if name not in frame.columns:
+            near = difflib.get_close_matches(name, list(map(str, frame.columns)), n=3)
+            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
+            raise ValueError(f"X has no column {name!r}{hint}")
+    if several:
+        y = frame.select(wanted).to_native()
+    elif wanted:
+        y = frame.get_column(y).to_native()
+    if weights:
+        sample_weight = _series_values(frame.get_column(sample_weight))
+    return frame.drop([*wanted, *weights]).to_native(), y, sample_weight
 
 
 def input_names(estimator: Any) -> list[str]:

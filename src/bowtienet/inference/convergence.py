@@ -27,6 +27,8 @@ class Status(StrEnum):
     DECREASED = "decreased"
     """A plain sweep lowered the bound by more than rounding: noise or temperature is so small that
     differences of sums lose their digits."""
+    ARRIVING = "rows arriving"
+    """Rows are taken in as they come: such a fit has no end of its own."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or a callback that answered true."""
 

@@ -45,6 +45,8 @@ class State:
     factors: GlobalFactors
     memory: Any
     """The local factors, as the keeper of the rows holds them."""
+    statistics: Statistics | None = None
+    """Sums that the factors follow from; None before the first sweep."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +84,7 @@ class Progress:
     """Rows visited so far, each as often as it was."""
     n_at_most: int
     """Rows that the fit will have visited if it takes all the sweeps it may."""
+    statistics: Statistics | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,7 +103,8 @@ class FitResult:
     pruning: Pruning | None = None
     """What is left of the network that the fit began with; None if it is all there."""
     statistics: Statistics | None = None
-    """Of a stochastic fit: its blended sums, from which it can go on with more rows."""
+    """The sums that the factors follow from, blended in a stochastic fit: from these it can go on
+    with more rows."""
 
 
 def fit(
@@ -198,7 +202,8 @@ def sweep(
     statistics, memory = rows.local_pass(state.model, state.factors, state.memory, apply)
     factors = global_step(state.model, state.factors, statistics, repeats)
     model = update_hyperparameters(state.model, factors) if empirical_bayes else state.model
-    return State(model=model, factors=factors, memory=memory), elbo(model, factors, statistics)
+    state = State(model=model, factors=factors, memory=memory, statistics=statistics)
+    return state, elbo(model, factors, statistics)
 
 
 @dataclass(frozen=True)
@@ -294,6 +299,7 @@ class _Loop:
             n_sweeps=self.n_sweeps,
             status=status or Status.SWEEP_LIMIT,
             pruning=self.pruning,
+            statistics=self.accepted.statistics,
         )
 
     def _advance(self, proposal: State) -> tuple[State, Status | None]:
@@ -359,6 +365,7 @@ class _Loop:
             pruning=self.pruning,
             n_visited=self.n_sweeps * self.rows.n_rows,
             n_at_most=self.max_sweeps * self.rows.n_rows,
+            statistics=self.accepted.statistics,
         )
         return bool(self.callback(progress))
 

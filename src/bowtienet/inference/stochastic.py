@@ -17,7 +17,7 @@ rows in the batch, one local step and l_t = 1 a step is a sweep of coordinate as
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -171,7 +171,7 @@ def fit_stochastic(
     Returns
     -------
     FitResult
-        Its sweeps are steps, its history their noisy bounds.
+        Its sweeps are steps, its history the mean of the noisy bounds of the last 50.
     """
     check_factors(model.architecture, factors)
     if not 0.5 < number(forgetting_rate, "forgetting_rate") <= 1.0:
@@ -250,7 +250,7 @@ class _StochasticLoop:
             model=self.state.model,
             factors=self.state.factors,
             elbo_terms=self.terms,
-            elbo_history=tuple(self.watch.history),
+            elbo_history=running_means(self.watch.history),
             n_sweeps=self.state.step,
             status=status or Status.SWEEP_LIMIT,
             statistics=self.state.statistics,
@@ -304,7 +304,16 @@ class _StochasticLoop:
             pruning=None,
             n_visited=self.visited,
             n_at_most=round(self.max_epochs * self.n_rows),
+            statistics=self.state.statistics,
         )
+
+
+def running_means(values: Sequence[float]) -> tuple[float, ...]:
+    """Mean of each value and those before it, 50 at most."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(sums))
+    starts = np.maximum(ends - WINDOW, 0)
+    return tuple(((sums[ends] - sums[starts]) / (ends - starts)).tolist())
 
 
 def _blend(amount: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:

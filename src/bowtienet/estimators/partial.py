@@ -1,0 +1,148 @@
+"""Rows that arrive over time: each call takes some in and leaves a model of all rows so far.
+
+The first call is a fit: it sets the scaling, the members and how long they run. Every later one
+first asks the members how well they predict rows that they have not seen, which weighs them, and
+then takes those rows in by stochastic steps, with blended sums that stand for all rows seen so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context
+
+from bowtienet._arrays import map_arrays
+from bowtienet.data.rows import Rows, split
+from bowtienet.estimators.fitting import FittingMixin, hidden_sizes
+from bowtienet.estimators.given import Given, read_given
+from bowtienet.estimators.progress import with_callbacks
+from bowtienet.estimators.running import AUTO_BATCH, fitted_attributes
+from bowtienet.estimators.streaming import Standardize
+from bowtienet.estimators.tasks import Floats
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.execution import usable_cores, workers
+from bowtienet.inference.stochastic import StochasticState, step_size, stochastic_step
+from bowtienet.prediction.ensemble import member_inputs
+from bowtienet.prediction.predictive import log_density, predict
+from bowtienet.prediction.weighting import stacking_weights
+
+RECENT = 2_000
+"""Rows whose densities, noted before they were taken in, weigh the members."""
+PRIOR_ROWS = 100.0
+"""Pull of those weights towards equal ones."""
+REMEDY = "partial_fit goes on from the calls before: use a new estimator to start anew."
+
+
+class PartialMixin(FittingMixin):
+    """Taking in rows as they come."""
+
+    forgetting_rate: float
+    delay: float
+    batch_size: int | str
+    n_features_in_: int
+    _single_target: bool
+    _recent_densities: Floats | None
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take in more rows.
+
+        The first call is a fit, so let it have a few hundred rows; later ones may have any number.
+        It also goes on from a model that was fitted with ``solver="svi"``.
+
+        Parameters
+        ----------
+        X, y, sample_weight :
+            New rows, as for `fit`: a table, or a source.
+
+        Returns
+        -------
+        self
+        """
+        if not hasattr(self, "ensemble_"):
+            return self._fit(X, y, sample_weight, keep_statistics=True)
+        if any(member.statistics is None for member in self.ensemble_.members):
+            raise ValueError(
+                "the sums over the rows so far are not known: partial_fit goes on from partial_fit "
+                "or from fit with solver='svi', not from a pruned model or solver='cavi'."
+            )
+        names = getattr(self, "feature_names_in_", None)
+        given = read_given(X, y, sample_weight, names, min_rows=1)
+        self._check_same_shape(given, hidden_sizes(self.hidden_layer_sizes), REMEDY)
+        members, weights = list(self.ensemble_.members), self.ensemble_.weights
+        recent = getattr(self, "_recent_densities", None)
+        with workers(usable_cores()) as apply, np.errstate(all="ignore"):
+            advance = partial(
+                _take_in, forgetting_rate=self.forgetting_rate, delay=self.delay, apply=apply
+            )
+            for batch in self._arriving(given):
+                if self.combine == "stacking":
+                    recent = _recent(recent, members, batch, self.predictive)
+                members = [advance(member, batch) for member in members]
+        if recent is not None:
+            weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=PRIOR_ROWS)
+        table = {
+            name: getattr(self, name)
+            for name in ("n_features_in_", "feature_names_in_", "_single_target")
+            if hasattr(self, name)
+        }
+        attributes = fitted_attributes(self.ensemble_, members, weights, table, "svi")
+        self._keep({**attributes, "_recent_densities": recent})
+        return self
+
+    def _arriving(self, given: Given) -> Iterator[Rows]:
+        """New rows as the networks see them, in batches of positive weight."""
+        size = AUTO_BATCH if isinstance(self.batch_size, str) else int(self.batch_size)
+        standardize = Standardize.like(self.ensemble_)
+        for block in given.blocks():
+            for batch in split(standardize(block), size):
+                if float(np.sum(batch.weights)) > 0.0:
+                    yield batch
+
+
+def _take_in(
+    member: FitResult, batch: Rows, *, forgetting_rate: float, delay: float, apply: Any
+) -> FitResult:
+    """A member after a stochastic step whose batch adds to the number of rows."""
+    statistics = member.statistics
+    assert statistics is not None
+    batch = replace(batch, inputs=member_inputs(member, batch.inputs))
+    new = float(np.sum(batch.weights))
+    before = float(statistics.count)
+    grown = map_arrays(lambda x: x * ((before + new) / before), statistics)
+    state = StochasticState(
+        model=member.model, factors=member.factors, statistics=grown, step=member.n_sweeps
+    )
+    # New rows count at least as much as each of those before them.
+    amount = max(step_size(state.step, forgetting_rate, delay), new / (before + new))
+    state, terms = stochastic_step(state, batch, before + new, amount=amount, apply=apply)
+    bound = float(terms.total)
+    if not np.isfinite(bound):
+        return member
+    return replace(
+        member,
+        model=state.model,
+        factors=state.factors,
+        statistics=state.statistics,
+        elbo_terms=terms,
+        elbo_history=(*member.elbo_history, bound),
+        n_sweeps=state.step,
+        status=Status.ARRIVING,
+    )
+
+
+def _recent(before: Floats | None, members: list[FitResult], batch: Rows, route: str) -> Floats:
+    """Log densities (rows, members) of the latest rows, each noted before it was taken in."""
+    columns = []
+    for member in members:
+        inputs = member_inputs(member, batch.inputs)
+        found = predict(member.model, member.factors, inputs, route=route)
+        columns.append(log_density(found, batch.targets))
+    new = np.nan_to_num(np.stack(columns, axis=1), nan=-1e6, neginf=-1e6)
+    return (new if before is None else np.concatenate([before, new]))[-RECENT:]

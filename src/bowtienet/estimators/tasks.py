@@ -1,0 +1,319 @@
+"""One fit that an ensemble asks for: what it is given, how it runs, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import to_numpy
+from bowtienet.data.rows import Rows
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.pruning import Pruning, combine
+from bowtienet.inference.row_keepers import RowKeeper
+from bowtienet.inference.stochastic import Batches, fit_stochastic
+from bowtienet.model.architecture import Architecture, build_architecture
+from bowtienet.model.priors import BowTieModel, default_model
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.ensemble import member_inputs
+from bowtienet.prediction.predictive import log_density, predict
+
+Floats = NDArray[np.float64]
+Callback = Callable[[Progress], bool | None]
+Note = Callable[[Callable[[], dict[str, Any]], bool], None]
+"""Is told how to describe a fit that is under way, and whether this is the last chance."""
+
+START_ITERATIONS = 1000
+"""L-BFGS steps of the network that a fit starts from."""
+WORTHWHILE = 0.01
+"""Gain in log density per row for which the next length is worth its time."""
+
+
+class Stream(Protocol):
+    """Rows that are not in memory, as the networks see them."""
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the row weights."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether another process can read it."""
+
+    def batches(self, batch_size: int, seed: int) -> Batches:
+        """Minibatches for `fit_stochastic`."""
+
+    def keeper(self, architecture: Architecture) -> RowKeeper:
+        """All rows for `fit`."""
+
+    def taking(self, kept: NDArray[np.intp] | None) -> Stream:
+        """The same for a member that has lost inputs."""
+
+    def close(self) -> None:
+        """Let go of what is held for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What may differ from member to member."""
+
+    temperature: float
+    penalty: float
+    seed: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What all members share."""
+
+    hidden: tuple[int, ...]
+    family: str
+    scheme: str
+    max_sweeps: int
+    tolerance: float
+    route: str
+    n_threads: int | None
+    prune_every: int | None = None
+    false_discovery_rate: float = 0.01
+    solver: str = "cavi"
+    batch_size: int = 1024
+    forgetting_rate: float = 0.7
+    delay: float = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One fit: of a recipe (or from an earlier result) to rows, seen after given lengths."""
+
+    rows: Rows
+    """All rows, or those of a stream to start from."""
+    stream: Stream | None = None
+    recipe: Recipe | None = None
+    held_out: Rows | None = None
+    lengths: tuple[int, ...] = ()
+    start: FitResult | None = None
+    chosen: bool = False
+    """Its length is the one it is meant to have: a fit that reaches it was not cut short."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a task gave."""
+
+    results: tuple[FitResult, ...]
+    """The fit after each length; of a fit with rows held out only its end."""
+    densities: Floats | None = None
+    """Log density of the held-out rows after each length, (lengths, n)."""
+    interrupted: bool = False
+    """Ctrl-C ended it: the fits that would follow are not wanted."""
+
+
+def run_task(
+    task: Task,
+    settings: Settings,
+    callback: Callback | None = None,
+    note: Note | None = None,
+    resume: dict[str, Any] | None = None,
+) -> Outcome:
+    """Fit one member; `resume` is what `note` was told of the same task."""
+    recorder = _Recorder(task, settings, callback)
+    if resume is None:
+        # One thread, so that the start has the same bits in a process that was given fewer cores.
+        with one_blas_thread():
+            model, factors = _begin(task, settings)
+    else:
+        recorder.restore(resume["recorder"])
+        state = resume["engine"].accepted if settings.solver == "cavi" else resume["engine"].state
+        model, factors = state.model, state.factors
+    end = (_stochastic_fit if settings.solver == "svi" else _coordinate_fit)(
+        model,
+        task,
+        factors,
+        settings,
+        callback=recorder,
+        keep=None if note is None else partial(_describe, note, recorder),
+        resume=None if resume is None else resume["engine"],
+    )
+    outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
+    if not task.chosen:
+        return outcome
+    return replace(outcome, results=tuple(map(_as_chosen, outcome.results)))
+
+
+def _coordinate_fit(
+    model: BowTieModel, task: Task, factors: GlobalFactors, settings: Settings, **hooks: Any
+) -> FitResult:
+    rows = task.rows if task.stream is None else task.stream.keeper(model.architecture)
+    return fit(
+        model,
+        rows,
+        factors,
+        max_sweeps=max(task.lengths, default=settings.max_sweeps),
+        tolerance=settings.tolerance,
+        prune_every=settings.prune_every,
+        false_discovery_rate=settings.false_discovery_rate,
+        n_threads=settings.n_threads,
+        **hooks,
+    )
+
+
+def _stochastic_fit(
+    model: BowTieModel, task: Task, factors: GlobalFactors, settings: Settings, **hooks: Any
+) -> FitResult:
+    assert task.stream is not None
+    seed = 0 if task.recipe is None else task.recipe.seed
+    return fit_stochastic(
+        model,
+        task.stream.batches(settings.batch_size, seed),
+        factors,
+        n_rows=task.stream.total_weight,
+        max_epochs=settings.max_sweeps,
+        tolerance=settings.tolerance,
+        forgetting_rate=settings.forgetting_rate,
+        delay=settings.delay,
+        n_threads=settings.n_threads,
+        **hooks,
+    )
+
+
+def _describe(note: Note, recorder: _Recorder, make: Callable[[], Any], is_last: bool) -> None:
+    """Tell a fit's `note` of it: where the engine stands and what was recorded so far."""
+    note(lambda: {"engine": make(), "recorder": recorder.state()}, is_last)
+
+
+def last_bound(result: FitResult) -> float:
+    """The bound that a fit reached; minus infinity if it never had one."""
+    return result.elbo_history[-1] if result.elbo_history else -np.inf
+
+
+def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
+    if task.start is not None:
+        return task.start.model, task.start.factors
+    rows, recipe = task.rows, task.recipe
+    assert recipe is not None
+    architecture = build_architecture(rows.inputs.shape[1], settings.hidden, rows.targets.shape[1])
+    model = default_model(
+        architecture,
+        rows.inputs,
+        rows.targets,
+        rows.weights,
+        family=settings.family,
+        temperature=recipe.temperature,
+    )
+    factors = initialize(
+        model,
+        rows,
+        recipe.seed,
+        scheme=settings.scheme,
+        penalty=recipe.penalty,
+        start_iterations=START_ITERATIONS,
+    )
+    return model, factors
+
+
+class _Recorder:
+    """Notes a fit at the lengths of its task and stops it where longer does not predict better."""
+
+    def __init__(self, task: Task, settings: Settings, callback: Callback | None) -> None:
+        self.task, self.settings, self.callback = task, settings, callback
+        self.results: list[FitResult] = []
+        self.densities: list[Floats] = []
+        self.history: list[float] = []
+        self.enough = self.asked = False
+        self.last: FitResult | None = None
+
+    def __call__(self, progress: Progress) -> bool:
+        progress = replace(progress, pruning=self.pruning(progress))
+        self.history.append(progress.elbo)
+        self.asked = bool(self.callback(progress)) if self.callback is not None else False
+        due = self.task.lengths[len(self.results) :]
+        if due:
+            now = self._result(progress)
+            if progress.sweep >= due[0]:
+                # A sweep that was undone leaves the state before it.
+                missed = self.last is not None and progress.sweep > due[0]
+                self._note(self.last if self.last is not None and missed else now)
+                self.enough = len(due) == 1 or not self._still_gains()
+            self.last = now
+        return self.asked or self.enough
+
+    def state(self) -> dict[str, Any]:
+        """What was recorded so far, for a fit that may have to go on elsewhere."""
+        return {
+            "results": tuple(self.results),
+            "densities": tuple(self.densities),
+            "history": np.asarray(self.history),
+            "last": self.last,
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` told."""
+        self.results, self.densities = list(state["results"]), list(state["densities"])
+        self.history, self.last = state["history"].tolist(), state["last"]
+
+    def finish(self, end: FitResult) -> Outcome:
+        """Every length has an entry: one that was not reached has that of the end."""
+        if not self.enough:
+            self._note(end)
+        stopped = self.enough or self.asked
+        interrupted = end.status is Status.INTERRUPTED and not stopped
+        missing = max(len(self.task.lengths), 1) - len(self.results)
+        if self.task.held_out is None:
+            results = (*self.results, *self.results[-1:] * missing)
+            return Outcome(results=results, interrupted=interrupted)
+        densities = self.densities + self.densities[-1:] * missing
+        return Outcome(
+            results=(self.results[-1],), densities=np.stack(densities), interrupted=interrupted
+        )
+
+    def _result(self, progress: Progress) -> FitResult:
+        return FitResult(
+            model=progress.model,
+            factors=progress.factors,
+            elbo_terms=progress.elbo_terms,
+            elbo_history=tuple(self.history),
+            n_sweeps=progress.sweep,
+            status=Status.SWEEP_LIMIT,
+            pruning=progress.pruning,
+            statistics=progress.statistics,
+        )
+
+    def pruning(self, found: Progress | FitResult) -> Pruning | None:
+        """What a fit has left of the network that it, or an earlier one, began with."""
+        before = None if self.task.start is None else self.task.start.pruning
+        return before if found.pruning is None else combine(before, found.pruning)
+
+    def _note(self, result: FitResult) -> None:
+        self.results.append(result)
+        rows = self.task.held_out
+        if rows is not None:
+            found = predict(
+                result.model,
+                result.factors,
+                member_inputs(result, rows.inputs),
+                route=self.settings.route,
+                n_threads=self.settings.n_threads,
+            )
+            self.densities.append(log_density(found, rows.targets))
+
+    def _still_gains(self) -> bool:
+        """Whether the last lengthening was worth its time."""
+        if self.task.held_out is None or len(self.densities) < 2:
+            return True
+        share = to_numpy(self.task.held_out.weights).astype(float)
+        scores = np.stack(self.densities) @ (share / share.sum())
+        return bool(scores[-1] > scores[:-1].max() + WORTHWHILE)
+
+
+def _as_chosen(result: FitResult) -> FitResult:
+    """A fit that ended at the length it was meant to have has not run out of sweeps."""
+    if result.status is Status.SWEEP_LIMIT:
+        return replace(result, status=Status.HELD_OUT)
+    return result

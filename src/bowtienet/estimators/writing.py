@@ -1,0 +1,49 @@
+"""Predictions into Parquet, block by block."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from bowtienet import persistence
+from bowtienet.prediction.mixture import GaussianMixture
+
+
+def write_parquet(
+    path: str | os.PathLike[str], parts: Iterable[GaussianMixture], coverage: float | None
+) -> None:
+    """Mean, deviation and interval of every row, completely or not at all."""
+    try:
+        arrow = importlib.import_module("pyarrow")
+        parquet = importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise ImportError("Parquet needs pyarrow: pip install 'bowtienet[bigdata]'.") from None
+    target = persistence.check_writable(path)
+    with persistence.replacing(target) as temporary:
+        writer: Any = None
+        try:
+            for part in parts:
+                table = arrow.table(_columns(part, coverage))
+                writer = writer or parquet.ParquetWriter(temporary, table.schema)
+                writer.write_table(table)
+        finally:
+            if writer is not None:
+                writer.close()
+
+
+def _columns(part: GaussianMixture, coverage: float | None) -> dict[str, np.ndarray]:
+    columns = {"mean": part.mean(), "std": part.std()}
+    if coverage is not None:
+        limits = part.interval(coverage)
+        columns |= {"lower": limits[..., 0], "upper": limits[..., 1]}
+    if columns["mean"].ndim == 1:
+        return columns
+    return {
+        f"{name}_{index}": values[:, index]
+        for name, values in columns.items()
+        for index in range(values.shape[1])
+    }

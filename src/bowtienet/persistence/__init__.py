@@ -1,0 +1,98 @@
+"""Saving and loading without running code: arrays in safetensors, everything else as plain JSON.
+
+A file is one safetensors file. Its metadata have the single key "bowtienet", whose text is
+
+    {"sha256": ..., "schema": 1, "kind": ..., "version": ..., "content": tree}
+
+and the tree is strict JSON. None, booleans, strings, whole numbers, finite floats and lists stand
+for themselves; all else is an object with one key, which says what it is:
+
+    {"dict": {...}}   {"tuple": [...]}   {"float": "7ff0000000000000"}   {"Status": "converged"}
+    {"array": 3}   {"scalar": 3}   {"InverseGamma": {"concentration": ..., "scale": ...}}
+
+Arrays are named by their number. The digest is that of the whole file with zeros in its own place,
+so that no byte can change unnoticed; it finds accidents, not forgers, who can compute it too. A
+forged file can hold wrong numbers, but nothing besides the classes in `CONTAINERS` is ever built.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+from bowtienet.persistence import file
+from bowtienet.persistence.file import claimed_kind, replacing
+from bowtienet.persistence.layout import FORMAT, FileError
+from bowtienet.persistence.tree import CONTAINERS, SCHEMA
+
+__all__ = [
+    "CONTAINERS",
+    "FORMAT",
+    "SCHEMA",
+    "check_writable",
+    "claimed_kind",
+    "load",
+    "replacing",
+    "save",
+]
+
+
+def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
+    """Write `content` to one file, completely or not at all.
+
+    Parameters
+    ----------
+    path : str or path
+        File to write; one that exists is replaced only when the new one is complete.
+    kind : str
+        What the content is; `load` asks for the same word.
+    content : dict, list, tuple, str, number, bool, None, array, Status or a class of `CONTAINERS`
+        Nested in any way. Arrays of other libraries become NumPy arrays.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/example", "pair", (1.5, np.arange(3)))
+    ...     load(f"{folder}/example", "pair")
+    (1.5, array([0, 1, 2]))
+    """
+    if not isinstance(kind, str):
+        raise TypeError(f"kind must be a string, got {kind!r}.")
+    file.write(check_writable(path), file.to_bytes(kind, content))
+
+
+def check_writable(path: str | os.PathLike[str]) -> Path:
+    """The file that `save` would write; an error if it cannot be one. Nothing is written."""
+    # Links are followed: the file they point to is replaced, not the link.
+    target = Path(os.path.realpath(path))
+    if target.is_dir():
+        raise IsADirectoryError(f"{path} is a folder: add the name of a file.")
+    if target.exists() and not target.is_file():
+        raise ValueError(f"{path} is not a regular file: choose another name.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first.")
+    return target
+
+
+def load(path: str | os.PathLike[str], kind: str) -> Any:
+    """Content of a file that `save` wrote with the same `kind`, bit for bit.
+
+    Nothing that the file names is run, whoever wrote it; a file that is damaged, foreign, of
+    another kind or too new is refused with a ValueError that says which.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path} does not exist: check its name.") from None
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{path} is a folder: add the name of a file.")
+    try:
+        if not stat.S_ISREG(mode):
+            raise FileError("is not a regular file: copy its content to one.")
+        return file.read(path, kind)
+    except FileError as error:
+        raise ValueError(f"{path} {error}") from None
