@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
-from typing import Any
+from typing import Any, Literal, NoReturn
 from uuid import uuid4
 
 import numpy as np
@@ -48,7 +48,9 @@ PATIENCE = 30.0
 _TICK = 0.5
 """Seconds between two looks at who is alive."""
 _ANSWER = 5.0
-"""Seconds in which a scheduler that is alive answers a small question."""
+"""Seconds in which a scheduler that is alive answers a small question, unless it is very busy."""
+_ATTEMPTS = 3
+"""So often is it asked."""
 _MOST_DEATHS = 3
 """As often may the workers of a partition die in one pass; the next time it is not chance."""
 
@@ -211,7 +213,8 @@ class ClusterRows:
         """One task for each worker and the sum of their answers, whoever dies meanwhile."""
         if not self._data:
             raise ValueError("these rows are closed: call cluster_rows again.")
-        live = self._settle(level=True)
+        # At the beginning no partition has local factors that a move would cost.
+        live = self._settle("all" if task is _begin else "idle")
         # As a task of its own a megabyte of factors passes the scheduler once, not once for each
         # worker; workers then hand it on. It takes no longer than scattering, and cannot be lost.
         sent = self._client.submit(_carry, (model, factors), pure=False)
@@ -221,7 +224,7 @@ class ClusterRows:
         deaths: Counter[int] = Counter()
         try:
             while (answer := self._answer(jobs)) is None:
-                live = self._settle(level=False)
+                live = self._settle()
                 good = [job for job in jobs if not _is_lost(job, live)]
                 # If no job is lost, the tree of sums is: then its loss counts for all.
                 lost = set(self._data).difference(*(job.order.numbers for job in good))
@@ -230,7 +233,7 @@ class ClusterRows:
                 jobs = sorted([*good, *submit(lost, live)], key=lambda job: job.order.numbers)
             return answer
         except BaseException:
-            self._client.cancel([job.future for job in jobs])
+            self._link.cancel([job.future for job in jobs])
             raise
 
     def _submit(
@@ -284,8 +287,11 @@ class ClusterRows:
         self._link.workers()
         self._check_data()
 
-    def _settle(self, *, level: bool) -> dict[str, int]:
-        """Give every partition an owner that is alive and has its data; threads of who is alive."""
+    def _settle(self, level: Literal["all", "idle"] | None = None) -> dict[str, int]:
+        """Give every partition an owner that is alive and has its data; threads of who is alive.
+
+        Owners may change for all workers to have the same to do, or for idle ones to have any.
+        """
         live = self._link.workers()
         self._check_data()
         found = self._link.ask("who_has", keys=[future.key for future in self._data.values()])
@@ -294,8 +300,8 @@ class ClusterRows:
             for number, future in self._data.items()
         }
         before, self._owners = self._owners, _owners(self._sizes, holders, self._owners, live)
-        if level:
-            self._owners = _level(self._sizes, self._owners, live)
+        if level is not None:
+            self._owners = _level(self._sizes, self._owners, live, all_may_take=level == "all")
         for number, owner in self._owners.items():
             if owner not in holders[number]:
                 self._move(number, owner)
@@ -336,21 +342,27 @@ class _Link:
 
     def ask(self, question: str, **details: Any) -> Any:
         """Answer of the scheduler to a small question."""
-        if self.client.status != "running":
-            self.refuse()
-        try:
-            method = getattr(self.client.scheduler, question)
-            return self.client.sync(method, callback_timeout=_ANSWER, **details)
-        except (OSError, CancelledError):  # with it a timeout, and a connection that was closed
-            self.refuse()
+        for _ in range(_ATTEMPTS):
+            if self.client.status != "running":
+                break
+            # Among these errors are a timeout and a connection that was closed.
+            with suppress(OSError, CancelledError):
+                method = getattr(self.client.scheduler, question)
+                return self.client.sync(method, callback_timeout=_ANSWER, **details)
+        self.refuse()
 
-    def refuse(self) -> None:
+    def refuse(self) -> NoReturn:
         """Say that the scheduler is gone."""
         address = getattr(self.client.scheduler, "address", "its address")
         raise ConnectionError(
             f"the Dask scheduler at {address} went away during the fit: start it again; a fit with "
             "checkpoint=... can be resumed."
         )
+
+    def cancel(self, futures: Sequence[Any]) -> None:
+        """Drop tasks of which nobody wants to know any more, if the scheduler still listens."""
+        with suppress(Exception):
+            self.client.cancel(list(futures))
 
     def workers(self) -> dict[str, int]:
         """Threads of every worker that is alive; waits with patience if there is none."""
@@ -388,7 +400,7 @@ class _Link:
                 "that Dask can compute, such as one read from files."
             ) from error
         except BaseException:
-            self.client.cancel(list(futures))
+            self.cancel(futures)
             raise
 
 
@@ -528,26 +540,34 @@ def _owners(
 
 
 def _level(
-    sizes: Mapping[int, int], owners: Mapping[int, str], live: Mapping[str, int]
+    sizes: Mapping[int, int],
+    owners: Mapping[int, str],
+    live: Mapping[str, int],
+    *,
+    all_may_take: bool,
 ) -> dict[int, str]:
-    """Owners after those who have nothing took partitions from those who have most to do."""
+    """Owners after those who have nothing, or all, took partitions from those who have most to do.
+
+    To move a partition costs a transfer, so the gain must be a tenth.
+    """
     owners = dict(owners)
     load = _load(sizes, owners, live)
-    for idle in [worker for worker, rows in load.items() if rows == 0]:
-        while True:
-            busiest = max(load, key=lambda worker: load[worker] / live[worker])
-            most = load[busiest] / live[busiest]
-            fitting = [
-                number
-                for number, owner in sorted(owners.items())
-                if owner == busiest and (load[idle] + sizes[number]) / live[idle] < most
-            ]
-            if not fitting:
-                break
-            taken = max(fitting, key=sizes.__getitem__)
-            owners[taken] = idle
-            load[busiest] -= sizes[taken]
-            load[idle] += sizes[taken]
+    takers = [worker for worker, rows in load.items() if all_may_take or rows == 0]
+    while takers:
+        busiest = max(load, key=lambda worker: load[worker] / live[worker])
+        taker = min(takers, key=lambda worker: load[worker] / live[worker])
+        limit = 0.9 * load[busiest] / live[busiest]
+        fitting = [
+            number
+            for number, owner in sorted(owners.items())
+            if owner == busiest and (load[taker] + sizes[number]) / live[taker] <= limit
+        ]
+        if not fitting:
+            break
+        taken = max(fitting, key=sizes.__getitem__)
+        owners[taken] = taker
+        load[busiest] -= sizes[taken]
+        load[taker] += sizes[taken]
     return owners
 
 

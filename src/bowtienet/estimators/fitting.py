@@ -180,13 +180,15 @@ class FittingMixin:
             ensemble = self._ensemble(survey.input_scaling, survey.target_scaling, going_on)
             stop = min(size, n_held_out + START_ROWS)
             start = Standardize.like(ensemble)(take_rows(sample, np.arange(n_held_out, stop)))
-        held_out = Standardize.like(ensemble)(take_rows(sample, np.arange(n_held_out)))
+        held_out = None
+        if n_held_out:
+            held_out = Standardize.like(ensemble)(take_rows(sample, np.arange(n_held_out)))
         scalings = (survey.input_scaling, survey.target_scaling)
         return Prepared(
             rows=start,
             ensemble=ensemble,
             stream=reader.stream(survey, n_held_out, ensemble),
-            held_out=held_out if n_held_out else None,
+            held_out=held_out,
             solver=solver,
             n_rows=survey.n_rows,
             identity=lambda: {
