@@ -919,8 +919,9 @@ def test_containers_are_those_of_the_schema() -> None:
         "Snapshot: accepted proposal elbo_terms elbo_history n_sweeps age begin pruning",
         "State: model factors memory statistics",
         "Statistics: hidden output count",
-        "StochasticSnapshot: state elbo_terms elbo_history still epoch n_batches",
-        "StochasticState: model factors statistics step",
+        "StochasticSnapshot: state elbo_terms elbo_history still epoch n_batches "
+        "n_visited full_batch turned",
+        "StochasticState: model factors statistics step ahead",
     ]
     known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}
     assert known <= {status.value for status in Status}

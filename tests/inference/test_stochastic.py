@@ -191,7 +191,8 @@ def test_how_a_fit_may_end() -> None:
 
     result = fit_stochastic(model, minibatches(rows, 20, 0), factors, callback=stop, **settings)
     assert (result.status, result.n_sweeps, len(seen)) == (Status.INTERRUPTED, 4, 4)
-    assert seen[-1].elbo == result.elbo_history[-1] == float(result.elbo_terms.total)
+    assert seen[-1].elbo == float(result.elbo_terms.total)
+    assert result.elbo_history[-1] == pytest.approx(np.mean([progress.elbo for progress in seen]))
     result = fit_stochastic(model, minibatches(rows, 20, 0), factors, **settings)
     assert (result.status, result.n_sweeps) == (Status.SWEEP_LIMIT, 30)
 

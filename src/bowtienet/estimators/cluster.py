@@ -191,10 +191,7 @@ class ClusterRows:
         """Free what the workers keep for this fit."""
         self._data.clear()
         with suppress(ConnectionError):
-            live = self._link.ask("ncores")
-            if live:
-                forget = partial(_forget, self._fit.hex)
-                self._client.run(forget, workers=list(live), on_error="ignore")
+            self._link.tell(partial(_forget, self._fit.hex), self._link.ask("ncores"))
 
     def __enter__(self) -> ClusterRows:
         return self
@@ -306,8 +303,7 @@ class ClusterRows:
             if owner not in holders[number]:
                 self._move(number, owner)
             if before.get(number, owner) != owner and before[number] in live:
-                forget = partial(_forget, self._fit.hex, number)
-                self._client.run(forget, workers=[before[number]], on_error="ignore")
+                self._link.tell(partial(_forget, self._fit.hex, number), [before[number]])
         return live
 
     def _move(self, number: int, owner: str) -> None:
@@ -358,6 +354,13 @@ class _Link:
             f"the Dask scheduler at {address} went away during the fit: start it again; a fit with "
             "checkpoint=... can be resumed."
         )
+
+    def tell(self, function: Callable[[], None], addresses: Iterable[str]) -> None:
+        """Call a function on workers; those that are gone need not hear it."""
+        named = list(addresses)
+        if named:  # to Dask an empty list means all
+            with suppress(OSError):
+                self.client.run(function, workers=named, on_error="ignore")
 
     def cancel(self, futures: Sequence[Any]) -> None:
         """Drop tasks of which nobody wants to know any more, if the scheduler still listens."""
@@ -791,7 +794,8 @@ def _n_columns(values: Any, name: str, ranks: tuple[int, ...]) -> int:
             f"{type(values).__name__}."
         )
     if values.ndim not in ranks:
-        raise ValueError(f"{name} must have shape (rows,), got {values.ndim} dimensions.")
+        wanted = "(rows,)" + " or (rows, outputs)" * (2 in ranks)
+        raise ValueError(f"{name} must have shape {wanted}, got {values.ndim} dimensions.")
     return 1 if values.ndim == 1 else int(values.shape[1])
 
 

@@ -70,13 +70,13 @@ class BowTieRegressor(
     batch_size : int or "auto", default="auto"
         Rows of a minibatch for "svi".
     forgetting_rate, delay : float, default=0.7, 1.0
-        Steps of "svi" are (t + delay) ** -forgetting_rate, the rate in (0.5, 1]. Higher remembers
-        early batches longer.
+        Steps of "svi" are whole while the bound rises; from there on they shrink as
+        (t + delay) ** -forgetting_rate, the rate in (0.5, 1]. Higher remembers batches longer.
     max_iter : int, default=80
         Most sweeps over the rows for each fit. Raise it when a warning asks for it.
     tol : float, default=1e-5
         A fit stops when the relative change of its bound is below this three times in a row; for
-        "svi" the change between means over 50 steps, or if it is below their noise.
+        "svi" the change between means over many steps, or if it is below their noise.
     prune_every : int or None, default=None
         After every so many sweeps take out hidden units that do not matter. It makes wide networks
         cheap: 5 or 10 for widths above a hundred.

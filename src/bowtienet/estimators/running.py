@@ -18,7 +18,7 @@ from bowtienet.inference.coordinate_ascent import FitResult, Progress
 from bowtienet.prediction.ensemble import Ensemble
 from bowtienet.prediction.weighting import effective_members
 
-AUTO_BATCH = 1024
+AUTO_BATCH = 4096
 """Rows of a minibatch, if there are many more."""
 FEWEST_BATCHES = 10
 """Batches of an epoch, at least."""

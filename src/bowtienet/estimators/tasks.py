@@ -17,7 +17,7 @@ from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.pruning import Pruning, combine
 from bowtienet.inference.row_keepers import RowKeeper
-from bowtienet.inference.stochastic import Batches, fit_stochastic
+from bowtienet.inference.stochastic import Batches, fit_stochastic, loosened
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
@@ -32,6 +32,10 @@ Note = Callable[[Callable[[], dict[str, Any]], bool], None]
 
 START_ITERATIONS = 1000
 """L-BFGS steps of the network that a fit starts from."""
+MOMENTUM = 0.9
+"""Of stochastic steps; docs/bigdata.md has the measurements behind it and what follows."""
+DEEP_ITERATIONS = 5
+"""Local steps for a batch with several hidden layers; one does with a single one."""
 WORTHWHILE = 0.01
 """Gain in log density per row for which the next length is worth its time."""
 
@@ -83,7 +87,7 @@ class Settings:
     prune_every: int | None = None
     false_discovery_rate: float = 0.01
     solver: str = "cavi"
-    batch_size: int = 1024
+    batch_size: int = 4096
     forgetting_rate: float = 0.7
     delay: float = 1.0
 
@@ -169,6 +173,7 @@ def _stochastic_fit(
 ) -> FitResult:
     assert task.stream is not None
     seed = 0 if task.recipe is None else task.recipe.seed
+    deep = model.architecture.n_hidden > 1
     return fit_stochastic(
         model,
         task.stream.batches(settings.batch_size, seed),
@@ -178,6 +183,9 @@ def _stochastic_fit(
         tolerance=settings.tolerance,
         forgetting_rate=settings.forgetting_rate,
         delay=settings.delay,
+        adaptive=True,
+        momentum=MOMENTUM,
+        local_iterations=DEEP_ITERATIONS if deep else 1,
         n_threads=settings.n_threads,
         **hooks,
     )
@@ -215,7 +223,7 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         penalty=recipe.penalty,
         start_iterations=START_ITERATIONS,
     )
-    return model, factors
+    return model, loosened(factors) if settings.solver == "svi" else factors
 
 
 class _Recorder:

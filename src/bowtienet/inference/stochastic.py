@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -26,6 +26,7 @@ import numpy as np
 from bowtienet._arrays import map_arrays, slices, to_numpy
 from bowtienet._validation import non_negative, number, positive, whole
 from bowtienet.data.rows import Rows, split, take_rows
+from bowtienet.inference.acceleration import extrapolate
 from bowtienet.inference.convergence import CONSECUTIVE, Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress
 from bowtienet.inference.elbo import ElboTerms, elbo
@@ -42,8 +43,14 @@ from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
 
-WINDOW = 50
-"""Steps over which the noisy bound is averaged."""
+FEWEST_STEPS = 20
+"""Of a window over which the noisy bound is averaged: so many steps at least, and otherwise"""
+WINDOW_ROWS = 250_000
+"""so many rows, or half of all if they are fewer."""
+RISING = 5 / 6
+"""Most of the rows a fit may visit before its steps shrink."""
+FADING = 1 / 5
+"""Steps that shrink, as a part of those before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,6 +62,8 @@ class StochasticState:
     statistics: Statistics | None
     """Blended; None before the first step."""
     step: int
+    ahead: GlobalFactors | None = None
+    """Where momentum has moved the factors, and the next batch is looked at; None: at them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +79,11 @@ class StochasticSnapshot:
     epoch: int
     n_batches: int
     """Batches of the epoch that are done."""
+    n_visited: int
+    full_batch: float
+    """Weight of the heaviest batch so far."""
+    turned: int | None
+    """The step from which on steps shrink; None before it."""
 
 
 Keep = Callable[[Callable[[], StochasticSnapshot], bool], None]
@@ -87,6 +101,7 @@ def stochastic_step(
     n_rows: float,
     *,
     amount: float,
+    momentum: float = 0.0,
     repeats: int = 3,
     tolerance: float = 1e-3,
     max_iterations: int = 20,
@@ -95,14 +110,20 @@ def stochastic_step(
 ) -> tuple[StochasticState, ElboTerms]:
     """Local factors of a batch, blended statistics, and the updates that follow from them."""
     blocks = split(batch, block_rows(state.model.architecture, block_size))
-    found = settled_pass(state.model, state.factors, blocks, tolerance, max_iterations, apply)
+    at = state.factors if state.ahead is None else state.ahead
+    found = settled_pass(state.model, at, blocks, tolerance, max_iterations, apply)
     scale = n_rows / found.count
     found = blended = map_arrays(lambda x: scale * x, found)
     if state.statistics is not None:
         blended = map_arrays(partial(_blend, amount), state.statistics, found)
-    factors = global_step(state.model, state.factors, blended, repeats)
+    factors = global_step(state.model, at, blended, repeats)
     model = update_hyperparameters(state.model, factors)
-    state = StochasticState(model=model, factors=factors, statistics=blended, step=state.step + 1)
+    ahead = None
+    if momentum > 0.0 and state.statistics is not None:
+        ahead = extrapolate(factors, state.factors, momentum)
+    state = StochasticState(
+        model=model, factors=factors, statistics=blended, step=state.step + 1, ahead=ahead
+    )
     return state, elbo(model, factors, found)
 
 
@@ -131,6 +152,8 @@ def fit_stochastic(
     tolerance: float = 1e-4,
     forgetting_rate: float = 0.7,
     delay: float = 1.0,
+    adaptive: bool = False,
+    momentum: float = 0.0,
     repeats: int = 3,
     local_tolerance: float = 1e-3,
     local_iterations: int = 20,
@@ -155,12 +178,18 @@ def fit_stochastic(
     max_epochs : int
         Most passes over the rows.
     tolerance : float
-        Stop when the mean bound over 50 steps has gained less than this part of it, or less than
-        its own noise, three times in a row.
+        The bound has stopped rising when its mean over a window of steps has gained less than this
+        part of it, or less than its own noise, three times in a row.
     forgetting_rate : float in (0.5, 1]
         k of the steps l_t = (t + delay)^(-k): the higher, the longer early batches are remembered.
     delay : float
         Larger makes the first steps smaller.
+    adaptive : bool
+        Take whole steps, l_t = 1, until the bound stops rising, and only then ones that shrink, for
+        a fifth as many steps: they average out the noise of the batches. Otherwise steps shrink
+        from the first on, as in the paper, and the fit ends when the bound stops rising.
+    momentum : float in [0, 1)
+        Look at each batch with the factors moved on by this part of the last step.
     repeats : int
         Rounds of global updates within a step.
     local_tolerance, local_iterations : float, int
@@ -171,7 +200,7 @@ def fit_stochastic(
     Returns
     -------
     FitResult
-        Its sweeps are steps, its history the mean of the noisy bounds of the last 50.
+        Its sweeps are steps, its history the mean of the noisy bounds over a window of steps.
     """
     check_factors(model.architecture, factors)
     if not 0.5 < number(forgetting_rate, "forgetting_rate") <= 1.0:
@@ -180,24 +209,41 @@ def fit_stochastic(
     max_epochs, repeats = whole(max_epochs, "max_epochs"), whole(repeats, "repeats")
     tolerance = non_negative(tolerance, "tolerance")
     n_rows = positive(n_rows, "n_rows")
+    if not 0.0 <= number(momentum, "momentum") < 1.0:
+        raise ValueError(f"momentum must lie in [0, 1), got {momentum!r}: try 0.9.")
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
     with workers(n_threads) as apply, np.errstate(all="ignore"):
         advance = partial(
             stochastic_step,
             n_rows=n_rows,
+            momentum=momentum,
             repeats=repeats,
             tolerance=local_tolerance,
             max_iterations=local_iterations,
             block_size=block_size,
             apply=apply,
         )
-        loop = _StochasticLoop(advance, batches, n_rows, max_epochs, tolerance)
+        loop = _StochasticLoop(advance, batches, n_rows, max_epochs, tolerance, adaptive)
         loop.size = partial(step_size, forgetting_rate=forgetting_rate, delay=delay)
         loop.callback, loop.keep = callback, keep
         if resume is not None:
             return loop.run(loop.restore(resume))
         start = update_shared_covariance(factors)
         return loop.run(StochasticState(model=model, factors=start, statistics=None, step=0))
+
+
+def loosened(factors: GlobalFactors, by: float = 100.0) -> GlobalFactors:
+    """The factors with larger hidden noise variances, from which stochastic steps learn faster.
+
+    Local factors that start with a forward pass say that activations are gate x preactivation, so
+    hidden noise only falls; where it starts small it holds the weights.
+    """
+    layers = [
+        replace(layer, noise_variance=replace(layer.noise_variance, scale=by * scale))
+        for layer in factors.layers[:-1]
+        for scale in [layer.noise_variance.scale]
+    ]
+    return replace(factors, layers=(*layers, factors.layers[-1]))
 
 
 class _StochasticLoop:
@@ -214,18 +260,24 @@ class _StochasticLoop:
         n_rows: float,
         max_epochs: int,
         tolerance: float,
+        adaptive: bool,
     ) -> None:
-        self.advance, self.batches = advance, batches
+        self.advance, self.batches, self.adaptive = advance, batches, adaptive
         self.n_rows, self.max_epochs = n_rows, max_epochs
         self.watch = _Watch(tolerance)
         self.terms: ElboTerms | None = None
-        self.epoch = self.n_batches = self.visited = 0
+        self.epoch = self.n_batches = self.n_visited = 0
+        self.full_batch = 0.0
+        self.turned: int | None = None
 
     def restore(self, snapshot: StochasticSnapshot) -> StochasticState:
         """State of a fit that was stopped."""
         self.watch.history, self.watch.still = list(snapshot.elbo_history), snapshot.still
         self.terms = snapshot.elbo_terms
         self.epoch, self.n_batches = snapshot.epoch, snapshot.n_batches
+        self.n_visited, self.turned = snapshot.n_visited, snapshot.turned
+        self.full_batch = snapshot.full_batch
+        self.watch.window = window_steps(self.n_rows, self.full_batch)
         return snapshot.state
 
     def run(self, state: StochasticState) -> FitResult:
@@ -250,7 +302,7 @@ class _StochasticLoop:
             model=self.state.model,
             factors=self.state.factors,
             elbo_terms=self.terms,
-            elbo_history=running_means(self.watch.history),
+            elbo_history=running_means(self.watch.history, self.watch.window),
             n_sweeps=self.state.step,
             status=status or Status.SWEEP_LIMIT,
             statistics=self.state.statistics,
@@ -262,29 +314,59 @@ class _StochasticLoop:
             # The batches of an epoch are the same every time it is asked for.
             done = self.n_batches
             for index, batch in enumerate(self.batches(self.epoch)):
-                if index < done:
-                    self.visited += batch.inputs.shape[0]
-                    continue
-                yield batch
+                if index >= done:
+                    yield batch
             self.epoch, self.n_batches = self.epoch + 1, 0
 
     def _step(self, batch: Rows) -> Status | None:
-        found, terms = self.advance(self.state, batch, amount=self.size(self.state.step))
+        weight = float(np.sum(to_numpy(batch.weights)))
+        if weight > self.full_batch:
+            self.full_batch = weight
+            self.watch.window = window_steps(self.n_rows, weight)
+        # The last batch of an epoch may be small, and its sums the noisier for it.
+        amount = self._amount() * weight / self.full_batch
+        found, terms = self.advance(self.state, batch, amount=amount)
         value = float(to_numpy(terms.total))
+        if not math.isfinite(value) and self.state.ahead is not None:
+            # Momentum went too far: the same batch without it.
+            self.state = replace(self.state, ahead=None)
+            found, terms = self.advance(self.state, batch, amount=amount)
+            value = float(to_numpy(terms.total))
         if not math.isfinite(value):
             return Status.NON_FINITE
         self.state, self.terms = found, terms
         self.n_batches += 1
-        self.visited += batch.inputs.shape[0]
+        self.n_visited += batch.inputs.shape[0]
         self.watch.note(value)
         if self.callback is not None and self.callback(self._progress(terms, value)):
             return Status.INTERRUPTED
-        return Status.CONVERGED if self.watch.settled else None
+        return self._end_or_turn()
+
+    def _amount(self) -> float:
+        """l_t."""
+        if not self.adaptive:
+            return self.size(self.state.step)
+        return 1.0 if self.turned is None else self.size(self.state.step - self.turned)
+
+    def _end_or_turn(self) -> Status | None:
+        """Whether the fit is over, or has come to where its steps begin to shrink."""
+        step = self.state.step
+        if not self.adaptive:
+            return Status.CONVERGED if self.watch.settled else None
+        if self.turned is None:
+            late = self.n_visited >= RISING * self.max_epochs * self.n_rows
+            if self.watch.settled or late:
+                self.turned = step
+            return None
+        if not self.watch.settled or step < self.turned + max(FEWEST_STEPS, FADING * self.turned):
+            return None
+        return Status.CONVERGED
 
     def _snapshot(self, terms: ElboTerms) -> Callable[[], StochasticSnapshot]:
         """What is now, put together only when it is wanted: the history may be long."""
         state, still, length = self.state, self.watch.still, len(self.watch.history)
-        epoch, n_batches = self.epoch, self.n_batches
+        epoch, n_batches, n_visited = self.epoch, self.n_batches, self.n_visited
+        full_batch, turned = self.full_batch, self.turned
         return lambda: StochasticSnapshot(
             state=state,
             elbo_terms=terms,
@@ -292,6 +374,9 @@ class _StochasticLoop:
             still=still,
             epoch=epoch,
             n_batches=n_batches,
+            n_visited=n_visited,
+            full_batch=full_batch,
+            turned=turned,
         )
 
     def _progress(self, terms: ElboTerms, value: float) -> Progress:
@@ -302,17 +387,22 @@ class _StochasticLoop:
             model=self.state.model,
             factors=self.state.factors,
             pruning=None,
-            n_visited=self.visited,
+            n_visited=self.n_visited,
             n_at_most=round(self.max_epochs * self.n_rows),
             statistics=self.state.statistics,
         )
 
 
-def running_means(values: Sequence[float]) -> tuple[float, ...]:
-    """Mean of each value and those before it, 50 at most."""
+def window_steps(n_rows: float, batch_rows: float) -> int:
+    """Steps of a window over which the noisy bound is averaged."""
+    return max(FEWEST_STEPS, round(min(0.5 * n_rows, WINDOW_ROWS) / batch_rows))
+
+
+def running_means(values: Sequence[float], window: int) -> tuple[float, ...]:
+    """Mean of each value and those before it, `window` at most."""
     sums = np.concatenate([[0.0], np.cumsum(values)])
     ends = np.arange(1, len(sums))
-    starts = np.maximum(ends - WINDOW, 0)
+    starts = np.maximum(ends - window, 0)
     return tuple(((sums[ends] - sums[starts]) / (ends - starts)).tolist())
 
 
@@ -327,13 +417,15 @@ class _Watch:
         self.tolerance = tolerance
         self.history: list[float] = []
         self.still = 0
+        self.window = FEWEST_STEPS
 
     def note(self, value: float) -> None:
         self.history.append(value)
-        if len(self.history) % WINDOW or len(self.history) < 2 * WINDOW:
+        window = self.window
+        if self.settled or len(self.history) % window or len(self.history) < 2 * window:
             return
-        before, now = np.reshape(self.history[-2 * WINDOW :], (2, WINDOW))
-        noise = np.sqrt((before.var() + now.var()) / WINDOW)
+        before, now = np.reshape(self.history[-2 * window :], (2, window))
+        noise = np.sqrt((before.var() + now.var()) / window)
         gain = now.mean() - before.mean()
         small = gain < max(self.tolerance * abs(before.mean()), noise)
         self.still = self.still + 1 if small else 0
