@@ -36,16 +36,20 @@ from bowtienet.posterior.moments import (
 
 
 def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) -> LocalMemory:
-    """Gates and tilts from a forward pass through the mean weights: rho = sigmoid(E[z] / T)."""
+    """Gates and tilts from a forward pass through the mean weights: rho = sigmoid(E[z] / T).
+
+    No step asks for the tilts of the first layer before it has updated them.
+    """
     xp = namespace(inputs)
     mean, gates, tilts = with_ones(inputs), [], []
-    for layer in factors.layers[:-1]:
+    for index, layer in enumerate(factors.layers[:-1]):
         preactivation = preactivation_mean(layer.weights, mean)
-        spread = xp.sum((mean @ layer.weights.covariance) * mean[None, :, :], axis=-1).T
         gates.append(special("expit", preactivation / model.temperature))
-        tilts.append(xp.sqrt(preactivation**2 + spread) / model.temperature)
+        if index > 0:
+            spread = xp.sum((mean @ layer.weights.covariance) * mean[None, :, :], axis=-1).T
+            tilts.append(xp.sqrt(preactivation**2 + spread) / model.temperature)
         mean = with_ones(gates[-1] * preactivation)
-    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts[1:]))
+    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts))
 
 
 def local_step(
