@@ -9,6 +9,7 @@ MADE   := $(VENV)/.made
 CORE   := $(VENV)/.core
 DEV    := $(VENV)/.dev
 BENCH  := $(VENV)/.bench
+BIGDATA := $(VENV)/.bigdata
 
 # The tests run the core on torch too. `make test TORCH=` does without; those tests are then skipped.
 TORCH  ?= torch==2.13.0
@@ -19,7 +20,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict bench-pruning study-defaults figures clean
+.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults figures clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +62,11 @@ bench-predict: $(CORE) ## seconds and memory of predicting a million rows
 bench-pruning: $(CORE) ## what pruning saves, during a fit and after it
 	$(BIN)/python benchmarks/speed/pruning.py
 
+bench-bigdata: $(BIGDATA) ## both solvers on up to ten million rows, cluster workers, SVI on the toy data
+	$(BIN)/python benchmarks/bigdata/scale.py
+	$(BIN)/python benchmarks/bigdata/cluster.py
+	$(BIN)/python benchmarks/bigdata/svi_figure.py
+
 figures: $(DEV) ## run the examples that draw, and renew the pictures of the documentation
 	$(BIN)/python examples/toy_pruning.py
 	$(BIN)/python examples/diabetes_selection.py
@@ -90,4 +96,8 @@ $(DEV): $(MADE) pyproject.toml constraints.txt
 
 $(BENCH): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group bench
+	@touch $(CORE) $@
+
+$(BIGDATA): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[bigdata,plot]'
 	@touch $(CORE) $@

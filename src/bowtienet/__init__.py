@@ -24,6 +24,7 @@ from bowtienet.data.scaling import (
     restore_mean,
     standardize,
 )
+from bowtienet.data.sources import Source, open_source
 from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.convergence import Status
@@ -56,6 +57,7 @@ __all__ = [
     "Rows",
     "Scaling",
     "Simulation",
+    "Source",
     "Sparsity",
     "Status",
     "build_architecture",
@@ -68,6 +70,7 @@ __all__ = [
     "fit_stochastic",
     "initialize",
     "minibatches",
+    "open_source",
     "predict",
     "prune",
     "restore_deviation",

@@ -6,12 +6,14 @@ import logging
 import os
 import pickle
 import signal
+import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,69 +21,27 @@ import pytest
 
 import bowtienet as bt
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.estimators import cluster
 from bowtienet.estimators.cluster import (
     ClusterRows,
     DaskSource,
     cluster_rows,
     is_dask,
+    link,
+    ownership,
     partitions,
     running_client,
     survey_partitions,
+    worker,
 )
+from bowtienet.estimators.cluster import rows as keeping
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import initialize_memory, local_pass
 from bowtienet.inference.row_keepers import HeldRows
+from tests.estimators.clusters import kill_worker, left_over, once, stored, wait_for_two
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="kills processes by signal")
-
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-
-
-@contextmanager
-def local_cluster() -> Iterator[Any]:
-    """A client of two processes; the deaths that a test brings about are not logged.
-
-    Processes are forks of one that has imported all they need, which takes seconds.
-    """
-    settings = {
-        "distributed.worker.multiprocessing-method": "forkserver",
-        "distributed.nanny.environ": ENVIRONMENT,
-        "distributed.comm.timeouts.connect": "5s",
-    }
-    with dask.config.set(settings):
-        distributed.utils.get_mp_context().set_forkserver_preload(
-            ["distributed", "bowtienet.estimators.cluster"]
-        )
-    with (
-        dask.config.set(settings),
-        distributed.LocalCluster(
-            n_workers=2,
-            threads_per_worker=1,
-            processes=True,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            silence_logs=logging.CRITICAL + 1,
-        ) as processes,
-        distributed.Client(processes.scheduler_address) as client,
-    ):
-        client.processes = processes
-        yield client
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with local_cluster() as client:
-        yield client
-
-
-@pytest.fixture
-def doomed() -> Iterator[Any]:
-    """A client of a cluster that the test may destroy."""
-    with local_cluster() as client:
-        yield client
 
 
 def start(
@@ -106,39 +66,13 @@ def itself(rows: Rows) -> Rows:
     return rows
 
 
-def stored() -> dict[tuple[str, int], list[Any]]:
-    """Versions that the store of this process keeps of each partition."""
-    return {
-        (fit, number): list(versions)
-        for fit, kept in cluster._MEMORY.items()
-        for number, versions in kept.items()
-    }
-
-
-def left_over(client: Any, *names: str) -> list[str]:
-    """Tasks of these names that the scheduler still keeps after a while: news travel slowly."""
-    deadline = time.monotonic() + 5.0
-    while True:
-        keys = client.run_on_scheduler(lambda dask_scheduler: list(map(str, dask_scheduler.tasks)))
-        left = [key for key in keys if key.startswith(names)]
-        if not left or time.monotonic() > deadline:
-            return left
-        time.sleep(0.05)
-
-
-def kill_worker(client: Any, number: int = 0) -> None:
-    address = sorted(client.nthreads())[number]
-    os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
-
-
 def in_mid_fit(deed: Callable[[], Any], sweep: int = 4) -> Callable[[bt.Progress], None]:
     """A callback that does the deed once."""
-    done: list[bool] = []
+    do = once(deed)
 
     def callback(progress: bt.Progress) -> None:
-        if progress.sweep >= sweep and not done:
-            done.append(True)
-            deed()
+        if progress.sweep >= sweep:
+            do()
 
     return callback
 
@@ -236,7 +170,7 @@ def test_only_statistics_travel(client: Any, monkeypatch: pytest.MonkeyPatch) ->
             travelled[n] = sizes
             versions = [kept for part in client.run(stored).values() for kept in part.values()]
             assert [len(kept) for kept in versions] == [2, 2, 2]
-            assert not left_over(client, "_sweep", "_merge", "_begin")
+            assert not left_over(client, "sweep", "merge", "begin")
     assert len(travelled[200]) == 6
     assert max(travelled[4000]) < 1.05 * max(travelled[200]) < 20_000
 
@@ -269,7 +203,7 @@ def slow_sweep(order: Any, sent: Any, rows: list[Rows]) -> Any:
     return SWEEP(order, sent, rows)
 
 
-SWEEP = cluster._sweep
+SWEEP = worker.sweep
 
 
 def test_a_death_in_mid_pass_costs_the_memory_of_its_partitions(
@@ -284,7 +218,7 @@ def test_a_death_in_mid_pass_costs_the_memory_of_its_partitions(
         _, version = there.local_pass(model, factors, there.begin(model, factors))
         victim = sorted(doomed.nthreads())[0]
         lost = [number for number, owner in there._owners.items() if owner == victim]
-        monkeypatch.setattr(cluster, "_sweep", slow_sweep)
+        monkeypatch.setattr(keeping, "sweep", slow_sweep)
         threading.Timer(0.3, kill_worker, [doomed]).start()
         found, _ = there.local_pass(model, factors, version)
         assert there.rebuilt
@@ -317,10 +251,6 @@ def fit_with_a_death(
 
     settings = {"max_sweeps": 40, "callback": callback}
     return bt.fit(before.model, watched, before.factors, **settings), watched
-
-
-def wait_for_two(client: Any) -> None:
-    client.wait_for_workers(2, timeout=30)
 
 
 def not_to_restart(dask_worker: Any) -> None:
@@ -361,6 +291,78 @@ def test_data_that_were_scattered_die_with_their_worker(doomed: Any) -> None:
         bt.fit(model, there, factors, callback=in_mid_fit(partial(kill_worker, doomed)))
 
 
+def test_close_does_not_wait_for_a_worker_that_hangs(
+    doomed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, rows, factors = start()
+    there = cluster_rows(doomed, pieces(rows, 100), itself)
+    there.begin(model, factors)
+    process = kill_worker(doomed, how=signal.SIGSTOP)
+    monkeypatch.setattr(link, "ANSWER", 0.5)
+    begin = time.monotonic()
+    there.close()
+    assert 0.4 < time.monotonic() - begin < 3.0
+    os.kill(process, signal.SIGKILL)
+
+
+@contextmanager
+def separate_processes(file: Path) -> Iterator[tuple[Any, subprocess.Popen[bytes]]]:
+    """A client, and the process of its scheduler."""
+    commands = {
+        "scheduler": ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
+        "worker": ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--death-timeout", "5"],
+    }
+    processes = {
+        name: subprocess.Popen(
+            [
+                sys.executable,
+                *("-m", f"distributed.cli.dask_{name}", "--scheduler-file", str(file)),
+                *options,
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for name, options in commands.items()
+    }
+    try:
+        with (
+            dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
+            distributed.Client(scheduler_file=str(file), timeout=30) as client,
+        ):
+            client.wait_for_workers(1, timeout=30)
+            yield client, processes["scheduler"]
+    finally:
+        for process in processes.values():
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGKILL, id="killed"),
+        pytest.param(signal.SIGSTOP, id="hanging", marks=pytest.mark.slow),
+    ],
+)
+def test_a_scheduler_that_gives_no_sign_of_life_ends_a_fit(
+    how: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.CRITICAL, logger="distributed")
+    model, rows, factors = start()
+    with separate_processes(tmp_path / "scheduler") as (client, scheduler):
+
+        def silence() -> None:
+            monkeypatch.setattr(link, "ANSWER", 0.5)
+            scheduler.send_signal(how)
+
+        there = cluster_rows(client, pieces(rows, 100), itself)
+        callback = in_mid_fit(silence)
+        with pytest.raises(ConnectionError, match=r"the Dask scheduler at tcp://.* went away"):
+            bt.fit(model, there, factors, tolerance=0.0, max_sweeps=10_000, callback=callback)
+        there.close()
+        scheduler.kill()
+
+
 def test_a_scheduler_that_goes_away_ends_a_fit_at_once(doomed: Any) -> None:
     model, rows, factors = start()
     gone: list[float] = []
@@ -378,12 +380,12 @@ def test_a_scheduler_that_goes_away_ends_a_fit_at_once(doomed: Any) -> None:
 
 def sleepy(order: Any, sent: Any, rows: list[Rows]) -> Any:
     time.sleep(1.0)
-    return cluster._begin(order, sent, rows)
+    return worker.begin(order, sent, rows)
 
 
 def test_ctrl_c_cancels_what_was_asked(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, rows, factors = start()
-    monkeypatch.setattr(cluster, "_begin", sleepy)
+    monkeypatch.setattr(keeping, "begin", sleepy)
     with cluster_rows(client, pieces(rows, 100), itself) as there:
         main = threading.main_thread().ident
         threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
@@ -406,13 +408,13 @@ def test_owners_are_those_who_have_the_data_and_share_the_rows() -> None:
     live = {"a": 1, "b": 1}
     everywhere = {number: ["a", "b"] for number in sizes}
     at_b = {number: ["b"] for number in sizes}
-    owners = cluster._owners(sizes, everywhere, {}, live)
+    owners = ownership.share_out(sizes, everywhere, {}, live)
     assert owners == {0: "a", 1: "b", 2: "b", 3: "a"}
-    assert cluster._owners(sizes, at_b, owners, live) == owners
+    assert ownership.share_out(sizes, at_b, owners, live) == owners
     lost = {number: [] for number in sizes}
-    after = cluster._owners(sizes, lost, owners, {"b": 1, "c": 1})
+    after = ownership.share_out(sizes, lost, owners, {"b": 1, "c": 1})
     assert after == {0: "c", 1: "b", 2: "b", 3: "c"}
-    assert set(cluster._owners(sizes, at_b, {}, live).values()) == {"b"}
+    assert set(ownership.share_out(sizes, at_b, {}, live).values()) == {"b"}
 
 
 def rows_of(worker: str, sizes: dict[int, int], owners: dict[int, str]) -> int:
@@ -422,21 +424,21 @@ def rows_of(worker: str, sizes: dict[int, int], owners: dict[int, str]) -> int:
 def test_workers_that_have_nothing_take_from_the_busiest() -> None:
     sizes = {0: 50, 1: 30, 2: 30, 3: 10}
     owners = dict.fromkeys(sizes, "a")
-    idle = partial(cluster._level, sizes, all_may_take=False)
+    idle = partial(ownership.level_out, sizes, all_may_take=False)
     shared = idle(owners, {"a": 1, "b": 1})
     assert rows_of("b", sizes, shared) in (50, 60, 70)
     assert idle(shared, {"a": 1, "b": 1}) == shared
     assert rows_of("b", sizes, idle(owners, {"a": 1, "b": 3})) >= 80
     assert set(idle(owners, {"a": 1, "b": 1, "c": 1}).values()) == {"a", "b", "c"}
-    assert cluster._level({0: 50}, {0: "a"}, {"a": 1, "b": 1}, all_may_take=True) == {0: "a"}
+    assert ownership.level_out({0: 50}, {0: "a"}, {"a": 1, "b": 1}, all_may_take=True) == {0: "a"}
 
 
 def test_all_workers_share_the_rows_when_that_costs_no_memory() -> None:
     sizes = dict.fromkeys(range(8), 10)
     owners = {number: "a" if number < 6 else "b" for number in sizes}
     live = {"a": 1, "b": 1}
-    assert cluster._level(sizes, owners, live, all_may_take=False) == owners
-    shared = cluster._level(sizes, owners, live, all_may_take=True)
+    assert ownership.level_out(sizes, owners, live, all_may_take=False) == owners
+    shared = ownership.level_out(sizes, owners, live, all_may_take=True)
     assert rows_of("a", sizes, shared) == rows_of("b", sizes, shared) == 40
 
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import reduce
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
+from bowtienet.inference import stochastic
+from bowtienet.inference.acceleration import extrapolate
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, State, fit, sweep
 from bowtienet.inference.elbo import elbo
@@ -18,11 +21,17 @@ from bowtienet.inference.global_step import update_noise, update_shared_covarian
 from bowtienet.inference.row_keepers import HeldRows
 from bowtienet.inference.statistics import add
 from bowtienet.inference.stochastic import (
+    FADING,
+    FEWEST_STEPS,
+    StochasticSnapshot,
     StochasticState,
     fit_stochastic,
+    loosened,
     minibatches,
+    running_means,
     step_size,
     stochastic_step,
+    window_steps,
 )
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
@@ -237,6 +246,9 @@ def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
         ({"max_epochs": 0}, "max_epochs must be a whole number"),
         ({"n_rows": 0.0}, "n_rows must be a positive"),
         ({"tolerance": -1.0}, "tolerance must be a non-negative"),
+        ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
+        ({"momentum": -0.1}, "momentum must lie in"),
+        ({"momentum": "much"}, "momentum must be a number"),
     ],
     ids=str,
 )
@@ -244,3 +256,206 @@ def test_bad_settings(settings: dict[str, object], words: str) -> None:
     model, rows, factors = start(bent_rows(20), (2,))
     with pytest.raises(ValueError, match=words):
         fit_stochastic(model, minibatches(rows, 5, 0), factors, **{"n_rows": 20.0, **settings})
+
+
+# Momentum, whole steps, windows and snapshots
+
+
+def test_momentum_moves_where_the_next_batch_is_looked_at() -> None:
+    model, rows, factors = start(bent_rows(60), (4,))
+    first, _ = stochastic_step(begin(model, factors), rows, 60.0, amount=1.0, momentum=0.9)
+    assert first.ahead is None  # nothing to go on from yet
+    second, _ = stochastic_step(first, rows, 60.0, amount=0.5, momentum=0.9)
+    assert_close(second.ahead, extrapolate(second.factors, first.factors, 0.9), 1e-12)
+    plain, _ = stochastic_step(first, rows, 60.0, amount=0.5)
+    map_arrays(np.testing.assert_array_equal, plain.factors, second.factors)
+    moved, _ = stochastic_step(second, rows, 60.0, amount=0.5)
+    there = replace(second, factors=second.ahead, ahead=None)
+    expected, _ = stochastic_step(there, rows, 60.0, amount=0.5)
+    map_arrays(np.testing.assert_array_equal, moved.factors, expected.factors)
+
+
+def test_momentum_climbs_faster() -> None:
+    model, rows, factors = start(bent_rows(400, outputs=1), (8,))
+    plain, fast = (
+        fit_stochastic(
+            model,
+            minibatches(rows, 100, 0),
+            loosened(factors),
+            n_rows=400.0,
+            max_epochs=15,
+            adaptive=True,
+            momentum=momentum,
+        )
+        for momentum in (0.0, 0.9)
+    )
+    assert fast.elbo_history[-1] > plain.elbo_history[-1]
+
+
+def amounts_of(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
+    """Rows and step size of all steps to come."""
+    seen: list[tuple[int, float]] = []
+    genuine = stochastic.stochastic_step
+
+    def spy(state: StochasticState, batch: Rows, *, amount: float, **settings: Any) -> Any:
+        seen.append((batch.inputs.shape[0], amount))
+        return genuine(state, batch, amount=amount, **settings)
+
+    monkeypatch.setattr(stochastic, "stochastic_step", spy)
+    return seen
+
+
+def test_steps_are_whole_while_the_bound_rises_and_shrink_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    amounts = amounts_of(monkeypatch)
+    model, rows, factors = start(bent_rows(200), (4,))
+    result = fit_stochastic(
+        model, minibatches(rows, 20, 0), factors, n_rows=200.0, max_epochs=100, adaptive=True
+    )
+    assert result.status is Status.CONVERGED
+    sizes = np.asarray([amount for _, amount in amounts])
+    turned = int(np.flatnonzero(sizes < 1.0)[0]) - 1  # the first of those that shrink is whole
+    assert turned >= 2 * window_steps(200.0, 20.0)
+    shrinking = [step_size(t, 0.7, 1.0) for t in range(len(sizes) - turned)]
+    np.testing.assert_allclose(sizes[turned:], shrinking)
+    assert len(shrinking) >= max(FEWEST_STEPS, FADING * turned)
+
+
+def test_steps_shrink_in_the_last_epochs_at_the_latest(monkeypatch: pytest.MonkeyPatch) -> None:
+    amounts = amounts_of(monkeypatch)
+    model, rows, factors = start(bent_rows(200), (4,))
+    result = fit_stochastic(
+        model, minibatches(rows, 50, 0), factors, n_rows=200.0, max_epochs=6, adaptive=True
+    )
+    assert result.status is Status.SWEEP_LIMIT
+    sizes = [amount for _, amount in amounts]
+    assert len(sizes) == 24
+    assert sizes[:20] == [1.0] * 20  # five sixths of the rows it may visit
+    np.testing.assert_allclose(sizes[20:], [step_size(t, 0.7, 1.0) for t in range(4)])
+
+
+def test_a_small_last_batch_counts_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    amounts = amounts_of(monkeypatch)
+    model, rows, factors = start(bent_rows(50), (4,))
+    settings: dict[str, Any] = {"n_rows": 50.0, "max_epochs": 6, "adaptive": True}
+    fit_stochastic(model, minibatches(rows, 20, 0), factors, **settings)
+    assert [n for n, _ in amounts] == [20, 20, 10] * 6
+    assert [amount for _, amount in amounts][:6] == [1.0, 1.0, 0.5] * 2
+    assert amounts[-1][1] < 0.5
+
+
+def test_windows() -> None:
+    assert window_steps(1e9, 4096.0) == 61  # so many rows
+    assert window_steps(400_000.0, 4096.0) == 49  # half of all
+    assert window_steps(100.0, 20.0) == FEWEST_STEPS
+
+
+def test_running_means() -> None:
+    values = (1.0, 2.0, 6.0, -3.0, 4.0)
+    expected = [np.mean(values[max(0, i - 2) : i + 1]) for i in range(5)]
+    np.testing.assert_allclose(running_means(values, 3), expected)
+    np.testing.assert_allclose(running_means(values, 100)[-1], np.mean(values))
+    assert running_means((), 3) == ()
+
+
+@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
+def test_loosened_factors_have_more_hidden_noise_and_are_else_the_same(
+    hidden: tuple[int, ...],
+) -> None:
+    _, _, factors = start(bent_rows(30), hidden)
+    loose = loosened(factors, 7.0)
+    assert len(loose.layers) == len(factors.layers)
+    for now, before in zip(loose.layers[:-1], factors.layers[:-1], strict=True):
+        np.testing.assert_allclose(now.noise_variance.scale, 7.0 * before.noise_variance.scale)
+        assert now.noise_variance.concentration is before.noise_variance.concentration
+        assert now.weights is before.weights
+    assert loose.layers[-1] is factors.layers[-1]
+
+
+def test_momentum_that_overflows_is_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same batch is taken again without it, and the fit goes on."""
+    genuine, looked = stochastic.stochastic_step, []
+
+    def far(now: GlobalFactors, before: GlobalFactors, amount: float) -> GlobalFactors:
+        return extrapolate(now, before, 1e200 if len(looked) == 4 else amount)
+
+    def spy(state: StochasticState, batch: Rows, **settings: Any) -> Any:
+        looked.append((batch.inputs[0, 0], state.ahead is not None))
+        return genuine(state, batch, **settings)
+
+    monkeypatch.setattr(stochastic, "extrapolate", far)
+    monkeypatch.setattr(stochastic, "stochastic_step", spy)
+    model, rows, factors = start(bent_rows(100), (4,))
+    settings: dict[str, Any] = {"n_rows": 100.0, "max_epochs": 2, "momentum": 0.5}
+    result = fit_stochastic(model, minibatches(rows, 10, 0), factors, **settings)
+    assert (result.status, result.n_sweeps) == (Status.SWEEP_LIMIT, 20)
+    assert np.isfinite(result.elbo_history).all()
+    assert len(looked) == 21
+    assert looked[4][0] == looked[5][0]
+    assert [ahead for _, ahead in looked[:7]] == [False, False, True, True, True, False, True]
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_a_fit_goes_on_from_every_step_with_the_same_bits(adaptive: bool) -> None:
+    model, rows, factors = start(bent_rows(55), (4,))
+    settings: dict[str, Any] = {"n_rows": 55.0, "max_epochs": 9, "adaptive": adaptive}
+    settings |= {"momentum": 0.9 if adaptive else 0.0, "tolerance": 0.0}
+    batches = minibatches(rows, 10, 0)
+    kept: list[StochasticSnapshot] = []
+    whole = fit_stochastic(
+        model, batches, factors, keep=lambda make, _: kept.append(make()), **settings
+    )
+    assert len(kept) == whole.n_sweeps > 45
+    assert (kept[-1].turned is not None) == adaptive
+    for snapshot in (*kept[::6], kept[-1]):
+        again = fit_stochastic(model, batches, factors, resume=snapshot, **settings)
+        map_arrays(np.testing.assert_array_equal, whole.factors, again.factors)
+        map_arrays(np.testing.assert_array_equal, whole.statistics, again.statistics)
+        assert whole.elbo_history == again.elbo_history
+        assert (whole.status, whole.n_sweeps) == (again.status, again.n_sweeps)
+
+
+def test_a_snapshot_is_of_its_own_step_whenever_it_is_made() -> None:
+    model, rows, factors = start(bent_rows(40), (4,))
+    settings: dict[str, Any] = {"n_rows": 40.0, "max_epochs": 3, "momentum": 0.9}
+    late, soon = [], []
+
+    def keep(make: Any, is_last: bool) -> None:
+        assert not is_last
+        late.append(make)
+        soon.append(make())
+
+    fit_stochastic(model, minibatches(rows, 10, 0), factors, keep=keep, **settings)
+    for make, snapshot in zip(late, soon, strict=True):
+        found = make()
+        assert found.state is snapshot.state
+        assert found.elbo_history == snapshot.elbo_history
+        assert (found.epoch, found.n_batches) == (snapshot.epoch, snapshot.n_batches)
+        assert (found.n_visited, found.still) == (snapshot.n_visited, snapshot.still)
+
+
+def test_ctrl_c_hands_over_the_last_step() -> None:
+    model, rows, factors = start(bent_rows(40), (4,))
+    settings: dict[str, Any] = {"n_rows": 40.0, "max_epochs": 3}
+    kept: list[tuple[StochasticSnapshot, bool]] = []
+
+    def interrupt(progress: Progress) -> None:
+        if progress.sweep == 6:
+            raise KeyboardInterrupt
+
+    batches = minibatches(rows, 10, 0)
+    found = fit_stochastic(
+        model,
+        batches,
+        factors,
+        callback=interrupt,
+        keep=lambda make, last: kept.append((make(), last)),
+        **settings,
+    )
+    assert found.status is Status.INTERRUPTED
+    assert [last for _, last in kept] == [False] * 5 + [True]
+    again = fit_stochastic(model, batches, factors, resume=kept[-1][0], **settings)
+    whole = fit_stochastic(model, batches, factors, **settings)
+    map_arrays(np.testing.assert_array_equal, whole.factors, again.factors)
+    assert whole.elbo_history == again.elbo_history

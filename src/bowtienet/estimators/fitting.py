@@ -20,7 +20,7 @@ from bowtienet.data.scaling import Scaling, fit_scaling, standardize
 from bowtienet.data.sources import ArraySource
 from bowtienet.estimators.checkpoint import digest
 from bowtienet.estimators.cluster import DaskSource
-from bowtienet.estimators.cluster_reading import ClusterReader
+from bowtienet.estimators.cluster.reading import ClusterReader
 from bowtienet.estimators.given import Given, check_columns, read_given
 from bowtienet.estimators.journal import Journal
 from bowtienet.estimators.members import GoOn, fit_alike, fit_stacked, repeat

@@ -15,10 +15,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import _fit_context
 
-from bowtienet._arrays import map_arrays
-from bowtienet.data.rows import Rows, split
+from bowtienet._arrays import map_arrays, to_numpy
+from bowtienet.data.rows import Rows, split, take_rows
 from bowtienet.estimators.fitting import FittingMixin, hidden_sizes
 from bowtienet.estimators.given import Given, read_given
+from bowtienet.estimators.members import allocate
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import AUTO_BATCH, fitted_attributes
 from bowtienet.estimators.streaming import Standardize
@@ -33,8 +34,10 @@ from bowtienet.prediction.weighting import stacking_weights
 
 RECENT = 2_000
 """Rows whose densities, noted before they were taken in, weigh the members."""
-PRIOR_ROWS = 100.0
-"""Pull of those weights towards equal ones."""
+PRIOR_ROWS = 100
+"""Rows that speak for the weights of the fit, until newer ones take their place."""
+NEVER = -1e6
+"""Log density of what a member holds for impossible, or has no finite answer to."""
 REMEDY = "partial_fit goes on from the calls before: use a new estimator to start anew."
 
 
@@ -77,16 +80,18 @@ class PartialMixin(FittingMixin):
         self._check_same_shape(given, hidden_sizes(self.hidden_layer_sizes), REMEDY)
         members, weights = list(self.ensemble_.members), self.ensemble_.weights
         recent = getattr(self, "_recent_densities", None)
+        if recent is None and self.combine == "stacking":
+            recent = _in_favour_of(weights)
         with workers(usable_cores()) as apply, np.errstate(all="ignore"):
             advance = partial(
                 _take_in, forgetting_rate=self.forgetting_rate, delay=self.delay, apply=apply
             )
             for batch in self._arriving(given):
-                if self.combine == "stacking":
+                if recent is not None:
                     recent = _recent(recent, members, batch, self.predictive)
                 members = [advance(member, batch) for member in members]
         if recent is not None:
-            weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=PRIOR_ROWS)
+            weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
         table = {
             name: getattr(self, name)
             for name in ("n_features_in_", "feature_names_in_", "_single_target")
@@ -97,13 +102,13 @@ class PartialMixin(FittingMixin):
         return self
 
     def _arriving(self, given: Given) -> Iterator[Rows]:
-        """New rows as the networks see them, in batches of positive weight."""
+        """New rows as the networks see them, in batches; those of weight 0 are absent."""
         size = AUTO_BATCH if isinstance(self.batch_size, str) else int(self.batch_size)
         standardize = Standardize.like(self.ensemble_)
         for block in given.blocks():
-            for batch in split(standardize(block), size):
-                if float(np.sum(batch.weights)) > 0.0:
-                    yield batch
+            present = np.flatnonzero(to_numpy(block.weights) > 0.0)
+            if present.size:
+                yield from split(standardize(take_rows(block, present)), size)
 
 
 def _take_in(
@@ -137,12 +142,18 @@ def _take_in(
     )
 
 
-def _recent(before: Floats | None, members: list[FitResult], batch: Rows, route: str) -> Floats:
+def _in_favour_of(weights: Floats) -> Floats:
+    """Log densities (rows, members) of which stacking would make these weights."""
+    likely = np.repeat(np.arange(len(weights)), allocate(weights, PRIOR_ROWS))
+    return np.where(likely[:, None] == np.arange(len(weights)), 0.0, NEVER)
+
+
+def _recent(before: Floats, members: list[FitResult], batch: Rows, route: str) -> Floats:
     """Log densities (rows, members) of the latest rows, each noted before it was taken in."""
     columns = []
     for member in members:
         inputs = member_inputs(member, batch.inputs)
         found = predict(member.model, member.factors, inputs, route=route)
         columns.append(log_density(found, batch.targets))
-    new = np.nan_to_num(np.stack(columns, axis=1), nan=-1e6, neginf=-1e6)
-    return (new if before is None else np.concatenate([before, new]))[-RECENT:]
+    new = np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)
+    return np.concatenate([before, new])[-RECENT:]

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from bowtienet._arrays import Array, to_numpy
-from bowtienet._validation import whole
+from bowtienet._validation import number, whole
 from bowtienet.data.rows import Rows, build_weights, concatenate
 from bowtienet.data.scaling import column_moments, combine_moments
 from bowtienet.data.sources import Source, in_order
@@ -45,6 +45,7 @@ class PredictingMixin:
     """Prediction from `ensemble_`."""
 
     ensemble_: Any
+    n_outputs_: int
     _single_target: bool
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -102,7 +103,7 @@ class PredictingMixin:
 
         check_is_fitted(self)
         if coverage is not None:
-            check_coverage(coverage)
+            check_coverage(number(coverage, "coverage"))
         write_parquet(path, (self._mixture(chunk) for chunk in self._chunks(X)), coverage)
 
     def predict_interval(
@@ -207,12 +208,12 @@ class PredictingMixin:
             draws = mixture(self.ensemble_, inputs, noise=noise).rvs(n_samples, random_state=rng)
         return np.moveaxis(np.asarray(self._squeeze(draws)), 0, -1)
 
-    def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def log_score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Mean log predictive density of targets, in the user's units; higher is better.
 
         With several targets the mean over them of their own densities.
         """
-        source = self._source(X, y, sample_weight)
+        source = self._source_to_score(X, y, sample_weight)
         if source is None:
             X, y, sample_weight = named_columns(X, y, sample_weight)
             inputs = self._inputs(X)
@@ -226,11 +227,12 @@ class PredictingMixin:
             share = to_numpy(block.weights).astype(float)
             total += float(share @ self._log_density(block))
             weight += float(share.sum())
+        _check_weight(weight)
         return total / weight
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Coefficient of determination R² of the mean, averaged over targets."""
-        source = self._source(X, y, sample_weight)
+        source = self._source_to_score(X, y, sample_weight)
         if source is None:
             X, y, sample_weight = named_columns(X, y, sample_weight)
             return float(super().score(X, y, sample_weight))  # type: ignore[misc]
@@ -240,8 +242,10 @@ class PredictingMixin:
             parts = [mean_and_deviation(self.ensemble_, c)[0] for c in chunks(block.inputs)]
             errors.append(block.weights @ (block.targets - concatenate(parts)) ** 2)
         moments = combine_moments(blocks)
-        spread = (moments.spread * moments.unit) ** 2 * moments.weight
-        return float(np.mean(1.0 - np.sum(errors, axis=0) / spread))
+        _check_weight(moments.weight)
+        return _determination(
+            np.sum(errors, axis=0), (moments.spread * moments.unit) ** 2 * moments.weight
+        )
 
     def _log_density(self, block: Rows) -> np.ndarray:
         """Log density of each row, the mean over targets."""
@@ -262,6 +266,18 @@ class PredictingMixin:
         source = find_source(X, y, sample_weight, names)
         if source is not None:
             check_source(self, source)
+        return source
+
+    def _source_to_score(self, X: Any, y: Any, sample_weight: Any) -> Source | None:
+        """The same for a source that has the targets too."""
+        source = self._source(X, y, sample_weight)
+        if source is not None and source.n_targets != self.n_outputs_:
+            raise ValueError(
+                f"the source has {source.n_targets or 'no'} "
+                f"target{'s' if source.n_targets != 1 else ''}, but {self.n_outputs_} "
+                f"{'was' if self.n_outputs_ == 1 else 'were'} fitted: name them, as in "
+                "score(dataset, 'y'), or let batches be (X, y)."
+            )
         return source
 
     def _chunks(self, X: Any, draws: int = 1) -> Iterator[Array]:
@@ -301,6 +317,18 @@ def _joined(parts: Sequence[GaussianMixture]) -> GaussianMixture:
         np.concatenate([part.means for part in parts], axis=1),
         np.concatenate([part.deviations for part in parts], axis=1),
     )
+
+
+def _check_weight(total: float) -> None:
+    if not total > 0.0:
+        raise ValueError("the weights are all zero: at least one row must have a positive weight.")
+
+
+def _determination(errors: np.ndarray, spreads: np.ndarray) -> float:
+    """Mean R² over targets; of a constant one it is 1 if all is right and else 0, by convention."""
+    constant = spreads == 0.0
+    share = np.where(constant, errors > 0.0, errors / np.where(constant, 1.0, spreads))
+    return float(np.mean(1.0 - share))
 
 
 def generator(random_state: Any) -> np.random.Generator:

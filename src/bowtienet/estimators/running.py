@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -112,11 +113,23 @@ class Runner:
         except ValueError:  # a backend that can only answer all at once
             parallel = Parallel(n_jobs=self.estimator.n_jobs)
         jobs = (
-            delayed(run_task)(task, replace(self._settings_of(task), n_threads=1)) for task in tasks
+            delayed(run_task)(
+                task,
+                replace(self._settings_of(task), n_threads=1),
+                resume=self.journal.take_under_way(),
+            )
+            for task in tasks
         )
-        for outcome in parallel(jobs):
-            self.reporter.finished(last_bound(outcome.results[-1]))
-            yield outcome
+        answers = parallel(jobs)
+        try:
+            for outcome in answers:
+                self.reporter.finished(last_bound(outcome.results[-1]))
+                yield outcome
+        finally:
+            # After an early end joblib would warn of answers that nobody waits for any more.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                getattr(answers, "close", lambda: None)()
 
     def _settings_of(self, task: Task) -> Settings:
         """Trials on a sample of a stream are fits to rows in memory."""

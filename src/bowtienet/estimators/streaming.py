@@ -6,6 +6,7 @@ sample is held out to weigh the members; from the rest they start.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,11 +188,7 @@ class SourceStream:
 
     def keeper(self, architecture: Architecture) -> RowKeeper:
         """All rows, read again for every sweep."""
-        return StreamedRows(self._in_order, self.n_rows, block_rows(architecture))
-
-    def _in_order(self) -> Iterator[Rows]:
-        self.source.check_unchanged()
-        return in_order(self)
+        return StreamedRows(_SameOrder(self), self.n_rows, block_rows(architecture))
 
     def taking(self, kept: Indices | None) -> SourceStream:
         """The same for a member that has lost inputs."""
@@ -199,6 +196,29 @@ class SourceStream:
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+class _SameOrder:
+    """Reads a stream from its beginning: local factors belong to places, so the order must stay."""
+
+    def __init__(self, stream: SourceStream) -> None:
+        self.stream = stream
+        self.checksum: int | None = None
+        """Of the first pass that came to its end."""
+
+    def __call__(self) -> Iterator[Rows]:
+        self.stream.source.check_unchanged()
+        found = 0
+        for block in in_order(self.stream):
+            found = zlib.crc32(np.ascontiguousarray(block.inputs).data, found)
+            yield block
+        if self.checksum is None:
+            self.checksum = found
+        if self.checksum != found:
+            raise ValueError(
+                "X gave other rows than in the pass before, or the same in another order: let each "
+                "pass be the same, without shuffling, or use solver='svi'."
+            )
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,10 @@ def _read_plain(values: Any, name: str) -> np.ndarray:
             estimator="BowTieRegressor",
         )
     except (ValueError, TypeError, OverflowError) as error:
+        if "inhomogeneous" in str(error):
+            raise ValueError(
+                f"{name} must be a rectangular table of numbers: its rows have different lengths."
+            ) from error
         _explain(values, name)
         raise ValueError(f"{name} must hold numbers: {error}.") from error
     _check_rank(array.shape, name)

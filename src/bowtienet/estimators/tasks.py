@@ -192,7 +192,9 @@ def _stochastic_fit(
 
 
 def _describe(note: Note, recorder: _Recorder, make: Callable[[], Any], is_last: bool) -> None:
-    """Tell a fit's `note` of it: where the engine stands and what was recorded so far."""
+    """Tell a fit's `note` of it: where the engine stands and what was recorded up to there."""
+    if not is_last:
+        recorder.mark()  # the last one, after Ctrl-C, is of the same moment as the one before it
     note(lambda: {"engine": make(), "recorder": recorder.state()}, is_last)
 
 
@@ -236,6 +238,7 @@ class _Recorder:
         self.history: list[float] = []
         self.enough = self.asked = False
         self.last: FitResult | None = None
+        self.mark()
 
     def __call__(self, progress: Progress) -> bool:
         progress = replace(progress, pruning=self.pruning(progress))
@@ -252,19 +255,25 @@ class _Recorder:
             self.last = now
         return self.asked or self.enough
 
+    def mark(self) -> None:
+        """Remember this moment for `state`: a sweep that is interrupted half recorded is redone."""
+        self.marked = len(self.results), len(self.densities), len(self.history), self.last
+
     def state(self) -> dict[str, Any]:
-        """What was recorded so far, for a fit that may have to go on elsewhere."""
+        """What was recorded up to the mark, for a fit that may have to go on elsewhere."""
+        n_results, n_densities, n_history, last = self.marked
         return {
-            "results": tuple(self.results),
-            "densities": tuple(self.densities),
-            "history": np.asarray(self.history),
-            "last": self.last,
+            "results": tuple(self.results[:n_results]),
+            "densities": tuple(self.densities[:n_densities]),
+            "history": np.asarray(self.history[:n_history]),
+            "last": last,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` told."""
         self.results, self.densities = list(state["results"]), list(state["densities"])
         self.history, self.last = state["history"].tolist(), state["last"]
+        self.mark()
 
     def finish(self, end: FitResult) -> Outcome:
         """Every length has an entry: one that was not reached has that of the end."""

@@ -43,7 +43,7 @@ from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
 
-FEWEST_STEPS = 20
+FEWEST_STEPS = 40
 """Of a window over which the noisy bound is averaged: so many steps at least, and otherwise"""
 WINDOW_ROWS = 250_000
 """so many rows, or half of all if they are fewer."""
@@ -424,7 +424,9 @@ class _Watch:
         window = self.window
         if self.settled or len(self.history) % window or len(self.history) < 2 * window:
             return
-        before, now = np.reshape(self.history[-2 * window :], (2, window))
+        # Against the last window that was a gain: slow ones add up.
+        windows = np.reshape(self.history[-(self.still + 2) * window :], (-1, window))
+        before, now = windows[0], windows[-1]
         noise = np.sqrt((before.var() + now.var()) / window)
         gain = now.mean() - before.mean()
         small = gain < max(self.tolerance * abs(before.mean()), noise)
