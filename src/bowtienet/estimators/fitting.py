@@ -77,7 +77,6 @@ class FittingMixin:
         go_on: GoOn | None = None,
         remedy: str = WARM_START,
         resume: bool = False,
-        keep_statistics: bool = False,
     ) -> Self:
         """A new fit, one that was cut short, or one in which each member of the last goes on."""
         sizes = hidden_sizes(self.hidden_layer_sizes)
@@ -100,12 +99,6 @@ class FittingMixin:
             reporter.close()
         if not members:
             raise KeyboardInterrupt
-        if prepared.solver == "cavi" and not keep_statistics:
-            # As large as the factors, and of no use where no rows are to come.
-            members = [
-                member if member.statistics is None else replace(member, statistics=None)
-                for member in members
-            ]
         self._keep(
             fitted_attributes(prepared.ensemble, members, shares, given.table, prepared.solver)
         )

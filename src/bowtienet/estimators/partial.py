@@ -7,6 +7,8 @@ then takes those rows in by stochastic steps, with blended sums that stand for a
 
 from __future__ import annotations
 
+import copy
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -17,13 +19,14 @@ from sklearn.base import _fit_context
 
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet.data.rows import Rows, split, take_rows
+from bowtienet.data.sources import RowSample
 from bowtienet.estimators.fitting import FittingMixin, hidden_sizes
 from bowtienet.estimators.given import Given, read_given
 from bowtienet.estimators.members import allocate
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import AUTO_BATCH, fitted_attributes
 from bowtienet.estimators.streaming import Standardize
-from bowtienet.estimators.tasks import Floats
+from bowtienet.estimators.tasks import MOMENTUM, Floats
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.execution import usable_cores, workers
@@ -34,6 +37,10 @@ from bowtienet.prediction.weighting import stacking_weights
 
 RECENT = 2_000
 """Rows whose densities, noted before they were taken in, weigh the members."""
+REMEMBERED = 5_000
+"""Rows that are kept, a uniform sample of those that came."""
+REPLAYS = 30
+"""Steps on them, if new rows are a tenth of them or more; fewer new rows, fewer steps."""
 PRIOR_ROWS = 100
 """Rows that speak for the weights of the fit, until newer ones take their place."""
 NEVER = -1e6
@@ -50,6 +57,7 @@ class PartialMixin(FittingMixin):
     n_features_in_: int
     _single_target: bool
     _recent_densities: Floats | None
+    _remembered: RowSample
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -57,7 +65,9 @@ class PartialMixin(FittingMixin):
         """Take in more rows.
 
         The first call is a fit, so let it have a few hundred rows; later ones may have any number.
-        It also goes on from a model that was fitted with ``solver="svi"``.
+        It also goes on from a model that was fitted by `fit`. A sample of up to 5,000 of the rows
+        is kept in the estimator (and pickled with it, but not written by `save`), because sums over
+        rows grow old when the weights move: with it, many calls come close to one fit.
 
         Parameters
         ----------
@@ -69,16 +79,17 @@ class PartialMixin(FittingMixin):
         self
         """
         if not hasattr(self, "ensemble_"):
-            return self._fit(X, y, sample_weight, keep_statistics=True)
+            return self._fit(X, y, sample_weight)._remember(X, y, sample_weight)
         if any(member.statistics is None for member in self.ensemble_.members):
             raise ValueError(
-                "the sums over the rows so far are not known: partial_fit goes on from partial_fit "
-                "or from fit with solver='svi', not from a pruned model or solver='cavi'."
+                "the sums over the rows so far are not known: partial_fit cannot go on from a "
+                "pruned model; prune after the last rows have come."
             )
         names = getattr(self, "feature_names_in_", None)
         given = read_given(X, y, sample_weight, names, min_rows=1)
         self._check_same_shape(given, hidden_sizes(self.hidden_layer_sizes), REMEDY)
         members, weights = list(self.ensemble_.members), self.ensemble_.weights
+        remembered = copy.deepcopy(getattr(self, "_remembered", None)) or _no_rows()
         recent = getattr(self, "_recent_densities", None)
         if recent is None and self.combine == "stacking":
             recent = _in_favour_of(weights)
@@ -89,7 +100,11 @@ class PartialMixin(FittingMixin):
             for batch in self._arriving(given):
                 if recent is not None:
                     recent = _recent(recent, members, batch, self.predictive)
-                members = [advance(member, batch) for member in members]
+                remembered.add(batch, 0)
+                members = [
+                    _replay(advance(member, batch), remembered.rows, batch, apply)
+                    for member in members
+                ]
         if recent is not None:
             weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
         table = {
@@ -99,6 +114,15 @@ class PartialMixin(FittingMixin):
         }
         attributes = fitted_attributes(self.ensemble_, members, weights, table, "svi")
         self._keep({**attributes, "_recent_densities": recent})
+        self._remembered = remembered
+        return self
+
+    def _remember(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        """Keep a sample of the rows of the first call."""
+        self._remembered = _no_rows()
+        given = read_given(X, y, sample_weight, getattr(self, "feature_names_in_", None))
+        for batch in self._arriving(given):
+            self._remembered.add(batch, 0)
         return self
 
     def _arriving(self, given: Given) -> Iterator[Rows]:
@@ -140,6 +164,34 @@ def _take_in(
         n_sweeps=state.step,
         status=Status.ARRIVING,
     )
+
+
+def _replay(member: FitResult, remembered: Rows, batch: Rows, apply: Any) -> FitResult:
+    """A member after steps on remembered rows, which count as much as they are of all rows.
+
+    While nearly all rows are remembered these are whole steps, with momentum.
+    """
+    assert member.statistics is not None
+    total = float(member.statistics.count)
+    rows = replace(remembered, inputs=member_inputs(member, remembered.inputs))
+    amount = min(1.0, float(np.sum(rows.weights)) / total)
+    momentum = MOMENTUM if amount > 0.99 else 0.0
+    state = StochasticState(
+        model=member.model, factors=member.factors, statistics=member.statistics, step=0
+    )
+    n_steps = math.ceil(REPLAYS * 10 * batch.inputs.shape[0] / rows.inputs.shape[0])
+    for _ in range(min(n_steps, REPLAYS)):
+        found, terms = stochastic_step(
+            state, rows, total, amount=amount, momentum=momentum, apply=apply
+        )
+        if not np.isfinite(float(terms.total)):
+            break
+        state = found
+    return replace(member, model=state.model, factors=state.factors, statistics=state.statistics)
+
+
+def _no_rows() -> RowSample:
+    return RowSample(REMEMBERED, np.random.default_rng(0))
 
 
 def _in_favour_of(weights: Floats) -> Floats:

@@ -249,7 +249,8 @@ class BowTieRegressor(
     def resume(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on with a fit that was cut short, from its `checkpoint`.
 
-        It ends in the same bits as if it had never stopped, with the same settings and rows.
+        With the same settings and rows it ends in the same bits as if it had never stopped; on a
+        cluster, whose local factors are not written, close to them.
 
         Parameters
         ----------

@@ -21,7 +21,7 @@ from bowtienet.prediction.weighting import effective_members
 
 AUTO_BATCH = 4096
 """Rows of a minibatch, if there are many more."""
-FEWEST_BATCHES = 10
+FEWEST_BATCHES = 5
 """Batches of an epoch, at least."""
 
 

@@ -32,8 +32,10 @@ Note = Callable[[Callable[[], dict[str, Any]], bool], None]
 
 START_ITERATIONS = 1000
 """L-BFGS steps of the network that a fit starts from."""
+WHOLE_STEP_ROWS = 1000
+"""Rows of a minibatch from which on a step may forget those before it."""
 MOMENTUM = 0.9
-"""Of stochastic steps; docs/bigdata.md has the measurements behind it and what follows."""
+"""Of such steps."""
 DEEP_ITERATIONS = 5
 """Local steps for a batch with several hidden layers; one does with a single one."""
 WORTHWHILE = 0.01
@@ -173,7 +175,6 @@ def _stochastic_fit(
 ) -> FitResult:
     assert task.stream is not None
     seed = 0 if task.recipe is None else task.recipe.seed
-    deep = model.architecture.n_hidden > 1
     return fit_stochastic(
         model,
         task.stream.batches(settings.batch_size, seed),
@@ -183,12 +184,21 @@ def _stochastic_fit(
         tolerance=settings.tolerance,
         forgetting_rate=settings.forgetting_rate,
         delay=settings.delay,
-        adaptive=True,
-        momentum=MOMENTUM,
-        local_iterations=DEEP_ITERATIONS if deep else 1,
         n_threads=settings.n_threads,
+        **_steps(model, settings),
         **hooks,
     )
+
+
+def _steps(model: BowTieModel, settings: Settings) -> dict[str, Any]:
+    """Whole steps with momentum for large batches; for small ones, noisy as they are, the paper's.
+
+    docs/bigdata.md has the measurements behind it.
+    """
+    if settings.batch_size < WHOLE_STEP_ROWS:
+        return {}
+    iterations = DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
+    return {"adaptive": True, "momentum": MOMENTUM, "local_iterations": iterations}
 
 
 def _describe(note: Note, recorder: _Recorder, make: Callable[[], Any], is_last: bool) -> None:
@@ -225,7 +235,9 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         penalty=recipe.penalty,
         start_iterations=START_ITERATIONS,
     )
-    return model, loosened(factors) if settings.solver == "svi" else factors
+    if settings.solver == "svi" and settings.batch_size >= WHOLE_STEP_ROWS:
+        factors = loosened(factors)
+    return model, factors
 
 
 class _Recorder:

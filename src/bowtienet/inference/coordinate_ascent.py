@@ -288,9 +288,12 @@ class _Loop:
         except KeyboardInterrupt:
             if not self.history:
                 raise
-            if self.keep is not None and snapshot is not None:
-                self.keep(partial(_itself, snapshot), True)
+            self._keep_last(snapshot)
             status = Status.INTERRUPTED
+        except Exception:
+            # Rows may be out of reach for a while: what is done is kept.
+            self._keep_last(snapshot)
+            raise
         return FitResult(
             model=self.accepted.model,
             factors=self.accepted.factors,
@@ -301,6 +304,10 @@ class _Loop:
             pruning=self.pruning,
             statistics=self.accepted.statistics,
         )
+
+    def _keep_last(self, snapshot: Snapshot | None) -> None:
+        if self.keep is not None and snapshot is not None:
+            self.keep(partial(_itself, snapshot), True)
 
     def _advance(self, proposal: State) -> tuple[State, Status | None]:
         """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""

@@ -295,9 +295,12 @@ class _StochasticLoop:
         except KeyboardInterrupt:
             if self.terms is None:
                 raise
-            if self.keep is not None and make is not None:
-                self.keep(make, True)
+            self._keep_last(make)
             status = Status.INTERRUPTED
+        except Exception:
+            # Rows may be out of reach for a while: what is done is kept.
+            self._keep_last(make)
+            raise
         return FitResult(
             model=self.state.model,
             factors=self.state.factors,
@@ -307,6 +310,10 @@ class _StochasticLoop:
             status=status or Status.SWEEP_LIMIT,
             statistics=self.state.statistics,
         )
+
+    def _keep_last(self, make: Callable[[], StochasticSnapshot] | None) -> None:
+        if self.keep is not None and make is not None:
+            self.keep(make, True)
 
     def _all_batches(self) -> Iterator[Rows]:
         """Batches still to come, each counted when it is done."""
