@@ -26,7 +26,7 @@ from bowtienet.estimators.members import allocate
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import AUTO_BATCH, fitted_attributes
 from bowtienet.estimators.streaming import Standardize
-from bowtienet.estimators.tasks import MOMENTUM, Floats
+from bowtienet.estimators.tasks import MOMENTUM, Floats, local_iterations
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.execution import usable_cores, workers
@@ -182,7 +182,13 @@ def _replay(member: FitResult, remembered: Rows, batch: Rows, apply: Any) -> Fit
     n_steps = math.ceil(REPLAYS * 10 * batch.inputs.shape[0] / rows.inputs.shape[0])
     for _ in range(min(n_steps, REPLAYS)):
         found, terms = stochastic_step(
-            state, rows, total, amount=amount, momentum=momentum, apply=apply
+            state,
+            rows,
+            total,
+            amount=amount,
+            momentum=momentum,
+            max_iterations=local_iterations(member.model),
+            apply=apply,
         )
         if not np.isfinite(float(terms.total)):
             break

@@ -197,8 +197,16 @@ def _steps(model: BowTieModel, settings: Settings) -> dict[str, Any]:
     """
     if settings.batch_size < WHOLE_STEP_ROWS:
         return {}
-    iterations = DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
-    return {"adaptive": True, "momentum": MOMENTUM, "local_iterations": iterations}
+    return {
+        "adaptive": True,
+        "momentum": MOMENTUM,
+        "local_iterations": local_iterations(model),
+    }
+
+
+def local_iterations(model: BowTieModel) -> int:
+    """Local steps for a batch before a whole step."""
+    return DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
 
 
 def _describe(note: Note, recorder: _Recorder, make: Callable[[], Any], is_last: bool) -> None:
