@@ -10,7 +10,7 @@ say little, 2,000 new ones to score. Scores are in the unit of the target; the n
 Three methods run from the same starts, for at most 200 passes over the rows:
 
 - SVI, the paper's: `bt.fit_stochastic` at its defaults, steps (t + 1)^-k, local factors settled;
-- SVI, the estimator's: whole steps with momentum 0.9 until the bound stops rising, then ones that
+- SVI, whole steps: whole steps with momentum 0.9 until the bound stops rising, then ones that
   shrink; one local step for each batch, and a start with larger hidden noise;
 - CAVI: `bt.fit`.
 
@@ -51,7 +51,7 @@ RATES = (0.55, 0.7, 0.85, 1.0)
 MEMBERS = 5
 STARTS = {"laplace": "the paper's start", "relu_network": "the estimator's start"}
 PAPER = "SVI, the paper's steps"
-OURS = "SVI, the estimator's steps"
+OURS = "SVI, whole steps"
 CAVI = "CAVI"
 SHOWN = ((PAPER, 10, 0.7), (OURS, 30, 0.7), (CAVI, None, None))
 """Method, batch size and rate of the ensembles and of the curves."""
@@ -291,7 +291,7 @@ def draw_grid(axes: Sequence[plt.Axes], grid: dict[tuple, np.ndarray]) -> None:
             draw_errors(ax, np.array([at]), [grid[OURS, batch, 0.7][:, column]], style, None)
         ax.axhline(grid[CAVI, None, None][:, column].mean(), color=INK, linestyle=":", label=CAVI)
         ax.axvline(RATES[-1] + 0.05, color="#B5B5B5", linewidth=0.8)
-        ax.set_xticks([*RATES, apart], [*map(str, RATES), "estimator"])
+        ax.set_xticks([*RATES, apart], [*map(str, RATES), "whole steps"])
         ax.set_xlabel("forgetting rate of the paper's steps")
         ax.set_title(name)
     axes[2].axhline(0.9, color="#B5B5B5", linewidth=0.8)
@@ -317,9 +317,7 @@ def draw_seconds(ax: plt.Axes, grid: dict[tuple, np.ndarray]) -> None:
     """Bars with how many times faster than CAVI each is."""
     whole = grid[CAVI, None, None][:, 3].mean()
     bars = [(f"paper, {batch}", grid[PAPER, batch, 0.7][:, 3].mean(), PAPER) for batch in BATCHES]
-    bars += [
-        (f"estimator, {batch}", grid[OURS, batch, 0.7][:, 3].mean(), OURS) for batch in BATCHES
-    ]
+    bars += [(f"whole, {batch}", grid[OURS, batch, 0.7][:, 3].mean(), OURS) for batch in BATCHES]
     bars += [(CAVI, whole, CAVI)]
     for place, (_, seconds, method) in enumerate(bars):
         hatch = {PAPER: "//", OURS: "", CAVI: ".."}[method]

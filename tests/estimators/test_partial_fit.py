@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import pickle
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -122,13 +123,19 @@ def test_rows_once_seen_matter_as_much_as_new_ones() -> None:
     assert_allclose(found, expected.predict(X, return_std=True)[1], rtol=0.03)
 
 
-def test_saved_in_between(begun: BowTieRegressor, tmp_path: Path) -> None:
-    for combine in ("equal", "stacking"):
-        model = further(begun).set_params(combine=combine).partial_fit(*NEW)
-        model.save(tmp_path / combine)
-        loaded = BowTieRegressor.load(tmp_path / combine)
-        again = rows(30, 7)
-        assert_same(model.partial_fit(*again), loaded.partial_fit(*again))
+@pytest.mark.parametrize("combine", ["equal", "stacking"])
+def test_saved_in_between(combine: str, begun: BowTieRegressor, tmp_path: Path) -> None:
+    """A pickle has the remembered rows and goes on to the bit; a file has no rows in it."""
+    model = further(begun).set_params(combine=combine).partial_fit(*NEW)
+    pickled = pickle.loads(pickle.dumps(model))
+    model.save(tmp_path / combine)
+    loaded = BowTieRegressor.load(tmp_path / combine)
+    assert not hasattr(loaded, "_remembered")
+    again = rows(30, 7)
+    assert_same(model.partial_fit(*again), pickled.partial_fit(*again))
+    loaded.partial_fit(*again)
+    assert_allclose(counts(loaded), 290.0)
+    assert_allclose(loaded.predict(X), model.predict(X), atol=0.3)
 
 
 def test_single_rows(begun: BowTieRegressor) -> None:
@@ -212,8 +219,10 @@ def test_weights_move_to_the_member_that_predicts_better() -> None:
     for seed in range(3):
         model.partial_fit(*rows(100, 10 + seed))
         seen.append(model.member_weights_[0])
-    assert np.all(np.diff(seen) > 0.0)
-    assert seen[-1] > 0.75
+    # The rows of the first call are predicted before anything is learned from them; then the
+    # spoilt member learns its last layer anew.
+    assert seen[1] > 0.7
+    assert min(seen[2:]) > 0.7
     assert_allclose(model.member_weights_.sum(), 1.0)
 
 
@@ -260,16 +269,26 @@ def test_after_a_stochastic_fit_it_goes_on() -> None:
     assert_allclose(counts(model), 220.0)
 
 
-def test_no_way_on_from_coordinate_ascent_or_a_pruned_model() -> None:
-    words = "partial_fit goes on from partial_fit or from fit with solver='svi', not from a pruned"
-    fitted = small(solver="cavi").fit(X, Y)
-    before = fitted.ensemble_
-    with pytest.raises(ValueError, match=words):
-        fitted.partial_fit(*NEW)
-    assert fitted.ensemble_ is before
+def test_after_coordinate_ascent_it_goes_on() -> None:
+    model = small(solver="cavi").fit(X, Y).partial_fit(*NEW)
+    assert_allclose(counts(model), 260.0)
+    assert model.score(*rows(500, 8)) > 0.8
+
+
+def test_no_way_on_from_a_pruned_model() -> None:
     pruned = small().partial_fit(X, Y).prune()
-    with pytest.raises(ValueError, match=words):
+    before = pruned.ensemble_
+    with pytest.raises(ValueError, match="partial_fit cannot go on from a pruned model; prune"):
         pruned.partial_fit(*NEW)
+    assert pruned.ensemble_ is before
+
+
+def test_remembered_rows_are_those_of_the_present_fit(begun: BowTieRegressor) -> None:
+    model = further(begun).partial_fit(*NEW)
+    assert model._remembered.rows.inputs.shape[0] == 260
+    assert not hasattr(model.fit(X, Y), "_remembered")
+    model.partial_fit(*NEW)
+    assert model._remembered.rows.inputs.shape[0] == 60
 
 
 def test_units_taken_out_during_the_first_call() -> None:
@@ -328,6 +347,7 @@ def test_a_batch_out_of_all_proportion_breaks_nothing(begun: BowTieRegressor) ->
     """A step that is not finite is not taken."""
     model = further(begun).partial_fit(1e150 * NEW[0], 1e300 * NEW[1])
     assert np.isfinite(mean_and_deviation(model.ensemble_, X)).all()
+    assert model._remembered.rows.inputs.shape[0] == 200
 
 
 def test_fit_starts_anew(begun: BowTieRegressor) -> None:

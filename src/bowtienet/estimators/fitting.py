@@ -271,8 +271,9 @@ class FittingMixin:
 
     def _keep(self, attributes: dict[str, Any]) -> None:
         """Set all fitted attributes at once: until here a failed fit has changed nothing."""
-        if hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        for name in ("feature_names_in_", "_remembered"):
+            if hasattr(self, name):
+                delattr(self, name)
         for name, value in attributes.items():
             setattr(self, name, value)
 

@@ -100,11 +100,10 @@ class PartialMixin(FittingMixin):
             for batch in self._arriving(given):
                 if recent is not None:
                     recent = _recent(recent, members, batch, self.predictive)
-                remembered.add(batch, 0)
-                members = [
-                    _replay(advance(member, batch), remembered.rows, batch, apply)
-                    for member in members
-                ]
+                before, members = members, [advance(member, batch) for member in members]
+                if all(now is not then for now, then in zip(members, before, strict=True)):
+                    remembered.add(batch, 0)
+                    members = [_replay(m, remembered.rows, batch, apply) for m in members]
         if recent is not None:
             weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
         table = {

@@ -79,7 +79,7 @@ class BowTieRegressor(
         "svi" the change between means over many steps, or if it is below their noise.
     prune_every : int or None, default=None
         After every so many sweeps take out hidden units that do not matter. It makes wide networks
-        cheap: 5 or 10 for widths above a hundred.
+        cheap: 5 or 10 for widths above a hundred. Of no effect with "svi".
     false_discovery_rate : float, default=0.01
         How sure the sign of a weight must be to matter, for `prune_every`, `prune` and
         `feature_relevance_`: the estimated share of kept weights that have the wrong sign. Lower
