@@ -7,12 +7,13 @@ layer on).
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import fields, replace
 from functools import lru_cache, partial, reduce
 from itertools import pairwise
@@ -150,7 +151,22 @@ def _keep_freed_memory() -> None:
     and so never costs a page, spares a fault for every page of every block that follows: a third
     of the time of a sweep with two hidden layers. Elsewhere it does nothing.
     """
+    _free_thresholds()
     np.empty(31 * 2**20, dtype=np.uint8)
+
+
+@lru_cache(maxsize=1)
+def _free_thresholds() -> None:
+    """Thresholds that the environment has fixed do not follow: set them as they would be.
+
+    Dask starts its workers with a fixed one, so low that a sweep takes three times as long.
+    """
+    if not any(name.startswith("MALLOC_") for name in os.environ):
+        return
+    with suppress(AttributeError, OSError, TypeError):
+        set_option = ctypes.CDLL(None).mallopt
+        set_option(_MMAP_THRESHOLD, 2**25)
+        set_option(_TRIM_THRESHOLD, 2**26)
 
 
 def _ignore_floating_point_warnings() -> None:
@@ -283,6 +299,7 @@ def _register_containers() -> None:
     register(PointMass, data_fields=[], meta_fields=["value"])
 
 
+_MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # numbers of malloc.h
 _UNREAD = PointMass(value=1.0)
 _CONTAINERS = (
     Rows,
