@@ -920,7 +920,7 @@ def test_containers_are_those_of_the_schema() -> None:
         "State: model factors memory statistics",
         "Statistics: hidden output count",
         "StochasticSnapshot: state elbo_terms elbo_history still epoch n_batches "
-        "n_visited full_batch turned",
+        "n_visited visited_weight full_batch turned",
         "StochasticState: model factors statistics step ahead",
     ]
     known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}

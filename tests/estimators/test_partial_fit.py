@@ -283,12 +283,29 @@ def test_no_way_on_from_a_pruned_model() -> None:
     assert pruned.ensemble_ is before
 
 
+def test_one_odd_row_counts_once() -> None:
+    """After a fit, without remembered rows: as in a fit to all rows but one."""
+    model = small(solver="cavi", max_iter=20).fit(X, Y)
+    before = model.predict(X, return_std=True)[1].mean()
+    model.partial_fit(np.zeros((1, 3)), [10.0])
+    assert model.predict(X, return_std=True)[1].mean() < 4.0 * before
+    assert_allclose(counts(model), 201.0)
+
+
+def test_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    model = small().partial_fit(torch.from_numpy(X), torch.from_numpy(Y))
+    model.partial_fit(torch.from_numpy(NEW[0]), torch.from_numpy(NEW[1]))
+    expected = small().partial_fit(X, Y).partial_fit(*NEW)
+    assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6)
+
+
 def test_remembered_rows_are_those_of_the_present_fit(begun: BowTieRegressor) -> None:
     model = further(begun).partial_fit(*NEW)
-    assert model._remembered.rows.inputs.shape[0] == 260
+    assert model._remembered.sample.rows.inputs.shape[0] == 260
     assert not hasattr(model.fit(X, Y), "_remembered")
     model.partial_fit(*NEW)
-    assert model._remembered.rows.inputs.shape[0] == 60
+    assert model._remembered.sample.rows.inputs.shape[0] == 60
 
 
 def test_units_taken_out_during_the_first_call() -> None:
@@ -347,7 +364,7 @@ def test_a_batch_out_of_all_proportion_breaks_nothing(begun: BowTieRegressor) ->
     """A step that is not finite is not taken."""
     model = further(begun).partial_fit(1e150 * NEW[0], 1e300 * NEW[1])
     assert np.isfinite(mean_and_deviation(model.ensemble_, X)).all()
-    assert model._remembered.rows.inputs.shape[0] == 200
+    assert model._remembered.sample.rows.inputs.shape[0] == 200
 
 
 def test_fit_starts_anew(begun: BowTieRegressor) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -652,7 +651,7 @@ def test_rows_that_are_fewer_in_a_later_pass() -> None:
 
 
 def test_rows_in_another_order_in_a_later_pass() -> None:
-    """Local factors belong to places; minibatches are mixed anyway."""
+    """Local factors and held-out rows belong to places."""
 
     class Mixed(Batches):
         passes = 0
@@ -662,16 +661,50 @@ def test_rows_in_another_order_in_a_later_pass() -> None:
             return iter([self.batches[i] for i in np.roll(range(4), self.passes)])
 
     batches = cut(60, X, Y)
-    with pytest.raises(ValueError, match=r"or the same in another order: let each pass be the"):
-        small(solver="cavi", combine="equal").fit(Mixed(*batches))
-    assert small(combine="equal").fit(Mixed(*batches)).score(X, Y) > 0.8
+    for solver in ("cavi", "svi"):
+        with pytest.raises(ValueError, match=r"or the same in another order: let each pass be"):
+            small(solver=solver, combine="equal").fit(Mixed(*batches))
 
 
 def test_what_needs_all_rows_at_once_says_so(named: BowTieRegressor, tmp_path: Path) -> None:
     path = parquet(tmp_path / "y.parquet", frame())
     for ask in (named.sample_y, lambda source: named.predict(source, return_cov=True)):
-        with pytest.raises(ValueError, match=re.compile("X")):
+        with pytest.raises(ValueError, match="this needs the rows in memory: read X into a table"):
             ask(path)
+
+
+def test_predictions_do_not_replace_their_own_rows(named: BowTieRegressor, tmp_path: Path) -> None:
+    path = parquet(tmp_path / "y.parquet", frame())
+    before = Path(path).read_bytes()
+    for source, target in ((path, path), (tmp_path, tmp_path / "new.parquet")):
+        with pytest.raises(ValueError, match="one of the files that are read"):
+            named.predict_to_parquet(source, target)
+    assert Path(path).read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["y.parquet"]
+
+
+def test_a_fifth_of_the_rows_that_count_is_held_out() -> None:
+    weights = np.zeros(len(X))
+    weights[::3] = 1.0
+    model = small(solver="svi", combine="stacking").fit(X, Y, weights)
+    counted = len(weights[::3])
+    found = [float(member.statistics.count) for member in model.ensemble_.members]
+    assert_allclose(found, counted - counted // 5)
+    assert model.score(X, Y) > 0.5
+
+
+@pytest.mark.parametrize("weight", [0.01, 100.0])
+def test_weights_do_not_change_when_steps_shrink(
+    weight: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Passes are counted by what has been visited of the whole, in the unit of the weights."""
+    found = []
+    for scale in (1.0, weight):
+        model = small(solver="svi", combine="equal", n_estimators=1, verbose=1)
+        model.fit(X, Y, np.full(len(X), scale))
+        found.append(model.n_iter_)
+        assert "at most -" not in capsys.readouterr().out
+    assert found[0] == found[1]
 
 
 def test_two_rows_are_enough() -> None:

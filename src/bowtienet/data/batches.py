@@ -23,8 +23,8 @@ class BatchSource(Source):
     Parameters
     ----------
     batches : iterable
-        A list, or an object whose ``__iter__`` starts anew each time and gives the same rows, in
-        any order. Batches without rows are passed over.
+        A list, or an object whose ``__iter__`` starts anew each time and gives the same rows in
+        the same order. Batches without rows are passed over.
     read : callable, optional
         ``read(values, "X")`` and ``read(values, "y")`` turn a table into an array of floats.
     """

@@ -120,6 +120,10 @@ def shuffled(
         yield from _cut(pool, batch_size, rng)
 
 
+WAITING_ROWS = 2_048
+"""New rows of a sample that are sorted in together."""
+
+
 class RowSample:
     """A uniform sample without replacement of at most `size` rows of a stream of any length.
 
@@ -137,24 +141,30 @@ class RowSample:
 
     def __init__(self, size: int, rng: np.random.Generator) -> None:
         self.size = whole(size, "size")
-        self.positions = np.empty(0, dtype=np.int64)
         self._rng = rng
         self._keys = np.empty(0)
+        self._positions = np.empty(0, dtype=np.int64)
         self._rows: Rows | None = None
+        self._waiting: list[tuple[np.ndarray, np.ndarray, Rows]] = []
 
     @property
     def rows(self) -> Rows:
         """The sample in the order of its keys."""
+        self._sort_in()
         if self._rows is None:
             raise ValueError("The sample has no rows: add a block first.")
         return self._rows
 
+    @property
+    def positions(self) -> np.ndarray:
+        """Where in the stream these rows were."""
+        self._sort_in()
+        return self._positions
+
     def add(self, rows: Rows, start: int) -> None:
         """Let the rows of a block, the first of them at position `start`, take part."""
         keys = self._rng.random(rows.inputs.shape[0])
-        limit = self._keys[-1] if self._keys.size == self.size else 1.0
-        new = np.flatnonzero((rows.weights > 0.0) & (keys < limit))
-        self._insert(keys[new], start + new, take_rows(rows, new))
+        self._offer(keys, start + np.arange(len(keys)), rows)
 
     def merge(self, other: RowSample, start: int) -> None:
         """Let the sample of another stretch of the stream, which begins at `start`, take part.
@@ -165,15 +175,29 @@ class RowSample:
             raise ValueError(
                 f"other is a sample of size {other.size}, but at least {self.size} is needed."
             )
+        other._sort_in()
         if other._rows is not None:
-            self._insert(other._keys, start + other.positions, other._rows)
+            self._offer(other._keys, start + other._positions, other._rows)
 
-    def _insert(self, keys: np.ndarray, positions: np.ndarray, rows: Rows) -> None:
-        merged = np.concatenate([self._keys, keys])
+    def _offer(self, keys: np.ndarray, positions: np.ndarray, rows: Rows) -> None:
+        limit = self._keys[-1] if self._keys.size == self.size else 1.0
+        new = np.flatnonzero((rows.weights > 0.0) & (keys < limit))
+        if new.size or self._rows is None:
+            self._waiting.append((keys[new], positions[new], take_rows(rows, new)))
+        # Sorting in for every small block would copy the sample again and again.
+        if self._rows is None or sum(len(w[0]) for w in self._waiting) >= WAITING_ROWS:
+            self._sort_in()
+
+    def _sort_in(self) -> None:
+        if not self._waiting:
+            return
+        keys, positions, rows = zip(*self._waiting, strict=True)
+        self._waiting = []
+        merged = np.concatenate([self._keys, *keys])
         order = np.argsort(merged, kind="stable")[: self.size]
-        kept = [rows] if self._rows is None else [self._rows, rows]
+        kept = rows if self._rows is None else (self._rows, *rows)
         self._keys = merged[order]
-        self.positions = np.concatenate([self.positions, positions])[order]
+        self._positions = np.concatenate([self._positions, *positions])[order]
         self._rows = take_rows(_join(kept), order)
 
 

@@ -65,6 +65,7 @@ class FittingMixin:
     tol: float
     predictive: str
     hidden_layer_sizes: Any
+    checkpoint: Any
     ensemble_: Any
     n_outputs_: int
     converged_: bool
@@ -80,17 +81,19 @@ class FittingMixin:
     ) -> Self:
         """A new fit, one that was cut short, or one in which each member of the last goes on."""
         sizes = hidden_sizes(self.hidden_layer_sizes)
+        journal = Journal(self, resume)
+        if resume and not journal.went_on:
+            go_on = None
         names = getattr(self, "feature_names_in_", None) if go_on is not None else None
         given = read_given(X, y, sample_weight, names)
         if go_on is not None:
             self._check_same_shape(given, sizes, remedy)
-        journal = Journal(self, resume)
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         reporter = Reporter(self, {"X": X, "y": y, "metadata": metadata})
         try:
             prepared = self._prepare(given, go_on is not None, journal.seed, reporter)
             with nullcontext() if prepared.stream is None else closing(prepared.stream):
-                journal.begin({"goes_on": go_on is not None}, prepared.identity)
+                journal.begin(prepared.identity, None if go_on is None else self.ensemble_.members)
                 runner = Runner(self, sizes, prepared, given.table, reporter, journal)
                 members, shares = self._fit_members(prepared, go_on, runner, journal.seed)
             if not runner.interrupted:
@@ -183,7 +186,7 @@ class FittingMixin:
             stream=reader.stream(survey, n_held_out, ensemble),
             held_out=held_out,
             solver=solver,
-            n_rows=survey.n_rows,
+            n_rows=survey.n_counted,
             identity=lambda: {
                 "n_rows": survey.n_rows,
                 "scaling": digest([x for scaling in scalings for x in vars(scaling).values()]),
@@ -283,8 +286,9 @@ class FittingMixin:
         if interrupted:
             message = (
                 "The fit was interrupted. The estimator is fitted and usable, with "
-                f"{len(members)} member{'s' if len(members) > 1 else ''} as of then; fit again for "
-                "a complete one."
+                f"{len(members)} member{'s' if len(members) > 1 else ''} as of then; "
+                + ("fit again" if self.checkpoint is None else "call resume")
+                + " for a complete one."
             )
         elif self.converged_:
             return

@@ -8,14 +8,16 @@ are in the journal are not.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from bowtienet.estimators.checkpoint import Checkpoint, identity_difference
+from bowtienet._arrays import map_arrays
+from bowtienet.estimators.checkpoint import Checkpoint, digest, identity_difference
 from bowtienet.estimators.tasks import Outcome
+from bowtienet.inference.coordinate_ascent import FitResult
 
 INDIFFERENT = ("checkpoint", "checkpoint_every", "n_jobs", "random_state", "verbose", "warm_start")
 """Settings that have no part in the result of a fit with a given seed."""
@@ -39,6 +41,7 @@ class Journal:
         self.outcomes: list[Outcome] = []
         self.recorded: list[Outcome] = []
         self.under_way: dict[str, Any] | None = None
+        self.taken = False
         if resume:
             assert self.file is not None
             self.saved = self.file.read()
@@ -49,11 +52,24 @@ class Journal:
             random_state = check_random_state(estimator.random_state)
             self.seed = int(random_state.randint(np.iinfo(np.int32).max))
 
-    def begin(self, facts: dict[str, Any], rows: Callable[[], dict[str, Any]]) -> None:
+    @property
+    def went_on(self) -> bool:
+        """Whether the fit to resume had gone on from members of an earlier one."""
+        return (
+            self.saved is not None and self.saved["identity"]["members to go on from"] is not None
+        )
+
+    def begin(
+        self, rows: Callable[[], dict[str, Any]], members: Sequence[FitResult] | None
+    ) -> None:
         """The fit is one of these rows: refuse a checkpoint of other rows or settings."""
         if self.file is None:
             return
-        self.identity = {**self.settings, **facts, **rows()}
+        self.identity = {
+            **self.settings,
+            **rows(),
+            "members to go on from": None if members is None else _digest(members),
+        }
         if self.saved is None:
             return
         difference = identity_difference(self.saved["identity"], self.identity)
@@ -75,24 +91,28 @@ class Journal:
 
     def take_under_way(self) -> dict[str, Any] | None:
         """Where the task that was under way stood; for the first one that runs again."""
-        found, self.under_way = self.under_way, None
-        return found
+        if self.taken:
+            return None
+        self.taken = True
+        return self.under_way
 
     def finished(self, outcome: Outcome) -> None:
         """A task has come to its end."""
         self.outcomes.append(outcome)
+        self.under_way = None
         if self.file is not None and self.file.is_due():
             self._write(None)
 
     def note(self, describe: Callable[[], dict[str, Any]], is_last: bool) -> None:
         """A task is under way."""
         if self.file is not None and (is_last or self.file.is_due()):
-            self._write(describe())
+            self.under_way = describe()
+            self._write(self.under_way)
 
     def close(self) -> None:
         """Write down what is done: after the last task, or after Ctrl-C between two of them."""
         if self.file is not None:
-            self._write(None)
+            self._write(self.under_way)
 
     def _write(self, under_way: dict[str, Any] | None) -> None:
         assert self.file is not None
@@ -104,3 +124,9 @@ class Journal:
                 "under_way": under_way,
             }
         )
+
+
+def _digest(members: Sequence[FitResult]) -> str:
+    arrays: list[np.ndarray] = []
+    map_arrays(arrays.append, tuple(member.factors for member in members))
+    return digest(arrays)

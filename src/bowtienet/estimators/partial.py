@@ -30,7 +30,7 @@ from bowtienet.estimators.tasks import MOMENTUM, Floats, local_iterations
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.execution import usable_cores, workers
-from bowtienet.inference.stochastic import StochasticState, step_size, stochastic_step
+from bowtienet.inference.stochastic import StochasticState, stochastic_step
 from bowtienet.prediction.ensemble import member_inputs
 from bowtienet.prediction.predictive import log_density, predict
 from bowtienet.prediction.weighting import stacking_weights
@@ -51,13 +51,11 @@ REMEDY = "partial_fit goes on from the calls before: use a new estimator to star
 class PartialMixin(FittingMixin):
     """Taking in rows as they come."""
 
-    forgetting_rate: float
-    delay: float
     batch_size: int | str
     n_features_in_: int
     _single_target: bool
     _recent_densities: Floats | None
-    _remembered: RowSample
+    _remembered: Remembered
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -67,7 +65,8 @@ class PartialMixin(FittingMixin):
         The first call is a fit, so let it have a few hundred rows; later ones may have any number.
         It also goes on from a model that was fitted by `fit`. A sample of up to 5,000 of the rows
         is kept in the estimator (and pickled with it, but not written by `save`), because sums over
-        rows grow old when the weights move: with it, many calls come close to one fit.
+        rows grow old when the weights move: with it, many calls come closer to one fit. After `fit`
+        or `load` there is none, and new rows move the model more slowly.
 
         Parameters
         ----------
@@ -89,21 +88,19 @@ class PartialMixin(FittingMixin):
         given = read_given(X, y, sample_weight, names, min_rows=1)
         self._check_same_shape(given, hidden_sizes(self.hidden_layer_sizes), REMEDY)
         members, weights = list(self.ensemble_.members), self.ensemble_.weights
-        remembered = copy.deepcopy(getattr(self, "_remembered", None)) or _no_rows()
+        remembered = copy.deepcopy(getattr(self, "_remembered", None)) or Remembered()
         recent = getattr(self, "_recent_densities", None)
         if recent is None and self.combine == "stacking":
             recent = _in_favour_of(weights)
         with workers(usable_cores()) as apply, np.errstate(all="ignore"):
-            advance = partial(
-                _take_in, forgetting_rate=self.forgetting_rate, delay=self.delay, apply=apply
-            )
+            advance = partial(_take_in, apply=apply)
             for batch in self._arriving(given):
                 if recent is not None:
                     recent = _recent(recent, members, batch, self.predictive)
                 before, members = members, [advance(member, batch) for member in members]
                 if all(now is not then for now, then in zip(members, before, strict=True)):
-                    remembered.add(batch, 0)
-                    members = [_replay(m, remembered.rows, batch, apply) for m in members]
+                    remembered.add(batch)
+                    members = [_replay(m, remembered, batch, apply) for m in members]
         if recent is not None:
             weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
         table = {
@@ -118,25 +115,25 @@ class PartialMixin(FittingMixin):
 
     def _remember(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """Keep a sample of the rows of the first call."""
-        self._remembered = _no_rows()
+        remembered = Remembered()
         given = read_given(X, y, sample_weight, getattr(self, "feature_names_in_", None))
         for batch in self._arriving(given):
-            self._remembered.add(batch, 0)
+            remembered.add(batch)
+        self._remembered = remembered
         return self
 
     def _arriving(self, given: Given) -> Iterator[Rows]:
         """New rows as the networks see them, in batches; those of weight 0 are absent."""
         size = AUTO_BATCH if isinstance(self.batch_size, str) else int(self.batch_size)
         standardize = Standardize.like(self.ensemble_)
-        for block in given.blocks():
-            present = np.flatnonzero(to_numpy(block.weights) > 0.0)
+        for given_block in given.blocks():
+            block = map_arrays(to_numpy, given_block)
+            present = np.flatnonzero(block.weights > 0.0)
             if present.size:
                 yield from split(standardize(take_rows(block, present)), size)
 
 
-def _take_in(
-    member: FitResult, batch: Rows, *, forgetting_rate: float, delay: float, apply: Any
-) -> FitResult:
+def _take_in(member: FitResult, batch: Rows, *, apply: Any) -> FitResult:
     """A member after a stochastic step whose batch adds to the number of rows."""
     statistics = member.statistics
     assert statistics is not None
@@ -147,8 +144,8 @@ def _take_in(
     state = StochasticState(
         model=member.model, factors=member.factors, statistics=grown, step=member.n_sweeps
     )
-    # New rows count at least as much as each of those before them.
-    amount = max(step_size(state.step, forgetting_rate, delay), new / (before + new))
+    # Each row counts the same, whenever it came.
+    amount = new / (before + new)
     state, terms = stochastic_step(state, batch, before + new, amount=amount, apply=apply)
     bound = float(terms.total)
     if not np.isfinite(bound):
@@ -165,14 +162,18 @@ def _take_in(
     )
 
 
-def _replay(member: FitResult, remembered: Rows, batch: Rows, apply: Any) -> FitResult:
+def _replay(member: FitResult, remembered: Remembered, batch: Rows, apply: Any) -> FitResult:
     """A member after steps on remembered rows, which count as much as they are of all rows.
 
-    While nearly all rows are remembered these are whole steps, with momentum.
+    While nearly all rows are remembered these are whole steps, with momentum. After `fit` or `load`
+    they would speak for new rows only, so there are none.
     """
     assert member.statistics is not None
     total = float(member.statistics.count)
-    rows = replace(remembered, inputs=member_inputs(member, remembered.inputs))
+    if remembered.weight < 0.99 * total:
+        return member
+    sample = remembered.sample.rows
+    rows = replace(sample, inputs=member_inputs(member, sample.inputs))
     amount = min(1.0, float(np.sum(rows.weights)) / total)
     momentum = MOMENTUM if amount > 0.99 else 0.0
     state = StochasticState(
@@ -195,8 +196,17 @@ def _replay(member: FitResult, remembered: Rows, batch: Rows, apply: Any) -> Fit
     return replace(member, model=state.model, factors=state.factors, statistics=state.statistics)
 
 
-def _no_rows() -> RowSample:
-    return RowSample(REMEMBERED, np.random.default_rng(0))
+class Remembered:
+    """A uniform sample of the rows that came, and how many there were."""
+
+    def __init__(self) -> None:
+        self.sample = RowSample(REMEMBERED, np.random.default_rng(0))
+        self.weight = 0.0
+
+    def add(self, batch: Rows) -> None:
+        """Let the rows of a batch take part."""
+        self.sample.add(batch, 0)
+        self.weight += float(np.sum(batch.weights))
 
 
 def _in_favour_of(weights: Floats) -> Floats:

@@ -99,11 +99,13 @@ class PredictingMixin:
         The columns `mean` and `std` come first, one row for each row of X in its order (with
         several targets `mean_0`, `mean_1`, ...).
         """
-        from bowtienet.estimators.writing import write_parquet
+        from bowtienet.estimators.writing import refuse_own_input, write_parquet
 
         check_is_fitted(self)
         if coverage is not None:
             check_coverage(number(coverage, "coverage"))
+        if isinstance(X, (str, os.PathLike)):
+            refuse_own_input(X, path)
         write_parquet(path, (self._mixture(chunk) for chunk in self._chunks(X)), coverage)
 
     def predict_interval(
@@ -290,7 +292,8 @@ class PredictingMixin:
             yield from chunks(block.inputs, draws)
 
     def _inputs(self, X: Any) -> Array:
-        check_is_fitted(self)
+        if self._source(X) is not None:
+            raise ValueError("this needs the rows in memory: read X into a table first.")
         inputs = read_inputs(X)
         validate_data(self, with_names(X), reset=False, skip_check_array=True)
         return inputs

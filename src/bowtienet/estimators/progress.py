@@ -171,7 +171,7 @@ class MemberReporter:
         if seconds <= 0.0 or rows <= 0:
             return ""
         fits_after = self.parent.total - self.parent.n_fits
-        to_come = (1 + fits_after) * progress.n_at_most - progress.n_visited
+        to_come = max(0, (1 + fits_after) * progress.n_at_most - progress.n_visited)
         left = duration(to_come * seconds / rows)
         return f" | {rows / seconds:,.0f} rows/s | at most {left} left"
 

@@ -65,13 +65,14 @@ class BowTieRegressor(
         or by the paper's iteration. Takes effect with the next fit.
     solver : {"auto", "cavi", "svi"}, default="auto"
         Coordinate ascent, which looks at all rows before every update, or stochastic variational
-        inference, which looks at a minibatch. "auto" takes the second from 50,000 rows on (for
-        Dask tables the first, on the workers); ``solver_`` says which it was.
+        inference, which looks at a minibatch. "auto" takes the second above 50,000 rows (for Dask
+        tables the first, on the workers); ``solver_`` says which it was.
     batch_size : int or "auto", default="auto"
         Rows of a minibatch for "svi".
     forgetting_rate, delay : float, default=0.7, 1.0
-        Steps of "svi" are whole while the bound rises; from there on they shrink as
-        (t + delay) ** -forgetting_rate, the rate in (0.5, 1]. Higher remembers batches longer.
+        Steps of "svi" with batches of 1,000 rows or more are whole while the bound rises; then, and
+        with smaller batches from the first on, they shrink as (t + delay) ** -forgetting_rate, the
+        rate in (0.5, 1]. Higher remembers batches longer.
     max_iter : int, default=80
         Most sweeps over the rows for each fit. Raise it when a warning asks for it.
     tol : float, default=1e-5

@@ -39,6 +39,8 @@ Indices = NDArray[np.intp]
 
 HELD_OUT_ROWS = 5_000
 """Most rows of a stream that are held out."""
+FOLDED = 100
+"""Blocks whose moments are put together before the next are read."""
 LEAST_WEIGHT = 1e-3
 """Members of less weight are left out: they cost time and say nothing."""
 
@@ -48,6 +50,10 @@ class PieceSurvey:
     """What one reading of a piece tells."""
 
     n_rows: int
+    n_counted: int
+    """Rows of positive weight."""
+    checksum: int
+    """Of the inputs, in their order."""
     inputs: ColumnMoments | None
     """None if the piece has no rows, as below."""
     targets: ColumnMoments | None
@@ -61,6 +67,9 @@ class Survey:
     first_rows: Indices
     """Position of the first row of every piece."""
     n_rows: int
+    n_counted: int
+    checksum: int | None
+    """Of the inputs, if they are all in one piece."""
     total_weight: float
     input_scaling: Scaling
     target_scaling: Scaling
@@ -71,14 +80,22 @@ class Survey:
 def survey_piece(blocks: Iterable[Rows], seed: Sequence[int]) -> PieceSurvey:
     """Moments and a sample of the rows of a piece."""
     sample = RowSample(START_ROWS + HELD_OUT_ROWS, np.random.default_rng(seed))
-    inputs, targets, n_rows = [], [], 0
+    inputs: list[ColumnMoments] = []
+    targets: list[ColumnMoments] = []
+    n_rows = n_counted = checksum = 0
     for block in blocks:
-        inputs.append(column_moments(block.inputs, block.weights))
-        targets.append(column_moments(block.targets, block.weights))
+        for moments, values in ((inputs, block.inputs), (targets, block.targets)):
+            moments.append(column_moments(values, block.weights))
+            if len(moments) == FOLDED:  # blocks may be many
+                moments[:] = [combine_moments(moments)]
         sample.add(block, n_rows)
         n_rows += block.inputs.shape[0]
+        n_counted += int(np.count_nonzero(block.weights))
+        checksum = zlib.crc32(np.ascontiguousarray(block.inputs).data, checksum)
     return PieceSurvey(
         n_rows=n_rows,
+        n_counted=n_counted,
+        checksum=checksum,
         inputs=combine_moments(inputs) if n_rows else None,
         targets=combine_moments(targets) if n_rows else None,
         sample=sample,
@@ -88,6 +105,8 @@ def survey_piece(blocks: Iterable[Rows], seed: Sequence[int]) -> PieceSurvey:
 def combine_surveys(pieces: Iterable[PieceSurvey]) -> Survey:
     """What is known of all rows from what is known of their pieces."""
     sizes: list[int] = []
+    checksums: list[int] = []
+    n_rows = n_counted = 0
     inputs: list[ColumnMoments] = []
     targets: list[ColumnMoments] = []
     sample: RowSample | None = None
@@ -97,8 +116,10 @@ def combine_surveys(pieces: Iterable[PieceSurvey]) -> Survey:
             targets.append(piece.targets)
             if sample is None:
                 sample = RowSample(piece.sample.size, np.random.default_rng())
-            sample.merge(piece.sample, sum(sizes))
+            sample.merge(piece.sample, n_rows)
         sizes.append(piece.n_rows)
+        checksums.append(piece.checksum)
+        n_rows, n_counted = n_rows + piece.n_rows, n_counted + piece.n_counted
     if sample is None:
         raise ValueError("the source has no rows: at least two are needed.")
     all_inputs, all_targets = combine_moments(inputs), combine_moments(targets)
@@ -106,7 +127,9 @@ def combine_surveys(pieces: Iterable[PieceSurvey]) -> Survey:
         raise ValueError("the weights are all zero: at least one row must have a positive weight.")
     return Survey(
         first_rows=np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp),
-        n_rows=sum(sizes),
+        n_rows=n_rows,
+        n_counted=n_counted,
+        checksum=checksums[0] if len(checksums) == 1 else None,
         total_weight=float(all_inputs.weight),
         input_scaling=scaling_from(all_inputs),
         target_scaling=scaling_from(all_targets),
@@ -155,6 +178,8 @@ class SourceStream:
     held_out: Indices
     """Their positions, in order."""
     standardize: Standardize
+    checksum: int | None = None
+    """Of the user's inputs, if they come in one piece: their places must stay."""
     portable: bool = True
 
     @property
@@ -165,7 +190,10 @@ class SourceStream:
     def read(self, piece: int) -> Iterator[Rows]:
         """Blocks of one part."""
         start = int(self.first_rows[piece])
+        checksum = 0
         for block in self.source.read(piece):
+            if self.checksum is not None:
+                checksum = zlib.crc32(np.ascontiguousarray(block.inputs).data, checksum)
             rows = self.standardize(block)
             stop = start + rows.inputs.shape[0]
             low, high = np.searchsorted(self.held_out, (start, stop))
@@ -175,6 +203,11 @@ class SourceStream:
                 rows = replace(rows, weights=weights)
             yield rows
             start = stop
+        if self.checksum is not None and self.checksum != checksum:
+            raise ValueError(
+                "X gave other rows than in the first pass, or the same in another order: let each "
+                "pass be the same, without shuffling; batches are shuffled here."
+            )
 
     def batches(self, batch_size: int, seed: int) -> Batches:
         """Minibatches in another order every epoch, the same for the same seed."""
@@ -188,7 +221,11 @@ class SourceStream:
 
     def keeper(self, architecture: Architecture) -> RowKeeper:
         """All rows, read again for every sweep."""
-        return StreamedRows(_SameOrder(self), self.n_rows, block_rows(architecture))
+        return StreamedRows(self._in_order, self.n_rows, block_rows(architecture))
+
+    def _in_order(self) -> Iterator[Rows]:
+        self.source.check_unchanged()
+        return in_order(self)
 
     def taking(self, kept: Indices | None) -> SourceStream:
         """The same for a member that has lost inputs."""
@@ -196,29 +233,6 @@ class SourceStream:
 
     def close(self) -> None:
         """Nothing is held."""
-
-
-class _SameOrder:
-    """Reads a stream from its beginning: local factors belong to places, so the order must stay."""
-
-    def __init__(self, stream: SourceStream) -> None:
-        self.stream = stream
-        self.checksum: int | None = None
-        """Of the first pass that came to its end."""
-
-    def __call__(self) -> Iterator[Rows]:
-        self.stream.source.check_unchanged()
-        found = 0
-        for block in in_order(self.stream):
-            found = zlib.crc32(np.ascontiguousarray(block.inputs).data, found)
-            yield block
-        if self.checksum is None:
-            self.checksum = found
-        if self.checksum != found:
-            raise ValueError(
-                "X gave other rows than in the pass before, or the same in another order: let each "
-                "pass be the same, without shuffling, or use solver='svi'."
-            )
 
 
 @dataclass(frozen=True)
@@ -242,13 +256,14 @@ class SourceReader:
             total_weight=survey.total_weight - lost,
             held_out=np.sort(survey.sample.positions[:n_held_out]),
             standardize=Standardize.like(ensemble),
+            checksum=survey.checksum,
         )
 
 
 def hold_out(survey: Survey) -> int:
     """How many rows of the sample are held out: a fifth at most, and none of very few."""
     n_rows = int(survey.sample.positions.size)
-    return 0 if n_rows < FEWEST_ROWS else min(HELD_OUT_ROWS, survey.n_rows // FOLDS)
+    return 0 if n_rows < FEWEST_ROWS else min(HELD_OUT_ROWS, survey.n_counted // FOLDS)
 
 
 def gathered(source: Source) -> Rows:

@@ -35,6 +35,16 @@ def write_parquet(
                 writer.close()
 
 
+def refuse_own_input(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
+    """Refuse to write predictions over the rows that they are of, or among them."""
+    read, written = os.path.realpath(source), os.path.realpath(path)
+    if written == read or written.startswith(read + os.sep):
+        raise ValueError(
+            f"{os.fspath(path)} is, or would be, one of the files that are read: write the "
+            "predictions somewhere else."
+        )
+
+
 def _columns(part: GaussianMixture, coverage: float | None) -> dict[str, np.ndarray]:
     columns = {"mean": part.mean(), "std": part.std()}
     if coverage is not None:

@@ -80,6 +80,7 @@ class StochasticSnapshot:
     n_batches: int
     """Batches of the epoch that are done."""
     n_visited: int
+    visited_weight: float
     full_batch: float
     """Weight of the heaviest batch so far."""
     turned: int | None
@@ -267,7 +268,7 @@ class _StochasticLoop:
         self.watch = _Watch(tolerance)
         self.terms: ElboTerms | None = None
         self.epoch = self.n_batches = self.n_visited = 0
-        self.full_batch = 0.0
+        self.visited_weight = self.full_batch = 0.0
         self.turned: int | None = None
 
     def restore(self, snapshot: StochasticSnapshot) -> StochasticState:
@@ -276,7 +277,7 @@ class _StochasticLoop:
         self.terms = snapshot.elbo_terms
         self.epoch, self.n_batches = snapshot.epoch, snapshot.n_batches
         self.n_visited, self.turned = snapshot.n_visited, snapshot.turned
-        self.full_batch = snapshot.full_batch
+        self.visited_weight, self.full_batch = snapshot.visited_weight, snapshot.full_batch
         self.watch.window = window_steps(self.n_rows, self.full_batch)
         return snapshot.state
 
@@ -344,6 +345,7 @@ class _StochasticLoop:
         self.state, self.terms = found, terms
         self.n_batches += 1
         self.n_visited += batch.inputs.shape[0]
+        self.visited_weight += weight
         self.watch.note(value)
         if self.callback is not None and self.callback(self._progress(terms, value)):
             return Status.INTERRUPTED
@@ -361,7 +363,7 @@ class _StochasticLoop:
         if not self.adaptive:
             return Status.CONVERGED if self.watch.settled else None
         if self.turned is None:
-            late = self.n_visited >= RISING * self.max_epochs * self.n_rows
+            late = self.visited_weight >= RISING * self.max_epochs * self.n_rows
             if self.watch.settled or late:
                 self.turned = step
             return None
@@ -373,7 +375,7 @@ class _StochasticLoop:
         """What is now, put together only when it is wanted: the history may be long."""
         state, still, length = self.state, self.watch.still, len(self.watch.history)
         epoch, n_batches, n_visited = self.epoch, self.n_batches, self.n_visited
-        full_batch, turned = self.full_batch, self.turned
+        visited_weight, full_batch, turned = self.visited_weight, self.full_batch, self.turned
         return lambda: StochasticSnapshot(
             state=state,
             elbo_terms=terms,
@@ -382,6 +384,7 @@ class _StochasticLoop:
             epoch=epoch,
             n_batches=n_batches,
             n_visited=n_visited,
+            visited_weight=visited_weight,
             full_batch=full_batch,
             turned=turned,
         )
@@ -395,7 +398,7 @@ class _StochasticLoop:
             factors=self.state.factors,
             pruning=None,
             n_visited=self.n_visited,
-            n_at_most=round(self.max_epochs * self.n_rows),
+            n_at_most=round(self.n_visited * self.max_epochs * self.n_rows / self.visited_weight),
             statistics=self.state.statistics,
         )
 
