@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import errno
 import json
 import os
@@ -446,15 +447,38 @@ def test_a_new_fit_takes_the_place_of_an_old_one(tmp_path: Path) -> None:
 
 def test_a_fit_that_goes_on_is_another_one(tmp_path: Path) -> None:
     settings = {**KINDS["equal"], "checkpoint": tmp_path / "c", "warm_start": True}
-    model = small(**settings).fit(X, Y)
-    first = model.ensemble_
-    model.fit(X, Y)
-    with pytest.raises(ValueError, match="is of another fit: goes_on was True and is False now"):
-        small(**settings).resume(X, Y)
-    again = small(**settings).fit(X, Y)
-    assert again.ensemble_ is not first
-    with pytest.raises(ValueError, match="goes_on was False and is True now"):
-        again.resume(X, Y)
+    first = small(**settings).fit(X, Y)
+    # The first fit is nobody's continuation, also for an estimator that is fitted by now.
+    assert_same(first, copy.deepcopy(first).resume(X, Y))
+    begun = copy.deepcopy(first)
+    first.fit(X, Y)
+    for other in (small(**settings), first):
+        with pytest.raises(ValueError, match="is of another fit: members to go on from was"):
+            other.resume(X, Y)
+    assert_same(first, begun.resume(X, Y))
+
+
+def test_ctrl_c_at_once_loses_nothing_of_what_was_under_way(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    settings = {**KINDS["equal"], "checkpoint": tmp_path / "c", "checkpoint_every": 0}
+    with monkeypatch.context() as patch:
+        stopping_after(patch, 3)
+        with pytest.raises(StopError):
+            small(**settings).fit(X, Y)
+    before = persistence.load(tmp_path / "c", KIND)["under_way"]
+    assert before is not None
+
+    def at_once(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "run_task", at_once)
+        with pytest.raises(KeyboardInterrupt):
+            small(**settings).resume(X, Y)
+    after = persistence.load(tmp_path / "c", KIND)["under_way"]
+    assert after["engine"].n_sweeps == before["engine"].n_sweeps
+    assert_same(small(**KINDS["equal"]).fit(X, Y), small(**settings).resume(X, Y))
 
 
 # Writing
