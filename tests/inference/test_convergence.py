@@ -79,5 +79,6 @@ def test_statuses_read_as_text() -> None:
         "held out",
         "non-finite",
         "decreased",
+        "rows arriving",
         "interrupted",
     }

@@ -79,6 +79,7 @@ def test_ctrl_c_between_blocks_keeps_the_last_complete_state(
     """The interrupt comes while the third sweep is under way: the second one's state is kept."""
     calls = 0
     original = execution.add
+    before = set(threading.enumerate())
 
     def interrupted(first: Any, second: Any) -> Any:
         nonlocal calls
@@ -94,8 +95,10 @@ def test_ctrl_c_between_blocks_keeps_the_last_complete_state(
     assert stopped.n_sweeps == 2
     expected = run((7,), block_size=15)
     assert stopped.elbo_history == expected.elbo_history[:2]
-    assert threading.active_count() == 1 or not any(
-        thread.name.startswith("ThreadPoolExecutor") for thread in threading.enumerate()
+    # Other libraries may come and go with threads of their own meanwhile.
+    assert not any(
+        thread.name.startswith("ThreadPoolExecutor")
+        for thread in set(threading.enumerate()) - before
     )
 
 
