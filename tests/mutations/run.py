@@ -295,6 +295,24 @@ MUTATIONS = (
         "if moved and value != value:",
         "momentum: a step that lowers the bound is kept",
     ),
+    Mutation(
+        "inference/stochastic.py",
+        "return (1.0 - amount) * old + amount * new",
+        "return old + amount * new",
+        "stochastic: the old statistics are not shrunk",
+    ),
+    Mutation(
+        "inference/stochastic.py",
+        "scale = n_rows / found.count",
+        "scale = 1.0",
+        "stochastic: a batch does not stand for all rows",
+    ),
+    Mutation(
+        "inference/stochastic.py",
+        "self.size(self.state.step - self.turned)",
+        "self.size(self.state.step)",
+        "stochastic: steps shrink as if they had always done so",
+    ),
 )
 
 
