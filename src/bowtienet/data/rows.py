@@ -183,3 +183,12 @@ def _finite(values: Array, name: str) -> None:
 def concatenate(parts: Sequence[Array]) -> Array:
     """Arrays of consecutive blocks as one."""
     return parts[0] if len(parts) == 1 else namespace(parts[0]).concat(list(parts), axis=0)
+
+
+def join_rows(parts: Sequence[Rows]) -> Rows:
+    """Rows of consecutive blocks together."""
+    return Rows(
+        inputs=concatenate([part.inputs for part in parts]),
+        targets=concatenate([part.targets for part in parts]),
+        weights=concatenate([part.weights for part in parts]),
+    )

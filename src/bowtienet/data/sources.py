@@ -17,7 +17,7 @@ from bowtienet.data.arrow import ArrowSource, is_arrow, open_arrow
 from bowtienet.data.batches import BatchSource, gives_batches
 from bowtienet.data.blocks import BLOCK_ROWS, PIECE_ROWS, Source
 from bowtienet.data.mapped import ArraySource
-from bowtienet.data.rows import Rows, concatenate, split, take_rows
+from bowtienet.data.rows import Rows, join_rows, split, take_rows
 
 __all__ = [
     "BLOCK_ROWS",
@@ -198,17 +198,9 @@ class RowSample:
         kept = rows if self._rows is None else (self._rows, *rows)
         self._keys = merged[order]
         self._positions = np.concatenate([self._positions, *positions])[order]
-        self._rows = take_rows(_join(kept), order)
+        self._rows = take_rows(join_rows(kept), order)
 
 
 def _cut(pool: Sequence[Rows], size: int, rng: np.random.Generator) -> list[Rows]:
-    rows = _join(pool)
+    rows = join_rows(pool)
     return split(take_rows(rows, rng.permutation(rows.inputs.shape[0])), size)
-
-
-def _join(parts: Sequence[Rows]) -> Rows:
-    return Rows(
-        inputs=concatenate([part.inputs for part in parts]),
-        targets=concatenate([part.targets for part in parts]),
-        weights=concatenate([part.weights for part in parts]),
-    )

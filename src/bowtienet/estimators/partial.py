@@ -26,6 +26,7 @@ from bowtienet.estimators.members import allocate
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import AUTO_BATCH, fitted_attributes
 from bowtienet.estimators.streaming import Standardize
+from bowtienet.estimators.tables import known_columns
 from bowtienet.estimators.tasks import MOMENTUM, Floats, local_iterations
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
@@ -103,11 +104,7 @@ class PartialMixin(FittingMixin):
                     members = [_replay(m, remembered, batch, apply) for m in members]
         if recent is not None:
             weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
-        table = {
-            name: getattr(self, name)
-            for name in ("n_features_in_", "feature_names_in_", "_single_target")
-            if hasattr(self, name)
-        }
+        table = known_columns(self)
         attributes = fitted_attributes(self.ensemble_, members, weights, table, "svi")
         self._keep({**attributes, "_recent_densities": recent})
         self._remembered = remembered

@@ -15,7 +15,7 @@ from bowtienet.data.rows import Rows
 from bowtienet.estimators.members import continued
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import fitted_attributes
-from bowtienet.estimators.tables import input_names
+from bowtienet.estimators.tables import input_names, known_columns
 from bowtienet.estimators.tasks import Task
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
@@ -141,11 +141,7 @@ class PruningMixin:
         pruned = copy.copy(self)
         pruned.random_state = copy.deepcopy(self.random_state)
         pruned.false_discovery_rate = rate
-        table = {
-            name: getattr(self, name)
-            for name in ("n_features_in_", "feature_names_in_", "_single_target")
-            if hasattr(self, name)
-        }
+        table = known_columns(self)
         pruned._keep(fitted_attributes(ensemble, members, ensemble.weights, table, self.solver_))
         return pruned._refit(X, y, sample_weight) if refit else pruned
 

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.data.rows import Rows
+from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.scaling import (
     ColumnMoments,
     Scaling,
@@ -268,12 +268,7 @@ def hold_out(survey: Survey) -> int:
 
 def gathered(source: Source) -> Rows:
     """All rows of a source in memory."""
-    parts = list(in_order(source))
-    return Rows(
-        inputs=np.concatenate([part.inputs for part in parts]),
-        targets=np.concatenate([part.targets for part in parts]),
-        weights=np.concatenate([part.weights for part in parts]),
-    )
+    return join_rows(list(in_order(source)))
 
 
 def fit_streamed(tasks: Sequence[Task], run: Run) -> tuple[list[FitResult], Floats]:

@@ -96,6 +96,12 @@ def input_names(estimator: Any) -> list[str]:
     return [str(name) for name in names]
 
 
+def known_columns(estimator: Any) -> dict[str, Any]:
+    """Fitted attributes that tell of the columns of X and y, by name."""
+    names = ("n_features_in_", "feature_names_in_", "_single_target")
+    return {name: getattr(estimator, name) for name in names if hasattr(estimator, name)}
+
+
 def with_names(X: Any) -> Any:
     """`X` in a form whose column names scikit-learn finds."""
     if type(X).__name__ == "RecordBatch" and type(X).__module__.startswith("pyarrow"):
