@@ -21,6 +21,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from bowtienet import BowTieRegressor
+from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
 FIRST_SEED = 110
@@ -61,13 +62,12 @@ def score(folder: Path, name: str, seed: int, variant: str) -> tuple[float, ...]
         model.fit(train[:, :-1], train[:, -1])
     seconds = time.process_time() - begin
     x, y = test[:, :-1], test[:, -1]
-    low, high = model.predict_interval(x, 0.9).T
-    error = y - model.predict(x)
+    found = model.predict_dist(x)
     print(f"{variant}, {name}, {seed}: {seconds:.1f} s", file=sys.stderr, flush=True)
     return (
-        float(np.sqrt(np.mean(error**2))),
-        -model.log_score(x, y),
-        float(np.mean((low <= y) & (y <= high))),
+        rmse(y, found.mean()),
+        negative_log_density(y, found),
+        interval_coverage(y, found.interval(0.9)),
         seconds,
     )
 
@@ -102,7 +102,7 @@ def report(variants: list[str], sets: list[str], table: np.ndarray) -> None:
     means = table.mean(axis=2)
     difference = table[..., 1].mean(axis=1) - table[0, ..., 1].mean(axis=0)
     for variant, row, above in zip(variants, means, difference, strict=True):
-        cells = [f"{rmse:.3g} / {nll:.2f} / {inside:.2f}" for rmse, nll, inside, _ in row]
+        cells = [f"{error:.3g} / {nll:.2f} / {inside:.2f}" for error, nll, inside, _ in row]
         spread = above.std(ddof=1) / np.sqrt(len(above)) if len(above) > 1 else float("nan")
         print(
             f"| {variant} | {' | '.join(cells)} | {row[:, 1].mean():.3f} "

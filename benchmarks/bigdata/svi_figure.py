@@ -38,6 +38,8 @@ import numpy as np
 
 import bowtienet as bt
 from bowtienet.data.rows import split
+from bowtienet.data.toy import simulate_toy
+from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.execution import settled_pass
 from bowtienet.inference.stochastic import loosened
@@ -92,20 +94,11 @@ class Fitted:
     errors: np.ndarray
 
 
-def truth(x: np.ndarray) -> np.ndarray:
-    return 0.1 * x**2 + 10.0 * np.sin(x)
-
-
-def draw(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    X = rng.uniform(-2.0, 2.0, size=(n, 2))
-    return X, truth(X[:, 0]) + rng.normal(0.0, np.sqrt(0.5), size=n)
-
-
 @cache
 def problem(seed: int) -> Problem:
     rng = np.random.default_rng(seed)
-    X, y = draw(ROWS, rng)
-    new_X, new_y = draw(NEW_ROWS, rng)
+    X, y = simulate_toy(ROWS, rng)
+    new_X, new_y = simulate_toy(NEW_ROWS, rng)
     of_inputs, of_targets = bt.fit_scaling(X), bt.fit_scaling(y[:, None])
     return Problem(
         seed=seed,
@@ -203,11 +196,10 @@ def predictive(of: Problem, members: Sequence[bt.FitResult], X: np.ndarray) -> G
 
 def scores(found: GaussianMixture, y: np.ndarray) -> tuple[float, float, float]:
     """RMSE, NLL and the share of targets in central intervals of 90 %."""
-    low, high = found.interval(0.9).T
     return (
-        float(np.sqrt(np.mean((found.mean() - y) ** 2))),
-        float(-np.mean(found.logpdf(y))),
-        float(np.mean((low <= y) & (y <= high))),
+        rmse(y, found.mean()),
+        negative_log_density(y, found),
+        interval_coverage(y, found.interval(0.9)),
     )
 
 
@@ -363,7 +355,7 @@ def draw_functions(axes: Sequence[plt.Axes], members: dict[tuple, list], seed: i
     of = problem(seed)
     along = np.linspace(-2.0, 2.0, 200)
     new = np.column_stack([along, np.zeros(200)])
-    X, y = draw(ROWS, np.random.default_rng(seed))
+    X, y = simulate_toy(ROWS, np.random.default_rng(seed))
     for ax, size in zip(axes, (1, MEMBERS), strict=True):
         ax.plot(X[:, 0], y, ".", color="#BBBBBB", markersize=3)
         for method, batch, rate in SHOWN:

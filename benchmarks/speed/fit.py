@@ -44,8 +44,6 @@ from pathlib import Path
 
 import joblib
 import numpy as np
-from scipy.special import logsumexp
-from scipy.stats import norm
 
 FIRST_SEED = 130
 HIDDEN = 50
@@ -197,23 +195,16 @@ MODELS = {"bowtienet": fit_bowtienet, "GPR": fit_gpr, "NumPyro": fit_numpyro}
 
 def score(fit: Fit, y: np.ndarray) -> dict[str, float]:
     """RMSE of the mixtures' means, mean -log density, mean CRPS, coverage of 5 % to 95 %."""
-    weights = fit.weights[:, None]
-    log_density = logsumexp(norm.logpdf(y, fit.means, fit.deviations), axis=0, b=weights)
-    below = np.sum(weights * norm.cdf(y, fit.means, fit.deviations), axis=0)
+    from bowtienet.evaluation import evaluate
+    from bowtienet.prediction.mixture import build_mixture
+
+    found = evaluate(y, build_mixture(fit.weights, fit.means, fit.deviations), coverage=0.9)
     return {
-        "RMSE": float(np.sqrt(np.mean((y - weights[:, 0] @ fit.means) ** 2))),
-        "NLL": float(-np.mean(log_density)),
-        "CRPS": mean_crps(fit, y),
-        "coverage": float(np.mean((below >= 0.05) & (below <= 0.95))),
+        "RMSE": found.rmse,
+        "NLL": found.nll,
+        "CRPS": found.crps,
+        "coverage": found.coverage,
     }
-
-
-def mean_crps(fit: Fit, y: np.ndarray) -> float:
-    """Row by row: the closed form takes a K x K array for each."""
-    from scoringrules import crps_mixnorm
-
-    rows = zip(y, fit.means.T, fit.deviations.T, strict=True)
-    return float(np.mean([crps_mixnorm(*row, fit.weights, backend="numpy") for row in rows]))
 
 
 def measure(model: str, seed: int, n_jobs: int) -> dict[str, float]:

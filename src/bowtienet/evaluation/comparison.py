@@ -1,0 +1,222 @@
+"""Forecasters side by side: every one fitted to the same rows and scored on the same others."""
+
+from __future__ import annotations
+
+import math
+import operator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+
+from bowtienet._arrays import to_numpy
+from bowtienet._validation import whole
+from bowtienet.estimators.tables import read_inputs
+from bowtienet.evaluation._checks import read_targets, single_coverage
+from bowtienet.evaluation.methods import Method, default_methods
+from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules
+
+_MEASURED = sorted({field.name for field in fields(Scores)} - {"n_rows", "nominal_coverage"})
+"""What is found out about a forecast, unlike what was asked for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """How one method did."""
+
+    method: str
+    scores: tuple[Scores, ...]
+    """One for each split; NaN where the method failed."""
+    seconds: tuple[float, ...]
+    """Time of each fit, without prediction; NaN where the method failed."""
+    note: str | None
+    """What a reader of the scores must know, and why a fit failed."""
+
+
+class _Split(NamedTuple):
+    """Rows of one split: numbers (n, columns) and targets (n,)."""
+
+    train_inputs: np.ndarray
+    train_targets: np.ndarray
+    test_inputs: np.ndarray
+    test_targets: np.ndarray
+
+
+class _Run(NamedTuple):
+    """One method on one split."""
+
+    scores: Scores
+    seconds: float
+    note: str | None
+
+
+def compare(
+    X: Any,
+    y: Any,
+    *,
+    regressor: Any = None,
+    methods: Sequence[Method | str] | None = None,
+    n_splits: int = 3,
+    test_size: float = 0.1,
+    random_state: int = 0,
+    coverage: float = 0.9,
+    prepare: Any = None,
+    callback: Callable[[str, int], None] | None = None,
+) -> list[Comparison]:
+    """Fit and score methods on random splits of the rows, the same for all methods.
+
+    Parameters
+    ----------
+    X : table (n, columns)
+        Inputs; numbers unless `prepare` makes numbers of them.
+    y : array (n,)
+        One target for each row.
+    regressor : estimator with predict_dist, optional
+        Ours, cloned for every fit; `BowTieRegressor` with its defaults without it.
+    methods : sequence of Method or names, optional
+        What to compare, with names for those of `default_methods`; all of those by default.
+    n_splits : int
+        Number of splits.
+    test_size : float or int
+        Share or number of rows to score on, as for scikit-learn's `train_test_split`.
+    random_state : int
+        Split i, and the methods on it, have the seed `random_state + i`.
+    coverage : float
+        Probability that intervals are meant to hold.
+    prepare : transformer, optional
+        Turns a table into numbers; cloned and fitted to the training rows of each split.
+    callback : callable, optional
+        Called with the method's name and the number of the split, from 0, after each fit.
+
+    Returns
+    -------
+    list of Comparison
+        In the order of the methods. A method that raises is there, with the reason in its note.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 2))
+    >>> y = X[:, 0] + rng.normal(0.0, 0.1, size=80)
+    >>> (found,) = compare(X, y, methods=["BayesianRidge"], n_splits=2)
+    >>> [scores.n_rows for scores in found.scores]
+    [8, 8]
+    """
+    chosen = _choose(methods, regressor)
+    targets, share, first = _single_target(y), single_coverage(coverage), _seed(random_state)
+    load_scoringrules()  # without it every method would fail, and for no fault of its own
+    runs: list[list[_Run]] = [[] for _ in chosen]
+    seeds = range(first, first + whole(n_splits, "n_splits"))
+    for split, rows in enumerate(_splits(X, targets, test_size, seeds, prepare)):
+        for method, done in zip(chosen, runs, strict=True):
+            done.append(_run(method, rows, seeds[split], share))
+            if callback is not None:
+                callback(method.name, split)
+    return [_summary(m.name, done) for m, done in zip(chosen, runs, strict=True)]
+
+
+def average_scores(scores: Sequence[Scores]) -> Scores:
+    """mean_i s_i over splits, field by field; `n_rows` is the sum.
+
+    A failed split makes the means NaN: a method is not better for failing where it is hard.
+    """
+    if not scores:
+        raise ValueError("scores are empty: give those of at least one split.")
+    nominal = {each.nominal_coverage for each in scores}
+    if len(nominal) > 1:
+        raise ValueError(f"scores have nominal coverages {sorted(nominal)}: average those of one.")
+    means = {name: float(np.mean([getattr(each, name) for each in scores])) for name in _MEASURED}
+    n_rows = sum(each.n_rows for each in scores)
+    return Scores(n_rows=n_rows, nominal_coverage=nominal.pop(), **means)
+
+
+def _choose(methods: Sequence[Method | str] | None, regressor: Any) -> list[Method]:
+    known = {method.name: method for method in default_methods(regressor)}
+    if methods is None:
+        return list(known.values())
+    if isinstance(methods, str):
+        raise ValueError(f"methods must be a list, got {methods!r}: write [{methods!r}].")
+    for method in methods:
+        if not isinstance(method, Method) and method not in known:
+            raise ValueError(
+                f"unknown method {method!r}: choose among {', '.join(map(repr, known))}, or give "
+                "a Method."
+            )
+    chosen = [method if isinstance(method, Method) else known[method] for method in methods]
+    names = [method.name for method in chosen]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"methods must have different names, at least one, got {names}.")
+    return chosen
+
+
+def _single_target(y: Any) -> np.ndarray:
+    targets = read_targets(y)
+    if targets.ndim != 1:
+        raise ValueError(
+            f"y must have shape (rows,), got {targets.shape}: compare one target at a time."
+        )
+    return targets
+
+
+def _seed(random_state: Any) -> int:
+    try:
+        seed = operator.index(random_state)
+    except TypeError:
+        seed = -1
+    if seed < 0:
+        raise ValueError(
+            f"random_state must be a whole number of at least 0, got {random_state!r}: split i "
+            "has the seed random_state + i."
+        )
+    return seed
+
+
+def _splits(
+    X: Any, targets: np.ndarray, test_size: Any, seeds: Sequence[int], prepare: Any
+) -> Iterator[_Split]:
+    for seed in seeds:
+        train, test, train_targets, test_targets = train_test_split(
+            X, targets, test_size=test_size, random_state=seed
+        )
+        if prepare is not None:
+            fitted = clone(prepare).fit(train, train_targets)
+            train, test = fitted.transform(train), fitted.transform(test)
+        yield _Split(_numbers(train), train_targets, _numbers(test), test_targets)
+
+
+def _numbers(table: Any) -> np.ndarray:
+    return to_numpy(read_inputs(table)).astype(np.float64, copy=False)
+
+
+def _run(method: Method, rows: _Split, seed: int, coverage: float) -> _Run:
+    """Fit, forecast and score; whatever goes wrong on the way is a result, too."""
+    begin = time.perf_counter()
+    try:
+        forecaster = method.fit(rows.train_inputs, rows.train_targets, seed, coverage)
+        seconds = time.perf_counter() - begin
+        found = forecaster(rows.test_inputs)
+        scores = evaluate(
+            rows.test_targets, found.distribution, coverage=coverage, intervals=found.intervals
+        )
+    except Exception as error:
+        reason = f"failed with seed {seed}: {type(error).__name__}: {error}"
+        return _Run(_no_scores(len(rows.test_targets), coverage), math.nan, reason)
+    return _Run(scores, seconds, found.note)
+
+
+def _no_scores(n_rows: int, coverage: float) -> Scores:
+    return Scores(n_rows=n_rows, nominal_coverage=coverage, **dict.fromkeys(_MEASURED, math.nan))
+
+
+def _summary(name: str, runs: Sequence[_Run]) -> Comparison:
+    notes = dict.fromkeys(run.note for run in runs if run.note)
+    return Comparison(
+        method=name,
+        scores=tuple(run.scores for run in runs),
+        seconds=tuple(run.seconds for run in runs),
+        note="; ".join(notes) or None,
+    )

@@ -1,0 +1,328 @@
+"""How good a forecast is: errors, proper scores and calibration of predictive distributions.
+
+Every score takes the targets y first and the forecast second, as scikit-learn's metrics do.
+Targets have shape (n,) or (n, D); with several targets a score is the mean of the D scores, and
+calibration pools them. With `sample_weight` (n,) rows count so many times: averages over rows
+become Σ w s / Σ w.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import binom
+
+from bowtienet._arrays import slices
+from bowtienet._validation import whole
+from bowtienet.evaluation._checks import (
+    check_distribution,
+    read_intervals,
+    read_levels,
+    read_mean,
+    read_sample_weight,
+    read_targets,
+    single_coverage,
+    single_probability,
+)
+from bowtienet.prediction.mixture import GaussianMixture
+
+_BLOCK = 2**17
+"""Numbers in the largest temporary arrays, 1 MB each, however many rows there are."""
+LEVELS = tuple(k / 20 for k in range(1, 20))
+"""Nominal coverages of a calibration curve: 0.05, 0.1, ..., 0.95."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scores:
+    """What `evaluate` finds: plain numbers, lower is better but for `coverage`."""
+
+    n_rows: int
+    rmse: float
+    nll: float
+    """Mean negative log density."""
+    crps: float
+    """Mean continuous ranked probability score."""
+    nominal_coverage: float
+    """The coverage that was asked for."""
+    coverage: float
+    """Share of the targets inside the intervals; best near `nominal_coverage`."""
+    interval_score: float
+    calibration_error: float
+
+
+def rmse(targets: Any, mean: Any, *, sample_weight: Any = None) -> float:
+    """√ mean (y - m)², the root mean squared error; with several targets the mean of their roots.
+
+    Parameters
+    ----------
+    targets, mean : array (n,) or (n, D)
+        What happened, and the point forecast of it.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+
+    Examples
+    --------
+    >>> rmse([1.0, 2.0], [4.0, 6.0])
+    3.5355339059327378
+    """
+    y = read_targets(targets)
+    squares = np.square(y - read_mean(mean, y))
+    weights = read_sample_weight(sample_weight, y)
+    return float(np.mean(np.sqrt(weights @ squares / np.sum(weights))))
+
+
+def negative_log_density(
+    targets: Any, distribution: GaussianMixture, *, sample_weight: Any = None
+) -> float:
+    """mean -log p(y), in nats, for targets in their own unit.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    distribution : GaussianMixture
+        Forecast of each target, as `predict_dist` gives it.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+    """
+    y = read_targets(targets)
+    densities = check_distribution(distribution, y).logpdf(y)
+    return _average(-densities, read_sample_weight(sample_weight, y))
+
+
+def crps(targets: Any, distribution: GaussianMixture, *, sample_weight: Any = None) -> float:
+    """mean ∫ (F(x) - 1[y <= x])² dx, the continuous ranked probability score, in the unit of y.
+
+    For a forecast without spread it is the absolute error. Needs scoringrules.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    distribution : GaussianMixture
+        Forecast of each target, as `predict_dist` gives it.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+    """
+    y = read_targets(targets)
+    found = check_distribution(distribution, y)
+    weights = read_sample_weight(sample_weight, y)
+    score = load_scoringrules().crps_mixnorm
+    members = np.flatnonzero(found.weights)
+    result = np.empty(y.shape)
+    size = max(1, _BLOCK // (members.size**2 * (y.size // len(y))))
+    for rows in slices(len(y), size):
+        # Components last, as scoringrules wants them; it pairs them all, K x K for each target.
+        means, deviations = (
+            np.moveaxis(a[:, rows][members], 0, -1) for a in (found.means, found.deviations)
+        )
+        result[rows] = score(y[rows], means, deviations, found.weights[members], backend="numpy")
+    return _average(result, weights)
+
+
+def interval_coverage(targets: Any, intervals: Any, *, sample_weight: Any = None) -> float:
+    """mean 1[l <= y <= u]: the share of targets inside their intervals.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    intervals : array (n, 2) or (n, D, 2)
+        Lower and upper ends.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+
+    Examples
+    --------
+    >>> interval_coverage([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]])
+    0.5
+    """
+    y = read_targets(targets)
+    low, high = read_intervals(intervals, y)
+    return _average((low <= y) & (y <= high), read_sample_weight(sample_weight, y))
+
+
+def interval_score(
+    targets: Any, intervals: Any, coverage: float, *, sample_weight: Any = None
+) -> float:
+    """mean (u - l) + 2/(1 - c) [max(l - y, 0) + max(y - u, 0)], the interval score of Winkler.
+
+    Narrow intervals are good, and targets outside cost; least for the true central intervals.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    intervals : array (n, 2) or (n, D, 2)
+        Lower and upper ends.
+    coverage : float
+        Probability c that the intervals are meant to hold.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+
+    Examples
+    --------
+    >>> interval_score([1.0, 5.0], [[0.0, 2.0], [0.0, 2.0]], 0.5)
+    8.0
+    """
+    y = read_targets(targets)
+    low, high = read_intervals(intervals, y)
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    scores = (high - low) + 2.0 / (1.0 - single_coverage(coverage)) * missed
+    return _average(scores, read_sample_weight(sample_weight, y))
+
+
+def pit(targets: Any, distribution: GaussianMixture) -> np.ndarray:
+    """F(y), the probability integral transform: uniform on [0, 1] if the forecast is right.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    distribution : GaussianMixture
+        Forecast of each target, as `predict_dist` gives it.
+
+    Returns
+    -------
+    array of the shape of the targets
+    """
+    y = read_targets(targets)
+    return check_distribution(distribution, y).cdf(y)
+
+
+def calibration_curve(
+    targets: Any, distribution: GaussianMixture, levels: Any = None, *, sample_weight: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """mean 1[|2 F(y) - 1| <= c]: the share of targets inside central intervals of coverage c.
+
+    A target lies in the central interval of c exactly if |2 F(y) - 1| <= c, so no quantile is
+    needed. Several targets are pooled.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    distribution : GaussianMixture
+        Forecast of each target, as `predict_dist` gives it.
+    levels : array (m,), optional
+        Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+
+    Returns
+    -------
+    levels, observed : array (m,)
+        Nominal coverages, and the shares; equal up to chance if the forecast is right.
+    """
+    nominal = read_levels(LEVELS if levels is None else levels)
+    y = read_targets(targets)
+    central = np.abs(2.0 * check_distribution(distribution, y).cdf(y) - 1.0)
+    weights = read_sample_weight(sample_weight, y)
+    return nominal, np.array([_average(central <= level, weights) for level in nominal])
+
+
+def calibration_error(
+    targets: Any, distribution: GaussianMixture, levels: Any = None, *, sample_weight: Any = None
+) -> float:
+    """mean_c |observed(c) - c| over the levels of `calibration_curve`, with its arguments."""
+    nominal, observed = calibration_curve(
+        targets, distribution, levels, sample_weight=sample_weight
+    )
+    return float(np.mean(np.abs(observed - nominal)))
+
+
+def binomial_band(levels: Any, n: int, probability: float = 0.95) -> tuple[np.ndarray, np.ndarray]:
+    """Quantiles (1 ± p)/2 of Binomial(n, c) / n: where the observed share may lie by chance.
+
+    If the forecast is right and the n targets are independent, the observed share at one level
+    lies in the band with at least this probability. It holds level by level, not for all at once.
+
+    Parameters
+    ----------
+    levels : float or array (m,)
+        Nominal coverages c.
+    n : int
+        Number of targets.
+    probability : float
+        Probability p of the band.
+
+    Returns
+    -------
+    low, high : array (m,)
+
+    Examples
+    --------
+    >>> binomial_band([0.5, 0.9], 100)
+    (array([0.4 , 0.84]), array([0.6 , 0.95]))
+    """
+    nominal, count = read_levels(levels), whole(n, "n")
+    tail = 0.5 * (1.0 - single_probability(probability))
+    return binom.ppf(tail, count, nominal) / count, binom.isf(tail, count, nominal) / count
+
+
+def evaluate(
+    targets: Any,
+    distribution: GaussianMixture,
+    *,
+    coverage: float = 0.9,
+    intervals: Any = None,
+    sample_weight: Any = None,
+) -> Scores:
+    """All scores of a forecast at once.
+
+    Parameters
+    ----------
+    targets : array (n,) or (n, D)
+        What happened.
+    distribution : GaussianMixture
+        Forecast of each target, as `predict_dist` gives it.
+    coverage : float
+        Probability that intervals are meant to hold.
+    intervals : array (n, 2) or (n, D, 2), optional
+        Intervals of that coverage; the central ones of the distribution by default.
+    sample_weight : array (n,), optional
+        How many times each row counts.
+
+    Returns
+    -------
+    Scores
+        `dataclasses.asdict` turns it into a dict of plain numbers.
+
+    Examples
+    --------
+    >>> from bowtienet.prediction.mixture import build_mixture
+    >>> forecast = build_mixture([1.0], [[0.0, 1.0]], [[1.0, 1.0]])
+    >>> scores = evaluate([0.5, 3.0], forecast)
+    >>> scores.rmse, scores.coverage
+    (1.458, 0.5)
+    """
+    y = read_targets(targets)
+    found = check_distribution(distribution, y)
+    share = single_coverage(coverage)
+    ends = found.interval(share) if intervals is None else intervals
+    return Scores(
+        n_rows=len(y),
+        rmse=rmse(y, found.mean(), sample_weight=sample_weight),
+        nll=negative_log_density(y, found, sample_weight=sample_weight),
+        crps=crps(y, found, sample_weight=sample_weight),
+        nominal_coverage=share,
+        coverage=interval_coverage(y, ends, sample_weight=sample_weight),
+        interval_score=interval_score(y, ends, share, sample_weight=sample_weight),
+        calibration_error=calibration_error(y, found, sample_weight=sample_weight),
+    )
+
+
+def load_scoringrules() -> Any:
+    """scoringrules, imported by the first score that needs it and not before."""
+    try:
+        return importlib.import_module("scoringrules")
+    except ImportError as error:
+        raise ImportError("CRPS needs scoringrules: pip install 'bowtienet[cli]'.") from error
+
+
+def _average(values: np.ndarray, weights: np.ndarray) -> float:
+    """Σ w_n s_n / Σ w_n, over rows and targets; of k in n it is k / n to the last bit."""
+    return float(np.sum(weights @ values) / (np.sum(weights) * (values.size // len(values))))

@@ -1,0 +1,112 @@
+"""Scorers of predictive distributions for scikit-learn's model selection: higher is better.
+
+`cross_val_score(model, X, y, scoring=neg_crps_scorer)`, `GridSearchCV(..., scoring=...)`, or
+several in a dict for `cross_validate`. They take any estimator with `predict_dist`.
+
+>>> import numpy as np
+>>> from sklearn.model_selection import cross_val_score
+>>> from bowtienet import BowTieRegressor
+>>> rng = np.random.default_rng(0)
+>>> X = rng.normal(size=(60, 2))
+>>> y = X[:, 0] + rng.normal(0.0, 0.1, size=60)
+>>> model = BowTieRegressor((), n_estimators=1, combine="equal", random_state=0)
+>>> bool(np.all(cross_val_score(model, X, y, scoring=log_density_scorer, cv=2) > 0.5))
+True
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Protocol
+
+from bowtienet.evaluation._checks import single_coverage
+from bowtienet.evaluation.metrics import (
+    calibration_error,
+    crps,
+    interval_coverage,
+    interval_score,
+    negative_log_density,
+)
+from bowtienet.prediction.mixture import GaussianMixture
+
+
+class Scorer(Protocol):
+    """What scikit-learn calls a scorer."""
+
+    def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Score of a fitted estimator on rows, higher is better."""
+
+
+def log_density_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """mean log p(y): the log score."""
+    return -negative_log_density(y, _forecast(estimator, X), sample_weight=sample_weight)
+
+
+def neg_crps_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Minus the mean continuous ranked probability score. Needs scoringrules."""
+    return -crps(y, _forecast(estimator, X), sample_weight=sample_weight)
+
+
+def neg_calibration_error_scorer(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None
+) -> float:
+    """Minus the mean distance of observed from nominal coverage.
+
+    No proper score: a forecast that ignores the inputs can have the best. Look at it beside one.
+    """
+    return -calibration_error(y, _forecast(estimator, X), sample_weight=sample_weight)
+
+
+def make_interval_scorer(coverage: float = 0.9) -> Scorer:
+    """A scorer: minus the interval score of central intervals.
+
+    Parameters
+    ----------
+    coverage : float
+        Probability that the intervals hold.
+    """
+    return partial(_neg_interval_score, coverage=single_coverage(coverage))
+
+
+def make_coverage_scorer(coverage: float = 0.9) -> Scorer:
+    """A scorer: the share of targets inside central intervals.
+
+    Coverage is not a thing to maximise: wide intervals have the most, and right ones have what was
+    asked for. It is meant for a column of `cross_validate`, not for a search.
+
+    Parameters
+    ----------
+    coverage : float
+        Probability that the intervals are meant to hold.
+    """
+    return partial(_coverage, coverage=single_coverage(coverage))
+
+
+def _neg_interval_score(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, coverage: float
+) -> float:
+    intervals = _forecast(estimator, X).interval(coverage)
+    return -interval_score(y, intervals, coverage, sample_weight=sample_weight)
+
+
+def _coverage(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, coverage: float
+) -> float:
+    intervals = _forecast(estimator, X).interval(coverage)
+    return interval_coverage(y, intervals, sample_weight=sample_weight)
+
+
+def _forecast(estimator: Any, X: Any) -> GaussianMixture:
+    if not hasattr(estimator, "predict_dist"):
+        raise TypeError(
+            f"{type(estimator).__name__} has no predict_dist, so there is no distribution to "
+            "score: use BowTieRegressor, or a pipeline that forwards its predict_dist."
+        )
+    return estimator.predict_dist(X)
+
+
+neg_interval_score_scorer = make_interval_scorer(0.9)
+"""Minus the interval score of central 90 % intervals."""
+
+coverage_scorer = make_coverage_scorer(0.9)
+"""Share inside central 90 % intervals: to look at, and not a thing to maximise."""

@@ -1,0 +1,441 @@
+"""Comparisons against the same models fitted by hand, and what happens when one fails."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy.stats import norm
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.linear_model import BayesianRidge, LinearRegression
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from bowtienet import BowTieRegressor
+from bowtienet.estimators.preparing import TablePreparer
+from bowtienet.evaluation.comparison import Comparison, average_scores, compare
+from bowtienet.evaluation.methods import (
+    Forecast,
+    Forecaster,
+    Method,
+    boosted_quantiles,
+    bow_tie,
+    default_methods,
+    gaussian_process,
+)
+from bowtienet.evaluation.metrics import Scores, evaluate
+from bowtienet.prediction.mixture import build_mixture
+
+NAMES = [
+    "bowtienet",
+    "BayesianRidge",
+    "GaussianProcessRegressor",
+    "HistGradientBoosting quantiles",
+]
+
+
+def rows(n: int = 80) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2)) * [1.0, 20.0]
+    return X, X[:, 0] + 0.1 * X[:, 1] + 0.5 * rng.normal(size=n)
+
+
+def small(**changes: Any) -> BowTieRegressor:
+    settings: dict[str, Any] = {"n_estimators": 1, "combine": "equal", "random_state": 0}
+    settings |= {"hidden_layer_sizes": (3,), "max_iter": 5, "tol": 1.0}
+    return BowTieRegressor(**(settings | changes))
+
+
+def only(name: str, X: Any, y: Any, **settings: Any) -> Comparison:
+    (found,) = compare(X, y, methods=[name], **settings)
+    assert found.method == name
+    return found
+
+
+def standard(found: np.ndarray) -> Forecast:
+    """N(0, 1) for every row."""
+    mean = np.zeros((1, len(found)))
+    distribution = build_mixture([1.0], mean, mean + 1.0)
+    return Forecast(distribution=distribution, intervals=distribution.interval(0.9))
+
+
+def watching(name: str, seen: list) -> Method:
+    """A method that notes all that it is given."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
+        def forecast(new: np.ndarray) -> Forecast:
+            seen.append((X.copy(), y.copy(), new.copy(), seed, coverage))
+            return standard(new)
+
+        return forecast
+
+    return Method(name=name, fit=fit)
+
+
+def failing(name: str = "failing", seeds: tuple[int, ...] = (0, 1, 2)) -> Method:
+    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
+        if seed in seeds:
+            raise ArithmeticError("no such number")
+        return standard
+
+    return Method(name=name, fit=fit)
+
+
+# The methods, against scikit-learn by hand
+
+
+def by_hand(split: int, X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, ...]:
+    train, test, train_y, test_y = train_test_split(X, y, test_size=0.25, random_state=7 + split)
+    scaler = StandardScaler().fit(train)
+    return scaler.transform(train), scaler.transform(test), train_y, test_y
+
+
+def gaussian_scores(y: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> dict[str, float]:
+    forecast = norm(mean, deviation)
+    low, high = forecast.interval(0.8)
+    missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
+    return {
+        "n_rows": len(y),
+        "rmse": math.sqrt(np.mean((y - mean) ** 2)),
+        "nll": -forecast.logpdf(y).mean(),
+        "nominal_coverage": 0.8,
+        "coverage": np.mean((low <= y) & (y <= high)),
+        "interval_score": np.mean(high - low + 10.0 * missed),
+    }
+
+
+def assert_scores(found: Scores, expected: dict[str, float]) -> None:
+    assert {name: getattr(found, name) for name in expected} == pytest.approx(expected, rel=1e-10)
+
+
+def test_bayesian_ridge_is_that_of_scikit_learn() -> None:
+    X, y = rows()
+    found = only("BayesianRidge", X, y, n_splits=2, test_size=0.25, random_state=7, coverage=0.8)
+    assert found.note is None
+    assert len(found.seconds) == 2
+    assert min(found.seconds) > 0.0
+    for split, scores in enumerate(found.scores):
+        train, test, train_y, test_y = by_hand(split, X, y)
+        moments = BayesianRidge().fit(train, train_y).predict(test, return_std=True)
+        assert_scores(scores, gaussian_scores(test_y, *moments))
+
+
+def test_the_gaussian_process_is_that_of_scikit_learn() -> None:
+    X, y = rows(40)
+    name = "GaussianProcessRegressor"
+    found = only(name, X, y, n_splits=1, test_size=0.25, random_state=7, coverage=0.8)
+    assert found.note is None
+    train, test, train_y, test_y = by_hand(0, X, y)
+    kernel = ConstantKernel() * RBF([1.0, 1.0]) + WhiteKernel()
+    process = GaussianProcessRegressor(kernel, normalize_y=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        moments = process.fit(train, train_y).predict(test, return_std=True)
+    assert_scores(found.scores[0], gaussian_scores(test_y, *moments))
+
+
+def test_boosted_quantiles_are_those_of_scikit_learn() -> None:
+    X, y = rows(120)
+    name = "HistGradientBoosting quantiles"
+    found = only(name, X, y, n_splits=1, test_size=0.25, random_state=7, coverage=0.8)
+    train, test, train_y, test_y = train_test_split(X, y, test_size=0.25, random_state=7)
+    mean = HistGradientBoostingRegressor().fit(train, train_y).predict(test)
+    low, high = (
+        HistGradientBoostingRegressor(loss="quantile", quantile=q).fit(train, train_y).predict(test)
+        for q in (0.1, 0.9)
+    )
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    deviation = np.maximum((high - low) / (2.0 * norm.ppf(0.9)), 1e-3 * np.std(train_y))
+    expected = gaussian_scores(test_y, mean, deviation)
+    missed = np.maximum(low - test_y, 0.0) + np.maximum(test_y - high, 0.0)
+    expected["coverage"] = np.mean(missed == 0.0)
+    expected["interval_score"] = np.mean(high - low + 10.0 * missed)
+    assert_scores(found.scores[0], expected)
+    assert found.note is not None
+    assert "normal distribution" in found.note
+
+
+def test_intervals_never_cross() -> None:
+    """Quantiles 0.49 and 0.51 of trees that know nothing of each other do."""
+    X, y = rows(120)
+    raw = [
+        HistGradientBoostingRegressor(loss="quantile", quantile=q).fit(X, y).predict(X)
+        for q in (0.49, 0.51)
+    ]
+    assert np.any(raw[0] > raw[1])
+    found = boosted_quantiles().fit(X, y, 0, 0.02)(X)
+    np.testing.assert_allclose(found.intervals, np.sort(np.transpose(raw), axis=1), rtol=1e-12)
+
+
+def test_intervals_without_width_have_a_density_all_the_same() -> None:
+    """Three of four targets are zero, and so are both quantiles in the middle."""
+    X = np.arange(80.0)[:, None]
+    y = np.where(np.arange(80) % 4 == 0, 1.0, 0.0)
+    found = boosted_quantiles().fit(X, y, 0, 0.2)(X)
+    np.testing.assert_array_equal(found.intervals, np.zeros((80, 2)))
+    np.testing.assert_allclose(found.distribution.deviations, 1e-3 * np.std(y))
+    assert found.note is not None
+    assert "at least 0.001 of the target's" in found.note
+
+
+def test_ours_is_the_given_regressor() -> None:
+    X, y = rows()
+    given = small()
+    (found,) = compare(X, y, regressor=given, methods=["bowtienet"], n_splits=2)
+    assert not hasattr(given, "ensemble_")
+    for seed, scores in enumerate(found.scores):
+        train, test, train_y, test_y = train_test_split(X, y, test_size=0.1, random_state=seed)
+        assert scores == evaluate(test_y, small().fit(train, train_y).predict_dist(test))
+
+
+def test_ours_without_a_regressor_has_the_seed_of_the_split(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = []
+
+    def make(**settings: Any) -> BowTieRegressor:
+        made.append(settings)
+        return small()
+
+    monkeypatch.setattr("bowtienet.evaluation.methods.BowTieRegressor", make)
+    X, y = rows(30)
+    only("bowtienet", X, y, n_splits=2, random_state=5)
+    assert made == [{"random_state": 5, "n_jobs": -1}, {"random_state": 6, "n_jobs": -1}]
+
+
+def test_the_gaussian_process_is_fitted_to_some_of_many_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y = rows(60)
+    fitted = []
+    original = GaussianProcessRegressor.fit
+
+    def watched(self: Any, X: np.ndarray, y: np.ndarray) -> Any:
+        fitted.append((len(X), set(y)))
+        return original(self, X, y)
+
+    monkeypatch.setattr(GaussianProcessRegressor, "fit", watched)
+    (found,) = compare(X, y, methods=[gaussian_process(max_rows=20)], n_splits=2)
+    assert [size for size, _ in fitted] == [20, 20]
+    for seed, (_, targets) in enumerate(fitted):
+        assert len(targets) == 20  # drawn without replacement
+        assert targets <= set(train_test_split(y, test_size=0.1, random_state=seed)[0])
+    assert found.note == "fitted to 20 random training rows of 54: its time is cubic"
+    (again,) = compare(X, y, methods=[gaussian_process(max_rows=20)], n_splits=2)
+    assert again.scores == found.scores
+    (whole,) = compare(X, y, methods=[gaussian_process(max_rows=54)], n_splits=2)
+    assert whole.note is None
+
+
+def test_kernels_at_their_bounds_raise_no_warning() -> None:
+    """The second input has no part: its length scale goes to its bound. Warnings are errors."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    found = only("GaussianProcessRegressor", X, np.sin(X[:, 0]), n_splits=1)
+    assert math.isfinite(found.scores[0].nll)
+
+
+def test_all_methods_stand_in_one_table() -> None:
+    X, y = rows()
+    found = compare(X, y, regressor=small(), n_splits=1)
+    assert [each.method for each in found] == NAMES == [m.name for m in default_methods()]
+    assert all(math.isfinite(v) for each in found for v in asdict(each.scores[0]).values())
+
+
+# The same rows for all
+
+
+def test_all_methods_see_the_same_splits() -> None:
+    X, y = rows(30)
+    first, second = [], []
+    compare(
+        X,
+        y,
+        methods=[watching("first", first), watching("second", second)],
+        test_size=0.2,
+        random_state=3,
+        coverage=0.7,
+    )
+    assert len(first) == len(second) == 3
+    for split, (ours, theirs) in enumerate(zip(first, second, strict=True)):
+        train, test, train_y, _ = train_test_split(X, y, test_size=0.2, random_state=3 + split)
+        for found, other, expected in zip(ours, theirs, (train, train_y, test), strict=False):
+            np.testing.assert_array_equal(found, expected)
+            np.testing.assert_array_equal(other, expected)
+        assert ours[3:] == theirs[3:] == (3 + split, 0.7)
+
+
+def test_preparing_learns_from_training_rows_only() -> None:
+    X, y = rows(30)
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.where(y > 0, "high", "low"))
+    encoder = OneHotEncoder(sparse_output=False)
+    prepare = make_column_transformer((StandardScaler(), ["a", "b"]), (encoder, ["c"]))
+    prepare.set_output(transform="pandas")
+    seen: list = []
+    compare(table, y, methods=[watching("only", seen)], prepare=prepare, n_splits=2)
+    assert not hasattr(prepare, "transformers_")
+    for seed, (train, _, test, *_) in enumerate(seen):
+        assert train.shape == (27, 4)
+        assert isinstance(train, np.ndarray)
+        np.testing.assert_allclose(train[:, :2].mean(axis=0), 0.0, atol=1e-12)
+        raw, new = train_test_split(X, test_size=0.1, random_state=seed)
+        np.testing.assert_allclose(test[:, :2], StandardScaler().fit(raw).transform(new))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_tables_with_texts_and_missing_values(kind: Callable[[dict[str, Any]], Any]) -> None:
+    X, y = rows(60)
+    number = np.where(np.arange(60) % 9 == 0, np.nan, X[:, 0])
+    table = kind({"number": number, "text": np.where(X[:, 1] > 0.0, "high", "low")})
+    seen: list = []
+    methods = [watching("only", seen), "BayesianRidge"]
+    _, ridge = compare(table, y, methods=methods, prepare=TablePreparer(), n_splits=2)
+    assert [train.shape for train, *_ in seen] == [(54, 4), (54, 4)]
+    assert ridge.note is None
+    assert all(math.isfinite(scores.nll) for scores in ridge.scores)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, np.ndarray.tolist, np.asfortranarray])
+def test_tables_of_other_kinds(kind: Callable[[np.ndarray], Any]) -> None:
+    X, y = rows(30)
+    found = only("BayesianRidge", kind(X), pd.Series(y, index=y), n_splits=1)
+    expected = only("BayesianRidge", X, y, n_splits=1)
+    assert asdict(found.scores[0]) == pytest.approx(asdict(expected.scores[0]), rel=1e-9)
+
+
+def test_the_callback_hears_of_every_fit() -> None:
+    X, y = rows(30)
+    heard: list[tuple[str, int]] = []
+    methods = [watching("a", []), failing("b")]
+    compare(X, y, methods=methods, n_splits=2, callback=lambda *what: heard.append(what))
+    assert heard == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
+
+
+# Failures
+
+
+def test_a_method_that_fails_is_reported() -> None:
+    X, y = rows(30)
+    bad, good = compare(X, y, methods=[failing(), "BayesianRidge"], n_splits=2)
+    assert bad.note == (
+        "failed with seed 0: ArithmeticError: no such number; "
+        "failed with seed 1: ArithmeticError: no such number"
+    )
+    assert len(bad.scores) == 2
+    assert all(math.isnan(value) for value in bad.seconds)
+    for scores in bad.scores:
+        values = asdict(scores)
+        assert (values.pop("n_rows"), values.pop("nominal_coverage")) == (3, 0.9)
+        assert all(math.isnan(value) for value in values.values())
+    assert good.note is None
+    assert good.scores == only("BayesianRidge", X, y, n_splits=2).scores
+
+
+def test_one_failed_split_spoils_the_mean_and_no_other_split() -> None:
+    X, y = rows(30)
+    (found,) = compare(X, y, methods=[failing(seeds=(1,))])
+    assert [math.isnan(scores.crps) for scores in found.scores] == [False, True, False]
+    assert found.note == "failed with seed 1: ArithmeticError: no such number"
+    assert math.isnan(average_scores(found.scores).crps)
+
+
+def test_a_forecast_of_wrong_shape_is_a_failure() -> None:
+    X, y = rows(30)
+    method = Method(name="short", fit=lambda *_: lambda new: standard(new[:-1]))
+    (found,) = compare(X, y, methods=[method], n_splits=1)
+    assert found.note is not None
+    assert "distribution has shape (2,), but targets have (3,)" in found.note
+
+
+def test_an_interrupt_is_no_failure_of_a_method() -> None:
+    def fit(*_: Any) -> Forecaster:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        compare(*rows(30), methods=[Method(name="stopped", fit=fit)])
+
+
+def test_without_scoringrules_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = importlib.import_module
+
+    def without(name: str, *args: Any) -> Any:
+        if name == "scoringrules":
+            raise ImportError(name)
+        return original(name, *args)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    seen: list = []
+    with pytest.raises(ImportError, match="CRPS needs scoringrules"):
+        compare(*rows(30), methods=[watching("only", seen)])
+    assert seen == []
+
+
+# Means
+
+
+def test_scores_are_averaged_over_splits() -> None:
+    X, y = rows(30)
+    scores = only("BayesianRidge", X, y).scores
+    found = average_scores(scores)
+    assert found.n_rows == 9
+    assert found.nominal_coverage == 0.9
+    for name in ("rmse", "nll", "crps", "coverage", "interval_score", "calibration_error"):
+        assert getattr(found, name) == pytest.approx(np.mean([getattr(s, name) for s in scores]))
+    with pytest.raises(ValueError, match="scores are empty"):
+        average_scores([])
+    other = replace(scores[0], nominal_coverage=0.5)
+    with pytest.raises(ValueError, match=r"nominal coverages \[0\.5, 0\.9\]: average those of one"):
+        average_scores([scores[0], other])
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"methods": ["Ridge"]}, r"unknown method 'Ridge': choose among 'bowtienet', .*a Method"),
+        ({"methods": [LinearRegression()]}, r"unknown method LinearRegression\(\)"),
+        ({"methods": "bowtienet"}, r"methods must be a list, got 'bowtienet': write \['bowtienet'"),
+        ({"methods": []}, r"methods must have different names, at least one, got \[\]"),
+        ({"methods": ["BayesianRidge"] * 2}, "methods must have different names"),
+        ({"n_splits": 0}, "n_splits must be a whole number of at least 1, got 0"),
+        ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90: write 0.9"),
+        ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
+        ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1"),
+    ],
+)
+def test_bad_settings(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        compare(*rows(30), **settings)
+
+
+def test_bad_tables() -> None:
+    X, y = rows(30)
+    with pytest.raises(ValueError, match=r"y must have shape \(rows,\), got \(30, 2\): compare"):
+        compare(X, X)
+    with pytest.raises(ValueError, match=r"inconsistent numbers of samples"):
+        compare(X[:-1], y)
+    with pytest.raises(ValueError, match=r"X must hold numbers, but these columns do not: 'c'"):
+        compare(pd.DataFrame({"c": ["a"] * 30}), y)
+
+
+def test_a_regressor_without_a_distribution_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"regressor must have predict_dist.*LinearRegression"):
+        bow_tie(LinearRegression())
+
+
+def test_the_process_needs_a_row() -> None:
+    with pytest.raises(ValueError, match="max_rows must be a whole number of at least 1"):
+        gaussian_process(max_rows=0)

@@ -1,0 +1,182 @@
+"""Scorers in the hands of scikit-learn."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import config_context
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import (
+    GridSearchCV,
+    KFold,
+    RandomizedSearchCV,
+    cross_val_score,
+    cross_validate,
+)
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from bowtienet import BowTieRegressor
+from bowtienet.evaluation import metrics, scorers
+from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+
+SCORERS: dict[str, scorers.Scorer] = {
+    "log_density": scorers.log_density_scorer,
+    "neg_crps": scorers.neg_crps_scorer,
+    "neg_interval_score": scorers.neg_interval_score_scorer,
+    "neg_calibration_error": scorers.neg_calibration_error_scorer,
+    "coverage": scorers.coverage_scorer,
+    "narrow": scorers.make_interval_scorer(0.5),
+    "narrow_coverage": scorers.make_coverage_scorer(0.5),
+}
+every_scorer = pytest.mark.parametrize("scorer", SCORERS.values(), ids=SCORERS)
+
+
+class Spread(RegressorMixin, BaseEstimator):
+    """N(first column, deviation²): nothing to fit."""
+
+    def __init__(self, deviation: float = 1.0) -> None:
+        self.deviation = deviation
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Spread:
+        self.is_fitted_ = True
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        return np.asarray(X)[:, 0]
+
+    def predict_dist(self, X: Any) -> GaussianMixture:
+        mean = self.predict(X)[None]
+        return build_mixture([1.0], mean, np.full(mean.shape, self.deviation))
+
+
+class ForwardingPipeline(Pipeline):
+    """A pipeline that hands `predict_dist` on to its last step."""
+
+    def predict_dist(self, X: Any) -> GaussianMixture:
+        return self[-1].predict_dist(self[:-1].transform(X))
+
+
+def rows(n: int = 60) -> tuple[np.ndarray, np.ndarray]:
+    """Noise of deviation 0.5."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 2))
+    return X, X[:, 0] + 0.5 * rng.normal(size=n)
+
+
+def test_scorers_are_the_metrics_with_the_sign_of_a_score() -> None:
+    X, y = rows()
+    weight = np.arange(60.0)
+    found = Spread(0.7).predict_dist(X)
+    settings = {"sample_weight": weight}
+    expected = {
+        "log_density": -metrics.negative_log_density(y, found, **settings),
+        "neg_crps": -metrics.crps(y, found, **settings),
+        "neg_interval_score": -metrics.interval_score(y, found.interval(0.9), 0.9, **settings),
+        "neg_calibration_error": -metrics.calibration_error(y, found, **settings),
+        "coverage": metrics.interval_coverage(y, found.interval(0.9), **settings),
+        "narrow": -metrics.interval_score(y, found.interval(0.5), 0.5, **settings),
+        "narrow_coverage": metrics.interval_coverage(y, found.interval(0.5), **settings),
+    }
+    scores = {name: scorer(Spread(0.7), X, y, weight) for name, scorer in SCORERS.items()}
+    assert scores == expected
+    unweighted = {name: scorer(Spread(0.7), X, y) for name, scorer in SCORERS.items()}
+    assert all(scores[name] != unweighted[name] for name in SCORERS)
+
+
+@every_scorer
+def test_cross_validation(scorer: scorers.Scorer) -> None:
+    X, y = rows()
+    folds = KFold(3)
+    found = cross_val_score(Spread(0.7), X, y, scoring=scorer, cv=folds)
+    expected = [scorer(Spread(0.7), X[test], y[test]) for _, test in folds.split(X)]
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("name", ["log_density", "neg_crps", "neg_interval_score"])
+def test_a_search_finds_the_deviation_of_the_noise(name: str) -> None:
+    """Seeded; of 0.05, 0.5 and 5 the truth wins by a wide margin."""
+    X, y = rows()
+    grid = {"deviation": [0.05, 0.5, 5.0]}
+    search = GridSearchCV(Spread(), grid, scoring=SCORERS[name], cv=3).fit(X, y)
+    assert search.best_params_ == {"deviation": 0.5}
+    assert search.score(X, y) == SCORERS[name](Spread(0.5), X, y)
+
+
+def test_several_scorers_in_one_table() -> None:
+    X, y = rows()
+    table = cross_validate(Spread(0.7), X, y, scoring=SCORERS, cv=3)
+    for name, scorer in SCORERS.items():
+        expected = cross_val_score(Spread(0.7), X, y, scoring=scorer, cv=3)
+        np.testing.assert_array_equal(table[f"test_{name}"], expected)
+    search = RandomizedSearchCV(
+        Spread(), {"deviation": [0.05, 0.5]}, n_iter=2, scoring=SCORERS, refit="neg_crps", cv=3
+    ).fit(X, y)
+    assert search.best_params_ == {"deviation": 0.5}
+
+
+@every_scorer
+def test_scorers_survive_pickling(scorer: scorers.Scorer) -> None:
+    X, y = rows()
+    again = pickle.loads(pickle.dumps(scorer))
+    assert again(Spread(), X, y) == scorer(Spread(), X, y)
+
+
+def test_the_regressor_itself_in_two_processes() -> None:
+    X, y = rows(40)
+    model = BowTieRegressor(
+        (3,), n_estimators=1, combine="equal", max_iter=5, tol=1.0, random_state=0
+    )
+    table = cross_validate(model, X, y, scoring=SCORERS, cv=2, n_jobs=2)
+    assert all(np.all(np.isfinite(table[f"test_{name}"])) for name in SCORERS)
+    fitted = model.fit(X, y)
+    assert scorers.log_density_scorer(fitted, X, y) == pytest.approx(fitted.log_score(X, y))
+
+
+def test_a_pipeline_that_forwards_its_distribution() -> None:
+    X, y = rows()
+    pipeline = ForwardingPipeline([("scale", StandardScaler()), ("spread", Spread())]).fit(X, y)
+    scaled = StandardScaler().fit_transform(X)
+    for scorer in SCORERS.values():
+        assert scorer(pipeline, X, y) == scorer(Spread(), scaled, y)
+
+
+def test_pandas_rows_are_scored_as_arrays_are() -> None:
+    X, y = rows()
+    for scorer in SCORERS.values():
+        assert scorer(Spread(), pd.DataFrame(X), pd.Series(y, index=y)) == scorer(Spread(), X, y)
+
+
+def test_metadata_routing() -> None:
+    X, y = rows()
+    with config_context(enable_metadata_routing=True):
+        found = cross_val_score(Spread(), X, y, scoring=scorers.neg_crps_scorer, cv=3)
+    np.testing.assert_array_equal(
+        found, cross_val_score(Spread(), X, y, scoring=scorers.neg_crps_scorer, cv=3)
+    )
+
+
+@every_scorer
+def test_estimators_without_a_distribution_are_refused(scorer: scorers.Scorer) -> None:
+    X, y = rows()
+    with pytest.raises(TypeError, match=r"LinearRegression has no predict_dist.*BowTieRegressor"):
+        scorer(LinearRegression().fit(X, y), X, y)
+    with pytest.raises(TypeError, match=r"Pipeline has no predict_dist.*a pipeline that forwards"):
+        scorer(make_pipeline(StandardScaler(), Spread()).fit(X, y), X, y)
+
+
+def test_an_unfitted_regressor_says_so() -> None:
+    with pytest.raises(NotFittedError, match="BowTieRegressor instance is not fitted"):
+        scorers.log_density_scorer(BowTieRegressor(), *rows())
+
+
+@pytest.mark.parametrize("make", [scorers.make_interval_scorer, scorers.make_coverage_scorer])
+def test_bad_coverage(make: Any) -> None:
+    with pytest.raises(ValueError, match=r"coverage must lie strictly between 0 and 1, got 95"):
+        make(95)
