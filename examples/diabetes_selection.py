@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor
-from bowtienet.plotting import draw_bars, plot_network, plot_relevance, plot_weights
+from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay, draw_bars
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 NAMES = {
@@ -98,10 +98,14 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     draw_bars(list(X.columns), lasso[-1].coef_, title="LassoCV, coefficients", ax=left)
-    plot_relevance(pruned, title="pruned network, strength (probability)", ax=right)
+    RelevanceDisplay.from_estimator(
+        pruned, title="pruned network, strength (probability)", ax=right
+    )
     fig.savefig(folder / "diabetes_relevance.png", dpi=120)
-    plot_weights(model, pruned).savefig(folder / "diabetes_weights.png", dpi=120)
-    plot_network(pruned).figure.savefig(folder / "diabetes_network.png", dpi=120)
+    weights = WeightsDisplay.from_estimator(model, pruned)
+    weights.figure_.savefig(folder / "diabetes_weights.png", dpi=120)
+    network = NetworkDisplay.from_estimator(pruned)
+    network.figure_.savefig(folder / "diabetes_network.png", dpi=120)
     draw_slices(X, y, model, pruned, lasso).savefig(folder / "diabetes_slices.png", dpi=110)
     plt.close("all")
 

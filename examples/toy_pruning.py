@@ -19,34 +19,22 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bowtienet import BowTieRegressor
-from bowtienet.plotting import plot_network, plot_weights
+from bowtienet.data.toy import simulate_toy, toy_function
+from bowtienet.plotting import NetworkDisplay, WeightsDisplay
 
-NOISE = np.sqrt(0.5)
 DEPTHS = (1, 2, 4)
 WIDTH = 20
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
 
-def truth(x: np.ndarray) -> np.ndarray:
-    """The function of the first input."""
-    return 0.1 * x**2 + 10.0 * np.sin(x)
-
-
-def data(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Rows of the example."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2.0, 2.0, size=(n, 2))
-    return X, truth(X[:, 0]) + rng.normal(0.0, NOISE, size=n)
-
-
 def draw_slice(ax: plt.Axes, models: dict[str, BowTieRegressor], column: int) -> None:
     """Mean and central 90 % of new targets along one input, the other at 0."""
-    X, y = data(300, seed=0)
+    X, y = simulate_toy(300, np.random.default_rng(0))
     along = np.linspace(-2.0, 2.0, 200)
     new = np.zeros((200, 2))
     new[:, column] = along
     ax.plot(X[:, column], y, ".", color="#BBBBBB", markersize=3)
-    expected = truth(along) if column == 0 else np.zeros(200)
+    expected = toy_function(along) if column == 0 else np.zeros(200)
     ax.plot(along, expected, color="black", linewidth=1, linestyle=":", label="truth")
     styles = (("#0072B2", "-"), ("#D55E00", "--"))
     for (name, model), (color, style) in zip(models.items(), styles, strict=True):
@@ -59,8 +47,8 @@ def draw_slice(ax: plt.Axes, models: dict[str, BowTieRegressor], column: int) ->
 def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> None:
     """Print the table and write the pictures."""
     folder.mkdir(parents=True, exist_ok=True)
-    X, y = data(300, seed=0)
-    test_X, test_y = data(2000, seed=1)
+    X, y = simulate_toy(300, np.random.default_rng(0))
+    test_X, test_y = simulate_toy(2000, np.random.default_rng(1))
     size = (4.2 * len(DEPTHS), 10.5)
     fig, axes = plt.subplots(3, len(DEPTHS), figsize=size, layout="constrained")
     print(f"{'layers':<8}{'':<8}{'RMSE':>6}{'NLL':>7}{'nodes':>7}{'weights':>9}   relevance x0, x1")
@@ -93,9 +81,10 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
         draw_slice(axes[0, column], models, 0)
         draw_slice(axes[1, column], models, 1)
         axes[0, column].set_title(f"{depth} hidden layer{'s' if depth > 1 else ''} of {WIDTH}")
-        plot_network(pruned, ax=axes[2, column])
+        NetworkDisplay.from_estimator(pruned, ax=axes[2, column])
         if depth == DEPTHS[0]:
-            plot_weights(model, pruned).savefig(folder / "toy_weights.png", dpi=130)
+            weights = WeightsDisplay.from_estimator(model, pruned)
+            weights.figure_.savefig(folder / "toy_weights.png", dpi=130)
     axes[0, 0].legend(frameon=False)
     fig.savefig(folder / "toy_pruning.png", dpi=110)
     plt.close("all")

@@ -1,18 +1,34 @@
 """Pictures with matplotlib (``pip install 'bowtienet[plot]'``).
 
-`plot_...` take a fitted estimator, `draw_...` plain arrays; all return what they drew on.
+Displays take a fitted estimator or predictions, as in scikit-learn: ``from_estimator`` and
+``from_predictions`` draw, the display keeps what it drew and can ``plot`` it again elsewhere.
+`draw_...` take plain arrays and return what they drew on.
 """
 
+from bowtienet.plotting.activation import ActivationDisplay
 from bowtienet.plotting.bars import draw_bars
-from bowtienet.plotting.fitted import plot_network, plot_relevance, plot_weights
+from bowtienet.plotting.calibration import CalibrationCurveDisplay
+from bowtienet.plotting.elbo import ElboDisplay
 from bowtienet.plotting.matrices import draw_weights
 from bowtienet.plotting.network import draw_network
+from bowtienet.plotting.pit import PitHistogramDisplay
+from bowtienet.plotting.predicted_actual import PredictedActualDisplay
+from bowtienet.plotting.predictive_band import PredictiveBandDisplay
+from bowtienet.plotting.shrinkage import ShrinkageDisplay
+from bowtienet.plotting.structure import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 
 __all__ = [
+    "ActivationDisplay",
+    "CalibrationCurveDisplay",
+    "ElboDisplay",
+    "NetworkDisplay",
+    "PitHistogramDisplay",
+    "PredictedActualDisplay",
+    "PredictiveBandDisplay",
+    "RelevanceDisplay",
+    "ShrinkageDisplay",
+    "WeightsDisplay",
     "draw_bars",
     "draw_network",
     "draw_weights",
-    "plot_network",
-    "plot_relevance",
-    "plot_weights",
 ]

@@ -11,6 +11,15 @@ NEGATIVE = "#D55E00"
 ABSENT = "#B5B5B5"
 """What has no weights at all."""
 INK = "#333333"
+MUTED = "#777777"
+"""Of references and remarks."""
+CURVES = (
+    (POSITIVE, "-", "o"),
+    (NEGATIVE, "--", "s"),
+    ("#009E73", "-.", "^"),
+    ("#CC79A7", ":", "D"),
+)
+"""Colour, line and marker of curves that share axes: each of the three tells them apart."""
 NAME_SIZE = 9.0
 SMALL_SIZE = 8.0
 _LONGEST_NAME = 40
@@ -33,6 +42,33 @@ def new_figure(width: float, height: float) -> Any:
 def axes_or_new(ax: Any, width: float, height: float) -> Any:
     """`ax` itself, or axes of a new figure of so many inches."""
     return new_figure(width, height).add_subplot() if ax is None else ax
+
+
+def tidy(ax: Any) -> None:
+    """Axes without the frame's upper and right side."""
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def add_legend(ax: Any, **settings: Any) -> Any:
+    """A legend without frame that hides no letters behind it."""
+    return ax.legend(
+        **{"fontsize": SMALL_SIZE + 0.5, "framealpha": 0.8, "edgecolor": "none"} | settings
+    )
+
+
+def tint(color: str, share: float) -> tuple[float, ...]:
+    """So much of `color`, the rest white: lightness tells tints apart also in grey."""
+    return tuple(1.0 - share * (1.0 - part) for part in load("colors").to_rgb(color))
+
+
+def percent(share: float) -> str:
+    """A share as readers say it: 90 %."""
+    return f"{100.0 * share:.4g} %"
+
+
+def signed(value: float, digits: int) -> str:
+    """A number in a text, with the minus sign that numbers at axes have."""
+    return f"{value:,.{digits}f}".replace("-", "−")
 
 
 def points_high(area: Any) -> float:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import number
+from bowtienet.estimators.tables import read_table
+from bowtienet.prediction.intervals import check_coverage
+from bowtienet.prediction.mixture import GaussianMixture
 
 
 def read_weights(weights: Any, name: str) -> list[np.ndarray]:
@@ -49,16 +54,19 @@ def read_pruned(after: Any, before: list[np.ndarray]) -> list[np.ndarray]:
     return matrices
 
 
-def read_vector(values: Any, name: str, length: int | None = None) -> np.ndarray:
-    """Finite numbers in one row, `length` of them where it is known."""
+def read_vector(
+    values: Any, name: str, length: int | None = None, *, each: str = "bar"
+) -> np.ndarray:
+    """Finite numbers in one row, `length` of them where it is known: one for `each` of what."""
     vector = _numbers(values, name)
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(
-            f"{name} must be one row of numbers, got shape {vector.shape}: give one for each bar."
+            f"{name} must be one row of numbers, got shape {vector.shape}: give one for each "
+            f"{each}."
         )
     if length is not None and vector.size != length:
         raise ValueError(
-            f"{name} has {vector.size} numbers, but there are {length} bars: give one for each."
+            f"{name} has {vector.size} numbers, but there are {length} {each}s: give one for each."
         )
     return vector
 
@@ -75,6 +83,67 @@ def read_names(names: Any, count: int, argument: str, default: str) -> list[str]
             f"{argument} has {len(listed)} names, but {count} are needed: give one for each."
         )
     return listed
+
+
+def read_intervals(intervals: Any, count: int, coverages: int) -> np.ndarray:
+    """Ends (count, 2, coverages) with the lower ones first; (count, 2) will do for one coverage."""
+    ends = _numbers(intervals, "intervals")
+    shapes = [(count, 2, coverages), *([(count, 2)] if coverages == 1 else [])]
+    if ends.shape not in shapes:
+        raise ValueError(
+            f"intervals have shape {ends.shape}, but {count} predictions and {coverages} "
+            f"coverage{'s' * (coverages > 1)} need {shapes[-1]}: lower and upper ends for each."
+        )
+    ends = ends.reshape(count, 2, coverages)
+    wrong = int(np.sum(ends[:, 0] > ends[:, 1]))
+    if wrong:
+        raise ValueError(f"{wrong} of the intervals have a lower end above the upper: swap them.")
+    return ends
+
+
+def one_coverage(coverage: Any) -> float:
+    """A single probability strictly between 0 and 1."""
+    return float(check_coverage(number(coverage, "coverage")))
+
+
+def one_target(
+    y: Any, distribution: GaussianMixture, target: Any
+) -> tuple[np.ndarray, GaussianMixture]:
+    """Values (n,) of one of the targets and its predictive distribution."""
+    forecast = distribution_of(distribution, target)
+    values = read_table(y, "y")
+    targets = distribution.means[0].reshape(len(distribution.means[0]), -1).shape
+    if values.shape not in (targets, *([targets[:1]] if targets[1] == 1 else [])):
+        raise ValueError(
+            f"y has shape {values.shape}, but the distribution is for {targets[0]} rows and "
+            f"{targets[1]} target{'s' * (targets[1] > 1)}: give one value for each."
+        )
+    return values.reshape(targets)[:, target], forecast
+
+
+def distribution_of(distribution: GaussianMixture, target: Any) -> GaussianMixture:
+    """Predictive distribution (n,) of one of the targets."""
+    if not isinstance(distribution, GaussianMixture):
+        raise TypeError(
+            "distribution must be a GaussianMixture, such as predict_dist and build_mixture give, "
+            f"got {type(distribution).__name__}."
+        )
+    count = distribution.means.shape[2] if distribution.means.ndim == 3 else 1
+    place = chosen(target, count, "target")
+    if distribution.means.ndim == 2:
+        return distribution
+    return GaussianMixture(
+        weights=distribution.weights,
+        means=distribution.means[..., place],
+        deviations=distribution.deviations[..., place],
+    )
+
+
+def chosen(value: Any, count: int, name: str) -> int:
+    """`value` if it is a whole number from 0 to `count` - 1."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value not in range(count):
+        raise ValueError(f"{name} must be a whole number from 0 to {count - 1}, got {value!r}.")
+    return int(value)
 
 
 def _numbers(values: Any, name: str) -> np.ndarray:

@@ -1,129 +1,95 @@
-"""Pictures of a fitted estimator: its network, its weights, and which inputs matter."""
+"""What pictures read from a fitted estimator: its network, its names and its predictions."""
 
 from __future__ import annotations
 
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.estimators.tables import input_names
 from bowtienet.inference.pruning import restore_shape
-from bowtienet.plotting.bars import draw_bars
-from bowtienet.plotting.matrices import draw_weights
-from bowtienet.plotting.network import draw_network
-from bowtienet.prediction.ensemble import original
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from bowtienet.plotting._checks import chosen
+from bowtienet.prediction.mixture import GaussianMixture
 
 
-def plot_network(
-    model: Any, *, member: int | None = None, title: str | None = None, ax: Axes | None = None
-) -> Axes:
-    """Draw the network of a member of a fitted estimator, best after `prune`.
-
-    Parameters
-    ----------
-    model : BowTieRegressor
-        Fitted.
-    member : int, optional
-        Its place among the members; the heaviest by default.
-    title : str, optional
-        Above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
-    """
-    weights = member_weights(model, chosen_member(model, member))
-    return draw_network(weights, input_names=input_names(model), title=title, ax=ax)
+def network_of(model: Any) -> BowTieRegressor:
+    """The fitted `BowTieRegressor`: `model` itself, or the last step of a pipeline."""
+    found = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not isinstance(found, BowTieRegressor):
+        where = "a pipeline that ends with " if isinstance(model, Pipeline) else ""
+        raise TypeError(
+            "model must be a fitted BowTieRegressor or a pipeline whose last step is one, got "
+            f"{where}{_kind(found)}."
+        )
+    check_is_fitted(found)
+    return found
 
 
-def plot_weights(
-    model: Any, pruned: Any = None, *, member: int | None = None, fig: Figure | None = None
-) -> Figure:
-    """Draw the weight matrices of a member as heat maps, before and after pruning.
-
-    Parameters
-    ----------
-    model : BowTieRegressor
-        Fitted.
-    pruned : BowTieRegressor, optional
-        What ``model.prune(...)`` made of it.
-    member : int, optional
-        Its place among the members; the heaviest by default.
-    fig : matplotlib figure, optional
-        Where to draw; a new one by default.
-
-    Returns
-    -------
-    matplotlib figure
-    """
-    member = chosen_member(model, member)
-    before = member_weights(model, member, in_place=True)
-    after = None
-    if pruned is not None:
-        check_is_fitted(pruned)
-        ours, theirs = ([original(m) for m in e.ensemble_.members] for e in (model, pruned))
-        if ours != theirs:
-            raise ValueError(
-                "pruned was not made from model: give the model first, and then what its "
-                "prune(...) returned."
-            )
-        after = member_weights(pruned, member, in_place=True)
-    return draw_weights(before, after, input_names=input_names(model), fig=fig)
+def names_of(model: Any) -> list[str]:
+    """Names of the network's inputs: those it was fitted to, or what the steps before it say."""
+    network = network_of(model)
+    unnamed = not hasattr(network, "feature_names_in_")
+    if unnamed and isinstance(model, Pipeline) and len(model) > 1:
+        try:
+            return [str(name) for name in model[:-1].get_feature_names_out()]
+        except (AttributeError, ValueError):  # not every step can name what it makes
+            pass
+    return input_names(network)
 
 
-def plot_relevance(model: Any, *, title: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw the strength of every input as a bar, the strongest on top.
-
-    Behind a name stands the probability that the input matters, where that is below 0.995. With
-    several targets an input counts by the one it matters for most.
-
-    Parameters
-    ----------
-    model : BowTieRegressor
-        Fitted, pruned or not.
-    title : str, optional
-        Above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default.
-
-    Returns
-    -------
-    matplotlib axes
-    """
-    found = model.feature_relevance_
-    strength = found.strength.reshape(len(found.name), -1).max(axis=1)
-    probability = found.probability.reshape(len(found.name), -1).max(axis=1)
-    order = np.argsort(-strength, kind="stable")
-    names = [
-        str(found.name[i]) + ("" if probability[i] >= 0.995 else f" ({probability[i]:.2f})")
-        for i in order
-    ]
-    ax = draw_bars(names, strength[order], title=title, ax=ax)
-    ax.set_xlabel("strength")
-    return ax
+def predictive(model: Any, X: Any) -> GaussianMixture:
+    """``model.predict_dist(X)``, also of a pipeline that knows `predict` only."""
+    if isinstance(model, Pipeline) and not hasattr(model, "predict_dist"):
+        last = model.steps[-1][1]
+        if hasattr(last, "predict_dist"):
+            check_is_fitted(last)
+            return predictive(last, model[:-1].transform(X) if len(model) > 1 else X)
+    if not hasattr(model, "predict_dist"):
+        raise TypeError(
+            "model must predict distributions by predict_dist(X), as BowTieRegressor does; "
+            f"{_kind(model)} does not."
+        )
+    found = model.predict_dist(X)
+    if not isinstance(found, GaussianMixture):
+        raise TypeError(
+            f"predict_dist of {_kind(model)} must return a GaussianMixture, got {_kind(found)}: "
+            "make one with bowtienet.prediction.mixture.build_mixture."
+        )
+    return found
 
 
-def chosen_member(model: Any, member: Any) -> int:
+def target_name(model: Any, y: Any, target: Any) -> str:
+    """What the chosen target is called: by `y`, by the model, or else "target"."""
+    if isinstance(y, str):
+        return y
+    several = (
+        list(y)
+        if isinstance(y, list | tuple)
+        else list(getattr(y, "column_names", getattr(y, "columns", [])))
+    )
+    if not several or not all(isinstance(name, str) for name in several):
+        own = getattr(y, "name", None)
+        several = [str(own)] if own else list(getattr(model, "target_names_", []))
+    known = isinstance(target, Integral) and target in range(len(several))
+    return str(several[target]) if known else "target"
+
+
+def chosen_member(model: BowTieRegressor, member: Any) -> int:
     """Place of a member: the heaviest for None."""
-    check_is_fitted(model)
     count = len(model.ensemble_.members)
     if member is None:
         return int(np.argmax(model.member_weights_))
-    if not isinstance(member, Integral) or member not in range(count):
-        raise ValueError(f"member must be a whole number from 0 to {count - 1}, got {member!r}.")
-    return int(member)
+    return chosen(member, count, "member")
 
 
-def member_weights(model: Any, member: int, *, in_place: bool = False) -> list[np.ndarray]:
+def member_weights(
+    model: BowTieRegressor, member: int, *, in_place: bool = False
+) -> list[np.ndarray]:
     """Mean weights (D, K+1) of every layer, with the inputs in the order of the user's table.
 
     Hidden units are those that are left or, with `in_place`, all, at their places before pruning.
@@ -139,3 +105,7 @@ def member_weights(model: Any, member: int, *, in_place: bool = False) -> list[n
     first = np.zeros((len(means[0]), 1 + model.n_features_in_))
     first[:, 0], first[:, 1 + columns] = means[0][:, 0], means[0][:, 1:]
     return [first, *means[1:]]
+
+
+def _kind(value: Any) -> str:
+    return value.__name__ if isinstance(value, type) else type(value).__name__

@@ -1,0 +1,189 @@
+"""Display of calibration: how often targets lie in central intervals, and how often they should."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bowtienet.estimators.tables import named_columns
+from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
+from bowtienet.plotting._checks import one_target, read_vector
+from bowtienet.plotting.fitted import predictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bowtienet.prediction.mixture import GaussianMixture
+
+_CURVE = "calibration curve"
+_EXACT = "calibrated"
+
+
+class CalibrationCurveDisplay:
+    """Observed against nominal coverage c of central intervals, with the band of chance.
+
+    The curve is mean 1[|2 F(y) - 1| <= c]. Below the diagonal intervals are too narrow, above it
+    too wide. In the band, whose half-width is about 2 √(c (1 - c) / n), it may be by chance; the
+    band holds level by level.
+
+    Parameters
+    ----------
+    levels, observed : array (m,)
+        Nominal and observed coverages.
+    low, high : array (m,)
+        Ends of the band of chance around the diagonal.
+    probability : float
+        That of the band.
+    name : str, optional
+        For the legend.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    line_, band_, diagonal_ : matplotlib artists
+        Band and diagonal are None where an earlier curve on the same axes has drawn them.
+    """
+
+    def __init__(
+        self,
+        *,
+        levels: Any,
+        observed: Any,
+        low: Any,
+        high: Any,
+        probability: float = 0.95,
+        name: str | None = None,
+    ) -> None:
+        self.levels = read_vector(levels, "levels", each="level")
+        count = self.levels.size
+        self.observed = read_vector(observed, "observed", count, each="level")
+        self.low = read_vector(low, "low", count, each="level")
+        self.high = read_vector(high, "high", count, each="level")
+        self.probability = probability
+        self.name = name
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
+    ) -> Self:
+        """Draw how calibrated the predictions for `X` are.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted, with ``predict_dist(X)``.
+        X : table (n, columns)
+            Rows that the model has not seen.
+        y : array (n,) or (n, outputs), or names
+            What happened; or columns of X that hold it.
+        target : int
+            Which of several targets.
+        **settings
+            Those of `from_predictions`.
+        """
+        X, y, _ = named_columns(X, y, None)
+        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        distribution: GaussianMixture,
+        *,
+        target: int = 0,
+        levels: Any = None,
+        probability: float = 0.95,
+        name: str | None = None,
+        ax: Axes | None = None,
+        **line: Any,
+    ) -> Self:
+        """Draw how calibrated a predicted distribution is.
+
+        Parameters
+        ----------
+        y : array (n,) or (n, outputs)
+            What happened.
+        distribution : GaussianMixture
+            Prediction for each, as `predict_dist` gives it.
+        target : int
+            Which of several targets.
+        levels : array (m,), optional
+            Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
+        probability : float
+            That of the band of chance.
+        name : str, optional
+            For the legend.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Several curves may share axes.
+        **line
+            Of the curve, for matplotlib's `plot`.
+        """
+        from bowtienet.evaluation.metrics import binomial_band, calibration_curve
+
+        values, forecast = one_target(y, distribution, target)
+        nominal, observed = calibration_curve(values, forecast, levels)
+        low, high = binomial_band(nominal, values.size, probability)
+        display = cls(
+            levels=nominal,
+            observed=observed,
+            low=low,
+            high=high,
+            probability=probability,
+            name=name,
+        )
+        return display.plot(ax=ax, **line)
+
+    def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
+        """Draw again, elsewhere or beside another curve.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **line
+            Of the curve, for matplotlib's `plot`.
+        """
+        ax = axes_or_new(ax, 4.2, 4.2)
+        earlier = sum(artist.get_gid() == _CURVE for artist in ax.lines)
+        self.band_ = self.diagonal_ = None
+        if earlier == 0:
+            self._draw_reference(ax)
+        color, style, marker = CURVES[earlier % len(CURVES)]
+        look: dict[str, Any] = {
+            "color": color,
+            "linestyle": style,
+            "marker": marker,
+            "markersize": 4.0,
+            "zorder": 3,
+        }
+        look["label"] = "observed" if self.name is None else self.name
+        self.line_ = ax.plot(self.levels, self.observed, **(look | line))[0]
+        self.line_.set_gid(_CURVE)
+        add_legend(ax, loc="upper left")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_reference(self, ax: Any) -> None:
+        ends = np.array([0.0, 1.0])
+        (self.diagonal_,) = ax.plot(
+            ends, ends, color=MUTED, lw=1.0, linestyle=(0, (5, 3)), label=_EXACT, zorder=2
+        )
+        # At 0 and 1 there is no chance: the band closes there.
+        x, low, high = (
+            np.concatenate([[0.0], values, [1.0]]) for values in (self.levels, self.low, self.high)
+        )
+        order = np.argsort(x, kind="stable")
+        self.band_ = ax.fill_between(
+            x[order],
+            low[order],
+            high[order],
+            color=tint(MUTED, 0.3),
+            lw=0.0,
+            label=f"by chance, {percent(self.probability)}",
+            zorder=1,
+        )
+        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+        ax.set(xlabel="nominal coverage", ylabel="observed coverage")
+        tidy(ax)

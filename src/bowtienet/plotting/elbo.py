@@ -1,0 +1,141 @@
+"""Display of the evidence bound: how it rose, and what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bowtienet._arrays import to_numpy
+from bowtienet.plotting._axes import MUTED, POSITIVE, SMALL_SIZE, new_figure, signed, tidy
+from bowtienet.plotting._checks import read_vector
+from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting.fitted import network_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_ROOM = 3.0
+"""Height of the picture, in heights of the second half: the first sweeps may come from below."""
+_STILL = 1e-9
+"""The least height of the second half that counts, relative to the whole rise."""
+
+
+class ElboDisplay:
+    """The evidence bound of the heaviest member after every sweep, and by block at the end.
+
+    The left panel shows as much of the beginning as leaves the second half readable. On the right
+    the terms of the gates and of their Pólya-Gamma variables, which are large at low temperature
+    and cancel, are one bar.
+
+    Parameters
+    ----------
+    history : array (sweeps,)
+        The bound after every sweep, or step.
+    terms : mapping of str to float
+        The last bound by block.
+    unit : {"sweep", "step"}
+        What the bound was computed after.
+
+    Attributes
+    ----------
+    figure_, axes_ : matplotlib figure and its two axes
+        Where it was drawn last.
+    line_, bars_ : matplotlib artists
+    """
+
+    def __init__(self, *, history: Any, terms: Mapping[str, float], unit: str = "sweep") -> None:
+        self.history = read_vector(history, "history", each=unit)
+        self.terms = {str(name): float(value) for name, value in terms.items()}
+        self.unit = unit
+
+    @classmethod
+    def from_estimator(cls, model: Any, *, fig: Figure | None = None, **line: Any) -> Self:
+        """Draw the bound of a fitted estimator.
+
+        Parameters
+        ----------
+        model : BowTieRegressor or pipeline that ends with one
+            Fitted. Pruned models do not know their bound.
+        fig : matplotlib figure, optional
+            Where to draw; a new one by default.
+        **line
+            Of the bound, for matplotlib's `plot`.
+        """
+        network = network_of(model)
+        if len(network.elbo_history_) == 0 or network.elbo_terms_ is None:
+            raise ValueError(
+                "model has no history of its bound, as after prune(...): draw the model before "
+                "pruning, or prune with refit=True."
+            )
+        found = asdict(network.elbo_terms_)
+        terms = {name: float(to_numpy(value)) for name, value in found.items()}
+        unit = "step" if network.solver_ == "svi" else "sweep"
+        return cls(history=network.elbo_history_, terms=terms, unit=unit).plot(fig=fig, **line)
+
+    def plot(self, *, fig: Figure | None = None, **line: Any) -> Self:
+        """Draw again, in another figure.
+
+        Parameters
+        ----------
+        fig : matplotlib figure, optional
+            Where to draw; a new one by default.
+        **line
+            Of the bound, for matplotlib's `plot`.
+        """
+        fig = new_figure(9.0, 3.4) if fig is None else fig
+        left, right = fig.subplots(1, 2)
+        self._draw_history(left, line)
+        blocks = joined_terms(self.terms)
+        draw_bars(list(blocks), list(blocks.values()), ax=right)
+        right.xaxis.get_major_locator().set_params(nbins=6)
+        right.set(xlabel=f"total {signed(sum(self.terms.values()), 1)}")
+        right.set_title("by block", fontsize="medium")
+        self.bars_ = list(right.patches)
+        self.figure_, self.axes_ = fig, np.array([left, right])
+        return self
+
+    def _draw_history(self, ax: Any, line: dict[str, Any]) -> None:
+        count = self.history.size
+        look = {"color": POSITIVE, "lw": 1.5, "marker": "o" if count <= 40 else "", "ms": 3.0}
+        (self.line_,) = ax.plot(np.arange(1, count + 1), self.history, **(look | line))
+        low, high = readable_limits(self.history)
+        ax.set_ylim(low, high)
+        hidden = int(np.argmax(self.history >= low))
+        if hidden:
+            ax.annotate(
+                f"{self.unit}{f's 1 to {hidden}' if hidden > 1 else ' 1'} below, from "
+                f"{signed(self.history[0], 0)}",
+                (0.98, 0.04),
+                xycoords="axes fraction",
+                ha="right",
+                fontsize=SMALL_SIZE,
+                color=MUTED,
+            )
+        ax.xaxis.get_major_locator().set_params(integer=True)
+        ax.set(xlabel=self.unit, ylabel="evidence bound")
+        ax.set_title(f"by {self.unit}", fontsize="medium")
+        tidy(ax)
+
+
+def joined_terms(terms: Mapping[str, float]) -> dict[str, float]:
+    """Terms to draw, in words: gates and their Pólya-Gamma variables as one."""
+    gates = [name for name in ("gates", "polya_gamma") if name in terms]
+    joined: dict[str, float] = {}
+    for name, value in terms.items():
+        words = " + ".join(gates) if name in gates else name
+        words = words.replace("polya_gamma", "Pólya-Gamma").replace("_", " ")
+        joined[words] = joined.get(words, 0.0) + value
+    return joined
+
+
+def readable_limits(history: np.ndarray) -> tuple[float, float]:
+    """Limits in which the second half of the bound takes a third of the height, or all is seen."""
+    top, bottom = float(np.max(history)), float(np.min(history))
+    late = top - float(np.min(history[(history.size - 1) // 2 :]))
+    # A second half that stands still would leave a picture of rounding errors.
+    low = max(bottom, top - _ROOM * max(late, _STILL * (top - bottom)))
+    margin = 0.05 * (top - low) or 1e-3 * max(abs(top), 1.0)
+    return low - margin, top + margin

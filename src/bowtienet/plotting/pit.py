@@ -1,0 +1,168 @@
+"""Display of the probability integral transform, flat if the predictive distribution is right."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bowtienet._validation import whole
+from bowtienet.estimators.tables import named_columns
+from bowtienet.plotting._axes import (
+    INK,
+    MUTED,
+    POSITIVE,
+    SMALL_SIZE,
+    add_legend,
+    axes_or_new,
+    percent,
+    tidy,
+    tint,
+)
+from bowtienet.plotting._checks import one_target, read_vector
+from bowtienet.plotting.fitted import predictive
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bowtienet.prediction.mixture import GaussianMixture
+
+_HINT = "U shape: overconfident; hump: underconfident"
+
+
+class PitHistogramDisplay:
+    """Density of F(y), the probability that was predicted for a target or anything below it.
+
+    It is 1 everywhere if the predictive distribution is right. The band holds every bar by itself
+    with the given probability, if only chance moves it.
+
+    Parameters
+    ----------
+    values : array (n,)
+        F(y) of every row.
+    bins : int
+        Number of bars, equally wide.
+    probability : float
+        That of the band.
+
+    Attributes
+    ----------
+    edges, heights : array (bins + 1,), array (bins,)
+        What the bars show.
+    low, high : float
+        Ends of the band.
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    bars_, band_, line_ : matplotlib artists
+    """
+
+    def __init__(self, *, values: Any, bins: int = 10, probability: float = 0.95) -> None:
+        from bowtienet.evaluation.metrics import binomial_band
+
+        self.values = read_vector(values, "values", each="row")
+        outside = self.values[(self.values < 0.0) | (self.values > 1.0)]
+        if outside.size:
+            raise ValueError(
+                f"values must lie between 0 and 1, got {outside[0]:g}: give F(y), as "
+                "bowtienet.evaluation.metrics.pit does."
+            )
+        self.bins, self.probability = whole(bins, "bins"), probability
+        self.heights, self.edges = np.histogram(
+            self.values, bins=self.bins, range=(0.0, 1.0), density=True
+        )
+        shares = binomial_band([1.0 / self.bins], self.values.size, probability)
+        self.low, self.high = (float(share[0]) * self.bins for share in shares)
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
+    ) -> Self:
+        """Draw where targets lie in the predictive distributions for `X`.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted, with ``predict_dist(X)``.
+        X : table (n, columns)
+            Rows that the model has not seen.
+        y : array (n,) or (n, outputs), or names
+            What happened; or columns of X that hold it.
+        target : int
+            Which of several targets.
+        **settings
+            Those of `from_predictions`.
+        """
+        X, y, _ = named_columns(X, y, None)
+        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        distribution: GaussianMixture,
+        *,
+        target: int = 0,
+        bins: int = 10,
+        probability: float = 0.95,
+        ax: Axes | None = None,
+        **bars: Any,
+    ) -> Self:
+        """Draw where targets lie in their predictive distributions.
+
+        Parameters
+        ----------
+        y : array (n,) or (n, outputs)
+            What happened.
+        distribution : GaussianMixture
+            Prediction for each, as `predict_dist` gives it.
+        target : int
+            Which of several targets.
+        bins : int
+            Number of bars.
+        probability : float
+            That of the band of chance.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **bars
+            For matplotlib's `bar`.
+        """
+        from bowtienet.evaluation.metrics import pit
+
+        values = pit(*one_target(y, distribution, target))
+        return cls(values=values, bins=bins, probability=probability).plot(ax=ax, **bars)
+
+    def plot(self, *, ax: Axes | None = None, **bars: Any) -> Self:
+        """Draw again, elsewhere.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **bars
+            For matplotlib's `bar`.
+        """
+        ax = axes_or_new(ax, 5.0, 3.6)
+        look: dict[str, Any] = {"color": tint(POSITIVE, 0.45), "edgecolor": POSITIVE, "lw": 0.8}
+        self.bars_ = ax.bar(
+            self.edges[:-1], self.heights, np.diff(self.edges), align="edge", **(look | bars)
+        )
+        self.band_ = ax.axhspan(
+            self.low,
+            self.high,
+            facecolor=tint(MUTED, 0.25),
+            edgecolor="none",
+            label=f"by chance, {percent(self.probability)} of each bar",
+            zorder=0,
+        )
+        for end in (self.low, self.high):
+            ax.axhline(end, color=MUTED, lw=0.8, linestyle=":", zorder=3)
+        self.line_ = ax.axhline(
+            1.0, color=INK, lw=1.2, linestyle=(0, (5, 3)), label="calibrated", zorder=3
+        )
+        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.3 * max(self.high, float(np.max(self.heights)))))
+        ax.set(xlabel="probability integral transform, F(y)", ylabel="density")
+        ax.set_title(_HINT, fontsize=SMALL_SIZE, color=MUTED, loc="left")
+        add_legend(ax, loc="upper center", ncols=2)
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self

@@ -1,0 +1,230 @@
+"""Display of predictions against what happened, with the intervals that were promised."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bowtienet._validation import whole
+from bowtienet.estimators.tables import named_columns
+from bowtienet.plotting._axes import (
+    MUTED,
+    NEGATIVE,
+    POSITIVE,
+    add_legend,
+    axes_or_new,
+    percent,
+    tidy,
+    tint,
+)
+from bowtienet.plotting._checks import one_coverage, one_target, read_intervals, read_vector
+from bowtienet.plotting.fitted import predictive, target_name
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from bowtienet.prediction.mixture import GaussianMixture
+
+_SEED = 0
+"""Of the rows whose bars are drawn: the same picture every time."""
+
+
+class PredictedActualDisplay:
+    """Actual targets over their predicted means, each with the bar of its predictive interval.
+
+    A point lies inside its vertical bar if the interval holds the target; the others have another
+    marker. On the dashed line predictions are exact.
+
+    Parameters
+    ----------
+    actual, predicted : array (n,)
+        Targets and predicted means.
+    intervals : array (n, 2)
+        Lower and upper ends.
+    coverage : float
+        Probability that the intervals promise.
+    target_name : str
+        For the labels of the axes.
+
+    Attributes
+    ----------
+    outside : bool array (n,)
+        Targets that lie outside their intervals.
+    rows_with_points, rows_with_bars : int array
+        Rows that were drawn last.
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    inside_points_, outside_points_, bars_, diagonal_ : matplotlib artists
+    """
+
+    def __init__(
+        self,
+        *,
+        actual: Any,
+        predicted: Any,
+        intervals: Any,
+        coverage: float = 0.9,
+        target_name: str = "target",
+    ) -> None:
+        self.actual = read_vector(actual, "actual", each="row")
+        count = self.actual.size
+        self.predicted = read_vector(predicted, "predicted", count, each="row")
+        self.intervals = read_intervals(intervals, count, 1)[..., 0]
+        self.coverage = one_coverage(coverage)
+        self.target_name = target_name
+        low, high = self.intervals.T
+        self.outside = (self.actual < low) | (self.actual > high)
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
+    ) -> Self:
+        """Draw the predictions for `X` against what happened.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted, with ``predict_dist(X)``.
+        X : table (n, columns)
+            Rows that the model has not seen.
+        y : array (n,) or (n, outputs), or names
+            What happened; or columns of X that hold it.
+        target : int
+            Which of several targets.
+        **settings
+            Those of `from_predictions`.
+        """
+        settings.setdefault("target_name", target_name(model, y, target))
+        X, y, _ = named_columns(X, y, None)
+        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y: Any,
+        distribution: GaussianMixture,
+        *,
+        target: int = 0,
+        coverage: float = 0.9,
+        target_name: str = "target",
+        most_bars: int = 300,
+        most_points: int = 2000,
+        ax: Axes | None = None,
+        **points: Any,
+    ) -> Self:
+        """Draw predictive distributions against what happened.
+
+        Parameters
+        ----------
+        y : array (n,) or (n, outputs)
+            What happened.
+        distribution : GaussianMixture
+            Prediction for each, as `predict_dist` gives it.
+        target : int
+            Which of several targets.
+        coverage : float
+            Probability of the central intervals.
+        target_name : str
+            For the labels of the axes.
+        most_bars, most_points : int
+            Of more rows than this, so many are drawn, chosen at random; the share outside is that
+            of all.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **points
+            For matplotlib's `plot`, of all points.
+        """
+        values, forecast = one_target(y, distribution, target)
+        display = cls(
+            actual=values,
+            predicted=forecast.mean(),
+            intervals=forecast.interval(one_coverage(coverage)),
+            coverage=coverage,
+            target_name=target_name,
+        )
+        return display.plot(most_bars=most_bars, most_points=most_points, ax=ax, **points)
+
+    def plot(
+        self,
+        *,
+        most_bars: int = 300,
+        most_points: int = 2000,
+        ax: Axes | None = None,
+        **points: Any,
+    ) -> Self:
+        """Draw again, elsewhere.
+
+        Parameters
+        ----------
+        most_bars, most_points : int
+            Of more rows than this, so many are drawn, chosen at random; the share outside is that
+            of all.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **points
+            For matplotlib's `plot`, of all points.
+        """
+        order = np.random.default_rng(_SEED).permutation(self.actual.size)
+        self.rows_with_bars = np.sort(order[: whole(most_bars, "most_bars")])
+        self.rows_with_points = np.sort(order[: whole(most_points, "most_points")])
+        ax = axes_or_new(ax, 5.4, 4.6)
+        low, high = self.intervals[self.rows_with_bars].T
+        self.bars_ = ax.vlines(
+            self.predicted[self.rows_with_bars],
+            low,
+            high,
+            color=tint(POSITIVE, 0.3),
+            lw=1.0,
+            zorder=1,
+            label=f"{percent(self.coverage)} interval" + self._remark(self.rows_with_bars),
+        )
+        self.diagonal_ = ax.axline(
+            (self._middle(), self._middle()),
+            slope=1.0,
+            color=MUTED,
+            lw=1.2,
+            zorder=2,
+            linestyle=(0, (5, 3)),
+            label="exact",
+        )
+        self._draw_points(ax, points)
+        ax.set(xlabel=f"predicted {self.target_name}", ylabel=f"actual {self.target_name}")
+        add_legend(ax, loc="best")
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_points(self, ax: Any, points: dict[str, Any]) -> None:
+        drawn = self.rows_with_points
+        inside, outside = drawn[~self.outside[drawn]], drawn[self.outside[drawn]]
+        size = 3.2 if drawn.size <= 1000 else 2.2
+        share = f"{100.0 * np.mean(self.outside):.3g} %"
+        looks: tuple[dict[str, Any], ...] = (
+            {
+                "marker": "o",
+                "color": POSITIVE,
+                "ms": size,
+                "mew": 0.0,
+                "label": "inside" + self._remark(drawn),
+            },
+            {
+                "marker": "X",
+                "color": NEGATIVE,
+                "ms": 2.0 * size,
+                "mec": "white",
+                "mew": 0.4,
+                "label": f"outside: {share} of {self.actual.size} rows",
+            },
+        )
+        artists = []
+        for order, (rows, look) in enumerate(zip((inside, outside), looks, strict=True)):
+            look = {"linestyle": "none", "zorder": 3 + order} | look | points
+            artists += ax.plot(self.predicted[rows], self.actual[rows], **look)
+        self.inside_points_, self.outside_points_ = artists
+
+    def _remark(self, rows: np.ndarray) -> str:
+        return "" if rows.size == self.actual.size else f" ({rows.size} rows drawn)"
+
+    def _middle(self) -> float:
+        return float(np.median(self.predicted))

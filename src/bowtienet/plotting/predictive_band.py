@@ -1,0 +1,391 @@
+"""Display of the predictive distribution along one input: its mean and central bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from bowtienet._arrays import to_numpy
+from bowtienet._validation import whole
+from bowtienet.estimators.tables import named_columns, read_targets
+from bowtienet.plotting._axes import INK, POSITIVE, add_legend, axes_or_new, percent, tidy, tint
+from bowtienet.plotting._checks import chosen, distribution_of, read_intervals, read_vector
+from bowtienet.plotting._tables import (
+    Table,
+    assemble,
+    categories_of,
+    find_column,
+    labels_of,
+    numbers_of,
+    open_table,
+    typical_rows,
+)
+from bowtienet.plotting.fitted import predictive
+from bowtienet.plotting.fitted import target_name as name_of_target
+from bowtienet.prediction.intervals import check_coverage
+from bowtienet.prediction.mixture import GaussianMixture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+OTHERS = ("fixed", "average")
+_MOST_ROWS = 200
+"""Rows that are averaged over."""
+_MOST_CATEGORIES = 20
+_SEED = 0
+"""Of rows and of jitter: the same picture every time."""
+
+
+class PredictiveBandDisplay:
+    """Predictive mean and central intervals of the target along one input.
+
+    Along numbers they are a line and bands; for categories, points with bars.
+
+    Parameters
+    ----------
+    x : array (g,) of numbers, or sequence of g texts
+        Values of the input.
+    mean : array (g,)
+        Predictive mean at each.
+    intervals : array (g, 2, k), or (g, 2) for one coverage
+        Lower and upper ends.
+    coverages : sequence of k floats
+        Probabilities of the intervals.
+    data : pair of arrays, optional
+        Values of the input and of the target in the data, drawn as dots.
+    feature_name, target_name : str
+        For the labels of the axes.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    line_ : matplotlib artist
+        The mean.
+    bands_ : list of matplotlib artists
+        One for each coverage, in their order.
+    points_ : matplotlib artist or None
+        The data.
+    """
+
+    def __init__(
+        self,
+        *,
+        x: Any,
+        mean: Any,
+        intervals: Any,
+        coverages: Sequence[float] = (0.5, 0.9),
+        data: tuple[Any, Any] | None = None,
+        feature_name: str = "x",
+        target_name: str = "target",
+    ) -> None:
+        self.coverages = np.atleast_1d(check_coverage(coverages))
+        listed = list(x)
+        self.is_categorical = any(isinstance(value, str) for value in listed)
+        self.x = (
+            np.array([str(value) for value in listed], dtype=object)
+            if self.is_categorical
+            else read_vector(x, "x", each="point")
+        )
+        self.mean = read_vector(mean, "mean", self.x.size, each="point")
+        self.intervals = read_intervals(intervals, self.x.size, self.coverages.size)
+        self.data = None if data is None else _read_data(*data, self.is_categorical)
+        self.feature_name, self.target_name = feature_name, target_name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: Any,
+        feature: str | int,
+        *,
+        others: str = "fixed",
+        coverages: Sequence[float] = (0.5, 0.9),
+        grid: Any = 100,
+        y: Any = None,
+        target: int = 0,
+        target_name: str | None = None,
+        ax: Axes | None = None,
+        **line: Any,
+    ) -> Self:
+        """Draw what a fitted estimator predicts along one input.
+
+        Parameters
+        ----------
+        model : estimator
+            Fitted, with ``predict_dist(X)``.
+        X : table (n, columns)
+            Rows that say how the inputs are distributed; text columns if the model takes them.
+        feature : str or int
+            Name or number of the input.
+        others : {"fixed", "average"}
+            Hold the other inputs at their medians (the lower of two; the most frequent value of
+            those that hold no numbers), or mix the predictive distributions over the rows of X, or
+            200 of them at random.
+        coverages : sequence of float
+            Probabilities of the central bands.
+        grid : int or array
+            How many values of the input from its smallest to its largest, or which. Of a feature
+            without numbers the 20 most frequent values are shown, or those that are given.
+        y : array (n,) or (n, outputs), or names, optional
+            Targets of the rows, or columns of X that hold them: drawn as dots.
+        target : int
+            Which of several targets.
+        target_name : str, optional
+            For the label; by default its name in `y` or in the model.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **line
+            Of the mean, for matplotlib's `plot`.
+        """
+        if others not in OTHERS:
+            raise ValueError(f"unknown others {others!r}: choose one of {', '.join(OTHERS)}.")
+        name = target_name or name_of_target(model, y, target)
+        X, y, _ = named_columns(X, y, None)
+        shares, table = np.atleast_1d(check_coverage(coverages)), open_table(X)
+        index = find_column(table, feature)
+        data = None if y is None else _data(table, index, y, target)
+        x, rows = _points(table, index, grid)
+        found = _forecast(model, table, index, x, rows, target, others == "average")
+        display = cls(
+            x=x,
+            mean=found.mean(),
+            intervals=found.interval(shares),
+            coverages=shares.tolist(),
+            data=data,
+            feature_name=table.names[index] + _remark(table, others),
+            target_name=name,
+        )
+        return display.plot(ax=ax, **line)
+
+    @classmethod
+    def from_predictions(
+        cls,
+        x: Any,
+        mean: Any,
+        intervals: Any,
+        *,
+        coverages: Sequence[float] = (0.5, 0.9),
+        data: tuple[Any, Any] | None = None,
+        feature_name: str = "x",
+        target_name: str = "target",
+        ax: Axes | None = None,
+        **line: Any,
+    ) -> Self:
+        """Draw predictions along one input; see the class for the arguments.
+
+        Examples
+        --------
+        >>> from matplotlib.figure import Figure
+        >>> from bowtienet.plotting import PredictiveBandDisplay
+        >>> display = PredictiveBandDisplay.from_predictions(
+        ...     [0.0, 1.0],
+        ...     [2.0, 3.0],
+        ...     [[1.0, 3.0], [1.5, 4.5]],
+        ...     coverages=[0.9],
+        ...     ax=Figure(layout="constrained").add_subplot(),
+        ... )
+        >>> display.line_.get_ydata()
+        array([2., 3.])
+        """
+        display = cls(
+            x=x,
+            mean=mean,
+            intervals=intervals,
+            coverages=coverages,
+            data=data,
+            feature_name=feature_name,
+            target_name=target_name,
+        )
+        return display.plot(ax=ax, **line)
+
+    def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
+        """Draw again, elsewhere.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        **line
+            Of the mean, for matplotlib's `plot`.
+        """
+        ax = axes_or_new(ax, 5.6, 3.8)
+        draw = self._draw_categories if self.is_categorical else self._draw_line
+        draw(ax, line)
+        ax.set(xlabel=self.feature_name, ylabel=self.target_name)
+        # Bars leave no corner free, and matplotlib does not see them when it looks for one.
+        outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
+        place = outside if self.is_categorical else {"loc": "best"}
+        points = [] if self.points_ is None else [self.points_]
+        add_legend(ax, handles=[self.line_, *self.bands_, *points], **place)
+        tidy(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_line(self, ax: Any, line: dict[str, Any]) -> None:
+        order = np.argsort(self.x, kind="stable")
+        x, ends = self.x[order], self.intervals[order]
+        self.bands_ = [
+            ax.fill_between(
+                x,
+                ends[:, 0, k],
+                ends[:, 1, k],
+                facecolor=shade,
+                zorder=height,
+                edgecolor=tint(POSITIVE, 0.6),
+                lw=0.5,
+                label=percent(coverage),
+            )
+            for k, (coverage, shade, height) in enumerate(self._shades())
+        ]
+        self.points_ = None if self.data is None else _draw_data(ax, *self.data)
+        look: dict[str, Any] = {"color": "#00375A", "lw": 1.8, "label": "mean", "zorder": 3.0}
+        (self.line_,) = ax.plot(x, self.mean[order], **(look | line))
+        ax.margins(x=0.0)
+
+    def _draw_categories(self, ax: Any, line: dict[str, Any]) -> None:
+        places = np.arange(self.x.size)
+        self.bands_ = [
+            ax.vlines(
+                places,
+                self.intervals[:, 0, k],
+                self.intervals[:, 1, k],
+                color=shade,
+                lw=5.0 + 3.0 * (height - 1.0),
+                zorder=height,
+                label=percent(coverage),
+            )
+            for k, (coverage, shade, height) in enumerate(self._shades())
+        ]
+        self.points_ = None
+        if self.data is not None:
+            where = {label: place for place, label in enumerate(self.x)}
+            labels, targets = self.data
+            kept = np.array([label in where for label in labels])
+            at = np.array([where[label] for label in labels[kept]], dtype=float)
+            # Beside the bars, which would hide them.
+            aside = np.random.default_rng(_SEED).uniform(0.1, 0.3, size=at.size)
+            self.points_ = _draw_data(ax, at + aside, targets[kept])
+        look: dict[str, Any] = {"color": "#00375A", "linestyle": "none", "marker": "D", "ms": 5.0}
+        look |= {"mec": "white", "mew": 0.8, "label": "mean", "zorder": 3.0}
+        (self.line_,) = ax.plot(places, self.mean, **(look | line))
+        crowded = sum(len(label) + 2 for label in self.x) > 50
+        ax.set_xticks(places, list(self.x), rotation=90 if crowded else 0)
+        ax.set_xlim(-0.6, self.x.size - 0.4)
+
+    def _shades(self) -> list[tuple[float, tuple[float, ...], float]]:
+        """Coverage, colour and height of each band: narrow ones are darker and on top."""
+        narrower = np.argsort(np.argsort(-self.coverages, kind="stable"))
+        steps = narrower / max(self.coverages.size - 1, 1)
+        return [
+            (float(coverage), tint(POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
+            for coverage, step in zip(self.coverages, steps, strict=True)
+        ]
+
+
+def _read_data(x: Any, y: Any, is_categorical: bool) -> tuple[np.ndarray, np.ndarray]:
+    targets = read_vector(y, "the target in data", each="row")
+    if not is_categorical:
+        return read_vector(x, "the input in data", targets.size, each="row"), targets
+    labels = np.array([str(label) for label in x], dtype=object)
+    if labels.size != targets.size:
+        raise ValueError(
+            f"data has {labels.size} values of the input and {targets.size} targets: give one of "
+            "each for every row."
+        )
+    return labels, targets
+
+
+def _points(table: Table, index: int, grid: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Values to show, and for values that are no numbers a row of the table with each."""
+    values = numbers_of(table, index)
+    if values is None:
+        labels = labels_of(table, index)
+        shown = (
+            [str(label) for label in grid]
+            if np.ndim(grid) > 0
+            else categories_of(table, index, _MOST_CATEGORIES)
+        )
+        unknown = [label for label in shown if label not in labels]
+        if unknown:
+            raise ValueError(
+                f"grid holds {unknown[0]!r}, which column {table.names[index]!r} does not: give "
+                "values that the column has."
+            )
+        return np.array(shown, dtype=object), np.array([labels.index(label) for label in shown])
+    if np.ndim(grid) > 0:
+        return read_vector(grid, "grid", each="point"), None
+    values = values[np.isfinite(values)]
+    if values.size == 0 or np.min(values) == np.max(values):
+        raise ValueError(
+            f"column {table.names[index]!r} has not two different values to draw a line between: "
+            "give grid as an array of values."
+        )
+    if whole(grid, "grid") == 1:
+        raise ValueError("grid must be at least 2, or an array of values, got 1.")
+    return np.linspace(np.min(values), np.max(values), grid), None
+
+
+def _forecast(
+    model: Any,
+    table: Table,
+    index: int,
+    x: np.ndarray,
+    rows: np.ndarray | None,
+    target: int,
+    average: bool,
+) -> GaussianMixture:
+    """Predictive distribution (g,) at every x, mixed over rows of the table if wanted.
+
+    The mixture over rows of mixtures over members has K·m components, w_k / m N(m_kr, d_kr²).
+    """
+    if average:
+        every = _sample(table.n_rows)
+        base = np.tile(every[:, None], len(table.names))
+    else:
+        base = typical_rows(table)[None, :]
+    repeats = len(base)
+    picks = [np.repeat(column, x.size) for column in base.T]
+    if rows is None:
+        numbers = {index: np.tile(np.asarray(x, dtype=float), repeats)}
+    else:
+        numbers, picks[index] = {}, np.tile(rows, repeats)
+    found = distribution_of(predictive(model, assemble(table, picks, numbers)), target)
+    return GaussianMixture(
+        weights=np.repeat(found.weights / repeats, repeats),
+        means=found.means.reshape(-1, x.size),
+        deviations=found.deviations.reshape(-1, x.size),
+    )
+
+
+def _sample(n_rows: int) -> np.ndarray:
+    if n_rows <= _MOST_ROWS:
+        return np.arange(n_rows)
+    chosen_rows = np.random.default_rng(_SEED).choice(n_rows, size=_MOST_ROWS, replace=False)
+    return np.sort(chosen_rows)
+
+
+def _data(table: Table, index: int, y: Any, target: int) -> tuple[Any, np.ndarray]:
+    """Values of the input and of one target, without rows whose number is missing."""
+    targets = to_numpy(read_targets(y, table.n_rows)).astype(float).reshape(table.n_rows, -1)
+    values = targets[:, chosen(target, targets.shape[1], "target")]
+    found = numbers_of(table, index)
+    if found is None:
+        return np.array(labels_of(table, index), dtype=object), values
+    present = np.isfinite(found)
+    return found[present], values[present]
+
+
+def _remark(table: Table, others: str) -> str:
+    if len(table.names) == 1:
+        return ""
+    if others == "fixed":
+        numeric = all(numbers_of(table, index) is not None for index in range(len(table.names)))
+        return f" (others at their {'medians' if numeric else 'typical values'})"
+    return f" (averaged over {min(table.n_rows, _MOST_ROWS)} rows)"
+
+
+def _draw_data(ax: Any, x: Any, y: Any) -> Any:
+    return ax.scatter(x, y, s=7.0, color=INK, alpha=0.55, linewidths=0.0, label="data", zorder=2.5)

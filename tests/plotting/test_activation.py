@@ -1,0 +1,120 @@
+"""The bow tie: densities against the normal mixture, means, limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+from scipy.special import expit
+from scipy.stats import norm
+
+from bowtienet import BowTieRegressor
+from bowtienet.estimators.table_pipeline import TablePipeline
+from bowtienet.plotting import ActivationDisplay
+from bowtienet.plotting.activation import activation_density, gate_probability
+from tests.plotting.fits import quick
+
+
+@pytest.mark.parametrize(("temperature", "deviation"), [(0.5, 0.3), (0.01, 0.5), (2.0, 0.2)])
+def test_density_against_the_two_normals(temperature: float, deviation: float) -> None:
+    z, edges = np.linspace(-2.0, 2.0, 9), np.linspace(-3.0, 3.0, 3001)
+    a = 0.5 * (edges[1:] + edges[:-1])[:, None]
+    gate = expit(z / temperature)
+    expected = gate * norm.pdf(a, z, deviation) + (1.0 - gate) * norm.pdf(a, 0.0, deviation)
+    found = activation_density(z, edges, temperature, deviation)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_noise_finer_than_a_cell_is_not_lost() -> None:
+    """All mass stays, half of it at 0 and half at z, since the gate of a huge T is even."""
+    edges = np.linspace(-1.0, 1.0, 11)
+    found = activation_density(np.array([0.55]), edges, 1e9, 1e-6)[:, 0] * 0.2
+    np.testing.assert_allclose(found[[4, 5, 7]], [0.25, 0.25, 0.5], atol=1e-6)
+    np.testing.assert_allclose(found.sum(), 1.0)
+
+
+def test_the_limit_of_no_temperature_is_a_step() -> None:
+    z = np.array([-1.0, 0.0, 1.0])
+    assert gate_probability(z, 0.0).tolist() == [0.0, 0.0, 1.0]
+    assert gate_probability(z, 1e-300).tolist() == [0.0, 0.5, 1.0]
+
+
+def test_panels_lines_and_titles() -> None:
+    display = ActivationDisplay.from_parameters([0.1, 1.0, 0.0], [0.2, 0.4], limit=2.0)
+    assert display.densities.shape[:2] == display.axes_.shape == (2, 3)
+    assert display.axes_[1, 2].get_title() == "T = 0, η = 0.4"
+    z = display.preactivations
+    for place, line in enumerate(display.mean_lines_):
+        temperature = [0.1, 1.0, 0.0][place % 3]
+        expected = np.maximum(z, 0.0) if temperature == 0.0 else z * expit(z / temperature)
+        np.testing.assert_allclose(line.get_ydata(), expected)
+        relu = display.axes_.flat[place].lines[1]
+        np.testing.assert_array_equal(relu.get_ydata(), np.maximum(z, 0.0))
+        assert relu.is_dashed()
+    (legend,) = display.figure_.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["mean", "ReLU"]
+
+
+def test_darkness_is_relative_in_every_column() -> None:
+    display = ActivationDisplay.from_parameters([1.0], [0.1], limit=3.0)
+    shown = np.asarray(display.images_[0].get_array())
+    np.testing.assert_allclose(shown.max(axis=0), 1.0)
+    np.testing.assert_allclose(
+        shown**2, display.densities[0, 0] / display.densities[0, 0].max(axis=0)
+    )
+    # The bow tie: at z = ±2 both modes are seen, the lesser at √(share ratio) = e^{-1}.
+    centers = 0.5 * (display.preactivations[1:] + display.preactivations[:-1])
+    for z in (-2.0, 2.0):
+        column = shown[:, np.argmin(np.abs(centers - z))]
+        weaker = column[np.abs(centers - (0.0 if z > 0 else z)) < 0.2].max()
+        np.testing.assert_allclose(weaker, np.exp(-1.0), rtol=0.05)
+
+
+def test_the_temperature_and_the_noise_of_a_fit(
+    rows: tuple[pd.DataFrame, pd.Series], pipeline: TablePipeline
+) -> None:
+    fitted = quick(hidden_layer_sizes=(4, 3), temperature=0.25, tol=1.0).fit(*rows)
+    for member in range(2):
+        display = ActivationDisplay.from_estimator(fitted, member=member)
+        layers = fitted.ensemble_.members[member].factors.layers[:-1]
+        variance = [q.scale / q.concentration for q in (layer.noise_variance for layer in layers)]
+        assert display.temperatures == [0.25]
+        expected = 1.0 / np.sqrt(np.median(1.0 / np.concatenate(variance)))
+        np.testing.assert_allclose(display.noise_deviations, [expected])
+        assert display.limit == 6.0 * 0.25
+    assert ActivationDisplay.from_estimator(pipeline).axes_.shape == (1, 1)
+
+
+def test_a_linear_model_has_no_activation(rows: tuple[pd.DataFrame, pd.Series]) -> None:
+    line = quick(hidden_layer_sizes=(), n_estimators=1, tol=1.0).fit(*rows)
+    with pytest.raises(ValueError, match="model has no hidden units"):
+        ActivationDisplay.from_estimator(line)
+    assert pyplot.get_fignums() == []
+
+
+def test_it_can_be_plotted_again_elsewhere(model: BowTieRegressor) -> None:
+    display = ActivationDisplay.from_estimator(model, fig=Figure(layout="constrained"))
+    fig = Figure(layout="constrained")
+    assert display.plot(fig=fig) is display
+    assert display.figure_ is fig
+    assert len(display.images_) == 1
+    assert pyplot.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"temperatures": [-1.0]}, r"temperatures\[0\] must be a non-negative, finite number"),
+        ({"temperatures": []}, "temperatures is empty: give at least one number"),
+        ({"noise_deviations": [0.1, 0.0]}, r"noise_deviations\[1\] must be a positive, finite"),
+        ({"noise_deviations": ["x"]}, r"noise_deviations\[0\] must be a positive.*got 'x'"),
+        ({"limit": 0.0}, "limit must be a positive"),
+    ],
+)
+def test_wrong_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        ActivationDisplay.from_parameters(**settings)

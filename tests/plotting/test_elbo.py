@@ -1,0 +1,130 @@
+"""The bound by sweep and by block."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from bowtienet import BowTieRegressor
+from bowtienet.estimators.table_pipeline import TablePipeline
+from bowtienet.plotting import ElboDisplay
+from bowtienet.plotting.elbo import joined_terms, readable_limits
+from tests.plotting.fits import quick
+
+Rows = tuple[pd.DataFrame, pd.Series]
+
+
+def test_the_line_is_the_history_and_the_bars_sum_to_the_bound(model: BowTieRegressor) -> None:
+    display = ElboDisplay.from_estimator(model)
+    left, right = display.axes_
+    history = model.elbo_history_
+    np.testing.assert_array_equal(display.line_.get_xdata(), np.arange(1, len(history) + 1))
+    np.testing.assert_array_equal(display.line_.get_ydata(), history)
+    np.testing.assert_allclose(sum(bar.get_width() for bar in display.bars_), model.elbo_)
+    assert left.get_xlabel() == "sweep"
+    assert [text.get_text() for text in right.get_yticklabels()] == [
+        "likelihood",
+        "activations",
+        "gates + Pólya-Gamma",
+        "weights",
+        "noise variance",
+        "global shrinkage",
+        "local shrinkage",
+    ]
+    assert display.terms["gates"] == pytest.approx(float(model.elbo_terms_.gates))
+    assert right.get_xlabel() == f"total {model.elbo_:,.1f}".replace("-", "−")
+
+
+def test_stochastic_fits_have_steps(rows: Rows) -> None:
+    X, y = rows
+    svi = quick(n_estimators=1, solver="svi", batch_size=20, max_iter=40, tol=1.0).fit(X, y)
+    display = ElboDisplay.from_estimator(svi)
+    assert display.axes_[0].get_xlabel() == "step"
+    np.testing.assert_array_equal(display.line_.get_ydata(), svi.elbo_history_)
+
+
+def test_pipelines(pipeline: TablePipeline) -> None:
+    display = ElboDisplay.from_estimator(pipeline)
+    np.testing.assert_array_equal(display.history, pipeline.regressor_.elbo_history_)
+
+
+def test_pruned_models_do_not_know_their_bound(model: BowTieRegressor, rows: Rows) -> None:
+    with pytest.raises(ValueError, match=r"no history of its bound.*refit=True"):
+        ElboDisplay.from_estimator(model.prune(0.3))
+    assert pyplot.get_fignums() == []
+    refitted = model.prune(0.3, refit=True, X=rows[0], y=rows[1])
+    assert ElboDisplay.from_estimator(refitted).history.size > 0
+
+
+def test_gates_and_their_variables_are_one_bar() -> None:
+    joined = joined_terms(
+        {"likelihood": 1.0, "gates": 1e6, "polya_gamma": 3.0 - 1e6, "new_one": 4.0}
+    )
+    assert joined == {"likelihood": 1.0, "gates + Pólya-Gamma": 3.0, "new one": 4.0}
+
+
+def test_the_second_half_is_readable_and_all_of_it_is_seen(rng: np.random.Generator) -> None:
+    rising = -1e6 * np.exp(-0.3 * np.arange(40.0))
+    for history in (rising, rng.normal(size=30), np.r_[-1e9, np.zeros(9), rng.normal(size=30)]):
+        low, high = readable_limits(history)
+        late = history[(history.size - 1) // 2 :]
+        assert low < np.min(late)
+        assert np.max(history) < high
+        assert np.ptp(late) >= 0.25 * (high - low) or low < np.min(history)
+
+
+def test_a_second_half_that_stands_still_is_not_blown_up() -> None:
+    low, high = readable_limits(np.array([-1000.0, -10.0, 0.0, 0.0, -1e-12, 0.0]))
+    assert -4e-6 < low < -2e-6
+    assert 0.0 < high < 1e-6
+
+
+def test_what_is_below_the_picture_is_said() -> None:
+    history = [-5000.0, -100.0, -3.0, -2.0, -1.0, 0.0]
+    display = ElboDisplay(history=history, terms={"likelihood": 0.0}).plot()
+    (note,) = display.axes_[0].texts
+    assert note.get_text() == "sweeps 1 to 2 below, from −5,000"
+    assert not ElboDisplay(history=[1.0, 2.0], terms={"a": 1.0}).plot().axes_[0].texts
+
+
+@pytest.mark.parametrize("history", [[3.0], [3.0, 3.0], [0.0]])
+def test_a_bound_that_does_not_move(history: list[float]) -> None:
+    low, high = readable_limits(np.array(history))
+    assert low < history[0] < high
+    ElboDisplay(history=history, terms={"likelihood": 3.0}).plot()
+
+
+def test_it_can_be_plotted_again_elsewhere(model: BowTieRegressor) -> None:
+    display = ElboDisplay.from_estimator(model, fig=Figure(layout="constrained"), color="grey")
+    assert display.line_.get_color() == "grey"
+    fig = Figure(layout="constrained")
+    assert display.plot(fig=fig) is display
+    assert display.figure_ is fig
+    assert list(display.axes_) == fig.axes
+    assert pyplot.get_fignums() == []
+
+
+def test_texts_do_not_overlap(model: BowTieRegressor) -> None:
+    display = ElboDisplay.from_estimator(model)
+    display.figure_.canvas.draw()
+    low, high = display.axes_[1].get_xlim()
+    ticks = [
+        text.get_window_extent()
+        for place, text in zip(
+            display.axes_[1].get_xticks(), display.axes_[1].get_xticklabels(), strict=True
+        )
+        if low <= place <= high
+    ]
+    assert all(one.x1 < other.x0 for one, other in pairwise(ticks))
+
+
+def test_wrong_histories_are_refused() -> None:
+    with pytest.raises(ValueError, match="history must be one row of numbers"):
+        ElboDisplay(history=[], terms={})
+    with pytest.raises(ValueError, match="history holds 1 values that are not finite"):
+        ElboDisplay(history=[-np.inf, 1.0], terms={})

@@ -1,0 +1,132 @@
+"""Predicted against actual: points, bars, and what lies outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from bowtienet import BowTieRegressor
+from bowtienet.estimators.table_pipeline import TablePipeline
+from bowtienet.plotting import PredictedActualDisplay
+from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+
+Rows = tuple[pd.DataFrame, pd.Series]
+
+
+def forecast(means: Any) -> GaussianMixture:
+    means = np.asarray(means, dtype=float)[None, :]
+    return build_mixture([1.0], means, np.ones_like(means))
+
+
+def legend(ax: Any) -> list[str]:
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_points_outside_their_bars_look_different_and_are_counted() -> None:
+    y = [0.0, 5.0, 2.5, -3.0]
+    display = PredictedActualDisplay.from_predictions(y, forecast([0.0, 1.0, 2.0, 3.0]))
+    assert display.outside.tolist() == [False, True, False, True]
+    np.testing.assert_array_equal(display.inside_points_.get_xydata(), [[0.0, 0.0], [2.0, 2.5]])
+    np.testing.assert_array_equal(display.outside_points_.get_xydata(), [[1.0, 5.0], [3.0, -3.0]])
+    assert display.inside_points_.get_marker() != display.outside_points_.get_marker()
+    assert display.inside_points_.get_color() != display.outside_points_.get_color()
+    assert legend(display.ax_) == ["90 % interval", "exact", "inside", "outside: 50 % of 4 rows"]
+
+
+def test_bars_are_the_intervals_of_the_model(model: BowTieRegressor, rows: Rows) -> None:
+    X, y = rows
+    display = PredictedActualDisplay.from_estimator(model, X, y, coverage=0.8)
+    ends, mean = model.predict_interval(X, 0.8), model.predict(X)
+    segments = np.array(display.bars_.get_segments())
+    np.testing.assert_allclose(segments[:, :, 0], np.column_stack([mean, mean]))
+    np.testing.assert_allclose(segments[:, :, 1], ends)
+    np.testing.assert_array_equal(display.outside, (y < ends[:, 0]) | (y > ends[:, 1]))
+    assert display.ax_.get_xlabel() == "predicted height"
+    assert display.ax_.get_ylabel() == "actual height"
+
+
+def test_the_target_may_be_a_column(pipeline: TablePipeline, flats: pd.DataFrame) -> None:
+    display = PredictedActualDisplay.from_estimator(pipeline, flats, "price")
+    np.testing.assert_array_equal(display.actual, flats["price"])
+    np.testing.assert_allclose(display.predicted, pipeline.predict(flats))
+    assert display.ax_.get_ylabel() == "actual price"
+
+
+def test_one_of_several_targets(deep: BowTieRegressor, rows: Rows) -> None:
+    X, y = rows
+    targets = np.column_stack([y, y + 1.0])
+    display = PredictedActualDisplay.from_estimator(deep, X, targets, target=1)
+    np.testing.assert_array_equal(display.actual, y + 1.0)
+    np.testing.assert_allclose(display.predicted, deep.predict(X)[:, 1])
+
+
+def test_of_many_rows_some_are_drawn(rng: np.random.Generator) -> None:
+    y = rng.normal(size=2400)
+    display = PredictedActualDisplay.from_predictions(y, forecast(np.zeros(2400)))
+    bars, points = display.rows_with_bars, display.rows_with_points
+    assert len(display.bars_.get_segments()) == len(set(bars)) == 300
+    assert set(bars) <= set(points)
+    drawn = [display.inside_points_.get_ydata(), display.outside_points_.get_ydata()]
+    assert sorted(np.concatenate(drawn)) == sorted(y[points])
+    assert len(set(points)) == 2000
+    share = f"{100.0 * np.sum(display.outside) / 2400.0:.3g}"
+    assert legend(display.ax_) == [
+        "90 % interval (300 rows drawn)",
+        "exact",
+        "inside (2000 rows drawn)",
+        f"outside: {share} % of 2400 rows",
+    ]
+    again = display.plot(most_bars=7, most_points=2400)
+    assert len(again.bars_.get_segments()) == 7
+    assert legend(again.ax_)[2] == "inside"
+    np.testing.assert_array_equal(display.plot().rows_with_bars, bars)
+
+
+def test_the_diagonal_moves_no_limits() -> None:
+    """Also of predictions far from zero; it passes through points that are exact."""
+    display = PredictedActualDisplay.from_predictions([1e6, 1e6 + 1.0], forecast([1e6, 1e6 + 1.0]))
+    low, high = display.ax_.get_xlim()
+    assert 1e6 - 1.0 < low < high < 1e6 + 2.0
+    x, y = display.diagonal_.get_xy1()
+    assert x == y
+    assert display.diagonal_.get_slope() == 1.0
+
+
+def test_it_can_be_plotted_again_elsewhere() -> None:
+    display = PredictedActualDisplay.from_predictions(
+        [0.0], forecast([0.0]), ax=Figure().add_subplot()
+    )
+    ax = Figure().add_subplot()
+    assert display.plot(ax=ax, alpha=0.5) is display
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    assert display.inside_points_.get_alpha() == 0.5
+    assert pyplot.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"predicted": [0.0]}, "predicted has 1 numbers, but there are 2 rows"),
+        ({"intervals": [0.0, 1.0]}, r"intervals have shape \(2,\).*need \(2, 2\)"),
+        ({"intervals": [[1.0, 0.0], [0.0, 1.0]]}, "1 of the intervals have a lower end above"),
+        ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90: write 0.9"),
+        ({"coverage": [0.9]}, "coverage must be a number"),
+        ({"actual": [0.0, np.inf]}, "actual holds 1 values that are not finite"),
+    ],
+)
+def test_wrong_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
+    fine = {"actual": [0.0, 1.0], "predicted": [0.0, 1.0], "intervals": [[-1.0, 1.0], [0.0, 2.0]]}
+    with pytest.raises(ValueError, match=message):
+        PredictedActualDisplay(**(fine | settings))
+
+
+def test_bars_that_cannot_be_counted() -> None:
+    with pytest.raises(ValueError, match="most_bars must be a whole number of at least 1, got 0"):
+        PredictedActualDisplay.from_predictions([0.0], forecast([0.0]), most_bars=0)
+    assert pyplot.get_fignums() == []
