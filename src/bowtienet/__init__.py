@@ -16,6 +16,7 @@ Rows in, a fitted network out:
 (3, 1)
 """
 
+from bowtienet.data.files import read_file
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.data.scaling import (
     Scaling,
@@ -25,8 +26,10 @@ from bowtienet.data.scaling import (
     standardize,
 )
 from bowtienet.data.sources import Source, open_source
+from bowtienet.estimators.preparing import TablePreparer
 from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
 from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.estimators.table_pipeline import TablePipeline, load, make_table_pipeline
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.elbo import ElboTerms
@@ -60,6 +63,8 @@ __all__ = [
     "Source",
     "Sparsity",
     "Status",
+    "TablePipeline",
+    "TablePreparer",
     "build_architecture",
     "build_model",
     "build_rows",
@@ -69,10 +74,13 @@ __all__ = [
     "fit_scaling",
     "fit_stochastic",
     "initialize",
+    "load",
+    "make_table_pipeline",
     "minibatches",
     "open_source",
     "predict",
     "prune",
+    "read_file",
     "restore_deviation",
     "restore_mean",
     "sample_model",

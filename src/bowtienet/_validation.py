@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import numbers
 import operator
+from collections.abc import Iterable, Sequence
 from typing import Any
+
+_SHOWN = 5
 
 
 def positive(value: Any, name: str) -> float:
@@ -38,6 +42,21 @@ def whole(value: Any, name: str) -> int:
     if found < 1:
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
     return found
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """At most three of `known` that look like `name`, the most alike first."""
+    lowered = {text.lower(): text for text in known}
+    return [lowered[text] for text in difflib.get_close_matches(name.lower(), lowered, cutoff=0.5)]
+
+
+def suggestion(name: str, known: Sequence[str]) -> str:
+    """The end of a sentence about a name that is not there: what could be meant instead."""
+    near = nearest(name, known)
+    if near:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
+    return f"; there are {', '.join(map(repr, known[:_SHOWN]))}{more}."
 
 
 def _is_number(value: Any) -> bool:

@@ -409,10 +409,10 @@ def test_values_that_are_no_numbers(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"y": "pris"}, "X has no column 'pris', which y names: the nearest names are 'price'"),
-        ({"y": "qqq"}, "X has no column 'qqq', which y names: it has 'price', 'size', 'rooms'"),
-        ({"y": "price", "weights": "rums"}, "'rums', which weights names: .* 'rooms'"),
-        ({"y": "price", "inputs": ["siz"]}, "'siz', which inputs names: .* 'size'"),
+        ({"y": "pris"}, "X has no column 'pris', which y names; did you mean 'price'"),
+        ({"y": "qqq"}, "X has no column 'qqq', which y names; there are 'price', 'size', 'rooms'"),
+        ({"y": "price", "weights": "rums"}, "'rums', which weights names; .* 'rooms'"),
+        ({"y": "price", "inputs": ["siz"]}, "'siz', which inputs names; .* 'size'"),
         ({"y": "price", "inputs": ["price"]}, "'price' is named several times"),
         ({"y": "price", "inputs": ["size", "size"]}, "'size' is named several times"),
         ({"y": ["price", "price"]}, "'price' is named several times"),

@@ -571,7 +571,7 @@ BAD: dict[str, tuple[Callable[[Path], tuple[Any, ...]], str]] = {
     "batches without target": (lambda _: ([X, X],), r"the target is missing"),
     "a misspelt target": (
         lambda path: (parquet(path / "y.parquet", frame(price=Y)), "prize"),
-        r"X has no column 'prize', which y names: the nearest names are 'price'",
+        r"X has no column 'prize', which y names; did you mean 'price'",
     ),
     "a misspelt target of a frame": (
         lambda _: (frame(price=Y), "prize"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import decimal
-import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet._validation import suggestion
 from bowtienet.data.arrow_parts import (
     FilePart,
     Part,
@@ -208,9 +208,8 @@ def _choose(
 def _check_known(name: str, names: Sequence[str], purpose: str) -> None:
     if name in names:
         return
-    near = difflib.get_close_matches(str(name), names, n=3, cutoff=0.5)
-    hint = f"the nearest names are {_listed(near)}" if near else f"it has {_listed(names)}"
-    raise ValueError(f"X has no column {name!r}, which {purpose} names: {hint}.")
+    hint = suggestion(str(name), names)
+    raise ValueError(f"X has no column {name!r}, which {purpose} names{hint}")
 
 
 def _check_types(parts: Sequence[tuple[Part, Any]], columns: Columns, *, extra: bool) -> None:
@@ -295,10 +294,6 @@ def _what(X: Any) -> str:
 
 def _label(X: Any) -> str:
     return os.path.basename(os.path.abspath(X)) if isinstance(X, (str, os.PathLike)) else "X"
-
-
-def _listed(names: Sequence[str]) -> str:
-    return _more([repr(name) for name in names])
 
 
 def _more(words: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
 from bowtienet.inference.convergence import relative_change
@@ -24,7 +26,15 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = ["WARNING_LEVEL", "CallbackSupportMixin", "LiveLine", "Reporter", "with_callbacks"]
+__all__ = [
+    "WARNING_LEVEL",
+    "CallbackSupportMixin",
+    "Line",
+    "LiveLine",
+    "Reporter",
+    "reporting_to",
+    "with_callbacks",
+]
 
 INTERVAL = 0.1
 """Seconds between two renewals of the line."""
@@ -41,6 +51,29 @@ class HasRows(Protocol):
 Counted = TypeVar("Counted", bound=HasRows)
 
 
+class Line(Protocol):
+    """Where a fit says how far it is."""
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Renew the text; `share` of the fits that are known to come is done."""
+
+    def close(self) -> None:
+        """The fit is over."""
+
+
+_LINE: ContextVar[Line | None] = ContextVar("line", default=None)
+
+
+@contextmanager
+def reporting_to(line: Line) -> Iterator[None]:
+    """Let fits report to `line` meanwhile, whatever their `verbose` is."""
+    token = _LINE.set(line)
+    try:
+        yield
+    finally:
+        _LINE.reset(token)
+
+
 class LiveLine:
     """A line of text that is overwritten in a terminal, and written once at the end elsewhere."""
 
@@ -51,7 +84,7 @@ class LiveLine:
         self.width = 0
         self.last = 0.0
 
-    def show(self, text: str) -> None:
+    def show(self, text: str, share: float | None = None) -> None:
         """Renew the line, not more often than the eye can follow."""
         self.text = text
         now = time.monotonic()
@@ -78,10 +111,12 @@ class Reporter:
     def __init__(self, estimator: Any, data: dict[str, Any]) -> None:
         self.estimator = estimator
         self.data = data
-        self.line = LiveLine() if estimator.verbose else None
+        self.line = _LINE.get() or (LiveLine() if estimator.verbose else None)
         self.begin = time.monotonic()
         self.n_fits = 0
         self.total = 0
+        self.before = 0
+        """Fits of the stages before this one."""
         self.stopped = False
         self.watched = bool(getattr(estimator, "_skl_callbacks", None))
         self.context: Any = None
@@ -97,13 +132,14 @@ class Reporter:
             self.say(f"reading | {n_rows:,} rows")
             yield piece
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, share: float | None = None) -> None:
         """Something about the whole fit."""
         if self.line is not None:
-            self.line.show(f"{text} | {time.monotonic() - self.begin:.1f} s")
+            self.line.show(f"{text} | {time.monotonic() - self.begin:.1f} s", share)
 
     def expect(self, n_fits: int) -> None:
         """So many more fits are to come."""
+        self.before = self.total
         self.total += n_fits
 
     def member(self, attributes: Callable[[Progress], dict[str, Any]]) -> MemberReporter:
@@ -114,7 +150,7 @@ class Reporter:
     def finished(self, elbo: float) -> None:
         """A fit that ran elsewhere came back."""
         self.n_fits += 1
-        self._show(f"ELBO {elbo:.6g}")
+        self._show(f"ELBO {elbo:.6g}", self.n_fits)
 
     def close(self) -> None:
         """The whole fit is over."""
@@ -123,8 +159,9 @@ class Reporter:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
-    def _show(self, text: str) -> None:
-        self.say(f"fit {self.n_fits}/{self.total} | {text}")
+    def _show(self, text: str, done: float) -> None:
+        share = (done - self.before) / max(self.total - self.before, 1)
+        self.say(f"fit {self.n_fits}/{self.total} | {text}", share)
 
 
 class MemberReporter:
@@ -146,7 +183,8 @@ class MemberReporter:
         self.before = progress.elbo
         self.parent._show(
             f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
-            + self._pace(progress)
+            + self._pace(progress),
+            self.parent.n_fits - 1 + min(progress.n_visited / max(progress.n_at_most, 1), 1.0),
         )
         if self.context is None:
             return False

@@ -5,7 +5,6 @@ What is wrong with a table is said by column, with what to do about it.
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import numbers
 from collections import Counter
@@ -18,6 +17,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array
 
 from bowtienet._arrays import Array, namespace, to_numpy
+from bowtienet._validation import suggestion
 
 IMPUTE = "impute them first, for example with make_pipeline(SimpleImputer(), BowTieRegressor())"
 ENCODE = {
@@ -67,7 +67,7 @@ def named_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     several = isinstance(y, (list, tuple)) and bool(y) and all(isinstance(k, str) for k in y)
     if not isinstance(y, str) and not isinstance(sample_weight, str) and not several:
         return X, y, sample_weight
-    frame = _as_frame(X, "X")
+    frame = as_frame(X, "X")
     if frame is None or not hasattr(frame, "columns"):
         if several and not isinstance(sample_weight, str):
             return X, y, sample_weight  # texts for targets: reading them says what is wrong
@@ -76,9 +76,8 @@ def named_columns(X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
     weights = [sample_weight] if isinstance(sample_weight, str) else []
     for name in (*wanted, *weights):
         if name not in frame.columns:
-            near = difflib.get_close_matches(name, list(map(str, frame.columns)), n=3)
-            hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else "."
-            raise ValueError(f"X has no column {name!r}{hint}")
+            known = [str(column) for column in frame.columns]
+            raise ValueError(f"X has no column {name!r}{suggestion(name, known)}")
     if several:
         y = frame.select(wanted).to_native()
     elif wanted:
@@ -122,21 +121,20 @@ def _read(values: Any, name: str, *, min_rows: int = 1) -> Array:
     columns: list[str] | None = None
     if is_foreign_array(values):
         found = _read_foreign(values, name)
-    elif (frame := _as_frame(values, name)) is not None:
+    elif (frame := as_frame(values, name)) is not None:
         found, columns = _read_frame(frame, name)
     else:
         found, columns = _read_plain(values, name), _pandas_columns(values)
-    if found.shape[0] < max(min_rows, 1) or 0 in found.shape:
-        _too_small(found, name, min_rows)
+    check_size(found.shape, name, min_rows)
     _check_finite(found, name, columns)
     return found
 
 
 def _read_foreign(values: Array, name: str) -> Array:
     xp = namespace(values)
-    _check_rank(values.shape, name)
+    check_rank(values.shape, name)
     if xp.isdtype(values.dtype, "complex floating"):
-        _refuse_complex(name, str(values.dtype))
+        refuse_complex(name, str(values.dtype))
     if values.dtype not in (xp.float64, xp.float32):
         values = xp.astype(values, xp.float64)
     return values
@@ -165,7 +163,7 @@ def _read_plain(values: Any, name: str) -> np.ndarray:
             ) from error
         _explain(values, name)
         raise ValueError(f"{name} must hold numbers: {error}.") from error
-    _check_rank(array.shape, name)
+    check_rank(array.shape, name)
     return np.asarray(array)
 
 
@@ -177,7 +175,7 @@ def _check_kind(values: Any, name: str) -> None:
         )
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     if kind == "c":
-        _refuse_complex(name, str(values.dtype))
+        refuse_complex(name, str(values.dtype))
     if kind in (DATES, SPANS):
         raise ValueError(
             f"{name} must hold numbers, but has dtype {values.dtype}: turn dates and times into "
@@ -206,7 +204,7 @@ def _explain(values: Any, name: str) -> None:
                         f"{str(text)!r} in {where}; {ENCODE[name]}."
                     )
             elif isinstance(value, (complex, np.complexfloating)):
-                _refuse_complex(name, f"complex numbers in {where}")
+                refuse_complex(name, f"complex numbers in {where}")
             elif isinstance(value, int) and abs(value) > LARGEST:
                 raise ValueError(f"{name} holds a number too large for a float in {where}.")
             elif not isinstance(value, (numbers.Real, np.generic, type(None))):
@@ -216,7 +214,8 @@ def _explain(values: Any, name: str) -> None:
                 )
 
 
-def _refuse_complex(name: str, what: str) -> None:
+def refuse_complex(name: str, what: str) -> None:
+    """Raise the error for complex numbers."""
     raise ValueError(
         f"Complex data not supported: {name} has {what}; give real numbers, such as the real and "
         "the imaginary part as two columns."
@@ -231,7 +230,7 @@ def _is_number(text: str | bytes) -> bool:
     return True
 
 
-def _as_frame(values: Any, name: str) -> Any | None:
+def as_frame(values: Any, name: str) -> Any | None:
     """`values` as a narwhals frame or series, or None if it is none."""
     if isinstance(values, (np.ndarray, list, tuple)) or sparse.issparse(values):
         return None
@@ -251,7 +250,7 @@ def _as_frame(values: Any, name: str) -> Any | None:
 def _read_frame(frame: Any, name: str) -> tuple[np.ndarray, list[str] | None]:
     """A data frame (n, columns) or a series (n,) as floats; missing values become NaN."""
     if not hasattr(frame, "columns"):
-        _check_rank(frame.shape, name)
+        check_rank(frame.shape, name)
         _check_types([frame], name, [repr(frame.name) if frame.name else "target 0"])
         return _series_values(frame), None
     names = [str(column) for column in frame.columns]
@@ -301,7 +300,7 @@ def _holds_numbers(column: Any, name: str) -> bool:
         return False
     values = column.to_numpy()
     if values.dtype.kind == "c":
-        _refuse_complex(name, f"complex numbers in {column.name!r}")
+        refuse_complex(name, f"complex numbers in {column.name!r}")
     if values.dtype.kind in (DATES, SPANS):
         return False
     try:
@@ -356,7 +355,8 @@ def _ranks(name: str) -> tuple[int, ...]:
     return (2,) if name == "X" else (1, 2)
 
 
-def _check_rank(shape: tuple[int, ...], name: str) -> None:
+def check_rank(shape: tuple[int, ...], name: str) -> None:
+    """Refuse inputs that are no table and targets that are neither a column nor a table."""
     if len(shape) in _ranks(name):
         return
     if name == "X":
@@ -371,16 +371,20 @@ def _check_rank(shape: tuple[int, ...], name: str) -> None:
     )
 
 
-def _too_small(values: Array, name: str, min_rows: int) -> None:
-    """The words `sample(s)` and `feature(s)` are those that scikit-learn's own checks expect."""
-    rows = values.shape[0]
-    if rows < max(min_rows, 1):
+def check_size(shape: tuple[int, ...], name: str, min_rows: int) -> None:
+    """Refuse tables without columns or with too few rows.
+
+    The words `sample(s)` and `feature(s)` are those that scikit-learn's own checks expect.
+    """
+    if shape[0] < max(min_rows, 1):
         raise ValueError(
-            f"{name} has {rows} sample(s) (shape {tuple(values.shape)}), but at least "
+            f"{name} has {shape[0]} sample(s) (shape {tuple(shape)}), but at least "
             f"{max(min_rows, 1)} are needed: give more rows."
         )
+    if 0 not in shape:
+        return
     if name == "y":
         raise ValueError("y has no columns: give one number, or a row of them, for each row of X.")
     raise ValueError(
-        f"{name} has 0 feature(s) (shape={tuple(values.shape)}) while a minimum of 1 is required."
+        f"{name} has 0 feature(s) (shape={tuple(shape)}) while a minimum of 1 is required."
     )

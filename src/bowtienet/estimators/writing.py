@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def write_parquet(
         writer: Any = None
         try:
             for part in parts:
-                table = arrow.table(_columns(part, coverage))
+                table = arrow.table(prediction_columns(part, coverage))
                 writer = writer or parquet.ParquetWriter(temporary, table.schema)
                 writer.write_table(table)
         finally:
@@ -45,15 +45,19 @@ def refuse_own_input(source: str | os.PathLike[str], path: str | os.PathLike[str
         )
 
 
-def _columns(part: GaussianMixture, coverage: float | None) -> dict[str, np.ndarray]:
+def prediction_columns(
+    part: GaussianMixture, coverage: float | None, names: Sequence[str] | None = None
+) -> dict[str, np.ndarray]:
+    """Columns mean, std, lower and upper; with several targets one of each for every name."""
     columns = {"mean": part.mean(), "std": part.std()}
     if coverage is not None:
         limits = part.interval(coverage)
         columns |= {"lower": limits[..., 0], "upper": limits[..., 1]}
     if columns["mean"].ndim == 1:
         return columns
+    names = [str(i) for i in range(columns["mean"].shape[1])] if names is None else names
     return {
-        f"{name}_{index}": values[:, index]
-        for name, values in columns.items()
-        for index in range(values.shape[1])
+        f"{column}_{name}": values[:, index]
+        for column, values in columns.items()
+        for index, name in enumerate(names)
     }

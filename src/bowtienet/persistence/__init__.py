@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bowtienet.persistence import file
-from bowtienet.persistence.file import claimed_kind, replacing
+from bowtienet.persistence.file import claimed_kind, replacing, version
 from bowtienet.persistence.layout import FORMAT, FileError
 from bowtienet.persistence.tree import CONTAINERS, SCHEMA
 
@@ -36,6 +36,7 @@ __all__ = [
     "load",
     "replacing",
     "save",
+    "version",
 ]
 
 
@@ -75,6 +76,11 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
         raise ValueError(f"{path} is not a regular file: choose another name.")
     if not target.parent.is_dir():
         raise FileNotFoundError(f"the folder {target.parent} does not exist: create it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise PermissionError(
+            f"the folder {target.parent} cannot be written to: choose another one, or change its "
+            "permissions."
+        )
     return target
 
 

@@ -36,6 +36,9 @@ def replacing(target: Path) -> Iterator[Path]:
     try:
         yield temporary
         os.replace(temporary, target)
+    except OSError as error:
+        error.filename = str(target)  # the user knows no other name
+        raise
     finally:
         # It is still there after a success if both were names of one file already.
         temporary.unlink(missing_ok=True)

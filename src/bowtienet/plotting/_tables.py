@@ -6,7 +6,6 @@ and types. Values are therefore picked from the columns themselves; only numbers
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import suggestion
 from bowtienet.estimators.tables import as_frame, is_foreign_array, with_names
 
 MISSING = "missing"
@@ -59,8 +59,7 @@ def find_column(table: Table, feature: Any) -> int:
     if isinstance(feature, str):
         if feature in table.names:
             return table.names.index(feature)
-        near = difflib.get_close_matches(feature, table.names, n=3)
-        hint = f": did you mean {' or '.join(map(repr, near))}?" if near else "."
+        hint = suggestion(feature, table.names)
         raise ValueError(f"feature {feature!r} is no column of X{hint}")
     if (
         isinstance(feature, bool)
