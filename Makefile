@@ -7,6 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Stamps say what .venv holds; they live inside it, so removing it forgets them too.
 MADE   := $(VENV)/.made
 CORE   := $(VENV)/.core
+CLI    := $(VENV)/.cli
 DEV    := $(VENV)/.dev
 BENCH  := $(VENV)/.bench
 BIGDATA := $(VENV)/.bigdata
@@ -25,8 +26,8 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(CORE) ## install into .venv, fit the diabetes data, print a table
-	$(BIN)/python examples/diabetes.py
+demo: $(CLI) ## install into .venv, then fit, compare, predict, prune and plot two data sets
+	$(BIN)/bowtienet demo
 
 test: lint ## lint, types, import order and all but the slow tests
 	$(PYTEST)
@@ -70,6 +71,7 @@ bench-bigdata: $(BIGDATA) ## both solvers on up to ten million rows, cluster wor
 figures: $(DEV) ## run the examples that draw, and renew the pictures of the documentation
 	$(BIN)/python examples/toy_pruning.py
 	$(BIN)/python examples/diabetes_selection.py
+	$(BIN)/python examples/displays.py
 
 study-defaults: $(CORE) ## each default of the estimator against its alternatives
 	$(BIN)/python benchmarks/accuracy/defaults.py
@@ -88,6 +90,10 @@ $(MADE):
 $(CORE): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable .
 	@touch $@
+
+$(CLI): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[cli]'
+	@touch $(CORE) $@
 
 $(DEV): $(MADE) pyproject.toml constraints.txt
 	$(if $(TORCH),$(PIP) install --quiet --constraint constraints.txt $(TORCH))

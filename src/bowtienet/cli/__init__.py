@@ -1,0 +1,29 @@
+"""The command line ``bowtienet`` (``pip install 'bowtienet[cli]'``): a module for each command.
+
+Commands read files, call what Python users call, and say what came of it; they compute nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+
+INTERRUPTED = 130
+"""What shells expect of a program that Ctrl-C ended."""
+
+
+def main() -> None:
+    """Run the command that the arguments of the program name."""
+    try:
+        from bowtienet.cli.app import app
+    except ImportError as error:
+        print(
+            f"Error: the command line needs {error.name}: pip install 'bowtienet[cli]'.",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    try:
+        app(prog_name="bowtienet")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

@@ -1,0 +1,55 @@
+"""All commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from bowtienet.cli.comparing import compare
+from bowtienet.cli.demonstrating import demo
+from bowtienet.cli.drawing import plot
+from bowtienet.cli.fitting import fit
+from bowtienet.cli.inspecting import inspect
+from bowtienet.cli.predicting import predict
+from bowtienet.cli.pruning import prune
+from bowtienet.persistence import version
+
+app = typer.Typer(
+    name="bowtienet",
+    help="From a table to honest intervals: Bayesian bow tie networks with shrinkage priors.",
+    no_args_is_help=True,
+    # Plain text for help and mistakes: it reads the same in a terminal, a pipe and a log.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+EXAMPLES: dict[Callable[..., None], str] = {
+    fit: "bowtienet fit data.csv --target y --out model.btn",
+    predict: "bowtienet predict model.btn new.csv --out pred.csv --coverage 0.9",
+    prune: "bowtienet prune model.btn --out small.btn --rate 0.05",
+    inspect: "bowtienet inspect model.btn",
+    plot: "bowtienet plot model.btn data.csv --kind band --feature x1",
+    compare: "bowtienet compare data.csv --target y --splits 1",
+    demo: "bowtienet demo --out bowtienet-demo",
+}
+"""What the help of each command shows; the tests run them one after another."""
+for command, example in EXAMPLES.items():
+    app.command(epilog=f"Example: {example}")(command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"bowtienet {version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    show_version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """From a table to honest intervals: Bayesian bow tie networks with shrinkage priors."""

@@ -1,0 +1,109 @@
+"""How a command ends: its result, one sentence for a mistake, or Ctrl-C. Never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import functools
+import os
+import signal
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import typer
+
+from bowtienet.cli import INTERRUPTED
+from bowtienet.cli.console import Output, fail
+
+MISTAKE = 2
+_HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, RuntimeWarning)
+"""Warnings for those who write programs."""
+_pressed = threading.Event()
+_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def guarded(function: Function) -> Function:
+    """Let a command end as programs should: 0, 2 for a user's mistake, 130 for Ctrl-C."""
+
+    @functools.wraps(function)
+    def run(*args: Any, **settings: Any) -> None:
+        code = 0
+        try:
+            with _interruptible(), _noted():
+                function(*args, **settings)
+                sys.stdout.flush()
+        except KeyboardInterrupt:
+            fail("interrupted: nothing more was written.")
+            code = INTERRUPTED
+        except BrokenPipeError:
+            # The reader of a pipe has seen enough; the interpreter would complain once more.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except (ValueError, ImportError, OSError, MemoryError, NotImplementedError) as error:
+            if os.environ.get("BOWTIENET_DEBUG"):
+                raise
+            fail(sentence(error))
+            code = MISTAKE
+        if code:
+            raise typer.Exit(code)
+
+    return run  # type: ignore[return-value]
+
+
+def sentence(error: BaseException) -> str:
+    """What went wrong and what to do, in one sentence."""
+    if isinstance(error, MemoryError):
+        return "the memory of this machine is not enough: give fewer rows or columns."
+    if isinstance(error, OSError) and error.errno is not None:
+        place = error.filename or "the file"
+        if error.errno in _SPACE:
+            return (
+                f"{place} cannot be written, the disk is full: free some space or choose another "
+                "place; nothing was left half-written."
+            )
+        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+            return f"{place} may not be read or written: check permissions or choose another place."
+        return f"{place}: {error.strerror}."
+    return str(error) or type(error).__name__
+
+
+def stop_if_interrupted() -> None:
+    """Go no further after Ctrl-C, which a fit takes as a wish to end early with what it has."""
+    if _pressed.is_set():
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """Remember Ctrl-C for `stop_if_interrupted`."""
+
+    def press(number: int, frame: Any) -> None:
+        _pressed.set()
+        raise KeyboardInterrupt
+
+    _pressed.clear()
+    try:
+        before = signal.signal(signal.SIGINT, press)
+    except ValueError:  # not the main thread, where signals arrive
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def _noted() -> Iterator[None]:
+    """Warnings as notes on standard error."""
+    output = Output(as_json=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        for category in _HIDDEN:
+            warnings.simplefilter("ignore", category)
+        warnings.showwarning = lambda message, *_, **__: output.note(str(message))
+        yield

@@ -1,0 +1,119 @@
+"""What a command says: results to standard output, all else to standard error."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+_WIDE = 120
+"""Columns of text where nobody looks at a terminal."""
+
+
+class Bar:
+    """A bar in the terminal that a fit, or a loop, can report to."""
+
+    def __init__(self, progress: Progress, title: str) -> None:
+        self._progress = progress
+        self._task = progress.add_task(printable(title), total=None)
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Renew the text, and how much is done if that is known."""
+        total = None if share is None else 1.0
+        self._progress.update(
+            self._task, description=printable(text), total=total, completed=share or 0.0
+        )
+
+    def close(self) -> None:
+        """Nothing is left to do: the bar goes when its stage ends."""
+
+
+class Output:
+    """Tables for people, or one JSON object for machines."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.as_json = as_json
+        self._out = _console(sys.stdout)
+        self._err = _console(sys.stderr)
+
+    def say(self, text: str = "") -> None:
+        """A line for people."""
+        if not self.as_json:
+            self._out.print(printable(text), soft_wrap=True)
+
+    def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1) -> None:
+        """A table for people: the first columns are texts, those after them numbers."""
+        if self.as_json:
+            return
+        table = Table(box=None, pad_edge=False)
+        for index, name in enumerate(header):
+            side: Literal["left", "right"] = "left" if index < n_texts else "right"
+            table.add_column(printable(name), justify=side, overflow="fold")
+        for row in rows:
+            table.add_row(*(printable(cell) for cell in row))
+        self._out.print(table)
+
+    def result(self, content: dict[str, Any]) -> None:
+        """What machines read."""
+        if self.as_json:
+            text = json.dumps(_finite(content), indent=2, allow_nan=False, default=str)
+            sys.stdout.write(text + "\n")
+
+    def note(self, text: str) -> None:
+        """Something that is worth knowing, but no result."""
+        self._err.print(f"Note: {_one_line(printable(text))}", soft_wrap=True)
+
+    @contextmanager
+    def stage(self, title: str) -> Iterator[Bar]:
+        """A bar for something that may take long; none is drawn where no terminal shows it."""
+        columns = (
+            SpinnerColumn(),
+            TextColumn("{task.description}", markup=False),
+            BarColumn(bar_width=30),
+            TimeElapsedColumn(),
+        )
+        hidden = not self._err.is_terminal
+        with Progress(*columns, console=self._err, transient=True, disable=hidden) as progress:
+            yield Bar(progress, title)
+
+
+def fail(sentence: str) -> None:
+    """The one sentence about a mistake."""
+    print(f"Error: {_one_line(printable(sentence))}", file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """`text` without characters that a terminal would obey, such as those that names may hold."""
+    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number as people read it."""
+    return "–" if value is None or value != value else f"{value:.{digits}g}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _finite(content: Any) -> Any:
+    """JSON has no word for NaN and infinity: null stands for both."""
+    if isinstance(content, dict):
+        return {name: _finite(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple)):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
+
+
+def _console(stream: Any) -> Console:
+    if hasattr(stream, "reconfigure"):
+        stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
+    width = None if stream.isatty() else _WIDE
+    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)

@@ -1,0 +1,169 @@
+"""``bowtienet fit``: from a table to a saved model and its scores on rows held out."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.model_selection import train_test_split
+
+from bowtienet.cli import options, rendering
+from bowtienet.cli.commands import guarded, stop_if_interrupted
+from bowtienet.cli.console import Output
+from bowtienet.cli.drawing import available, check_folder, draw
+from bowtienet.cli.tables import Rows, TextFormat, check_place, read, split_columns
+from bowtienet.estimators.preparing import TablePreparer, describe
+from bowtienet.estimators.progress import reporting_to
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.estimators.table_pipeline import TablePipeline, make_table_pipeline
+from bowtienet.evaluation import Scores, evaluate
+from bowtienet.prediction.intervals import check_coverage
+from bowtienet.prediction.mixture import build_mixture
+
+FEWEST = 20
+"""Rows below which none are held out unless that is asked for: too few would be left to score."""
+SHARE = 0.1
+
+
+@guarded
+def fit(
+    data: options.Data,
+    target: options.Target,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", show_default=False, help="File for the model; DATA's name with .btn."
+        ),
+    ] = None,
+    plots: Annotated[
+        Path | None,
+        typer.Option(
+            "--plots", show_default=False, help="Folder for pictures, drawn of the rows held out."
+        ),
+    ] = None,
+    drop: options.Drop = None,
+    weight: options.Weight = None,
+    test_size: Annotated[
+        float | None,
+        typer.Option(
+            "--test-size",
+            show_default=False,
+            help="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
+        ),
+    ] = None,
+    coverage: options.Coverage = 0.9,
+    hidden: options.Hidden = "50",
+    prior: options.Prior = "student_t",
+    members: options.Members = 8,
+    combine: options.Combine = "stacking",
+    max_iter: options.Sweeps = 80,
+    max_categories: options.Categories = 100,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = -1,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Fit a model to a table, score it on rows held out, and save it.
+
+    Text columns are one-hot encoded, missing values imputed by the median beside an indicator; the
+    model file remembers both. The model that is saved is the one that was scored: rows held out are
+    not used. With --test-size 0 all rows are.
+    """
+    output = Output(as_json)
+    check_coverage(coverage)
+    if plots is not None:
+        check_folder(plots)
+    place = check_place(out or Path(f"{data.name.split('.')[0]}.btn"), data)
+    regressor = BowTieRegressor(
+        hidden_sizes(hidden),
+        prior=prior,
+        n_estimators=members,
+        combine=combine,
+        max_iter=max_iter,
+        random_state=seed,
+        n_jobs=jobs,
+    )
+    text = TextFormat(delimiter=delimiter, decimal=decimal, encoding=encoding)
+    table = read(data, text, output)
+    rows = split_columns(table, target, drop or [], weight, data.name, output)
+    train, test = hold_out(rows, test_size, seed)
+    model = make_table_pipeline(regressor, max_categories=max_categories)
+    columns = describe_columns(train, model.named_steps["prepare"])
+    rendering.columns(output, columns, rows)
+    begin = time.perf_counter()
+    fit_rows(model, train, output)
+    seconds = time.perf_counter() - begin
+    scores = None if test is None else score(model, test, train, coverage)
+    stop_if_interrupted()
+    model.save(place)
+    rendering.fitted(output, model, train, test, seconds)
+    rendering.scores(output, scores)
+    pictures = [] if plots is None else draw(model, test, available(model, test), plots, output)
+    output.say(f"\nmodel: {place}")
+    for picture in pictures:
+        output.say(f"picture: {picture}")
+    output.result(
+        {
+            "model": str(place),
+            "pictures": [str(picture) for picture in pictures],
+            "rows": {"fitted": train.n_rows, "held_out": 0 if test is None else test.n_rows},
+            "columns": [{"name": name, "use": use} for name, use in columns],
+            "targets": rows.names,
+            "fit": rendering.fit_facts(model, seconds),
+            "scores": None if scores is None else rendering.all_plain(scores),
+        }
+    )
+
+
+def hold_out(rows: Rows, test_size: float | None, seed: int) -> tuple[Rows, Rows | None]:
+    """Rows to fit and rows to score, parted by scikit-learn's `train_test_split`."""
+    n_rows = rows.table.num_rows
+    share = (SHARE if n_rows >= FEWEST else 0.0) if test_size is None else test_size
+    if not 0.0 <= share < 1.0:
+        raise ValueError(f"--test-size must be at least 0 and below 1, got {share:g}.")
+    if share == 0.0:
+        return rows, None
+    train, test = train_test_split(np.arange(n_rows), test_size=share, random_state=seed)
+    return rows.take(train), rows.take(test)
+
+
+def describe_columns(rows: Rows, preparer: TablePreparer) -> list[tuple[str, str]]:
+    """What becomes of each input, before the long part begins."""
+    known = [*rows.names, *([] if rows.weight is None else [rows.weight])]
+    found = preparer.fit(rows.table.drop_columns(known))
+    return [(column.name, describe(column)) for column in found.columns_]
+
+
+def fit_rows(model: TablePipeline, rows: Rows, output: Output) -> None:
+    """Fit with a bar."""
+    with output.stage("fitting") as bar, reporting_to(bar):
+        model.fit(rows.table, rows.y, sample_weight=rows.weight)
+    stop_if_interrupted()
+
+
+def score(model: Any, test: Rows, train: Rows, coverage: float) -> dict[str, Scores]:
+    """Scores of the model, and of one that knows the mean and deviation of the targets only."""
+    shape = test.targets.shape
+    mean, deviation = (np.broadcast_to(f(train.targets, axis=0), shape) for f in (np.mean, np.std))
+    constant = build_mixture([1.0], mean[None], np.maximum(deviation, np.finfo(float).tiny)[None])
+    forecasts = {"model": model.predict_dist(test.table), "constant": constant}
+    return {
+        name: evaluate(test.targets, forecast, coverage=coverage, sample_weight=test.weights)
+        for name, forecast in forecasts.items()
+    }
+
+
+def hidden_sizes(text: str) -> tuple[int, ...]:
+    """Widths from a text such as "50,20"; none for "0"."""
+    try:
+        sizes = tuple(int(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        sizes = (-1,)
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"--hidden must be whole numbers parted by commas, got {text!r}.")
+    return tuple(size for size in sizes if size > 0)

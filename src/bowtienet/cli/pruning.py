@@ -1,0 +1,67 @@
+"""``bowtienet prune``: a physically smaller model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bowtienet.cli import options, rendering
+from bowtienet.cli.commands import guarded, stop_if_interrupted
+from bowtienet.cli.console import Output
+from bowtienet.cli.models import inputs_of, network, target_names
+from bowtienet.cli.tables import TextFormat, check_place, read, split_columns
+from bowtienet.estimators.progress import reporting_to
+from bowtienet.estimators.table_pipeline import load
+
+
+@guarded
+def prune(
+    model: options.Model,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", show_default=False, help="File for it; MODEL's name with -pruned."
+        ),
+    ] = None,
+    rate: Annotated[
+        float,
+        typer.Option("--rate", help="Estimated share of kept weights that have the wrong sign."),
+    ] = 0.01,
+    refit: Annotated[
+        Path | None,
+        typer.Option(
+            "--refit", show_default=False, help="Table to go on fitting to what is left, all of it."
+        ),
+    ] = None,
+    weight: options.Weight = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Keep the weights whose sign is sure, and take out the nodes that are left alone."""
+    output = Output(as_json)
+    place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
+    check_place(place, model, *([] if refit is None else [refit]))
+    before = load(model)
+    rows: dict[str, Any] = {}
+    if refit is not None:
+        text = TextFormat(delimiter=delimiter, decimal=decimal, encoding=encoding)
+        table = read(refit, text, output)
+        known = split_columns(table, target_names(before), [], weight, refit.name, output)
+        rows = {"X": inputs_of(before, known.table, refit.name), "y": known.targets}
+        rows |= {"refit": True, "sample_weight": known.weights}
+    with output.stage("pruning") as bar, reporting_to(bar):
+        after = before.prune(rate, **rows)
+    stop_if_interrupted()
+    after.save(place)
+    old, new = rendering.sizes(network(before)), rendering.sizes(network(after))
+    counts = {name: {"before": old[name]["now"], "after": new[name]["now"]} for name in new}
+    output.table(
+        ("all networks", "before", "after"),
+        [(name, f"{n['before']:,}", f"{n['after']:,}") for name, n in counts.items()],
+    )
+    output.say(f"\nmodel: {place}")
+    output.result({"model": str(place), "rate": rate, "refitted": refit is not None, **counts})

@@ -1,0 +1,102 @@
+"""Results as tables for people and as plain numbers for machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from bowtienet.cli.console import Output, number
+from bowtienet.cli.tables import Rows
+from bowtienet.evaluation import Scores
+
+_WORDS = {
+    "rmse": "RMSE",
+    "nll": "negative log density",
+    "crps": "CRPS",
+    "coverage": "coverage",
+    "interval_score": "interval score",
+    "calibration_error": "calibration error",
+}
+
+
+def columns(output: Output, found: list[tuple[str, str]], rows: Rows) -> None:
+    """What becomes of every column."""
+    shown = [*found, *((name, "target") for name in rows.names)]
+    if rows.weight is not None:
+        shown.append((rows.weight, "weight"))
+    output.table(("column", "use"), shown, n_texts=2)
+
+
+def fitted(output: Output, model: Any, train: Rows, test: Rows | None, seconds: float) -> None:
+    """What was fitted, and how it ended."""
+    facts = fit_facts(model, seconds)
+    held = "" if test is None else f", {test.n_rows:,} held out"
+    output.say(
+        f"\n{train.n_rows:,} rows fitted{held}; {facts['members']} network(s), "
+        f"{facts['sweeps']} sweeps, {'converged' if facts['converged'] else facts['status']}, "
+        f"{seconds:.1f} s"
+    )
+
+
+def fit_facts(model: Any, seconds: float) -> dict[str, Any]:
+    """How a fit ended."""
+    network = model.regressor_
+    return {
+        "members": len(network.ensemble_.members),
+        "sweeps": int(network.n_iter_),
+        "solver": network.solver_,
+        "status": str(network.status_),
+        "converged": bool(network.converged_),
+        "elbo": plain(network.elbo_),
+        "seconds": round(seconds, 3),
+    }
+
+
+def sizes(network: Any) -> dict[str, dict[str, int]]:
+    """Inputs, nodes and weights of all members, before pruning and now."""
+    found = network.sparsity_
+    return {
+        name: {
+            "before": int(getattr(found, f"{name}_before").sum()),
+            "now": int(getattr(found, f"{name}_after").sum()),
+        }
+        for name in ("inputs", "nodes", "weights")
+    }
+
+
+def scores(output: Output, found: Mapping[str, Scores] | None) -> None:
+    """Scores side by side, in the unit of the target."""
+    if found is None:
+        output.say("no rows were held out: there is nothing to score")
+        return
+    nominal = next(iter(found.values())).nominal_coverage
+    rows = [
+        (
+            word if name != "coverage" else f"coverage of {100.0 * nominal:g} % intervals",
+            *(number(getattr(score, name)) for score in found.values()),
+        )
+        for name, word in _WORDS.items()
+    ]
+    output.table(("rows held out", *found), rows)
+
+
+def as_plain(score: Scores) -> dict[str, Any]:
+    """Scores as JSON holds them."""
+    return {field.name: plain(getattr(score, field.name)) for field in fields(score)}
+
+
+def all_plain(found: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
+    """Scores by name as JSON holds them."""
+    return {name: as_plain(score) for name, score in found.items()}
+
+
+def plain(value: Any) -> Any:
+    """A number as JSON holds it; None where there is none."""
+    if isinstance(value, (np.integer, int)):
+        return int(value)
+    found = float(value)
+    return found if math.isfinite(found) else None
