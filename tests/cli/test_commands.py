@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
 import shlex
 import subprocess
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -25,7 +26,8 @@ from bowtienet.cli.drawing import NEED_ROWS, Kind
 from bowtienet.evaluation import average_scores, compare, evaluate
 from tests.cli.conftest import TINY, write_rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "commandline.md"
+PAGE = Path(__file__).parents[2] / "docs" / "guide" / "commandline.md"
+SOURCE = str(Path(bt.__file__).parents[1])
 COMMANDS = ("fit", "predict", "prune", "inspect", "plot", "compare", "demo")
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Most members were still:sklearn.exceptions.ConvergenceWarning"
@@ -99,7 +101,7 @@ def test_fit_and_predict_give_the_numbers_of_python(model, folder, run, library)
     np.testing.assert_array_equal(found["mean"], mean)
     np.testing.assert_array_equal(found["std"], std)
     np.testing.assert_array_equal(found[["lower", "upper"]], ours.predict_interval(new, 0.8))
-    scores = json.loads(result.stdout)["scores"]["model"]
+    scores = json.loads(result.stdout)["scores"]["y"]["model"]
     expected = evaluate(test["y"].to_numpy(), ours.predict_dist(test))
     assert scores == {name: getattr(expected, name) for name in scores}
     loaded = bt.load("model.btn")
@@ -133,7 +135,7 @@ def test_compare_and_fit_agree_on_the_same_split(folder, run):
     fitted = run("fit", "data.csv", "-t", "y", "--json", *TINY)
     compared = run("compare", "data.csv", "-t", "y", "--splits", "1", "--json", *TINY)
     ours = json.loads(compared.stdout)["methods"][0]["mean"]
-    assert json.loads(fitted.stdout)["scores"]["model"] == ours
+    assert json.loads(fitted.stdout)["scores"]["y"]["model"] == ours
 
 
 def test_all_rows_are_used_if_none_are_held_out(folder, run):
@@ -183,9 +185,14 @@ def test_several_targets(folder, run):
     run("predict", "two.btn", "new.csv", "--out", "two-pred.csv")
     expected = ["mean_y", "mean_z", "std_y", "std_z", "lower_y", "lower_z", "upper_y", "upper_z"]
     assert read("two-pred.csv").columns.tolist() == expected
+    shown = run("fit", "two.csv", "-t", "y", "-t", "z", "--json", *TINY)
+    assert list(json.loads(shown.stdout)["scores"]) == ["y", "z"]
     assert run("inspect", "two.btn").exit_code == 0
-    plotted = run("plot", "two.btn", "two.csv")
+    plotted = run("plot", "two.btn", "two.csv", "--target", "z")
     assert plotted.exit_code == 0, plotted.stderr
+    refused = run("plot", "two.btn", "two.csv", "--target", "x")
+    assert refused.exit_code == 2
+    assert "the model has no target 'x'" in refused.stderr
 
 
 @pytest.mark.parametrize("ending", ["tsv", "parquet", "arrow"])
@@ -222,10 +229,30 @@ def test_a_model_of_python_serves_too(folder, run):
     assert result.exit_code == 0, result.stderr
     np.testing.assert_array_equal(read("pred.csv")["mean"], fitted.predict(read("new.csv")[["x1"]]))
     assert run("inspect", "plain.btn").exit_code == 0
-    plotted = run("plot", "plain.btn", "data.csv")
-    assert plotted.exit_code == 0, plotted.stderr
+    read("data.csv").rename(columns={"y": "price"}).to_csv("price.csv", index=False)
+    for named in (["data.csv"], ["price.csv", "--target", "price"]):
+        plotted = run("plot", "plain.btn", *named)
+        assert plotted.exit_code == 0, plotted.stderr
+    refit = ["--refit", "price.csv", "--target", "price", "--rate", "0.5"]
+    pruned = run("prune", "plain.btn", *refit)
+    assert pruned.exit_code == 0, pruned.stderr
     missing = run("predict", "plain.btn", "plain.csv")
     assert missing.exit_code == 2
+
+
+def test_models_that_know_no_names(folder, run):
+    table = read("data.csv")
+    regressor().fit(table[["x1"]].to_numpy(), table["y"]).save("numbers.btn")
+    mixed = table[["x1", "colour"]].to_numpy(dtype=object)
+    make_table_pipeline(regressor()).fit(mixed, table["y"].to_numpy()).save("mixed.btn")
+    table[["x1", "y"]].to_csv("one.csv", index=False)
+    table[["x1", "colour", "y"]].to_csv("two.csv", index=False)
+    for model, data in (("numbers.btn", "one.csv"), ("mixed.btn", "two.csv")):
+        for command in (["predict", model, data], ["plot", model, data], ["inspect", model]):
+            result = run(*command)
+            assert result.exit_code == 0, result.stderr
+            assert "feature names" not in result.stderr
+    assert "x1=red" in run("inspect", "mixed.btn").stdout
 
 
 def test_prune_writes_a_smaller_model_and_can_refit_it(folder, run):
@@ -280,10 +307,10 @@ def test_fit_draws_pictures_of_the_rows_held_out(folder, run):
     assert {path.stem for path in Path("pictures").iterdir()} == set(Kind)
 
 
-def program(*arguments: str, **settings) -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-m", "bowtienet", *arguments], text=True, check=False, **settings
-    )
+def program(*arguments: str, env=os.environ, **settings) -> subprocess.CompletedProcess:
+    env = {**env, "PYTHONPATH": SOURCE}  # whichever folder it is started in
+    command = [sys.executable, "-m", "bowtienet", *arguments]
+    return subprocess.run(command, text=True, check=False, env=env, **settings)
 
 
 def test_a_pipe_gets_results_alone(folder):
@@ -299,7 +326,11 @@ def test_a_pipe_gets_results_alone(folder):
 
 def test_a_terminal_sees_a_bar(folder):
     """What a pseudo-terminal receives as standard error; standard output stays a pipe."""
+    pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
+    seen: list[bytes] = []
+    reader = threading.Thread(target=_listen, args=(ours, seen), daemon=True)
+    reader.start()
     environment = {**os.environ, "TERM": "xterm", "COLUMNS": "120"}
     slow = ["--members", "2", "--combine", "equal", "--max-iter", "30", "--jobs", "1"]
     result = program(
@@ -309,21 +340,19 @@ def test_a_terminal_sees_a_bar(folder):
         env=environment,
     )
     os.close(theirs)
-    seen = b""
-    while chunk := _read_terminal(ours):
-        seen += chunk
+    reader.join(timeout=60)
     os.close(ours)
+    text = b"".join(seen).decode()
     assert result.returncode == 0
-    assert "━".encode() in seen
-    assert re.search(rb"fit \d/2", seen)
+    assert "━" in text
+    assert re.search(r"fit \d/2", text)
     assert "━" not in result.stdout
 
 
-def _read_terminal(descriptor: int) -> bytes:
-    try:
-        return os.read(descriptor, 65536)
-    except OSError:  # how Linux says that the other end is closed
-        return b""
+def _listen(descriptor: int, seen: list[bytes]) -> None:
+    with suppress(OSError):  # how Linux says that the other end is closed
+        while chunk := os.read(descriptor, 65536):
+            seen.append(chunk)
 
 
 def test_without_its_packages_the_command_says_how_to_get_them():

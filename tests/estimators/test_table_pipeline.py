@@ -493,6 +493,7 @@ FORGERIES: dict[str, tuple[Callable[[Content], Any], str]] = {
     "an indicator of nothing": (column(n_missing=0), "do not belong together"),
     "a median that is a text": (column(typical="3"), "not readable"),
     "a median that is NaN": (column(typical=float("nan")), "not readable"),
+    "a day that is none": (column(typical=1e300, kind="date"), "not readable"),
     "no median": (column(typical=None), "do not belong together"),
     "numbers with categories": (column(categories=["a", "b"]), "do not belong together"),
     "no value column": (column(has_value=False), "other columns"),

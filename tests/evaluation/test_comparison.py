@@ -23,7 +23,7 @@ from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, make_table_pipeline
 from bowtienet.estimators.preparing import TablePreparer
 from bowtienet.evaluation.comparison import Comparison, average_scores, compare
 from bowtienet.evaluation.methods import (
@@ -203,16 +203,18 @@ def test_ours_is_the_given_regressor() -> None:
 def test_ours_without_a_regressor_has_the_seed_of_the_split(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = []
+    seeds, real = [], BowTieRegressor.fit
 
-    def make(**settings: Any) -> BowTieRegressor:
-        made.append(settings)
-        return small()
+    def fit(self: BowTieRegressor, *data: Any) -> BowTieRegressor:
+        seeds.append(self.random_state)
+        return real(self.set_params(**small().get_params()), *data)
 
-    monkeypatch.setattr("bowtienet.evaluation.methods.BowTieRegressor", make)
+    monkeypatch.setattr(BowTieRegressor, "fit", fit)
     X, y = rows(30)
     only("bowtienet", X, y, n_splits=2, random_state=5)
-    assert made == [{"random_state": 5, "n_jobs": -1}, {"random_state": 6, "n_jobs": -1}]
+    only("bowtienet", X, y, n_splits=2, random_state=5, regressor=make_table_pipeline())
+    only("bowtienet", X, y, n_splits=2, random_state=5, regressor=BowTieRegressor(random_state=3))
+    assert seeds == [5, 6, 5, 6, 3, 3]
 
 
 def test_the_gaussian_process_is_fitted_to_some_of_many_rows(

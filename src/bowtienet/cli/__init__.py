@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 
+_NEEDED = ("pyarrow", "rich", "typer")
 INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended."""
 
@@ -16,6 +17,8 @@ def main() -> None:
     try:
         from bowtienet.cli.app import app
     except ImportError as error:
+        if error.name not in _NEEDED:
+            raise
         print(
             f"Error: the command line needs {error.name}: pip install 'bowtienet[cli]'.",
             file=sys.stderr,

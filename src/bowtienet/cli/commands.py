@@ -10,7 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import typer
@@ -19,6 +19,8 @@ from bowtienet.cli import INTERRUPTED
 from bowtienet.cli.console import Output, fail
 
 MISTAKE = 2
+CLOSED = 141
+"""As if the signal of a closed pipe had ended the program."""
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, RuntimeWarning)
 """Warnings for those who write programs."""
 _pressed = threading.Event()
@@ -42,7 +44,8 @@ def guarded(function: Function) -> Function:
             code = INTERRUPTED
         except BrokenPipeError:
             # The reader of a pipe has seen enough; the interpreter would complain once more.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _silence()
+            code = CLOSED
         except (ValueError, ImportError, OSError, MemoryError, NotImplementedError) as error:
             if os.environ.get("BOWTIENET_DEBUG"):
                 raise
@@ -59,7 +62,7 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "the memory of this machine is not enough: give fewer rows or columns."
     if isinstance(error, OSError) and error.errno is not None:
-        place = error.filename or "the file"
+        place = error.filename or "the output"
         if error.errno in _SPACE:
             return (
                 f"{place} cannot be written, the disk is full: free some space or choose another "
@@ -69,6 +72,14 @@ def sentence(error: BaseException) -> str:
             return f"{place} may not be read or written: check permissions or choose another place."
         return f"{place}: {error.strerror}."
     return str(error) or type(error).__name__
+
+
+def _silence() -> None:
+    """Send to nowhere what is still to be written, also when the interpreter ends."""
+    with suppress(OSError, ValueError):  # a stream without a descriptor has no such end
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def stop_if_interrupted() -> None:
@@ -97,6 +108,11 @@ def _interruptible() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
+def _note(output: Output, message: str) -> None:
+    if not _pressed.is_set():  # what a fit says of its early end is of no use here
+        output.note(message)
+
+
 @contextmanager
 def _noted() -> Iterator[None]:
     """Warnings as notes on standard error."""
@@ -105,5 +121,7 @@ def _noted() -> Iterator[None]:
         warnings.simplefilter("default")
         for category in _HIDDEN:
             warnings.simplefilter("ignore", category)
-        warnings.showwarning = lambda message, *_, **__: output.note(str(message))
+        # scikit-learn's, of tables with names for models without.
+        warnings.filterwarnings("ignore", "X has feature names")
+        warnings.showwarning = lambda message, *_, **__: _note(output, str(message))
         yield

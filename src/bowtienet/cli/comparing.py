@@ -7,13 +7,13 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from bowtienet.cli import options, rendering
+from bowtienet.cli import options
 from bowtienet.cli.commands import guarded, stop_if_interrupted
 from bowtienet.cli.console import Output, number
-from bowtienet.cli.fitting import SHARE, hidden_sizes
-from bowtienet.cli.tables import TextFormat, read, split_columns
+from bowtienet.cli.fitting import SHARE
+from bowtienet.cli.settings import make_regressor
+from bowtienet.cli.tables import check_inputs, read, split_columns
 from bowtienet.estimators.preparing import TablePreparer
-from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation import average_scores
 from bowtienet.evaluation import compare as compare_methods
 from bowtienet.evaluation.methods import default_methods
@@ -23,9 +23,7 @@ from bowtienet.prediction.intervals import check_coverage
 @guarded
 def compare(
     data: options.Data,
-    target: Annotated[
-        str, typer.Option("--target", "-t", show_default=False, help="Column to predict.")
-    ],
+    target: options.Target,
     drop: options.Drop = None,
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random splits.")] = 3,
     test_size: Annotated[
@@ -52,16 +50,14 @@ def compare(
     """
     output = Output(as_json)
     check_coverage(coverage)
-    regressor = BowTieRegressor(
-        hidden_sizes(hidden),
-        prior=prior,
-        n_estimators=members,
-        combine=combine,
-        max_iter=max_iter,
-        n_jobs=jobs,
-    )
-    text = TextFormat(delimiter=delimiter, decimal=decimal, encoding=encoding)
-    rows = split_columns(read(data, text, output), [target], drop or [], None, data.name, output)
+    if len(target) > 1:
+        raise ValueError("compare takes one target at a time: name --target once.")
+    if not 0.0 < test_size < 1.0:
+        raise ValueError(f"--test-size must lie between 0 and 1, got {test_size:g}.")
+    regressor = make_regressor(hidden, prior, members, combine, max_iter, jobs, seed=None)
+    table = read(data, output, delimiter, decimal, encoding)
+    rows = split_columns(table, target, drop or [], None, data.name, output)
+    check_inputs(rows, data.name)
     total, done = splits * len(default_methods()), 0
     with output.stage("comparing") as bar:
 
@@ -69,10 +65,10 @@ def compare(
             nonlocal done
             done += 1
             stop_if_interrupted()
-            bar.show(f"{method}, split {split + 1} of {splits}", done / total)
+            bar.show(f"comparing | {method}, split {split + 1}/{splits} is done", done / total)
 
         found = compare_methods(
-            rows.table.drop_columns([target]),
+            rows.inputs,
             rows.targets,
             regressor=regressor,
             n_splits=splits,
@@ -87,9 +83,12 @@ def compare(
     output.table(
         (size, "RMSE", "NLL", "CRPS", f"{100 * coverage:g} % coverage", "seconds"),
         [
-            (one.method, *map(number, (mean.rmse, mean.nll, mean.crps, mean.coverage)), seconds)
+            (
+                one.method,
+                *map(number, (mean.rmse, mean.nll, mean.crps, mean.coverage)),
+                number(float(np.mean(one.seconds)), 3),
+            )
             for one, mean in zip(found, means, strict=True)
-            for seconds in [f"{np.mean(one.seconds):.1f}"]
         ],
     )
     notes = {one.method: one.note for one in found if one.note}
@@ -102,8 +101,8 @@ def compare(
             "methods": [
                 {
                     "method": one.method,
-                    "mean": rendering.as_plain(mean),
-                    "splits": [rendering.as_plain(score) for score in one.scores],
+                    "mean": mean,
+                    "splits": one.scores,
                     "seconds": [round(s, 3) for s in one.seconds],
                     "note": one.note,
                 }

@@ -7,8 +7,10 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, is_dataclass
 from typing import Any, Literal
 
+import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -40,8 +42,8 @@ class Output:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = _console(sys.stdout)
-        self._err = _console(sys.stderr)
+        self._out = _console(stderr=False)
+        self._err = _console(stderr=True)
 
     def say(self, text: str = "") -> None:
         """A line for people."""
@@ -63,7 +65,7 @@ class Output:
     def result(self, content: dict[str, Any]) -> None:
         """What machines read."""
         if self.as_json:
-            text = json.dumps(_finite(content), indent=2, allow_nan=False, default=str)
+            text = json.dumps(_plain(content), indent=2, allow_nan=False)
             sys.stdout.write(text + "\n")
 
     def note(self, text: str) -> None:
@@ -103,17 +105,29 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _finite(content: Any) -> Any:
-    """JSON has no word for NaN and infinity: null stands for both."""
+def _plain(content: Any) -> Any:
+    """Content as JSON holds it; it has no word for NaN and infinity, and null stands for both."""
+    if is_dataclass(content) and not isinstance(content, type):
+        content = asdict(content)
     if isinstance(content, dict):
-        return {name: _finite(value) for name, value in content.items()}
-    if isinstance(content, (list, tuple)):
-        return [_finite(value) for value in content]
+        return {name: _plain(value) for name, value in content.items()}
+    if isinstance(content, (list, tuple, np.ndarray)):
+        return [_plain(value) for value in content]
+    if isinstance(content, np.generic):
+        content = content.item()
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-def _console(stream: Any) -> Console:
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave it to the end of the command, which knows what a closed pipe means."""
+        raise BrokenPipeError
+
+
+def _console(*, stderr: bool) -> Console:
+    """A console of a stream that is looked up anew for every line, as a bar may stand before it."""
+    stream: Any = sys.stderr if stderr else sys.stdout
     if hasattr(stream, "reconfigure"):
         stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
     width = None if stream.isatty() else _WIDE
-    return Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
+    return _Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)

@@ -14,6 +14,7 @@ from sklearn.datasets import load_diabetes
 from bowtienet.cli import options
 from bowtienet.cli.commands import guarded
 from bowtienet.cli.console import Output
+from bowtienet.cli.drawing import check_folder
 from bowtienet.cli.tables import write
 from bowtienet.data.arrow_parts import pyarrow
 from bowtienet.data.toy import simulate_toy
@@ -33,7 +34,9 @@ def demo(
     """Fit, compare, predict, prune and plot the diabetes data and the paper's toy data."""
     output = Output(as_json=False)
     begin = time.perf_counter()
-    out.mkdir(exist_ok=True)
+    if out.exists():
+        check_folder(out)
+    out.mkdir(parents=True, exist_ok=True)
     data, new, toy = (str(out / name) for name in ("diabetes.csv", "diabetes-new.csv", "toy.csv"))
     model, small, curve = (
         str(out / name) for name in ("diabetes.btn", "diabetes-small.btn", "toy.btn")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,11 +14,12 @@ from sklearn.model_selection import train_test_split
 from bowtienet.cli import options, rendering
 from bowtienet.cli.commands import guarded, stop_if_interrupted
 from bowtienet.cli.console import Output
-from bowtienet.cli.drawing import available, check_folder, draw
-from bowtienet.cli.tables import Rows, TextFormat, check_place, read, split_columns
+from bowtienet.cli.drawing import check_folder, draw, painters_of
+from bowtienet.cli.settings import make_regressor
+from bowtienet.cli.tables import Rows, check_inputs, check_place, read, split_columns
+from bowtienet.data.files import table_name
 from bowtienet.estimators.preparing import TablePreparer, describe
 from bowtienet.estimators.progress import reporting_to
-from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.estimators.table_pipeline import TablePipeline, make_table_pipeline
 from bowtienet.evaluation import Scores, evaluate
 from bowtienet.prediction.intervals import check_coverage
@@ -78,32 +80,27 @@ def fit(
     check_coverage(coverage)
     if plots is not None:
         check_folder(plots)
-    place = check_place(out or Path(f"{data.name.split('.')[0]}.btn"), data)
-    regressor = BowTieRegressor(
-        hidden_sizes(hidden),
-        prior=prior,
-        n_estimators=members,
-        combine=combine,
-        max_iter=max_iter,
-        random_state=seed,
-        n_jobs=jobs,
-    )
-    text = TextFormat(delimiter=delimiter, decimal=decimal, encoding=encoding)
-    table = read(data, text, output)
+    place = check_place(out or Path(f"{table_name(data)}.btn"), data)
+    regressor = make_regressor(hidden, prior, members, combine, max_iter, jobs, seed)
+    table = read(data, output, delimiter, decimal, encoding)
     rows = split_columns(table, target, drop or [], weight, data.name, output)
+    check_inputs(rows, data.name)
     train, test = hold_out(rows, test_size, seed)
     model = make_table_pipeline(regressor, max_categories=max_categories)
-    columns = describe_columns(train, model.named_steps["prepare"])
+    columns = describe_columns(train, model.named_steps["prepare"], output)
     rendering.columns(output, columns, rows)
     begin = time.perf_counter()
     fit_rows(model, train, output)
     seconds = time.perf_counter() - begin
-    scores = None if test is None else score(model, test, train, coverage)
-    stop_if_interrupted()
-    model.save(place)
+    with output.stage("scoring and saving"):
+        scores = None if test is None else score(model, test, train, coverage)
+        stop_if_interrupted()
+        model.save(place)
     rendering.fitted(output, model, train, test, seconds)
     rendering.scores(output, scores)
-    pictures = [] if plots is None else draw(model, test, available(model, test), plots, output)
+    pictures = (
+        [] if plots is None else draw(painters_of(model, test, coverage=coverage), plots, output)
+    )
     output.say(f"\nmodel: {place}")
     for picture in pictures:
         output.say(f"picture: {picture}")
@@ -115,7 +112,7 @@ def fit(
             "columns": [{"name": name, "use": use} for name, use in columns],
             "targets": rows.names,
             "fit": rendering.fit_facts(model, seconds),
-            "scores": None if scores is None else rendering.all_plain(scores),
+            "scores": scores,
         }
     )
 
@@ -128,15 +125,19 @@ def hold_out(rows: Rows, test_size: float | None, seed: int) -> tuple[Rows, Rows
         raise ValueError(f"--test-size must be at least 0 and below 1, got {share:g}.")
     if share == 0.0:
         return rows, None
+    left = n_rows - math.ceil(share * n_rows)
+    if left < 2:
+        raise ValueError(
+            f"--test-size {share:g} leaves {left} of {n_rows} rows to fit: hold out fewer."
+        )
     train, test = train_test_split(np.arange(n_rows), test_size=share, random_state=seed)
     return rows.take(train), rows.take(test)
 
 
-def describe_columns(rows: Rows, preparer: TablePreparer) -> list[tuple[str, str]]:
+def describe_columns(rows: Rows, preparer: TablePreparer, output: Output) -> list[tuple[str, str]]:
     """What becomes of each input, before the long part begins."""
-    known = [*rows.names, *([] if rows.weight is None else [rows.weight])]
-    found = preparer.fit(rows.table.drop_columns(known))
-    return [(column.name, describe(column)) for column in found.columns_]
+    with output.stage("looking at the columns"):
+        return [(column.name, describe(column)) for column in preparer.fit(rows.inputs).columns_]
 
 
 def fit_rows(model: TablePipeline, rows: Rows, output: Output) -> None:
@@ -146,24 +147,22 @@ def fit_rows(model: TablePipeline, rows: Rows, output: Output) -> None:
     stop_if_interrupted()
 
 
-def score(model: Any, test: Rows, train: Rows, coverage: float) -> dict[str, Scores]:
-    """Scores of the model, and of one that knows the mean and deviation of the targets only."""
-    shape = test.targets.shape
-    mean, deviation = (np.broadcast_to(f(train.targets, axis=0), shape) for f in (np.mean, np.std))
-    constant = build_mixture([1.0], mean[None], np.maximum(deviation, np.finfo(float).tiny)[None])
-    forecasts = {"model": model.predict_dist(test.table), "constant": constant}
-    return {
-        name: evaluate(test.targets, forecast, coverage=coverage, sample_weight=test.weights)
-        for name, forecast in forecasts.items()
-    }
-
-
-def hidden_sizes(text: str) -> tuple[int, ...]:
-    """Widths from a text such as "50,20"; none for "0"."""
-    try:
-        sizes = tuple(int(part) for part in text.split(",") if part.strip())
-    except ValueError:
-        sizes = (-1,)
-    if any(size < 0 for size in sizes):
-        raise ValueError(f"--hidden must be whole numbers parted by commas, got {text!r}.")
-    return tuple(size for size in sizes if size > 0)
+def score(model: Any, test: Rows, train: Rows, coverage: float) -> dict[str, dict[str, Scores]]:
+    """Scores by target: of the model, and of the mean and deviation of the training targets."""
+    found, found_scores = model.predict_dist(test.table), {}
+    for index, name in enumerate(test.names):
+        known, fitted = test.table.column(name).to_numpy(), train.table.column(name).to_numpy()
+        mean = np.average(fitted, weights=train.weights)
+        deviation = np.sqrt(np.average((fitted - mean) ** 2, weights=train.weights))
+        # A target that never moves has no deviation: one of rounding stands for it.
+        level = np.full((1, known.size), mean)
+        spread = np.full((1, known.size), max(deviation, np.spacing(abs(mean))))
+        forecasts = {
+            "model": found if len(test.names) == 1 else found.of_target(index),
+            "constant": build_mixture([1.0], level, spread),
+        }
+        found_scores[name] = {
+            method: evaluate(known, forecast, coverage=coverage, sample_weight=test.weights)
+            for method, forecast in forecasts.items()
+        }
+    return found_scores

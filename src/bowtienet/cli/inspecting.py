@@ -10,7 +10,6 @@ from bowtienet.cli import options, rendering
 from bowtienet.cli.commands import guarded
 from bowtienet.cli.console import Output, number
 from bowtienet.cli.models import network, target_names
-from bowtienet.cli.rendering import plain
 from bowtienet.estimators.preparing import describe
 from bowtienet.estimators.table_pipeline import TablePipeline, load
 
@@ -24,7 +23,7 @@ def inspect(model: options.Model, as_json: options.Json = False) -> None:
     fitted = load(model)
     facts = model_facts(fitted)
     output.say(
-        f"{model}: {model.stat().st_size / 1e6:.1f} MB, a {type(fitted).__name__} for "
+        f"{model}: {model.stat().st_size / 1e3:,.0f} kB, a {type(fitted).__name__} for "
         f"{', '.join(facts['targets'])}"
     )
     if facts["columns"]:
@@ -32,7 +31,10 @@ def inspect(model: options.Model, as_json: options.Json = False) -> None:
         listed = [(column["name"], column["use"]) for column in facts["columns"]]
         output.table(("column", "use"), listed, n_texts=2)
     output.say()
-    listed = [(name, str(value)) for name, value in facts["fit"].items()]
+    listed = [
+        (name, number(value, 8) if isinstance(value, float) else str(value))
+        for name, value in facts["fit"].items()
+    ]
     output.table(("fit", ""), listed, n_texts=2)
     output.say()
     output.table(
@@ -70,10 +72,10 @@ def model_facts(model: Any) -> dict[str, Any]:
             "sweeps": int(inner.n_iter_),
             "status": str(inner.status_),
             "converged": bool(inner.converged_),
-            "elbo": plain(inner.elbo_),
+            "elbo": float(inner.elbo_),
         },
         "size": rendering.sizes(inner),
-        "relevance": _relevance(inner),
+        "relevance": _relevance(model),
     }
 
 
@@ -87,8 +89,8 @@ def _relevance(model: Any) -> list[dict[str, Any]]:
     return [
         {
             "name": str(found.name[index]),
-            "probability": plain(probability[index]),
-            "strength": plain(strength[index]),
+            "probability": float(probability[index]),
+            "strength": float(strength[index]),
         }
         for index in np.argsort(-strength, kind="stable")
     ]

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from bowtienet._validation import nearest
+from bowtienet.estimators.preparing import output_names
 from bowtienet.estimators.table_pipeline import TablePipeline
+
+_SHOWN = 5
 
 
 def network(model: Any) -> Any:
@@ -12,32 +17,42 @@ def network(model: Any) -> Any:
     return model.regressor_ if isinstance(model, TablePipeline) else model
 
 
-def target_names(model: Any) -> list[str]:
-    """Names of the targets; y, or y0, y1, ... where none are known."""
+def target_names(model: Any, given: Sequence[str] = ()) -> list[str]:
+    """Names of the targets; those `given`, or y, or y0, y1, ..., for a model that knows none."""
     if isinstance(model, TablePipeline):
         return list(model.target_names_)
+    if given:
+        return list(given)
     return ["y"] if model.n_outputs_ == 1 else [f"y{i}" for i in range(model.n_outputs_)]
 
 
-def input_names(model: Any) -> list[str] | None:
-    """Names of the columns that a model needs; None if it knows none."""
-    if isinstance(model, TablePipeline):
-        return [column.name for column in model.preparer_.columns_]
-    names = getattr(model, "feature_names_in_", None)
-    return None if names is None else [str(name) for name in names]
-
-
 def inputs_of(model: Any, table: Any, label: str) -> Any:
-    """The columns of a table that a model needs."""
-    if isinstance(model, TablePipeline):
-        return table  # it finds its columns, and says what is missing
-    names = input_names(model)
-    if names is None:
-        return table
+    """The columns of a table that a model needs; all but targets for one that knows no names."""
+    if isinstance(model, TablePipeline) and hasattr(model.preparer_, "feature_names_in_"):
+        names = [column.name for column in model.preparer_.columns_ if output_names([column])]
+    elif hasattr(model, "feature_names_in_"):
+        names = [str(name) for name in model.feature_names_in_]
+    else:
+        return table.drop_columns([n for n in target_names(model) if n in table.column_names])
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise ValueError(
-            f"{label} lacks the column{'s' if len(missing) > 1 else ''} "
-            f"{', '.join(map(repr, missing[:5]))} that the model needs: add or rename them."
-        )
+        raise ValueError(_lacking(missing, table.column_names, label))
     return table.select(names)
+
+
+def prepared(model: Any, inputs: Any) -> Any:
+    """Inputs as the network takes them."""
+    return model[:-1].transform(inputs) if isinstance(model, TablePipeline) else inputs
+
+
+def _lacking(missing: list[str], known: list[str], label: str) -> str:
+    shown = []
+    for name in missing[:_SHOWN]:
+        near = nearest(name, known)
+        shown.append(f"{name!r} (is it {near[0]!r}?)" if near else repr(name))
+    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    several = len(missing) > 1
+    return (
+        f"{label} lacks the column{'s' if several else ''} {', '.join(shown)}{more} that the model "
+        f"needs: add or rename {'them' if several else 'it'}."
+    )

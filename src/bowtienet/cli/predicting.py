@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.commands import guarded
-from bowtienet.cli.console import Output
-from bowtienet.cli.models import inputs_of, target_names
-from bowtienet.cli.tables import TextFormat, check_table_place, read, write, write_text
+from bowtienet.cli.console import Output, printable
+from bowtienet.cli.models import inputs_of, network, prepared, target_names
+from bowtienet.cli.tables import check_table_place, read, write, write_text
 from bowtienet.data.arrow_parts import pyarrow
 from bowtienet.estimators.table_pipeline import load
 from bowtienet.estimators.writing import prediction_columns
@@ -57,8 +57,7 @@ def predict(
     if out is not None:
         check_table_place(out, data, model)
     fitted = load(model)
-    text = TextFormat(delimiter=delimiter, decimal=decimal, encoding=encoding)
-    table = read(data, text, output)
+    table = read(data, output, delimiter, decimal, encoding)
     names = target_names(fitted)
     parts = list(_predicted(fitted, inputs_of(fitted, table, data.name), coverage, names, output))
     found = pyarrow().concat_tables(parts)
@@ -68,21 +67,21 @@ def predict(
         write(found, out)
         output.say(f"predictions of {found.num_rows:,} rows: {out}")
     elif not as_json:
-        write_text(found, sys.stdout.buffer)
+        _print(found)
     columns = {} if out is not None else {"columns": found.to_pydict()}
     output.result({"rows": found.num_rows, "out": None if out is None else str(out), **columns})
 
 
 def _predicted(
-    model: Any, table: Any, coverage: float, names: list[str], output: Output
+    model: Any, inputs: Any, coverage: float, names: list[str], output: Output
 ) -> Iterator[Any]:
     """Tables of predictions, block by block."""
     with output.stage("predicting") as bar:
-        for start in range(0, table.num_rows, _BLOCK):
-            bar.show("predicting", start / table.num_rows)
-            found = model.predict_dist(table.slice(start, _BLOCK))
-            columns = prediction_columns(found, coverage, names)
-            yield pyarrow().table({name: np.asarray(values) for name, values in columns.items()})
+        values, fitted = prepared(model, inputs), network(model)
+        for start in range(0, values.num_rows, _BLOCK):
+            bar.show("predicting", start / values.num_rows)
+            found = fitted.predict_dist(values.slice(start, _BLOCK))
+            yield pyarrow().table(prediction_columns(found, coverage, names))
 
 
 def _beside(table: Any, found: Any) -> Any:
@@ -95,3 +94,13 @@ def _beside(table: Any, found: Any) -> Any:
     for name in found.column_names:
         table = table.append_column(name, found.column(name))
     return table
+
+
+def _print(table: Any) -> None:
+    """A table as text; a terminal gets no character that it would obey."""
+    if not sys.stdout.isatty():
+        write_text(table, sys.stdout.buffer)
+        return
+    text = io.BytesIO()
+    write_text(table, text)
+    sys.stdout.write(printable(text.getvalue().decode()))

@@ -11,7 +11,7 @@ from bowtienet.cli import options, rendering
 from bowtienet.cli.commands import guarded, stop_if_interrupted
 from bowtienet.cli.console import Output
 from bowtienet.cli.models import inputs_of, network, target_names
-from bowtienet.cli.tables import TextFormat, check_place, read, split_columns
+from bowtienet.cli.tables import check_place, read, split_columns
 from bowtienet.estimators.progress import reporting_to
 from bowtienet.estimators.table_pipeline import load
 
@@ -35,6 +35,15 @@ def prune(
             "--refit", show_default=False, help="Table to go on fitting to what is left, all of it."
         ),
     ] = None,
+    target: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--target",
+            "-t",
+            show_default=False,
+            help="Column of the target in it, for a model that does not know its name.",
+        ),
+    ] = None,
     weight: options.Weight = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
@@ -43,14 +52,16 @@ def prune(
 ) -> None:
     """Keep the weights whose sign is sure, and take out the nodes that are left alone."""
     output = Output(as_json)
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"--rate must lie between 0 and 1, got {rate:g}.")
+    before = load(model)
     place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
     check_place(place, model, *([] if refit is None else [refit]))
-    before = load(model)
     rows: dict[str, Any] = {}
     if refit is not None:
-        text = TextFormat(delimiter=delimiter, decimal=decimal, encoding=encoding)
-        table = read(refit, text, output)
-        known = split_columns(table, target_names(before), [], weight, refit.name, output)
+        table = read(refit, output, delimiter, decimal, encoding)
+        names = target_names(before, target or [])
+        known = split_columns(table, names, [], weight, refit.name, output)
         rows = {"X": inputs_of(before, known.table, refit.name), "y": known.targets}
         rows |= {"refit": True, "sample_weight": known.weights}
     with output.stage("pruning") as bar, reporting_to(bar):

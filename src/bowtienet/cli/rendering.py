@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any
-
-import numpy as np
 
 from bowtienet.cli.console import Output, number
 from bowtienet.cli.tables import Rows
@@ -51,7 +47,7 @@ def fit_facts(model: Any, seconds: float) -> dict[str, Any]:
         "solver": network.solver_,
         "status": str(network.status_),
         "converged": bool(network.converged_),
-        "elbo": plain(network.elbo_),
+        "elbo": float(network.elbo_),
         "seconds": round(seconds, 3),
     }
 
@@ -68,11 +64,16 @@ def sizes(network: Any) -> dict[str, dict[str, int]]:
     }
 
 
-def scores(output: Output, found: Mapping[str, Scores] | None) -> None:
-    """Scores side by side, in the unit of the target."""
+def scores(output: Output, found: Mapping[str, Mapping[str, Scores]] | None) -> None:
+    """Scores of every target, in its unit."""
     if found is None:
         output.say("no rows were held out: there is nothing to score")
         return
+    for target, methods in found.items():
+        _target_scores(output, target, methods)
+
+
+def _target_scores(output: Output, target: str, found: Mapping[str, Scores]) -> None:
     nominal = next(iter(found.values())).nominal_coverage
     rows = [
         (
@@ -81,22 +82,4 @@ def scores(output: Output, found: Mapping[str, Scores] | None) -> None:
         )
         for name, word in _WORDS.items()
     ]
-    output.table(("rows held out", *found), rows)
-
-
-def as_plain(score: Scores) -> dict[str, Any]:
-    """Scores as JSON holds them."""
-    return {field.name: plain(getattr(score, field.name)) for field in fields(score)}
-
-
-def all_plain(found: Mapping[str, Scores]) -> dict[str, dict[str, Any]]:
-    """Scores by name as JSON holds them."""
-    return {name: as_plain(score) for name, score in found.items()}
-
-
-def plain(value: Any) -> Any:
-    """A number as JSON holds it; None where there is none."""
-    if isinstance(value, (np.integer, int)):
-        return int(value)
-    found = float(value)
-    return found if math.isfinite(found) else None
+    output.table((f"{target}, rows held out", *found), rows)

@@ -18,19 +18,12 @@ from bowtienet.cli.commands import stop_if_interrupted
 from bowtienet.cli.console import Output
 from bowtienet.data.arrow_parts import pyarrow
 from bowtienet.data.files import read_file
+from bowtienet.estimators.columns import reads_as_number
 
 _SUFFIXES = (".csv", ".tsv", ".parquet", ".arrow")
+_FEWEST = 2
 _LARGEST = 1e150
 """Targets beyond it have no variance: their squares are infinite."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextFormat:
-    """How a text file is written."""
-
-    delimiter: str | None = None
-    decimal: str = "."
-    encoding: str = "utf-8"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +41,11 @@ class Rows:
     def n_rows(self) -> int:
         """How many there are."""
         return int(self.table.num_rows)
+
+    @property
+    def inputs(self) -> Any:
+        """The table without targets and weights."""
+        return self.table.drop_columns([*self.names, *([self.weight] if self.weight else [])])
 
     @property
     def y(self) -> str | list[str]:
@@ -70,12 +68,10 @@ class Rows:
         return replace(self, table=self.table.take(places))
 
 
-def read(path: Path, text: TextFormat, output: Output) -> Any:
+def read(path: Path, output: Output, delimiter: str | None, decimal: str, encoding: str) -> Any:
     """The table in a file."""
     with output.stage(f"reading {path.name}"):
-        return read_file(
-            path, delimiter=text.delimiter, decimal=text.decimal, encoding=text.encoding
-        )
+        return read_file(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
 
 
 def split_columns(
@@ -141,9 +137,22 @@ def _with_targets(rows: Rows, label: str, output: Output) -> Rows:
                 f"the target {name!r} of {label} holds {large[0]:g}, too large for a model: mend "
                 "such values, leave them empty, or use a larger unit."
             )
+    if known.sum() < _FEWEST:
+        raise ValueError(
+            f"{label} has {known.sum()} row with a target, but at least {_FEWEST} are needed: give "
+            "more rows."
+        )
+    _note_constant(rows.take(np.flatnonzero(known)), output)
     if missing:
         output.note(f"{missing} row{'s' if missing > 1 else ''} without a target left out.")
     return rows.take(np.flatnonzero(known)) if missing else rows
+
+
+def _note_constant(rows: Rows, output: Output) -> None:
+    for name in rows.names:
+        values = rows.table.column(name).to_numpy()
+        if values.min() == values.max():
+            output.note(f"the target {name!r} has only one value: there is nothing to learn.")
 
 
 def _check_weights(rows: Rows, label: str) -> None:
@@ -219,9 +228,12 @@ def _numbers(table: Any, name: str, label: str) -> np.ndarray:
     if types.is_boolean(kind) or types.is_decimal(kind) or types.is_null(kind):
         column = column.cast(arrow.float64())
     elif not (types.is_integer(kind) or types.is_floating(kind)):
+        example = _example(column)
+        comma = reads_as_number(example.replace(",", ".", 1))
+        remedy = "give the decimal ','" if comma else "name another column, or mend its entries"
         raise ValueError(
-            f"the column {name!r} of {label} holds {_words(kind)}, such as {_example(column)!r}, "
-            "where numbers are needed: name another column, or mend its entries."
+            f"the column {name!r} of {label} holds {_words(kind)}, such as {example!r}, where "
+            f"numbers are needed: {remedy}."
         )
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
@@ -229,15 +241,7 @@ def _numbers(table: Any, name: str, label: str) -> np.ndarray:
 def _example(column: Any) -> str:
     """The first entry that is no number; the first of all if they are only written as text."""
     entries = [str(value) for value in column.drop_null().to_pylist()]
-    return next((entry for entry in entries if not _is_number(entry)), entries[0])
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return next((entry for entry in entries if not reads_as_number(entry)), entries[0])
 
 
 def _words(kind: Any) -> str:

@@ -6,6 +6,7 @@ Rows that do not fit in memory are read by `open_source` instead.
 from __future__ import annotations
 
 import codecs
+import collections
 import contextlib
 import csv
 import io
@@ -113,10 +114,16 @@ def _existing(path: str | os.PathLike[str]) -> Path:
     if found.exists():
         raise ValueError(f"{path} is not a regular file: copy its content to one.")
     folder = found.parent
-    beside = [item.name for item in folder.iterdir()] if folder.is_dir() else []
-    near = nearest(found.name, beside)
+    beside = {item.stem: item.name for item in folder.iterdir()} if folder.is_dir() else {}
+    near = [beside[stem] for stem in nearest(found.stem, beside)]
     remedy = f"; did you mean {' or '.join(near)}?" if near else ": check its name."
     raise FileNotFoundError(f"{path} does not exist{remedy}")
+
+
+def table_name(path: Path) -> str:
+    """The name of a table's file without the endings that say what it is."""
+    packed = path.suffix.lower() in _PACKED and _suffix(path) in _DELIMITERS
+    return path.with_suffix("").stem if packed else path.stem
 
 
 def _suffix(path: Path) -> str:
@@ -255,6 +262,8 @@ def _bad_text(path: Path, delimiter: str, codec: str, error: Exception) -> str:
     found = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
     if found is None:
         return _unreadable(path, error)
+    _, first = next(_rows(path, delimiter, codec))
+    _check_delimiter(first, delimiter, path)  # decimal commas in a table parted by ';'
     alike = (line for line, row in _rows(path, delimiter, codec) if len(row) == int(found[2]))
     return (
         f"line {next(alike, '?')} of {path.name} has {found[2]} columns where the first has "
@@ -264,7 +273,7 @@ def _bad_text(path: Path, delimiter: str, codec: str, error: Exception) -> str:
 
 def _unclosed(path: Path, delimiter: str, codec: str) -> str | None:
     """What to say of a quote that never ends; None if all do."""
-    *_, (line, row) = _rows(path, delimiter, codec)
+    line, row = collections.deque(_rows(path, delimiter, codec), maxlen=1).pop()
     if row == [_END]:
         return None
     return f"a quote that begins in line {line} of {path.name}, or after it, never ends: close it."
@@ -320,7 +329,8 @@ def _check_delimiter(names: Sequence[str], delimiter: str, path: Path) -> None:
         shown = "tab" if likely == "\t" else likely
         raise ValueError(
             f"{path.name} has a single column, {name[:_SHOWN]!r}, when columns are parted by "
-            f"{delimiter!r}: they seem to be parted by {likely!r}; give the delimiter '{shown}'."
+            f"{delimiter!r}: they seem to be parted by {likely!r}; give the delimiter '{shown}', "
+            "and the decimal ',' if numbers have commas."
         )
 
 

@@ -14,6 +14,7 @@ import numbers
 import os
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from itertools import repeat
@@ -219,7 +220,10 @@ def _read_series(column: Any, name: str) -> Numbers | Texts:
 
 def _floats(column: Any) -> NDArray[np.float64]:
     float64 = importlib.import_module("narwhals").Float64
-    return np.array(column.cast(float64).to_numpy(), dtype=np.float64)
+    # pyarrow refuses to round whole numbers that no float can hold, such as ids; NumPy does it.
+    with suppress(ValueError):
+        column = column.cast(float64)
+    return np.array(column.to_numpy(), dtype=np.float64)
 
 
 def _days(moments: np.ndarray) -> NDArray[np.float64]:

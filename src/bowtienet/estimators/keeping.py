@@ -13,13 +13,15 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from bowtienet import persistence
-from bowtienet.estimators.columns import CATEGORY
+from bowtienet.estimators.columns import CATEGORY, DATE
 from bowtienet.estimators.preparing import KINDS, Column, TablePreparer, check_outputs, output_names
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.ensemble import check_ensemble
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 
+_DAYS = (-719_162.0, 2_932_897.0)
+"""From 1970 to the years 1 and 10000, between which Python has dates."""
 FITTED = (
     "ensemble_",
     "member_weights_",
@@ -100,8 +102,8 @@ def read_estimator(cls: type[Estimator], content: Any) -> Estimator:
     names = content["feature_names"]
     estimator._validate_params()
     check_ensemble(fitted["ensemble_"], fitted["n_features_in_"], fitted["n_outputs_"])
-    if names is not None and len(names) != fitted["n_features_in_"]:
-        raise ValueError(f"{len(names)} feature names for {fitted['n_features_in_']} columns")
+    if names is not None and (not _are_texts(names) or len(names) != fitted["n_features_in_"]):
+        raise ValueError(f"{fitted['n_features_in_']} columns have the names {names!r:.80}")
     for name, value in fitted.items():
         setattr(estimator, name, value)
     if names is not None:
@@ -184,6 +186,8 @@ def _column_from_plain(part: Any) -> Column:
     sound = all(type(part[name]) is expected for name, expected in types.items())
     sound = sound and part["kind"] in KINDS and part["n_missing"] >= 0
     sound = sound and (typical is None or (type(typical) is float and math.isfinite(typical)))
+    if sound and part["kind"] == DATE and typical is not None:
+        sound = _DAYS[0] <= typical < _DAYS[1]
     sound = sound and isinstance(categories, list) and all(type(k) is str for k in categories)
     if not sound:
         raise ValueError(f"the column {part['name']!r} of the preparation is not readable")

@@ -306,9 +306,7 @@ class PredictingMixin:
 
     def _mixture(self, inputs: Array) -> GaussianMixture:
         found = mixture(self.ensemble_, inputs)
-        if not self._single_target:
-            return found
-        return build_mixture(found.weights, found.means[..., 0], found.deviations[..., 0])
+        return found.of_target(0) if self._single_target else found
 
     def _squeeze(self, values: Array) -> Array:
         return values[..., 0] if self._single_target else values

@@ -34,6 +34,9 @@ from bowtienet.estimators.columns import (
 KINDS = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", CATEGORY: "categories"}
 """What columns hold, by their kind."""
 _SHOWN = 5
+_FEW = 10
+"""Texts up to which numbers among them may well be names of categories."""
+_SIGNS = str.maketrans("", "", ",%$€£' ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +230,14 @@ def _learn(name: str, found: Numbers | Texts, max_categories: int) -> Column:
         n_missing, n_rows = int((found.codes < 0).sum()), len(found.codes)
         if len(found.distinct) > max_categories:
             _refuse_categories(name, found, max_categories)
+        elif len(found.distinct) > _FEW and _are_written_numbers(found.distinct):
+            warnings.warn(
+                f"column {name!r} holds texts that look like numbers, such as "
+                f"{_examples(found.distinct)}, and is taken as {len(found.distinct)} categories: "
+                "write them as plain numbers if that is what they are.",
+                UserWarning,
+                stacklevel=6,
+            )
         several, typical, kind = len(found.distinct) > 1, None, CATEGORY
         categories = tuple(sorted(found.distinct))
     else:
@@ -244,6 +255,12 @@ def _learn(name: str, found: Numbers | Texts, max_categories: int) -> Column:
         has_indicator=0 < n_missing < n_rows,
         categories=categories,
     )
+
+
+def _are_written_numbers(texts: Sequence[str]) -> bool:
+    """Whether half of the texts or more are numbers but for signs such as those of thousands."""
+    plain = [text.translate(_SIGNS) for text in texts]
+    return 2 * sum(reads_as_number(text) for text in plain) >= len(texts)
 
 
 def _median(present: NDArray[np.float64]) -> float | None:

@@ -9,6 +9,7 @@ import importlib
 import numbers
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import array_api_compat
@@ -312,7 +313,9 @@ def _holds_numbers(column: Any, name: str) -> bool:
 
 def _series_values(column: Any) -> np.ndarray:
     if _is_numeric(column):
-        column = column.cast(importlib.import_module("narwhals").Float64)
+        # pyarrow refuses to round whole numbers that no float can hold, and NumPy does it.
+        with suppress(ValueError):
+            column = column.cast(importlib.import_module("narwhals").Float64)
     return np.asarray(column.to_numpy(), dtype=np.float64)
 
 

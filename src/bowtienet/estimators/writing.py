@@ -55,6 +55,8 @@ def prediction_columns(
         columns |= {"lower": limits[..., 0], "upper": limits[..., 1]}
     if columns["mean"].ndim == 1:
         return columns
+    if columns["mean"].shape[1] == 1:
+        return {column: values[:, 0] for column, values in columns.items()}
     names = [str(i) for i in range(columns["mean"].shape[1])] if names is None else names
     return {
         f"{column}_{name}": values[:, index]

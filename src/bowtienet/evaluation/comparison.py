@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing, check_consistent_length
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
-from bowtienet.estimators.tables import read_inputs
-from bowtienet.evaluation._checks import read_targets, single_coverage
+from bowtienet.estimators.tables import named_columns, read_inputs
+from bowtienet.evaluation.checks import read_targets, single_coverage
 from bowtienet.evaluation.methods import Method, default_methods
 from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules
 
@@ -73,8 +74,8 @@ def compare(
     ----------
     X : table (n, columns)
         Inputs; numbers unless `prepare` makes numbers of them.
-    y : array (n,)
-        One target for each row.
+    y : array (n,) or name
+        One target for each row, or the column of X that holds it.
     regressor : estimator with predict_dist, optional
         Ours, cloned for every fit; `BowTieRegressor` with its defaults without it.
     methods : sequence of Method or names, optional
@@ -107,6 +108,8 @@ def compare(
     [8, 8]
     """
     chosen = _choose(methods, regressor)
+    X, y, _ = named_columns(X, y, None)
+    check_consistent_length(X, y)
     targets, share, first = _single_target(y), single_coverage(coverage), _seed(random_state)
     load_scoringrules()  # without it every method would fail, and for no fault of its own
     runs: list[list[_Run]] = [[] for _ in chosen]
@@ -179,13 +182,20 @@ def _splits(
     X: Any, targets: np.ndarray, test_size: Any, seeds: Sequence[int], prepare: Any
 ) -> Iterator[_Split]:
     for seed in seeds:
-        train, test, train_targets, test_targets = train_test_split(
-            X, targets, test_size=test_size, random_state=seed
+        train_rows, test_rows = train_test_split(
+            np.arange(len(targets)), test_size=test_size, random_state=seed
         )
+        train, test = _take(X, train_rows), _take(X, test_rows)
+        train_targets, test_targets = targets[train_rows], targets[test_rows]
         if prepare is not None:
             fitted = clone(prepare).fit(train, train_targets)
             train, test = fitted.transform(train), fitted.transform(test)
         yield _Split(_numbers(train), train_targets, _numbers(test), test_targets)
+
+
+def _take(X: Any, rows: np.ndarray) -> Any:
+    """Some rows of a table; older versions of scikit-learn cannot pick those of pyarrow."""
+    return X.take(rows) if type(X).__module__.startswith("pyarrow") else _safe_indexing(X, rows)
 
 
 def _numbers(table: Any) -> np.ndarray:

@@ -81,12 +81,17 @@ def bow_tie(regressor: Any = None) -> Method:
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
         model = clone(BowTieRegressor(n_jobs=-1) if regressor is None else regressor)
-        if model.get_params().get("random_state", seed) is None:
-            model.set_params(random_state=seed)
+        model.set_params(**dict.fromkeys(_unseeded(model), seed))
         model.fit(X, y)
         return lambda new: _central(model.predict_dist(new), coverage)
 
     return Method(name="bowtienet", fit=fit)
+
+
+def _unseeded(model: Any) -> list[str]:
+    """Settings of an estimator and its steps that leave randomness to chance."""
+    settings = model.get_params().items()
+    return [name for name, value in settings if name.endswith("random_state") and value is None]
 
 
 def bayesian_ridge() -> Method:
@@ -141,7 +146,7 @@ def boosted_quantiles() -> Method:
             HistGradientBoostingRegressor(loss="quantile", quantile=q, random_state=seed).fit(X, y)
             for q in tails
         ]
-        narrowest = _NARROWEST * float(np.std(y))
+        narrowest = max(_NARROWEST * float(np.std(y)), float(np.spacing(np.abs(y).max())))
 
         def forecast(new: np.ndarray) -> Forecast:
             # Trees of different quantiles know nothing of each other, and may cross.

@@ -17,7 +17,7 @@ from scipy.stats import binom
 
 from bowtienet._arrays import slices
 from bowtienet._validation import whole
-from bowtienet.evaluation._checks import (
+from bowtienet.evaluation.checks import (
     check_distribution,
     read_intervals,
     read_levels,
@@ -119,7 +119,10 @@ def crps(targets: Any, distribution: GaussianMixture, *, sample_weight: Any = No
         means, deviations = (
             np.moveaxis(a[:, rows][members], 0, -1) for a in (found.means, found.deviations)
         )
-        result[rows] = score(y[rows], means, deviations, found.weights[members], backend="numpy")
+        # In units of the deviations, whose squares would vanish or overflow far from 1.
+        unit = deviations.max()
+        scaled = (y[rows] / unit, means / unit, deviations / unit)
+        result[rows] = unit * score(*scaled, found.weights[members], backend="numpy")
     return _average(result, weights)
 
 
@@ -196,9 +199,9 @@ def pit(targets: Any, distribution: GaussianMixture) -> np.ndarray:
 def calibration_curve(
     targets: Any, distribution: GaussianMixture, levels: Any = None, *, sample_weight: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """mean 1[|2 F(y) - 1| <= c]: the share of targets inside central intervals of coverage c.
+    """``mean 1[|2 F(y) - 1| <= c]``: the share of targets inside central intervals of coverage c.
 
-    A target lies in the central interval of c exactly if |2 F(y) - 1| <= c, so no quantile is
+    A target lies in the central interval of c exactly if ``|2 F(y) - 1| <= c``, so no quantile is
     needed. Several targets are pooled.
 
     Parameters
@@ -227,7 +230,7 @@ def calibration_curve(
 def calibration_error(
     targets: Any, distribution: GaussianMixture, levels: Any = None, *, sample_weight: Any = None
 ) -> float:
-    """mean_c |observed(c) - c| over the levels of `calibration_curve`, with its arguments."""
+    """``mean_c |observed(c) - c|`` over the levels of `calibration_curve`, with its arguments."""
     nominal, observed = calibration_curve(
         targets, distribution, levels, sample_weight=sample_weight
     )
@@ -325,4 +328,6 @@ def load_scoringrules() -> Any:
 
 def _average(values: np.ndarray, weights: np.ndarray) -> float:
     """Σ w_n s_n / Σ w_n, over rows and targets; of k in n it is k / n to the last bit."""
+    counted = weights > 0.0
+    values, weights = values[counted], weights[counted]
     return float(np.sum(weights @ values) / (np.sum(weights) * (values.size // len(values))))

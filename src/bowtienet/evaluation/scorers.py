@@ -19,7 +19,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Protocol
 
-from bowtienet.evaluation._checks import single_coverage
+from bowtienet.evaluation.checks import single_coverage
 from bowtienet.evaluation.metrics import (
     calibration_error,
     crps,
@@ -97,6 +97,7 @@ def _coverage(
 
 
 def _forecast(estimator: Any, X: Any) -> GaussianMixture:
+    estimator = getattr(estimator, "best_estimator_", estimator)  # of a search
     if not hasattr(estimator, "predict_dist"):
         raise TypeError(
             f"{type(estimator).__name__} has no predict_dist, so there is no distribution to "

@@ -37,7 +37,8 @@ def replacing(target: Path) -> Iterator[Path]:
         yield temporary
         os.replace(temporary, target)
     except OSError as error:
-        error.filename = str(target)  # the user knows no other name
+        if error.filename in (None, str(temporary)):
+            error.filename = str(target)  # the user knows no other name
         raise
     finally:
         # It is still there after a success if both were names of one file already.

@@ -36,7 +36,7 @@ class GaussianMixture:
     """p(y) = Σ_k w_k N(y | m_k, d_k²) for n rows, with the methods of a frozen SciPy distribution.
 
     `base` is the shape of the rows, (n,) or (n, D). Points `y` are broadcast against it, or have
-    one axis more: (*base, m) holds m points for every row, and (1, m) the same for all n.
+    one axis more: ``(*base, m)`` holds m points for every row, and (1, m) the same for all n.
 
     Examples
     --------
@@ -51,9 +51,9 @@ class GaussianMixture:
     weights: np.ndarray
     """w (K,), non-negative with sum one."""
     means: np.ndarray
-    """m (K, *base)."""
+    """m, ``(K, *base)``."""
     deviations: np.ndarray
-    """d (K, *base), positive."""
+    """d, ``(K, *base)``, positive."""
 
     def mean(self) -> np.ndarray:
         """E[y] = Σ w m, of shape `base`."""
@@ -99,7 +99,7 @@ class GaussianMixture:
 
         Returns
         -------
-        array (*base) or (*base, m)
+        array ``(*base)`` or ``(*base, m)``
             F at the result is q, to 1e-12 of min(q, 1 - q) where neighbouring doubles lie that
             close.
         """
@@ -118,7 +118,7 @@ class GaussianMixture:
 
         Returns
         -------
-        array (*base, 2) or (*base, 2, k)
+        array ``(*base, 2)`` or ``(*base, 2, k)``
             Lower and upper ends.
         """
         shares = check_coverage(coverage)
@@ -139,7 +139,7 @@ class GaussianMixture:
 
         Returns
         -------
-        array (*base) or (size, *base)
+        array ``(*base)`` or ``(size, *base)``
         """
         rng = _generator(random_state)
         base = self.means.shape[1:]
@@ -153,6 +153,14 @@ class GaussianMixture:
             cell = np.arange(part.start, part.stop) % means.shape[1]
             draws[part] = means[member, cell] + deviations[member, cell] * draws[part]
         return result
+
+    def of_target(self, index: int) -> GaussianMixture:
+        """The mixtures (n,) of one of several targets."""
+        return GaussianMixture(
+            weights=self.weights,
+            means=self.means[..., index],
+            deviations=self.deviations[..., index],
+        )
 
     def _components(self, rows: slice) -> Components:
         """Weights and, for some rows, means and deviations of the components that have weight."""
