@@ -56,6 +56,37 @@ def test_elsewhere_than_in_a_terminal_one_line_is_left(capsys: pytest.CaptureFix
     assert found.err == ""
 
 
+class Listener:
+    """A line that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.shares: list[float | None] = []
+        self.closed = 0
+
+    def show(self, text: str, share: float | None = None) -> None:
+        self.shares.append(share)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_another_line_may_listen(n_jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """It hears which share of a stage is done: of five folds, and then of two members."""
+    listener = Listener()
+    with progress.reporting_to(listener):
+        model = stacked(n_jobs=n_jobs).fit(X, Y)
+    stacked().fit(X, Y)  # not any more
+    shares = [share for share in listener.shares if share is not None]
+    assert listener.closed == 1
+    assert all(0.0 < share <= 1.0 for share in shares)
+    [turn] = [i for i in range(1, len(shares)) if shares[i] < shares[i - 1]]
+    assert shares[turn - 1] > 0.8
+    assert shares[-1] > 0.5
+    assert capsys.readouterr().out == ""
+    assert model.verbose == 0
+
+
 def test_stacking_counts_all_its_fits(capsys: pytest.CaptureFixture[str]) -> None:
     stacked(verbose=1).fit(X, Y)
     assert re.fullmatch(LINE.replace("2/2", "7/7") + "\n", capsys.readouterr().out)

@@ -295,9 +295,12 @@ def test_the_solver_follows_the_number_of_rows(
     path = parquet(tmp_path / "y.parquet", frame())
     said: list[str] = []
     genuine = progress.Reporter.say
-    monkeypatch.setattr(
-        progress.Reporter, "say", lambda self, text: (said.append(text), genuine(self, text))
-    )
+
+    def say(self: progress.Reporter, text: str, share: float | None = None) -> None:
+        said.append(text)
+        genuine(self, text, share)
+
+    monkeypatch.setattr(progress.Reporter, "say", say)
     for large, expected in ((N_ROWS, "cavi"), (N_ROWS - 1, "svi")):
         monkeypatch.setattr(fitting, "LARGE", large)
         for arguments in ((X, Y), (path, "y"), (frame(), "y"), (cut(100, X, Y),)):
