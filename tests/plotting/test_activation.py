@@ -15,7 +15,11 @@ from scipy.stats import norm
 from bowtienet import BowTieRegressor
 from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import ActivationDisplay
-from bowtienet.plotting.activation import activation_density, gate_probability
+from bowtienet.plotting.activation import (
+    activation_density,
+    activation_moments,
+    gate_probability,
+)
 from tests.plotting.fits import quick
 
 
@@ -56,7 +60,35 @@ def test_panels_lines_and_titles() -> None:
         np.testing.assert_array_equal(relu.get_ydata(), np.maximum(z, 0.0))
         assert relu.is_dashed()
     (legend,) = display.figure_.legends
-    assert [text.get_text() for text in legend.get_texts()] == ["mean", "ReLU"]
+    assert [text.get_text() for text in legend.get_texts()] == ["mean", "ReLU", "mean ± deviation"]
+
+
+@pytest.mark.parametrize(("temperature", "deviation"), [(0.5, 0.3), (2.0, 0.1), (0.0, 0.4)])
+def test_moments_against_draws_of_the_two_normals(
+    temperature: float, deviation: float, rng: np.random.Generator
+) -> None:
+    """Of 40,000 draws; six standard errors, so that one run in 10^8 fails."""
+    z, n = np.linspace(-2.0, 2.0, 5), 40_000
+    gates = rng.uniform(size=(n, 5)) < gate_probability(z, temperature)
+    draws = np.where(gates, z, 0.0) + deviation * rng.normal(size=(n, 5))
+    mean, spread = activation_moments(z, temperature, deviation)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < 6.0 * spread / np.sqrt(n))
+    squares = np.square(draws - mean)
+    error = squares.std(axis=0) / np.sqrt(n)
+    assert np.all(np.abs(squares.mean(axis=0) - spread**2) < 6.0 * error)
+
+
+def test_dotted_lines_are_a_deviation_from_the_mean() -> None:
+    display = ActivationDisplay.from_parameters([0.5, 1.0], [0.2, 0.4], limit=2.0)
+    z = display.preactivations
+    settings = [(t, eta) for eta in (0.2, 0.4) for t in (0.5, 1.0)]
+    for place, (temperature, eta) in enumerate(settings):
+        gate = expit(z / temperature)
+        deviation = np.sqrt(eta**2 + z**2 * gate * (1.0 - gate))
+        for line, sign in zip(display.deviation_lines_[place], (-1.0, 1.0), strict=True):
+            np.testing.assert_allclose(line.get_ydata(), gate * z + sign * deviation)
+            assert line.get_linestyle() == ":"
+            assert line.axes is display.axes_.flat[place]
 
 
 def test_darkness_is_relative_in_every_column() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,6 @@ from matplotlib.colors import to_rgb
 
 from bowtienet.plotting._axes import ABSENT, NEGATIVE, POSITIVE
 from bowtienet.plotting.bars import draw_bars
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    pyplot.switch_backend("agg")
-    yield
-    pyplot.close("all")
 
 
 def test_lengths_colours_and_names() -> None:

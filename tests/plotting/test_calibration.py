@@ -46,7 +46,7 @@ def test_the_band_is_that_of_chance_and_closes_at_the_corners() -> None:
         np.testing.assert_allclose(np.unique(corners[corners[:, 0] == level, 1]), ends)
     assert np.unique(corners[corners[:, 0] == 0.0, 1]).tolist() == [0.0]
     assert np.unique(corners[corners[:, 0] == 1.0, 1]).tolist() == [1.0]
-    assert legend(display.ax_) == ["calibrated", "by chance, 80 %", "observed"]
+    assert legend(display.ax_) == ["calibrated", "by chance, 80 %, 40 rows", "observed"]
 
 
 def test_the_axes_are_square_with_a_diagonal() -> None:
@@ -90,8 +90,35 @@ def test_curves_that_share_axes_differ_in_more_than_colour() -> None:
     assert len({display.line_.get_linestyle() for display in displays}) == 3
     assert len({display.line_.get_marker() for display in displays}) == 3
     assert len({display.line_.get_color() for display in displays}) == 3
-    assert legend(ax) == ["calibrated", "by chance, 95 %", "u", "v", "w"]
+    assert legend(ax) == ["calibrated", "by chance, 95 %, 9 rows", "u", "v", "w"]
     assert [display.band_ is None for display in displays] == [False, True, True]
+
+
+def test_curves_of_different_lengths_have_a_band_each() -> None:
+    ax = Figure().add_subplot()
+    displays = [
+        CalibrationCurveDisplay.from_predictions(
+            np.zeros(n), standard(n), levels=[0.5], name=f"{n}", ax=ax
+        )
+        for n in (10, 1000, 10)
+    ]
+    assert [display.band_ is None for display in displays] == [False, False, True]
+    assert [display.diagonal_ is None for display in displays] == [False, True, True]
+    for n, display in zip((10, 1000), displays[:2], strict=True):
+        corners = display.band_.get_paths()[0].vertices
+        ends = binom.ppf([0.025, 0.975], n, 0.5) / n
+        np.testing.assert_allclose(np.unique(corners[corners[:, 0] == 0.5, 1]), ends)
+    assert len(ax.collections) == 2
+    bands = ["by chance, 95 %, 10 rows", "by chance, 95 %, 1000 rows"]
+    assert legend(ax) == ["calibrated", bands[0], "10", bands[1], "1000", "10"]
+
+
+def test_bands_without_a_number_of_rows() -> None:
+    ax = Figure().add_subplot()
+    given = {"levels": [0.5], "observed": [0.5], "low": [0.4]}
+    for high in (0.6, 0.7):
+        assert CalibrationCurveDisplay(**given, high=[high]).plot(ax=ax).band_ is not None
+    assert legend(ax)[1] == "by chance, 95 %"
 
 
 def test_it_can_be_plotted_again_elsewhere() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,13 +13,6 @@ from matplotlib.figure import Figure
 
 from bowtienet.plotting._axes import NEGATIVE, POSITIVE
 from bowtienet.plotting.matrices import draw_weights
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    pyplot.switch_backend("agg")
-    yield
-    pyplot.close("all")
 
 
 def _network(rng: np.random.Generator, *sizes: int) -> list[np.ndarray]:
@@ -119,7 +111,7 @@ def test_panels_are_visible_and_texts_lie_within_the_figure(
     before = _network(rng, *sizes)
     names = {"input_names": ["W" * 60] * sizes[0], "output_names": ["out" * 20] * sizes[-1]}
     fig = draw_weights(before, _pruned(before), **names)
-    fig.canvas.draw()
+    fig.draw_without_rendering()
     inch = fig.dpi
     for ax in _panels(fig):
         assert ax.bbox.width > 0.5 * inch

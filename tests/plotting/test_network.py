@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from itertools import combinations, pairwise
 from typing import Any
 
@@ -16,13 +15,6 @@ from matplotlib.colors import to_rgb
 from bowtienet.plotting._axes import ABSENT, NEGATIVE, POSITIVE
 from bowtienet.plotting._layout import arrange, crossings, linked_units
 from bowtienet.plotting.network import draw_network
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    pyplot.switch_backend("agg")
-    yield
-    pyplot.close("all")
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...], keep: float) -> list[np.ndarray]:

@@ -114,7 +114,7 @@ def test_it_can_be_plotted_again_elsewhere() -> None:
     [
         ({"predicted": [0.0]}, "predicted has 1 numbers, but there are 2 rows"),
         ({"intervals": [0.0, 1.0]}, r"intervals have shape \(2,\).*need \(2, 2\)"),
-        ({"intervals": [[1.0, 0.0], [0.0, 1.0]]}, "1 of the intervals have a lower end above"),
+        ({"intervals": [[1.0, 0.0], [0.0, 1.0]]}, "1 intervals have NaN ends or a lower end above"),
         ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90: write 0.9"),
         ({"coverage": [0.9]}, "coverage must be a number"),
         ({"actual": [0.0, np.inf]}, "actual holds 1 values that are not finite"),

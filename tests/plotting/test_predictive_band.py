@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,14 @@ import pyarrow as pa
 import pytest
 from matplotlib import pyplot
 from matplotlib.colors import rgb_to_hsv, to_rgb
+from matplotlib.dates import ConciseDateFormatter
 from matplotlib.figure import Figure
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor
+from bowtienet.estimators.columns import DATE, DURATION, open_table, read_column
 from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import PredictiveBandDisplay
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
@@ -54,6 +57,125 @@ def test_others_fixed_at_their_medians(
     assert legend(display.ax_) == ["mean", "50 %", "90 %", "data"]
     assert display.ax_.get_xlabel() == "b (others at their medians)"
     assert display.ax_.get_ylabel() == "height"
+
+
+DAYS = np.array([18300.0, 18301.0, 18420.0, 18600.0])
+"""Gaps of 1, 119 and 180 days."""
+
+
+class _Calendar:
+    """N((days / 100)², 1) of the column of dates, N(days, 1) of that of durations."""
+
+    def predict_dist(self, X: pd.DataFrame | pl.DataFrame | pa.Table) -> GaussianMixture:
+        table = open_table(X)
+        moment = read_column(table.columns[table.names.index("day")], "day")
+        span = read_column(table.columns[table.names.index("span")], "span")
+        assert (moment.kind, span.kind) == (DATE, DURATION)
+        means = np.square(moment.values / 100.0) + span.values
+        return build_mixture([1.0], means[None, :], np.ones((1, means.size)))
+
+
+def calendar(kind: str) -> Any:
+    moments = (DAYS * 86_400e6).astype("int64").astype("datetime64[us]")
+    spans = np.array([6, 12, 24, 240], dtype="timedelta64[h]")
+    pandas = pd.DataFrame({"day": moments, "span": spans.astype("timedelta64[us]")})
+    if kind == "texts":
+        return pandas.assign(day=moments.astype("datetime64[D]").astype(str))
+    if kind == "zone":
+        return pandas.assign(day=pandas["day"].dt.tz_localize("UTC").dt.tz_convert("Asia/Tokyo"))
+    dates = {"day": moments.astype("datetime64[D]").tolist(), "span": spans.tolist()}
+    return {"pandas": pandas, "polars": pl.DataFrame(dates), "pyarrow": pa.table(dates)}[kind]
+
+
+@pytest.mark.parametrize("others", ["fixed", "average"])
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow", "texts", "zone"])
+def test_dates_lie_on_an_axis_of_dates(kind: str, others: str) -> None:
+    """Unequal gaps look unequal, and each line holds what the model says of the day below it."""
+    display = PredictiveBandDisplay.from_estimator(
+        _Calendar(), calendar(kind), "day", grid=31, y=[1.0, 2.0, 3.0, 4.0], others=others
+    )
+    display.figure_.draw_without_rendering()
+    assert display.x.dtype.kind == "M"
+    assert len(display.x) == 31
+    days = display.x.astype("datetime64[us]").astype(int) / 86_400e6
+    np.testing.assert_allclose(days, np.linspace(18300.0, 18600.0, 31))
+    span = 0.5 if others == "fixed" else np.mean([0.25, 0.5, 1.0, 10.0])
+    np.testing.assert_allclose(display.mean, np.square(days / 100.0) + span)
+    drawn = display.ax_.convert_xunits(display.line_.get_xdata())
+    np.testing.assert_allclose(drawn, days)
+    np.testing.assert_allclose(
+        display.points_.get_offsets(), np.column_stack([DAYS, [1.0, 2.0, 3.0, 4.0]])
+    )
+    assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter)
+
+
+def test_columns_of_whole_days_are_asked_about_whole_days() -> None:
+    """A hundred values between three days are three; what is drawn is what was asked."""
+    X = calendar("polars").with_columns(day=pl.Series([date(2020, 1, day) for day in (1, 2, 3, 3)]))
+    display = PredictiveBandDisplay.from_estimator(_Calendar(), X, "day")
+    assert display.x.astype("datetime64[D]").tolist() == [date(2020, 1, day) for day in (1, 2, 3)]
+    days = display.x.astype(int) / 86_400e6
+    np.testing.assert_allclose(display.mean, np.square(days / 100.0) + 0.5)
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_durations_are_drawn_in_days(kind: str) -> None:
+    display = PredictiveBandDisplay.from_estimator(
+        _Calendar(), calendar(kind), "span", grid=5, y=[1.0, 2.0, 3.0, 4.0]
+    )
+    np.testing.assert_allclose(display.x, np.linspace(0.25, 10.0, 5))
+    np.testing.assert_allclose(display.mean, 183.01**2 + display.x)
+    np.testing.assert_allclose(display.points_.get_offsets()[:, 0], [0.25, 0.5, 1.0, 10.0])
+    assert display.ax_.get_xlabel() == "span in days (others at their medians)"
+
+
+@pytest.mark.parametrize(
+    "grid",
+    [
+        ["2020-05-01", "2020-02-09"],
+        [date(2020, 5, 1), date(2020, 2, 9)],
+        np.array(["2020-05-01", "2020-02-09"], dtype="datetime64[s]"),
+        pd.to_datetime(["2020-05-01", "2020-02-09"]),
+        pl.Series([date(2020, 5, 1), date(2020, 2, 9)]),
+        [18383.0, 18301.0],
+    ],
+)
+def test_dates_that_are_given(grid: Any) -> None:
+    display = PredictiveBandDisplay.from_estimator(
+        _Calendar(), calendar("pandas"), "day", grid=grid
+    )
+    np.testing.assert_allclose(display.mean, np.square([183.83, 183.01]) + 0.5)
+    np.testing.assert_allclose(display.line_.get_ydata(), display.mean[::-1])
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        (["soon", "later"], "grid must hold dates or days, as column 'day' does"),
+        ([timedelta(1)], "grid must hold dates or days, as column 'day' does"),
+        ([date(2020, 1, 1), None], "grid holds 1 values that are not finite"),
+    ],
+)
+def test_grids_that_are_no_dates(grid: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PredictiveBandDisplay.from_estimator(_Calendar(), calendar("pandas"), "day", grid=grid)
+
+
+def test_predictions_at_dates() -> None:
+    days = [date(2020, 1, 1), date(2020, 1, 2), date(2020, 12, 31)]
+    given = {"mean": [1.0, 2.0, 3.0], "intervals": np.ones((3, 2)), "coverages": [0.9]}
+    display = PredictiveBandDisplay(
+        x=days, **given, data=([datetime(2020, 3, 1, 12)], [1.0])
+    ).plot()
+    assert display.is_dated
+    assert display.x.astype("datetime64[D]").tolist() == days
+    assert display.data[0].tolist() == [datetime(2020, 3, 1, 12)]
+    with pytest.raises(ValueError, match="the input in data must hold dates, as x does"):
+        PredictiveBandDisplay(x=days, **given, data=([1.0], [1.0]))
+    with pytest.raises(ValueError, match="the input in data has 3 values, but there are 1 rows"):
+        PredictiveBandDisplay(x=days, **given, data=(days, [1.0]))
+    with pytest.raises(ValueError, match="x holds dates that are missing"):
+        PredictiveBandDisplay(x=[*days[:2], None], **given)
 
 
 def test_averages_are_mixtures_over_the_rows(model: BowTieRegressor, rows: Rows) -> None:
@@ -258,9 +380,15 @@ def test_models_without_distributions_are_refused(rows: Rows) -> None:
         ({"mean": [0.0]}, "mean has 1 numbers, but there are 2 points"),
         ({"intervals": np.ones((2, 2, 1))}, r"intervals have shape \(2, 2, 1\).*need \(2, 2, 2\)"),
         ({"intervals": np.ones((2, 2)), "coverages": [0.9]}, None),
-        ({"intervals": [[2.0, 1.0], [0.0, 1.0]], "coverages": [0.9]}, "1 of the intervals have a"),
+        (
+            {"intervals": [[2.0, 1.0], [0.0, 1.0]], "coverages": [0.9]},
+            "1 intervals have NaN ends or",
+        ),
         ({"data": ([1.0], [1.0, 2.0])}, "the input in data has 1 numbers, but there are 2 rows"),
-        ({"x": ["u", "v"], "data": (["u"], [1.0, 2.0])}, "data has 1 values of the input and 2"),
+        (
+            {"x": ["u", "v"], "data": (["u"], [1.0, 2.0])},
+            "the input in data has 1 values, but there",
+        ),
     ],
 )
 def test_wrong_predictions_are_refused(given: dict[str, Any], message: str | None) -> None:

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FeatureRelevance
 from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 from bowtienet.plotting.fitted import member_weights
@@ -26,13 +26,13 @@ def fitted() -> BowTieRegressor:
     """Two inputs of different spread matter and one does not."""
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(150, 3)) * [1.0, 100.0, 0.01], columns=NAMES)
-    y = np.maximum(X["wide"] / 100.0, 0.0) - 60.0 * X["narrow"] + rng.normal(0.0, 0.1, size=150)
-    return quick(hidden_layer_sizes=(6,), max_iter=200, tol=1e-4).fit(X, y)
+    y = np.maximum(X["wide"] / 33.0, 0.0) - 180.0 * X["narrow"] + rng.normal(0.0, 0.3, size=150)
+    return quick(hidden_layer_sizes=(6,), init_penalty=100.0, max_iter=100).fit(X, y)
 
 
 @pytest.fixture(scope="module")
 def pruned(fitted: BowTieRegressor) -> BowTieRegressor:
-    return fitted.prune(0.01)
+    return fitted.prune(1e-4)
 
 
 def labels(ax: pyplot.Axes) -> list[str]:
@@ -93,6 +93,25 @@ def test_with_several_targets_the_one_an_input_matters_for_most_counts(
 ) -> None:
     display = RelevanceDisplay.from_estimator(deep)
     np.testing.assert_array_equal(display.strength, np.maximum(*deep.feature_relevance_.strength.T))
+    np.testing.assert_array_equal(
+        display.probability, np.maximum(*deep.feature_relevance_.probability.T)
+    )
+
+
+def test_probability_and_strength_may_be_largest_for_different_targets(
+    model: BowTieRegressor,
+) -> None:
+    found = FeatureRelevance(
+        name=np.array(["u", "v"]),
+        probability=np.array([[0.1, 0.9], [1.0, 0.0]]),
+        strength=np.array([[3.0, 2.0], [0.0, 5.0]]),
+    ).strongest()
+    assert found.name.tolist() == ["u", "v"]
+    assert found.probability.tolist() == [0.9, 1.0]
+    assert found.strength.tolist() == [3.0, 5.0]
+    single = model.feature_relevance_
+    for one, other in zip(single, single.strongest(), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_they_can_be_plotted_again_elsewhere(
@@ -161,3 +180,11 @@ def test_wrong_numbers_are_refused() -> None:
         RelevanceDisplay(names=["a", "b"], strength=[1.0, 2.0], probability=[1.0])
     with pytest.raises(ValueError, match="names has 1 names, but 2 are needed"):
         RelevanceDisplay(names=["a"], strength=[1.0, 2.0], probability=[1.0, 1.0])
+
+
+def test_outputs_have_the_names_of_the_targets(pipeline: TablePipeline) -> None:
+    display = NetworkDisplay.from_estimator(pipeline)
+    assert "price" in labels(display.ax_)
+    weights = WeightsDisplay.from_estimator(pipeline)
+    texts = [text.get_text() for ax in weights.axes_ for text in ax.get_xticklabels()]
+    assert "price" in texts

@@ -221,8 +221,8 @@ def _place(target: str | None, names: list[str]) -> int:
 
 def strongest_input(model: Any) -> str | int:
     """The column that moves the targets most."""
-    found = model.feature_relevance_
-    largest = found.strength.reshape(len(found.name), -1).max(axis=1)
+    found = model.feature_relevance_.strongest()
+    largest = found.strength
     knows_names = model
     if isinstance(model, TablePipeline):
         knows_names = model.preparer_

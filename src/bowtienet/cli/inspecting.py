@@ -81,16 +81,12 @@ def model_facts(model: Any) -> dict[str, Any]:
 
 def _relevance(model: Any) -> list[dict[str, Any]]:
     """The inputs, the strongest first; with several targets by the one they matter for most."""
-    found = model.feature_relevance_
-    probability, strength = (
-        values.reshape(len(found.name), -1).max(axis=1)
-        for values in (found.probability, found.strength)
-    )
+    found = model.feature_relevance_.strongest()
     return [
         {
             "name": str(found.name[index]),
-            "probability": float(probability[index]),
-            "strength": float(strength[index]),
+            "probability": float(found.probability[index]),
+            "strength": float(found.strength[index]),
         }
-        for index in np.argsort(-strength, kind="stable")
+        for index in np.argsort(-found.strength, kind="stable")
     ]

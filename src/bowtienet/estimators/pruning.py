@@ -70,8 +70,17 @@ class FeatureRelevance(NamedTuple):
     probability: Floats
     """Posterior probability of a path to the target, (inputs,) or (inputs, outputs)."""
     strength: Floats
-    """Sum over paths of the products of |mean weights|: in a ReLU network the most by which one
-    standard deviation of the input can move the target, in its standard deviations. Same shape."""
+    """Sum over paths of the products of the sizes of mean weights: in a ReLU network the most by
+    which one standard deviation of the input can move the target, in its standard deviations. Same
+    shape."""
+
+    def strongest(self) -> FeatureRelevance:
+        """Probability and strength (inputs,), each the largest over the targets."""
+        probability, strength = (
+            values.reshape(len(self.name), -1).max(axis=1)
+            for values in (self.probability, self.strength)
+        )
+        return self._replace(probability=probability, strength=strength)
 
 
 class PruningMixin:

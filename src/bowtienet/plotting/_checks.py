@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import to_numpy
-from bowtienet._validation import number
 from bowtienet.estimators.tables import read_table
-from bowtienet.prediction.intervals import check_coverage
+from bowtienet.evaluation.checks import check_ends, read_numbers
 from bowtienet.prediction.mixture import GaussianMixture
 
 
@@ -22,7 +20,7 @@ def read_weights(weights: Any, name: str) -> list[np.ndarray]:
             f"{name} must be a sequence of matrices, one for each layer, got "
             f"{_found(weights)}: put a single matrix into a list."
         )
-    matrices = [_numbers(matrix, f"{name}[{i}]") for i, matrix in enumerate(weights)]
+    matrices = [_finite(matrix, f"{name}[{i}]") for i, matrix in enumerate(weights)]
     if not matrices:
         raise ValueError(f"{name} is empty: give one matrix for each layer, the output last.")
     for i, matrix in enumerate(matrices):
@@ -58,7 +56,7 @@ def read_vector(
     values: Any, name: str, length: int | None = None, *, each: str = "bar"
 ) -> np.ndarray:
     """Finite numbers in one row, `length` of them where it is known: one for `each` of what."""
-    vector = _numbers(values, name)
+    vector = _finite(values, name)
     if vector.ndim != 1 or vector.size == 0:
         raise ValueError(
             f"{name} must be one row of numbers, got shape {vector.shape}: give one for each "
@@ -85,9 +83,9 @@ def read_names(names: Any, count: int, argument: str, default: str) -> list[str]
     return listed
 
 
-def read_intervals(intervals: Any, count: int, coverages: int) -> np.ndarray:
+def read_bands(intervals: Any, count: int, coverages: int) -> np.ndarray:
     """Ends (count, 2, coverages) with the lower ones first; (count, 2) will do for one coverage."""
-    ends = _numbers(intervals, "intervals")
+    ends = _finite(intervals, "intervals")
     shapes = [(count, 2, coverages), *([(count, 2)] if coverages == 1 else [])]
     if ends.shape not in shapes:
         raise ValueError(
@@ -95,15 +93,8 @@ def read_intervals(intervals: Any, count: int, coverages: int) -> np.ndarray:
             f"coverage{'s' * (coverages > 1)} need {shapes[-1]}: lower and upper ends for each."
         )
     ends = ends.reshape(count, 2, coverages)
-    wrong = int(np.sum(ends[:, 0] > ends[:, 1]))
-    if wrong:
-        raise ValueError(f"{wrong} of the intervals have a lower end above the upper: swap them.")
+    check_ends(ends[:, 0], ends[:, 1])
     return ends
-
-
-def one_coverage(coverage: Any) -> float:
-    """A single probability strictly between 0 and 1."""
-    return float(check_coverage(number(coverage, "coverage")))
 
 
 def one_target(
@@ -146,19 +137,14 @@ def chosen(value: Any, count: int, name: str) -> int:
     return int(value)
 
 
-def _numbers(values: Any, name: str) -> np.ndarray:
-    try:
-        array = to_numpy(values)
-    except ValueError:
-        raise ValueError(f"{name} must be a rectangular array of numbers.") from None
-    if array.dtype.kind not in "biuf":
-        raise ValueError(f"{name} must hold real numbers, got dtype {array.dtype}.")
-    if not np.all(np.isfinite(array)):
-        wrong = int(np.sum(~np.isfinite(array)))
+def _finite(values: Any, name: str) -> np.ndarray:
+    array = np.array(read_numbers(values, name))
+    wrong = int(np.sum(~np.isfinite(array)))
+    if wrong:
         raise ValueError(
             f"{name} holds {wrong} values that are not finite: replace or drop NaN and infinity."
         )
-    return array.astype(np.float64)
+    return array
 
 
 def _found(value: Any) -> str:

@@ -1,173 +1,178 @@
-"""Tables of any library, taken apart by columns and put together again with other rows.
+"""Tables taken apart by columns and put together again with other rows.
 
 What a picture asks a model about must look like what the model was fitted to, with the same names
-and types. Values are therefore picked from the columns themselves; only numbers are made anew.
+and types. Values are therefore picked from the columns themselves; only numbers, dates and
+durations are made anew, in the type of their column.
 """
 
 from __future__ import annotations
 
+import datetime
 import importlib
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import to_numpy
 from bowtienet._validation import suggestion
-from bowtienet.estimators.tables import as_frame, is_foreign_array, with_names
+from bowtienet.estimators.columns import (
+    DATE,
+    DAY,
+    DURATION,
+    NUMBER,
+    Numbers,
+    Table,
+    Texts,
+    read_column,
+    read_texts,
+)
+from bowtienet.plotting._checks import chosen
 
 MISSING = "missing"
 """Name of the category of values that are not there."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Table:
-    """Columns in the form of their library, with their names."""
-
-    library: str
-    """"numpy", "pandas", or "narwhals" for all others."""
-    native: Any
-    names: list[str]
-    columns: list[Any]
-    n_rows: int
-
-
-def open_table(X: Any) -> Table:
-    """Take a NumPy array or a pandas, polars or pyarrow table apart."""
-    if type(X).__module__.split(".")[0] == "pandas" and hasattr(X, "iloc") and X.ndim == 2:
-        columns = [X.iloc[:, index] for index in range(X.shape[1])]
-        return _table("pandas", X, [str(name) for name in X.columns], columns, len(X))
-    frame = None if is_foreign_array(X) else as_frame(with_names(X), "X")
-    if frame is not None and hasattr(frame, "columns"):
-        names = list(frame.columns)
-        return _table(
-            "narwhals", frame, names, [frame.get_column(name) for name in names], len(frame)
-        )
-    array = np.asarray(to_numpy(X) if is_foreign_array(X) else X)
-    if array.ndim != 2:
-        raise ValueError(f"X must be a table of shape (rows, columns), got {array.shape}.")
-    names = [f"x{index}" for index in range(array.shape[1])]
-    return _table("numpy", array, names, list(array.T), len(array))
-
-
 def find_column(table: Table, feature: Any) -> int:
     """Place of a column by its name or number."""
-    count = len(table.names)
-    if isinstance(feature, str):
-        if feature in table.names:
-            return table.names.index(feature)
-        hint = suggestion(feature, table.names)
-        raise ValueError(f"feature {feature!r} is no column of X{hint}")
-    if (
-        isinstance(feature, bool)
-        or not isinstance(feature, Integral)
-        or feature not in range(count)
-    ):
-        raise ValueError(
-            f"feature must be a column's name or a whole number from 0 to {count - 1}, got "
-            f"{feature!r}."
-        )
-    return int(feature)
+    if not isinstance(feature, str):
+        return chosen(feature, len(table.names), "feature, where it is no name,")
+    if feature in table.names:
+        return table.names.index(feature)
+    raise ValueError(f"feature {feature!r} is no column of X{suggestion(feature, table.names)}")
 
 
-def numbers_of(table: Table, index: int) -> np.ndarray | None:
-    """A column as floats, with NaN where values are missing; None if it holds no numbers."""
-    column = table.columns[index]
-    if table.library == "narwhals":
-        if not column.dtype.is_numeric():
-            return None
-        float64 = importlib.import_module("narwhals").Float64
-        return np.asarray(column.cast(float64).to_numpy(), dtype=float)
-    if hasattr(column.dtype, "categories") or column.dtype.kind not in "iufO":
-        return None
-    if column.dtype.kind == "O" and not all(map(_is_number_or_missing, column)):
-        return None
-    if table.library == "pandas":
-        return np.asarray(column.to_numpy(dtype=float, na_value=np.nan))
-    return np.asarray(column, dtype=float)
+def read_contents(table: Table) -> list[Numbers | Texts]:
+    """What every column holds: numbers, dates or durations in days, or texts.
+
+    Truth values are texts here: a picture shows the two of them, and nothing in between.
+    """
+    found = []
+    for column, name in zip(table.columns, table.names, strict=True):
+        content = read_column(column, name)
+        truth = isinstance(content, Numbers) and content.kind == NUMBER and _holds_truth(column)
+        found.append(read_texts(column, name, ()) if truth else content)
+    return found
 
 
-def labels_of(table: Table, index: int) -> list[str]:
-    """A column's values as texts."""
-    column = table.columns[index]
-    values = column.to_list() if table.library == "narwhals" else column
-    return [MISSING if _is_missing(value) else str(value) for value in values]
+def labels_of(content: Texts) -> np.ndarray:
+    """The text of every row."""
+    return np.array([*content.distinct, MISSING], dtype=object)[content.codes]
 
 
-def categories_of(table: Table, index: int, most: int) -> list[str]:
+def categories_of(column: Any, content: Texts, most: int) -> list[str]:
     """At most `most` labels of a column, the frequent ones, in their own order if they have one."""
-    counts = Counter(labels_of(table, index))
-    kept = {label for label, _ in counts.most_common(most)}
-    known = getattr(table.columns[index].dtype, "categories", None)
-    order = {str(label): place for place, label in enumerate([] if known is None else known)}
+    kept = {label for label, _ in Counter(labels_of(content)).most_common(most)}
+    order = {str(label): place for place, label in enumerate(_known_categories(column))}
     return sorted(kept, key=lambda label: (label == MISSING, order.get(label, 0), label))
 
 
-def typical_rows(table: Table) -> np.ndarray:
+def typical_rows(contents: Sequence[Numbers | Texts]) -> np.ndarray:
     """For each column a row with its lower median, or with its most frequent value."""
-    return np.array([_typical_row(table, index) for index in range(len(table.names))])
+    return np.array([_typical_row(content) for content in contents])
 
 
-def assemble(table: Table, picks: Sequence[np.ndarray], numbers: dict[int, np.ndarray]) -> Any:
-    """A table of the same library: rows `picks[j]` of column j, or `numbers[j]` instead."""
-    if table.library == "numpy":
-        kind = table.native.dtype.kind
-        dtype = table.native.dtype if kind in "fO" or not numbers else np.float64
+def assemble(table: Table, picks: Sequence[np.ndarray], fresh: Mapping[int, Any]) -> Any:
+    """A table of the same library: rows `picks[j]` of column j, or `fresh[j]` instead.
+
+    What is fresh is in the type of its column, as `like_column` makes it.
+    """
+    if table.frame is None:
         columns = [
-            numbers.get(index, column[picks[index]]) for index, column in enumerate(table.columns)
+            fresh.get(index, column[picks[index]]) for index, column in enumerate(table.columns)
         ]
-        return np.stack([np.asarray(column, dtype=dtype) for column in columns], axis=1)
-    if table.library == "pandas":
-        parts = {
-            index: numbers.get(index, column.iloc[picks[index]].array)
-            for index, column in enumerate(table.columns)
-        }
-        frame = type(table.native)(parts)
-        frame.columns = table.native.columns
-        return frame
+        return np.stack(columns, axis=1)
+    series = {
+        column.name: fresh[index] if index in fresh else column[picks[index].tolist()]
+        for index, column in enumerate(table.columns)
+    }
     narwhals = importlib.import_module("narwhals")
-    backend = table.native.implementation
-    series = {}
-    for index, (name, column) in enumerate(zip(table.names, table.columns, strict=True)):
-        if index in numbers:
-            series[name] = narwhals.new_series(
-                name, numbers[index], narwhals.Float64, backend=backend
-            )
-        else:
-            series[name] = column[picks[index].tolist()]
-    return narwhals.from_dict(series, backend=backend).to_native()
+    # Without a backend the types of the series stay, and the rows of pandas keep their places.
+    return narwhals.maybe_reset_index(narwhals.from_dict(series)).to_native()
 
 
-def _table(library: str, native: Any, names: list[str], columns: list[Any], n_rows: int) -> Table:
-    if n_rows == 0 or not columns:
-        raise ValueError(
-            f"X has {n_rows} rows and {len(columns)} columns: give at least one of each."
-        )
-    return Table(library=library, native=native, names=names, columns=columns, n_rows=n_rows)
+def like_column(column: Any, content: Numbers, values: np.ndarray) -> Any:
+    """Finite `values` in the type of a column: floats, or days as its dates or durations."""
+    if isinstance(column, np.ndarray):
+        return _like_array(column, content, values)
+    return _like_series(column, content, values)
 
 
-def _typical_row(table: Table, index: int) -> int:
-    values = numbers_of(table, index)
-    if values is not None:
-        present = np.flatnonzero(~np.isnan(values))
-        if present.size == 0:
-            return 0
-        order = present[np.argsort(values[present], kind="stable")]
-        return int(order[(order.size - 1) // 2])
-    labels = labels_of(table, index)
-    return labels.index(Counter(labels).most_common(1)[0][0])
+def as_moments(days: np.ndarray, kind: str) -> np.ndarray:
+    """Days as datetime64 or, for durations, timedelta64, to the microsecond."""
+    unit = "datetime64[us]" if kind == DATE else "timedelta64[us]"
+    return np.round(days * DAY).astype(np.int64).astype(unit)
 
 
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, Real) and bool(value != value)
+def _like_array(column: np.ndarray, content: Numbers, values: np.ndarray) -> np.ndarray:
+    dtype = column.dtype
+    if content.kind == NUMBER:
+        return values.astype(dtype if dtype.kind in "fO" else np.float64)
+    if dtype.kind in "Mm":
+        return as_moments(values, content.kind).astype(dtype)
+    # Texts may be longer than those that are there.
+    return np.array(_objects(column.tolist(), content, values), dtype=dtype.kind)
 
 
-def _is_number_or_missing(value: Any) -> bool:
-    return _is_missing(value) or (
-        isinstance(value, Real) and not isinstance(value, bool | np.bool_)
+def _like_series(column: Any, content: Numbers, values: np.ndarray) -> Any:
+    narwhals = importlib.import_module("narwhals")
+    dtypes, dtype, backend = narwhals.dtypes, column.dtype, column.implementation
+    if content.kind == NUMBER:
+        return narwhals.new_series(column.name, values, narwhals.Float64, backend=backend)
+    if not isinstance(dtype, (dtypes.Date, dtypes.Datetime, dtypes.Duration)):
+        made = _objects(column.to_list(), content, values)
+        known = isinstance(dtype, (dtypes.String, dtypes.Object))
+        return narwhals.new_series(column.name, made, dtype if known else None, backend=backend)
+    unit = narwhals.Duration("us") if content.kind == DURATION else narwhals.Datetime("us")
+    moments = narwhals.new_series(
+        column.name, as_moments(values, content.kind), unit, backend=backend
     )
+    if getattr(dtype, "time_zone", None) is not None:
+        moments = moments.dt.replace_time_zone("UTC").dt.convert_time_zone(dtype.time_zone)
+    return moments.cast(dtype)
+
+
+def _objects(given: Sequence[Any], content: Numbers, values: np.ndarray) -> list[Any]:
+    """Python objects of the kind of those that are given: texts, dates with or without time."""
+    example = given[int(np.flatnonzero(~np.isnan(content.values))[0])]
+    found: list[Any] = as_moments(values, content.kind).tolist()
+    if isinstance(example, (str, bytes)):
+        whole = not np.any(content.values % 1.0 > 0.0)
+        return [(moment.date() if whole else moment).isoformat() for moment in found]
+    if content.kind == DURATION:
+        return found
+    zone = getattr(example, "tzinfo", None)
+    if zone is not None:
+        return [moment.replace(tzinfo=datetime.UTC).astimezone(zone) for moment in found]
+    has_time = isinstance(example, (datetime.datetime, np.datetime64))
+    return found if has_time else [moment.date() for moment in found]
+
+
+def _known_categories(column: Any) -> Sequence[Any]:
+    if isinstance(column, np.ndarray):
+        return ()
+    # pandas knows an order also of those that narwhals does not call ordered.
+    pandas = getattr(getattr(column.to_native(), "cat", None), "categories", ())
+    return list(getattr(column.dtype, "categories", pandas))
+
+
+def _holds_truth(column: Any) -> bool:
+    """Whether what reads as numbers is truth values, or texts that say so."""
+    if isinstance(column, np.ndarray) and column.dtype.kind != "O":
+        return column.dtype.kind in "bUS"
+    if not isinstance(column, np.ndarray) and column.dtype.is_numeric():
+        return False
+    values = column.tolist() if isinstance(column, np.ndarray) else column.to_list()
+    return any(issubclass(kind, (bool, np.bool_, str, bytes)) for kind in set(map(type, values)))
+
+
+def _typical_row(content: Numbers | Texts) -> int:
+    if isinstance(content, Texts):
+        values, counts = np.unique(content.codes, return_counts=True)
+        most = values[counts == np.max(counts)]
+        return int(np.flatnonzero(np.isin(content.codes, most))[0])
+    present = np.flatnonzero(~np.isnan(content.values))
+    if present.size == 0:
+        return 0
+    order = present[np.argsort(content.values[present], kind="stable")]
+    return int(order[(order.size - 1) // 2])

@@ -27,8 +27,9 @@ class ActivationDisplay:
     """p(a | z) = σ(z/T) N(a | z, η²) + (1 - σ(z/T)) N(a | 0, η²), with its mean σ(z/T) z.
 
     One panel for each temperature T (columns) and deviation η of the noise (rows). Darkness is the
-    square root of the density, relative to its maximum for that z. ReLU, the limit of T = 0 and
-    η = 0, is dashed.
+    square root of the density, relative to its maximum for that z. Dotted is the mean plus and
+    minus the deviation √(η² + z² σ(z/T) (1 - σ(z/T))). ReLU, the limit of T = 0 and η = 0, is
+    dashed.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ class ActivationDisplay:
         Where it was drawn last.
     images_, mean_lines_ : lists of matplotlib artists
         One for each panel, row by row.
+    deviation_lines_ : list of pairs of matplotlib artists
+        Below and above the mean, the same.
     """
 
     def __init__(
@@ -147,6 +150,7 @@ class ActivationDisplay:
         axes = fig.subplots(*shape, squeeze=False, sharex=True, sharey=True)
         self.images_: list[Any] = []
         self.mean_lines_: list[Any] = []
+        self.deviation_lines_: list[tuple[Any, Any]] = []
         for row, eta in enumerate(self.noise_deviations):
             for column, temperature in enumerate(self.temperatures):
                 self._draw_panel(axes[row, column], row, column)
@@ -159,7 +163,7 @@ class ActivationDisplay:
             ax.set_ylabel("activation a")
         handles, words = axes[0, 0].get_legend_handles_labels()
         fig.legend(
-            handles, words, loc="outside lower center", ncols=2, frameon=False, fontsize=SMALL_SIZE
+            handles, words, loc="outside lower center", ncols=3, frameon=False, fontsize=SMALL_SIZE
         )
         self.figure_, self.axes_ = fig, axes
         return self
@@ -178,13 +182,19 @@ class ActivationDisplay:
             interpolation="bilinear",
         )
         z = self.preactivations
-        gate = gate_probability(z, self.temperatures[column])
+        mean, deviation = activation_moments(
+            z, self.temperatures[column], self.noise_deviations[row]
+        )
         outline = load("patheffects").withStroke(linewidth=3.2, foreground="white")
-        (line,) = ax.plot(z, gate * z, color=NEGATIVE, lw=1.8, label="mean", path_effects=[outline])
+        (line,) = ax.plot(z, mean, color=NEGATIVE, lw=1.8, label="mean", path_effects=[outline])
         ax.plot(z, np.maximum(z, 0.0), color="black", lw=1.3, linestyle=(0, (3, 2)), label="ReLU")
+        look = {"color": NEGATIVE, "lw": 1.0, "linestyle": ":"}
+        (below,) = ax.plot(z, mean - deviation, label="mean ± deviation", **look)
+        (above,) = ax.plot(z, mean + deviation, **look)
         ax.set(xlim=extent[:2], ylim=extent[2:])
         self.images_.append(image)
         self.mean_lines_.append(line)
+        self.deviation_lines_.append((below, above))
 
 
 def gate_probability(preactivations: np.ndarray, temperature: float) -> np.ndarray:
@@ -193,6 +203,15 @@ def gate_probability(preactivations: np.ndarray, temperature: float) -> np.ndarr
         return (preactivations > 0.0).astype(float)
     with np.errstate(over="ignore"):
         return expit(preactivations / temperature)
+
+
+def activation_moments(
+    preactivations: np.ndarray, temperature: float, noise_deviation: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[a | z] = s z and √Var[a | z] = √(η² + z² s (1 - s)), with s = σ(z/T)."""
+    gate = gate_probability(preactivations, temperature)
+    spread = preactivations * np.sqrt(gate * (1.0 - gate))
+    return gate * preactivations, np.hypot(noise_deviation, spread)
 
 
 def activation_density(

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.estimators.tables import named_columns
+from bowtienet.evaluation.metrics import binomial_band, calibration_curve
 from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
 from bowtienet.plotting._checks import one_target, read_vector
-from bowtienet.plotting.fitted import predictive
+from bowtienet.plotting._scored import ScoredDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,15 +17,16 @@ if TYPE_CHECKING:
     from bowtienet.prediction.mixture import GaussianMixture
 
 _CURVE = "calibration curve"
+_BAND = "band of chance"
 _EXACT = "calibrated"
 
 
-class CalibrationCurveDisplay:
+class CalibrationCurveDisplay(ScoredDisplay):
     """Observed against nominal coverage c of central intervals, with the band of chance.
 
-    The curve is mean 1[|2 F(y) - 1| <= c]. Below the diagonal intervals are too narrow, above it
-    too wide. In the band, whose half-width is about 2 √(c (1 - c) / n), it may be by chance; the
-    band holds level by level.
+    The curve is ``mean 1[|2 F(y) - 1| <= c]``. Below the diagonal intervals are too narrow, above
+    it too wide. In the band, whose half-width is about 2 √(c (1 - c) / n), it may be by chance; the
+    band holds level by level. Curves of different n on the same axes have a band each.
 
     Parameters
     ----------
@@ -37,13 +38,15 @@ class CalibrationCurveDisplay:
         That of the band.
     name : str, optional
         For the legend.
+    n_rows : int, optional
+        The n of the band, for the legend.
 
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn last.
     line_, band_, diagonal_ : matplotlib artists
-        Band and diagonal are None where an earlier curve on the same axes has drawn them.
+        Band and diagonal are None where an earlier curve on the same axes has drawn the same.
     """
 
     def __init__(
@@ -55,6 +58,7 @@ class CalibrationCurveDisplay:
         high: Any,
         probability: float = 0.95,
         name: str | None = None,
+        n_rows: int | None = None,
     ) -> None:
         self.levels = read_vector(levels, "levels", each="level")
         count = self.levels.size
@@ -62,29 +66,7 @@ class CalibrationCurveDisplay:
         self.low = read_vector(low, "low", count, each="level")
         self.high = read_vector(high, "high", count, each="level")
         self.probability = probability
-        self.name = name
-
-    @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
-    ) -> Self:
-        """Draw how calibrated the predictions for `X` are.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted, with ``predict_dist(X)``.
-        X : table (n, columns)
-            Rows that the model has not seen.
-        y : array (n,) or (n, outputs), or names
-            What happened; or columns of X that hold it.
-        target : int
-            Which of several targets.
-        **settings
-            Those of `from_predictions`.
-        """
-        X, y, _ = named_columns(X, y, None)
-        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
+        self.name, self.n_rows = name, n_rows
 
     @classmethod
     def from_predictions(
@@ -120,8 +102,6 @@ class CalibrationCurveDisplay:
         **line
             Of the curve, for matplotlib's `plot`.
         """
-        from bowtienet.evaluation.metrics import binomial_band, calibration_curve
-
         values, forecast = one_target(y, distribution, target)
         nominal, observed = calibration_curve(values, forecast, levels)
         low, high = binomial_band(nominal, values.size, probability)
@@ -132,6 +112,7 @@ class CalibrationCurveDisplay:
             high=high,
             probability=probability,
             name=name,
+            n_rows=values.size,
         )
         return display.plot(ax=ax, **line)
 
@@ -147,10 +128,9 @@ class CalibrationCurveDisplay:
         """
         ax = axes_or_new(ax, 4.2, 4.2)
         earlier = sum(artist.get_gid() == _CURVE for artist in ax.lines)
-        self.band_ = self.diagonal_ = None
-        if earlier == 0:
-            self._draw_reference(ax)
         color, style, marker = CURVES[earlier % len(CURVES)]
+        self.diagonal_ = _draw_diagonal(ax) if earlier == 0 else None
+        self.band_ = self._draw_band(ax, MUTED if earlier == 0 else color)
         look: dict[str, Any] = {
             "color": color,
             "linestyle": style,
@@ -165,25 +145,38 @@ class CalibrationCurveDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_reference(self, ax: Any) -> None:
-        ends = np.array([0.0, 1.0])
-        (self.diagonal_,) = ax.plot(
-            ends, ends, color=MUTED, lw=1.0, linestyle=(0, (5, 3)), label=_EXACT, zorder=2
-        )
+    def _draw_band(self, ax: Any, color: str) -> Any:
+        """The band of chance, unless it is there."""
         # At 0 and 1 there is no chance: the band closes there.
         x, low, high = (
             np.concatenate([[0.0], values, [1.0]]) for values in (self.levels, self.low, self.high)
         )
         order = np.argsort(x, kind="stable")
-        self.band_ = ax.fill_between(
+        rows = "" if self.n_rows is None else f", {self.n_rows} rows"
+        earlier = [artist for artist in ax.collections if artist.get_gid() == _BAND]
+        band = ax.fill_between(
             x[order],
             low[order],
             high[order],
-            color=tint(MUTED, 0.3),
+            color=tint(color, 0.3 if not earlier else 0.15),
             lw=0.0,
-            label=f"by chance, {percent(self.probability)}",
+            label=f"by chance, {percent(self.probability)}{rows}",
             zorder=1,
+            gid=_BAND,
         )
-        ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
-        ax.set(xlabel="nominal coverage", ylabel="observed coverage")
-        tidy(ax)
+        corners = band.get_paths()[0].vertices
+        if any(np.array_equal(corners, other.get_paths()[0].vertices) for other in earlier):
+            band.remove()
+            return None
+        return band
+
+
+def _draw_diagonal(ax: Any) -> Any:
+    ends = np.array([0.0, 1.0])
+    (diagonal,) = ax.plot(
+        ends, ends, color=MUTED, lw=1.0, linestyle=(0, (5, 3)), label=_EXACT, zorder=2
+    )
+    ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
+    ax.set(xlabel="nominal coverage", ylabel="observed coverage")
+    tidy(ax)
+    return diagonal

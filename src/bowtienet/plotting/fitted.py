@@ -63,6 +63,12 @@ def predictive(model: Any, X: Any) -> GaussianMixture:
     return found
 
 
+def target_names(model: Any) -> list[str] | None:
+    """Names of the targets, if the model knows them."""
+    names = getattr(model, "target_names_", None)
+    return None if names is None else [str(name) for name in names]
+
+
 def target_name(model: Any, y: Any, target: Any) -> str:
     """What the chosen target is called: by `y`, by the model, or else "target"."""
     if isinstance(y, str):
@@ -74,7 +80,7 @@ def target_name(model: Any, y: Any, target: Any) -> str:
     )
     if not several or not all(isinstance(name, str) for name in several):
         own = getattr(y, "name", None)
-        several = [str(own)] if own else list(getattr(model, "target_names_", []))
+        several = [str(own)] if own else target_names(model) or []
     known = isinstance(target, Integral) and target in range(len(several))
     return str(several[target]) if known else "target"
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.estimators.tables import named_columns
+from bowtienet.evaluation.metrics import binomial_band, pit
 from bowtienet.plotting._axes import (
     INK,
     MUTED,
@@ -20,7 +20,7 @@ from bowtienet.plotting._axes import (
     tint,
 )
 from bowtienet.plotting._checks import one_target, read_vector
-from bowtienet.plotting.fitted import predictive
+from bowtienet.plotting._scored import ScoredDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _HINT = "U shape: overconfident; hump: underconfident"
 
 
-class PitHistogramDisplay:
+class PitHistogramDisplay(ScoredDisplay):
     """Density of F(y), the probability that was predicted for a target or anything below it.
 
     It is 1 everywhere if the predictive distribution is right. The band holds every bar by itself
@@ -57,8 +57,6 @@ class PitHistogramDisplay:
     """
 
     def __init__(self, *, values: Any, bins: int = 10, probability: float = 0.95) -> None:
-        from bowtienet.evaluation.metrics import binomial_band
-
         self.values = read_vector(values, "values", each="row")
         outside = self.values[(self.values < 0.0) | (self.values > 1.0)]
         if outside.size:
@@ -72,28 +70,6 @@ class PitHistogramDisplay:
         )
         shares = binomial_band([1.0 / self.bins], self.values.size, probability)
         self.low, self.high = (float(share[0]) * self.bins for share in shares)
-
-    @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
-    ) -> Self:
-        """Draw where targets lie in the predictive distributions for `X`.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted, with ``predict_dist(X)``.
-        X : table (n, columns)
-            Rows that the model has not seen.
-        y : array (n,) or (n, outputs), or names
-            What happened; or columns of X that hold it.
-        target : int
-            Which of several targets.
-        **settings
-            Those of `from_predictions`.
-        """
-        X, y, _ = named_columns(X, y, None)
-        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
 
     @classmethod
     def from_predictions(
@@ -126,8 +102,6 @@ class PitHistogramDisplay:
         **bars
             For matplotlib's `bar`.
         """
-        from bowtienet.evaluation.metrics import pit
-
         values = pit(*one_target(y, distribution, target))
         return cls(values=values, bins=bins, probability=probability).plot(ax=ax, **bars)
 

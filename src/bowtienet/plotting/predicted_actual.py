@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.estimators.tables import named_columns
+from bowtienet.evaluation.checks import single_coverage
 from bowtienet.plotting._axes import (
     MUTED,
     NEGATIVE,
@@ -18,8 +18,9 @@ from bowtienet.plotting._axes import (
     tidy,
     tint,
 )
-from bowtienet.plotting._checks import one_coverage, one_target, read_intervals, read_vector
-from bowtienet.plotting.fitted import predictive, target_name
+from bowtienet.plotting._checks import one_target, read_bands, read_vector
+from bowtienet.plotting._scored import ScoredDisplay
+from bowtienet.plotting.fitted import target_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ _SEED = 0
 """Of the rows whose bars are drawn: the same picture every time."""
 
 
-class PredictedActualDisplay:
+class PredictedActualDisplay(ScoredDisplay):
     """Actual targets over their predicted means, each with the bar of its predictive interval.
 
     A point lies inside its vertical bar if the interval holds the target; the others have another
@@ -70,8 +71,8 @@ class PredictedActualDisplay:
         self.actual = read_vector(actual, "actual", each="row")
         count = self.actual.size
         self.predicted = read_vector(predicted, "predicted", count, each="row")
-        self.intervals = read_intervals(intervals, count, 1)[..., 0]
-        self.coverage = one_coverage(coverage)
+        self.intervals = read_bands(intervals, count, 1)[..., 0]
+        self.coverage = single_coverage(coverage)
         self.target_name = target_name
         low, high = self.intervals.T
         self.outside = (self.actual < low) | (self.actual > high)
@@ -80,24 +81,9 @@ class PredictedActualDisplay:
     def from_estimator(
         cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
     ) -> Self:
-        """Draw the predictions for `X` against what happened.
-
-        Parameters
-        ----------
-        model : estimator
-            Fitted, with ``predict_dist(X)``.
-        X : table (n, columns)
-            Rows that the model has not seen.
-        y : array (n,) or (n, outputs), or names
-            What happened; or columns of X that hold it.
-        target : int
-            Which of several targets.
-        **settings
-            Those of `from_predictions`.
-        """
+        """As of the other displays; without `target_name` the target is called as in `y` or X."""
         settings.setdefault("target_name", target_name(model, y, target))
-        X, y, _ = named_columns(X, y, None)
-        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
+        return super().from_estimator(model, X, y, target=target, **settings)
 
     @classmethod
     def from_predictions(
@@ -139,7 +125,7 @@ class PredictedActualDisplay:
         display = cls(
             actual=values,
             predicted=forecast.mean(),
-            intervals=forecast.interval(one_coverage(coverage)),
+            intervals=forecast.interval(single_coverage(coverage)),
             coverage=coverage,
             target_name=target_name,
         )
@@ -190,6 +176,7 @@ class PredictedActualDisplay:
         )
         self._draw_points(ax, points)
         ax.set(xlabel=f"predicted {self.target_name}", ylabel=f"actual {self.target_name}")
+        ax.locator_params(axis="x", nbins=6)  # long numbers would run into each other
         add_legend(ax, loc="best")
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure

@@ -7,45 +7,40 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet._arrays import to_numpy
-from bowtienet._validation import whole
-from bowtienet.estimators.tables import named_columns, read_targets
-from bowtienet.plotting._axes import INK, POSITIVE, add_legend, axes_or_new, percent, tidy, tint
-from bowtienet.plotting._checks import chosen, distribution_of, read_intervals, read_vector
-from bowtienet.plotting._tables import (
-    Table,
-    assemble,
-    categories_of,
-    find_column,
-    labels_of,
-    numbers_of,
-    open_table,
-    typical_rows,
+from bowtienet.estimators.columns import DATE, Numbers, open_table, read_column
+from bowtienet.estimators.tables import named_columns
+from bowtienet.plotting._along import data_along, forecast_along, points_along, words_along
+from bowtienet.plotting._axes import (
+    INK,
+    POSITIVE,
+    add_legend,
+    axes_or_new,
+    load,
+    percent,
+    tidy,
+    tint,
 )
-from bowtienet.plotting.fitted import predictive
+from bowtienet.plotting._checks import read_bands, read_vector
+from bowtienet.plotting._tables import as_moments, find_column, read_contents
 from bowtienet.plotting.fitted import target_name as name_of_target
 from bowtienet.prediction.intervals import check_coverage
-from bowtienet.prediction.mixture import GaussianMixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OTHERS = ("fixed", "average")
-_MOST_ROWS = 200
-"""Rows that are averaged over."""
-_MOST_CATEGORIES = 20
 _SEED = 0
-"""Of rows and of jitter: the same picture every time."""
+"""Of jitter: the same picture every time."""
 
 
 class PredictiveBandDisplay:
     """Predictive mean and central intervals of the target along one input.
 
-    Along numbers they are a line and bands; for categories, points with bars.
+    Along numbers and dates they are a line and bands; for categories, points with bars.
 
     Parameters
     ----------
-    x : array (g,) of numbers, or sequence of g texts
+    x : array (g,) of numbers or dates, or sequence of g texts
         Values of the input.
     mean : array (g,)
         Predictive mean at each.
@@ -82,16 +77,12 @@ class PredictiveBandDisplay:
         target_name: str = "target",
     ) -> None:
         self.coverages = np.atleast_1d(check_coverage(coverages))
-        listed = list(x)
-        self.is_categorical = any(isinstance(value, str) for value in listed)
-        self.x = (
-            np.array([str(value) for value in listed], dtype=object)
-            if self.is_categorical
-            else read_vector(x, "x", each="point")
-        )
+        self.is_categorical = any(isinstance(value, str) for value in list(x))
+        self.is_dated = not self.is_categorical and _read_dates(x, "x") is not None
+        self.x = self._read_inputs(x, "x", each="point")
         self.mean = read_vector(mean, "mean", self.x.size, each="point")
-        self.intervals = read_intervals(intervals, self.x.size, self.coverages.size)
-        self.data = None if data is None else _read_data(*data, self.is_categorical)
+        self.intervals = read_bands(intervals, self.x.size, self.coverages.size)
+        self.data = None if data is None else self._read_data(*data)
         self.feature_name, self.target_name = feature_name, target_name
 
     @classmethod
@@ -127,8 +118,9 @@ class PredictiveBandDisplay:
         coverages : sequence of float
             Probabilities of the central bands.
         grid : int or array
-            How many values of the input from its smallest to its largest, or which. Of a feature
-            without numbers the 20 most frequent values are shown, or those that are given.
+            How many values of the input from its smallest to its largest, or which. Dates, in
+            UTC if they have a time zone, and durations may be given as days. Of a feature of texts
+            the 20 most frequent values are shown, or those that are given.
         y : array (n,) or (n, outputs), or names, optional
             Targets of the rows, or columns of X that hold them: drawn as dots.
         target : int
@@ -145,17 +137,18 @@ class PredictiveBandDisplay:
         name = target_name or name_of_target(model, y, target)
         X, y, _ = named_columns(X, y, None)
         shares, table = np.atleast_1d(check_coverage(coverages)), open_table(X)
-        index = find_column(table, feature)
-        data = None if y is None else _data(table, index, y, target)
-        x, rows = _points(table, index, grid)
-        found = _forecast(model, table, index, x, rows, target, others == "average")
+        index, contents = find_column(table, feature), read_contents(table)
+        data = None if y is None else data_along(contents[index], y, target)
+        points = points_along(table, contents, index, grid)
+        average = others == "average"
+        found = forecast_along(model, table, contents, index, points, target, average=average)
         display = cls(
-            x=x,
+            x=points.x,
             mean=found.mean(),
             intervals=found.interval(shares),
             coverages=shares.tolist(),
             data=data,
-            feature_name=table.names[index] + _remark(table, others),
+            feature_name=words_along(table, contents, index, average=average),
             target_name=name,
         )
         return display.plot(ax=ax, **line)
@@ -224,6 +217,29 @@ class PredictiveBandDisplay:
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
+    def _read_data(self, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        targets = read_vector(y, "the target in data", each="row")
+        inputs = self._read_inputs(x, "the input in data", targets.size, each="row")
+        return inputs, targets
+
+    def _read_inputs(self, x: Any, name: str, length: int | None = None, *, each: str) -> Any:
+        """Values of the input as they are drawn: texts, dates or numbers."""
+        if self.is_categorical:
+            found = np.array([str(label) for label in x], dtype=object)
+        elif self.is_dated:
+            dates = _read_dates(x, name)
+            if dates is None:
+                raise ValueError(f"{name} must hold dates, as x does.")
+            found = dates
+        else:
+            return read_vector(x, name, length, each=each)
+        if length is not None and found.size != length:
+            raise ValueError(
+                f"{name} has {found.size} values, but there are {length} {each}s: give one for "
+                "each."
+            )
+        return found
+
     def _draw_line(self, ax: Any, line: dict[str, Any]) -> None:
         order = np.argsort(self.x, kind="stable")
         x, ends = self.x[order], self.intervals[order]
@@ -244,6 +260,11 @@ class PredictiveBandDisplay:
         look: dict[str, Any] = {"color": "#00375A", "lw": 1.8, "label": "mean", "zorder": 3.0}
         (self.line_,) = ax.plot(x, self.mean[order], **(look | line))
         ax.margins(x=0.0)
+        if self.is_dated:
+            dates = load("dates")
+            ax.xaxis.set_major_formatter(
+                dates.ConciseDateFormatter(ax.xaxis.get_major_locator(), show_offset=True)
+            )
 
     def _draw_categories(self, ax: Any, line: dict[str, Any]) -> None:
         places = np.arange(self.x.size)
@@ -285,106 +306,17 @@ class PredictiveBandDisplay:
         ]
 
 
-def _read_data(x: Any, y: Any, is_categorical: bool) -> tuple[np.ndarray, np.ndarray]:
-    targets = read_vector(y, "the target in data", each="row")
-    if not is_categorical:
-        return read_vector(x, "the input in data", targets.size, each="row"), targets
-    labels = np.array([str(label) for label in x], dtype=object)
-    if labels.size != targets.size:
-        raise ValueError(
-            f"data has {labels.size} values of the input and {targets.size} targets: give one of "
-            "each for every row."
-        )
-    return labels, targets
-
-
-def _points(table: Table, index: int, grid: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Values to show, and for values that are no numbers a row of the table with each."""
-    values = numbers_of(table, index)
-    if values is None:
-        labels = labels_of(table, index)
-        shown = (
-            [str(label) for label in grid]
-            if np.ndim(grid) > 0
-            else categories_of(table, index, _MOST_CATEGORIES)
-        )
-        unknown = [label for label in shown if label not in labels]
-        if unknown:
-            raise ValueError(
-                f"grid holds {unknown[0]!r}, which column {table.names[index]!r} does not: give "
-                "values that the column has."
-            )
-        return np.array(shown, dtype=object), np.array([labels.index(label) for label in shown])
-    if np.ndim(grid) > 0:
-        return read_vector(grid, "grid", each="point"), None
-    values = values[np.isfinite(values)]
-    if values.size == 0 or np.min(values) == np.max(values):
-        raise ValueError(
-            f"column {table.names[index]!r} has not two different values to draw a line between: "
-            "give grid as an array of values."
-        )
-    if whole(grid, "grid") == 1:
-        raise ValueError("grid must be at least 2, or an array of values, got 1.")
-    return np.linspace(np.min(values), np.max(values), grid), None
-
-
-def _forecast(
-    model: Any,
-    table: Table,
-    index: int,
-    x: np.ndarray,
-    rows: np.ndarray | None,
-    target: int,
-    average: bool,
-) -> GaussianMixture:
-    """Predictive distribution (g,) at every x, mixed over rows of the table if wanted.
-
-    The mixture over rows of mixtures over members has K·m components, w_k / m N(m_kr, d_kr²).
-    """
-    if average:
-        every = _sample(table.n_rows)
-        base = np.tile(every[:, None], len(table.names))
-    else:
-        base = typical_rows(table)[None, :]
-    repeats = len(base)
-    picks = [np.repeat(column, x.size) for column in base.T]
-    if rows is None:
-        numbers = {index: np.tile(np.asarray(x, dtype=float), repeats)}
-    else:
-        numbers, picks[index] = {}, np.tile(rows, repeats)
-    found = distribution_of(predictive(model, assemble(table, picks, numbers)), target)
-    return GaussianMixture(
-        weights=np.repeat(found.weights / repeats, repeats),
-        means=found.means.reshape(-1, x.size),
-        deviations=found.deviations.reshape(-1, x.size),
-    )
-
-
-def _sample(n_rows: int) -> np.ndarray:
-    if n_rows <= _MOST_ROWS:
-        return np.arange(n_rows)
-    chosen_rows = np.random.default_rng(_SEED).choice(n_rows, size=_MOST_ROWS, replace=False)
-    return np.sort(chosen_rows)
-
-
-def _data(table: Table, index: int, y: Any, target: int) -> tuple[Any, np.ndarray]:
-    """Values of the input and of one target, without rows whose number is missing."""
-    targets = to_numpy(read_targets(y, table.n_rows)).astype(float).reshape(table.n_rows, -1)
-    values = targets[:, chosen(target, targets.shape[1], "target")]
-    found = numbers_of(table, index)
-    if found is None:
-        return np.array(labels_of(table, index), dtype=object), values
-    present = np.isfinite(found)
-    return found[present], values[present]
-
-
-def _remark(table: Table, others: str) -> str:
-    if len(table.names) == 1:
-        return ""
-    if others == "fixed":
-        numeric = all(numbers_of(table, index) is not None for index in range(len(table.names)))
-        return f" (others at their {'medians' if numeric else 'typical values'})"
-    return f" (averaged over {min(table.n_rows, _MOST_ROWS)} rows)"
+def _read_dates(values: Any, name: str) -> np.ndarray | None:
+    """Dates as datetime64, to the microsecond; None for what holds none."""
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "MO":
+        return None
+    found = read_column(array, name)
+    if not isinstance(found, Numbers) or found.kind != DATE:
+        return None
+    if np.any(np.isnan(found.values)):
+        raise ValueError(f"{name} holds dates that are missing: leave those rows out.")
+    return as_moments(found.values, DATE)
 
 
 def _draw_data(ax: Any, x: Any, y: Any) -> Any:

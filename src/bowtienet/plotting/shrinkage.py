@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet._arrays import is_number, slices, to_numpy
+from bowtienet._arrays import is_number, to_numpy
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.point_mass import PointMass
@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _POINTS = 400
-_BLOCK = 2**20
-"""Densities computed at a time."""
+_MOST_SCALES = 2000
+"""Scales whose densities are averaged."""
 _WIDTHS = 10.0
 """How far curves are followed, in widths of their peaks, before what is flat is cut off."""
+_STEEP = 50.0
+"""Beyond the peak, what the exponent may lose at least before a curve is not followed."""
 _FLAT = 0.005
 """Of the peak: below this a curve is not drawn."""
 
@@ -48,15 +50,16 @@ class Panel:
     """"global" (tau, one for the layer) or "local" (psi, one for each weight)."""
     prior: Curve
     posterior: Curve | None
-    """For local scales the mean of the densities of all weights; None if no weight is left."""
+    """For local scales the mean of the densities of the weights; None if no weight is left."""
 
 
 class ShrinkageDisplay:
     """Densities of log tau and log psi, prior and posterior, of W ~ N(0, tau psi) in each layer.
 
     Weights far left are shrunk to nothing; the posterior of tau says by how much the layer as a
-    whole is shrunk, that of psi (the mean of the weights' densities) which part of its weights got
-    away. The prior of tau is the one that empirical Bayes has chosen.
+    whole is shrunk, that of psi (the mean of the weights' densities, of more than 2000 weights that
+    of 2000 even quantiles of their parameters) which part of its weights got away. The prior of tau
+    is the one that empirical Bayes has chosen.
 
     Parameters
     ----------
@@ -207,15 +210,30 @@ def _local_posterior(q: Shrinkage, present: np.ndarray | None) -> Curve | None:
 
 
 def density_curve(q: Shrinkage) -> Curve:
-    """x p(x) of a scale, or the mean of those of several, over the x where it is not flat."""
+    """x p(x) of a scale, or the mean of those of several, over the x where it is not flat.
+
+    Of more than 2000 the mean is taken over as many even quantiles of `q.scale`.
+    """
     if isinstance(q, PointMass):
         return Curve(x=np.array([q.value]), density=np.array([np.inf]))
-    q = GeneralizedInverseGaussian(order=q.order, scale=_plain(q.scale), rate=_plain(q.rate))
-    mode, width = _peak(q)
-    low = float(np.min(np.log(mode) - _WIDTHS * width))
-    high = float(np.max(np.log(mode) + _WIDTHS * width))
-    seen = _where_high(q, np.linspace(low, high, 4 * _POINTS))
-    return _curve(q, np.linspace(seen[0], seen[-1], _POINTS))
+    q = GeneralizedInverseGaussian(
+        order=q.order, scale=_thinned(_plain(q.scale)), rate=_plain(q.rate)
+    )
+    log_normalizer = to_numpy(gig.log_normalizer(q))
+    log_x = np.linspace(*_reach(q), 4 * _POINTS)
+    density = _density(q, log_normalizer, log_x)
+    seen = log_x[density >= _FLAT * np.max(density)]
+    log_x = np.linspace(seen[0], seen[-1], _POINTS)
+    return Curve(x=np.exp(log_x), density=_density(q, log_normalizer, log_x))
+
+
+def _thinned(scale: Any) -> Any:
+    """The scale itself, or even quantiles of very many: each stands for as many of them."""
+    count = np.size(scale)
+    if count <= _MOST_SCALES:
+        return scale
+    places = (np.arange(_MOST_SCALES) + 0.5) * count / _MOST_SCALES
+    return np.sort(scale, axis=None)[places.astype(int)]
 
 
 def _plain(value: Any) -> Any:
@@ -236,25 +254,41 @@ def _peak(q: GeneralizedInverseGaussian) -> tuple[np.ndarray, np.ndarray]:
     return mode, 1.0 / np.sqrt(scale / mode + rate * mode)
 
 
-def _where_high(q: GeneralizedInverseGaussian, log_x: np.ndarray) -> np.ndarray:
-    density = _curve(q, log_x).density
-    return log_x[density >= _FLAT * np.max(density)]
+def _reach(q: GeneralizedInverseGaussian) -> tuple[float, float]:
+    """Ends of log x beyond which nothing is seen of any of the densities.
+
+    They lie so many widths from the modes m, but not where s/x or r x is larger than twice its
+    value at m and 50 more, which takes at least e^-40 off the peak: for order 0 and small s r the
+    density is flat between s and 1/r, and the width says nothing.
+    """
+    mode, width = _peak(q)
+    with np.errstate(divide="ignore"):
+        below, above = (
+            np.minimum(_WIDTHS * width, np.log(2.0 + _STEEP / part))
+            for part in (to_numpy(q.scale) / mode, to_numpy(q.rate) * mode)
+        )
+    return float(np.min(np.log(mode) - below)), float(np.max(np.log(mode) + above))
 
 
-def _curve(q: GeneralizedInverseGaussian, log_x: np.ndarray) -> Curve:
-    """Densities of log x, in blocks: there may be very many weights."""
+def _density(
+    q: GeneralizedInverseGaussian, log_normalizer: np.ndarray, log_x: np.ndarray
+) -> np.ndarray:
+    """Mean over scales of exp(p log x - s/x - r x - log Z), the density of log x.
+
+    `gig.log_density` would compute log Z, which needs Bessel functions, again for every x.
+    """
     density = np.empty(log_x.size)
-    for part in slices(log_x.size, max(1, _BLOCK // np.size(q.scale))):
-        points = log_x[part, None]
-        found = points + to_numpy(gig.log_density(q, np.exp(points)))
-        density[part] = np.mean(np.exp(found), axis=1)
-    return Curve(x=np.exp(log_x), density=density)
+    for place, point in enumerate(log_x):
+        x = np.exp(point)
+        found = q.order * point - q.scale / x - q.rate * x - log_normalizer
+        density[place] = np.mean(np.exp(found))
+    return density
 
 
 def _show_points(ax: Any, panels: Sequence[Panel]) -> None:
     """Limits of axes that hold nothing but scales which are fixed."""
-    fixed = [float(panel.prior.x[0]) for panel in panels if panel.prior.x.size == 1]
-    if fixed:
+    if all(panel.prior.x.size == 1 for panel in panels):
+        fixed = [float(panel.prior.x[0]) for panel in panels]
         ax.set_xlim(min(fixed) / 10.0, max(fixed) * 10.0)
 
 

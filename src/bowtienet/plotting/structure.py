@@ -9,7 +9,13 @@ import numpy as np
 
 from bowtienet.plotting._checks import read_names, read_vector
 from bowtienet.plotting.bars import draw_bars
-from bowtienet.plotting.fitted import chosen_member, member_weights, names_of, network_of
+from bowtienet.plotting.fitted import (
+    chosen_member,
+    member_weights,
+    names_of,
+    network_of,
+    target_names,
+)
 from bowtienet.plotting.matrices import draw_weights
 from bowtienet.plotting.network import draw_network
 from bowtienet.prediction.ensemble import original
@@ -31,8 +37,8 @@ class NetworkDisplay:
     ----------
     weights : sequence of arrays (D, K + 1)
         One matrix for each layer, the output last, with the bias in column 0.
-    input_names : sequence of str, optional
-        One for each input.
+    input_names, output_names : sequence of str, optional
+        One for each input and output.
 
     Attributes
     ----------
@@ -40,9 +46,16 @@ class NetworkDisplay:
         Where it was drawn last.
     """
 
-    def __init__(self, *, weights: Sequence[Any], input_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        weights: Sequence[Any],
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
         self.weights = weights
         self.input_names = input_names
+        self.output_names = output_names
 
     @classmethod
     def from_estimator(
@@ -68,11 +81,13 @@ class NetworkDisplay:
         """
         network = network_of(model)
         weights = member_weights(network, chosen_member(network, member))
-        return cls(weights=weights, input_names=names_of(model)).plot(title=title, ax=ax)
+        names = {"input_names": names_of(model), "output_names": target_names(model)}
+        return cls(weights=weights, **names).plot(title=title, ax=ax)
 
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> Self:
         """Draw again, elsewhere; with the arguments of `from_estimator`."""
-        self.ax_ = draw_network(self.weights, input_names=self.input_names, title=title, ax=ax)
+        names = {"input_names": self.input_names, "output_names": self.output_names}
+        self.ax_ = draw_network(self.weights, **names, title=title, ax=ax)
         self.figure_ = self.ax_.figure
         return self
 
@@ -88,8 +103,8 @@ class WeightsDisplay:
         One matrix for each layer, the output last, with the bias in column 0.
     after : sequence of arrays (D, K + 1), optional
         The same after pruning, with zeros where weights went.
-    input_names : sequence of str, optional
-        One for each input.
+    input_names, output_names : sequence of str, optional
+        One for each input and output.
 
     Attributes
     ----------
@@ -103,10 +118,12 @@ class WeightsDisplay:
         before: Sequence[Any],
         after: Sequence[Any] | None = None,
         input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
     ) -> None:
         self.before = before
         self.after = after
         self.input_names = input_names
+        self.output_names = output_names
 
     @classmethod
     def from_estimator(
@@ -142,11 +159,13 @@ class WeightsDisplay:
                 )
             after = member_weights(smaller, place, in_place=True)
         before = member_weights(network, place, in_place=True)
-        return cls(before=before, after=after, input_names=names_of(model)).plot(fig=fig)
+        names = {"input_names": names_of(model), "output_names": target_names(model)}
+        return cls(before=before, after=after, **names).plot(fig=fig)
 
     def plot(self, *, fig: Figure | None = None) -> Self:
         """Draw again, in another figure."""
-        self.figure_ = draw_weights(self.before, self.after, input_names=self.input_names, fig=fig)
+        names = {"input_names": self.input_names, "output_names": self.output_names}
+        self.figure_ = draw_weights(self.before, self.after, **names, fig=fig)
         self.axes_ = self.figure_.axes
         return self
 
@@ -191,12 +210,8 @@ class RelevanceDisplay:
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         """
-        found, names = network_of(model).feature_relevance_, names_of(model)
-        display = cls(
-            names=names,
-            strength=found.strength.reshape(len(names), -1).max(axis=1),
-            probability=found.probability.reshape(len(names), -1).max(axis=1),
-        )
+        found = network_of(model).feature_relevance_.strongest()
+        display = cls(names=names_of(model), strength=found.strength, probability=found.probability)
         return display.plot(title=title, ax=ax)
 
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> Self:
