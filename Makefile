@@ -11,6 +11,7 @@ CLI    := $(VENV)/.cli
 DEV    := $(VENV)/.dev
 BENCH  := $(VENV)/.bench
 BIGDATA := $(VENV)/.bigdata
+DOCS   := $(VENV)/.docs
 
 # The tests run the core on torch too. `make test TORCH=` does without; those tests are then skipped.
 TORCH  ?= torch==2.13.0
@@ -21,7 +22,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults figures clean
+.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,11 +74,15 @@ figures: $(DEV) ## run the examples that draw, and renew the pictures of the doc
 	$(BIN)/python examples/diabetes_selection.py
 	$(BIN)/python examples/displays.py
 
+docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; warnings are errors
+	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going docs docs/_build/html
+	@echo "The documentation is in $(CURDIR)/docs/_build/html/index.html"
+
 study-defaults: $(CORE) ## each default of the estimator against its alternatives
 	$(BIN)/python benchmarks/accuracy/defaults.py
 
 clean: ## remove .venv, caches and build products
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
 $(MADE):
@@ -106,4 +111,8 @@ $(BENCH): $(MADE) pyproject.toml constraints.txt
 
 $(BIGDATA): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[bigdata,plot]'
+	@touch $(CORE) $@
+
+$(DOCS): $(MADE) pyproject.toml constraints.txt
+	$(PIP) install --quiet --constraint constraints.txt --editable . --group docs
 	@touch $(CORE) $@

@@ -1,4 +1,4 @@
-"""Every picture of how a model predicts and of how it was fitted, for docs/evaluation.md.
+"""Every picture of how a model predicts and of how it was fitted, for docs/guide/evaluation.md.
 
 Four tenths of the diabetes data are held out. The paper's first figure needs no data at all. Run it
 with a folder for the pictures, or none for docs/figures.

@@ -2,7 +2,7 @@
 
 Reads the CSV files of the folder named by BOWTIENET_DATA (header, target last), fits one hidden
 layer of 50 units to 90 % of each, from the same start each time, and writes a Markdown table to
-standard output. `make bench-convergence` runs it; docs/convergence.md holds a run.
+standard output. `make bench-convergence` runs it; docs/measurements/convergence.md holds a run.
 
 "plain" is one round of global updates per sweep and no momentum: the method of the paper.
 """

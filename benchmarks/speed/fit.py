@@ -5,7 +5,7 @@ aside with seeds 130, 131, ... and fits each model to the rest. `make bench-fit`
 Markdown; progress goes to standard error. Scores are in the unit of the target.
 
 bowtienet   `BowTieRegressor` as it comes; its defaults were chosen with a look at splits 100 to 104
-            of this set among others (docs/accuracy.md), which are not used here.
+            of this set among others (docs/measurements/accuracy.md), which are not used here.
 GPR         scikit-learn, one length scale per input, white noise, two restarts; its default bounds
             found the optimum of narrower ones in less time.
 NumPyro     a ReLU network with 50 hidden units, a normal guide without correlations, 10,000 Adam

@@ -14,6 +14,7 @@ from bowtienet.cli.fitting import fit
 from bowtienet.cli.inspecting import inspect
 from bowtienet.cli.predicting import predict
 from bowtienet.cli.pruning import prune
+from bowtienet.cli.reporting import report
 from bowtienet.persistence import version
 
 app = typer.Typer(
@@ -31,6 +32,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
     prune: "bowtienet prune model.btn --out small.btn --rate 0.05",
     inspect: "bowtienet inspect model.btn",
     plot: "bowtienet plot model.btn data.csv --kind band --feature x1",
+    report: "bowtienet report model.btn data.csv --out report.html",
     compare: "bowtienet compare data.csv --target y --splits 1",
     demo: "bowtienet demo --out bowtienet-demo",
 }

@@ -44,10 +44,11 @@ def demo(
     answers, pictures, toy_pictures = (
         str(out / name) for name in ("diabetes-predictions.csv", "diabetes-plots", "toy-plots")
     )
+    report = str(out / "diabetes.html")
     _write_tables(Path(data), Path(new), Path(toy), seed)
     chosen = ["--seed", str(seed)]
     for arguments in (
-        ["fit", data, "--target", TARGET, "--out", model, *chosen],
+        ["fit", data, "--target", TARGET, "--out", model, "--report", report, *chosen],
         ["predict", model, new, "--out", answers, "--coverage", "0.9"],
         ["plot", model, new, "--out", pictures],
         ["prune", model, "--out", small, "--rate", "0.05"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +16,10 @@ from bowtienet.cli import options, rendering
 from bowtienet.cli.commands import guarded, stop_if_interrupted
 from bowtienet.cli.console import Output
 from bowtienet.cli.drawing import check_folder, draw, painters_of
+from bowtienet.cli.reporting import check_page_place, known_rows, report_fit
 from bowtienet.cli.settings import make_regressor
 from bowtienet.cli.tables import Rows, check_inputs, check_place, read, split_columns
+from bowtienet.data.arrow_parts import pyarrow
 from bowtienet.data.files import table_name
 from bowtienet.estimators.preparing import TablePreparer, describe
 from bowtienet.estimators.progress import reporting_to
@@ -44,6 +47,12 @@ def fit(
         Path | None,
         typer.Option(
             "--plots", show_default=False, help="Folder for pictures, drawn of the rows held out."
+        ),
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", show_default=False, help="File for an HTML page about the rows held out."
         ),
     ] = None,
     drop: options.Drop = None,
@@ -81,6 +90,10 @@ def fit(
     if plots is not None:
         check_folder(plots)
     place = check_place(out or Path(f"{table_name(data)}.btn"), data)
+    if report is not None:
+        check_page_place(report, data)
+        if report == place:
+            raise ValueError(f"--out and --report both name {place}: name two files.")
     regressor = make_regressor(hidden, prior, members, combine, max_iter, jobs, seed)
     table = read(data, output, delimiter, decimal, encoding)
     rows = split_columns(table, target, drop or [], weight, data.name, output)
@@ -101,13 +114,20 @@ def fit(
     pictures = (
         [] if plots is None else draw(painters_of(model, test, coverage=coverage), plots, output)
     )
+    if report is not None:
+        numbers = _row_numbers(table, rows, test_size, seed)
+        settings = {"row_numbers": numbers, "coverage": coverage, "model_file": str(place)}
+        report_fit(model, train, test, report, output, **settings)
     output.say(f"\nmodel: {place}")
+    if report is not None:
+        output.say(f"report: {report}")
     for picture in pictures:
         output.say(f"picture: {picture}")
     output.result(
         {
             "model": str(place),
             "pictures": [str(picture) for picture in pictures],
+            "report": None if report is None else str(report),
             "rows": {"fitted": train.n_rows, "held_out": 0 if test is None else test.n_rows},
             "columns": [{"name": name, "use": use} for name, use in columns],
             "targets": rows.names,
@@ -132,6 +152,13 @@ def hold_out(rows: Rows, test_size: float | None, seed: int) -> tuple[Rows, Rows
         )
     train, test = train_test_split(np.arange(n_rows), test_size=share, random_state=seed)
     return rows.take(train), rows.take(test)
+
+
+def _row_numbers(table: Any, rows: Rows, test_size: float | None, seed: int) -> np.ndarray:
+    """Numbers in the file of the rows held out, or of all: the same split of the numbers."""
+    numbers = pyarrow().table({"number": known_rows(table, rows.names)})
+    train, test = hold_out(replace(rows, table=numbers), test_size, seed)
+    return (train if test is None else test).table.column("number").to_numpy()
 
 
 def describe_columns(rows: Rows, preparer: TablePreparer, output: Output) -> list[tuple[str, str]]:

@@ -126,10 +126,14 @@ def write_page(
 
 
 def report_fit(
-    model: Any, place: Path, output: Output, split: Split, numbers: np.ndarray, **settings: Any
+    model: Any,
+    train: Rows,
+    test: Rows | None,
+    place: Path,
+    output: Output,
+    **settings: Any,
 ) -> None:
-    """Write the report of a fit about the rows held out; about all if there are none."""
-    train, test = split
+    """Write the report of a fit about the rows held out; about those fitted if there are none."""
     if test is None:
         output.note("no rows were held out: the report is of rows that were fitted.")
         write_page(
@@ -138,7 +142,6 @@ def report_fit(
             place,
             output,
             inputs=train.inputs,
-            row_numbers=numbers,
             seen=True,
             **settings,
         )
@@ -149,7 +152,6 @@ def report_fit(
         place,
         output,
         inputs=test.inputs,
-        row_numbers=numbers,
         train=(train.inputs, train.table.select(train.names)),
         **settings,
     )

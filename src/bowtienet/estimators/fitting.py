@@ -43,7 +43,10 @@ from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.prediction.ensemble import Ensemble, original
 
 RECIPES = tuple((0.01, penalty) for penalty in (0.001, 0.01, 0.1, 1.0, 10.0))
-"""Temperatures and penalties that "auto" lets stacking choose from; docs/accuracy.md says why."""
+"""Temperatures and penalties that "auto" lets stacking choose from.
+
+docs/measurements/accuracy.md says why.
+"""
 ALIKE_TEMPERATURE, ALIKE_PENALTY = 0.01, 0.1
 """For members that are to be compared by their ELBO."""
 LARGE = 50_000

@@ -212,6 +212,30 @@ class TablePipeline(Pipeline):
         """Read a fitted pipeline that `save` wrote."""
         return load_table_pipeline(cls, path)
 
+    def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
+        """Write one HTML page about the model and its predictions of some rows.
+
+        It opens from disk and shows the data, the fit, scores beside a linear model, calibration,
+        the inputs that matter, the network before and after pruning, and the most surprising rows
+        (``pip install 'bowtienet[report]'``).
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            Rows in memory, best such as the model has not seen.
+        y : (n,) or (n, outputs), or names
+            What happened; or columns of X that hold it.
+        path : str or path
+            File to write, such as report.html.
+        **settings :
+            Those of `bowtienet.report.write_report`: `train`, `coverage`, `title`, `model_file`,
+            `max_inputs` and others.
+        """
+        from bowtienet.report import write_report
+
+        check_is_fitted(self)
+        write_report(self, X, y, path, **settings)
+
     def _prepared(self, X: Any) -> Any:
         return self[:-1].transform(X)
 

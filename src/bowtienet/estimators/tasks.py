@@ -193,7 +193,7 @@ def _stochastic_fit(
 def _steps(model: BowTieModel, settings: Settings) -> dict[str, Any]:
     """Whole steps with momentum for large batches; for small ones, noisy as they are, the paper's.
 
-    docs/bigdata.md has the measurements behind it.
+    docs/guide/bigdata.md has the measurements behind it.
     """
     if settings.batch_size < WHOLE_STEP_ROWS:
         return {}

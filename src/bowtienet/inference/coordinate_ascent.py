@@ -34,7 +34,7 @@ from bowtienet.posterior.factors import GlobalFactors, check_factors
 from bowtienet.posterior.selection import check_rate, existing, keep_between, select
 
 DEFAULT_REPEATS = 3
-"""Global updates within a sweep; docs/convergence.md has the measurements behind it."""
+"""Global updates within a sweep; docs/measurements/convergence.md has what is behind it."""
 
 
 @dataclass(frozen=True, kw_only=True)

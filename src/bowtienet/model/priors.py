@@ -129,8 +129,8 @@ def default_model(
 
     From an ordinary linear fit: output noise IG(2, min(residual variance / 4, 30)) for each output
     (that of the targets themselves where there are no two rows for each coefficient) and a global
-    scale delta = min(sqrt(max |coefficient|), 10), so scale = delta²/2. The paper's bias variance,
-    |intercept|, is zero for centred targets; 1 is used instead, their own spread.
+    scale ``delta = min(sqrt(max |coefficient|), 10)``, so scale = delta²/2. The paper's bias
+    variance, ``|intercept|``, is zero for centred targets; 1 is used instead, their own spread.
     """
     rows = build_rows(inputs, targets, weights)
     check_rows(architecture, rows)

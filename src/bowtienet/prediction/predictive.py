@@ -7,7 +7,7 @@ gates stand still; then
 
 It is the training code with the targets left out: the output sends no message, so the last hidden
 layer's covariance is its noise alone. `push_forward` needs no iteration and lives in a module of
-that name. docs/accuracy.md compares them.
+that name. docs/measurements/accuracy.md compares them.
 """
 
 from __future__ import annotations

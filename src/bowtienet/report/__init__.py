@@ -1,0 +1,10 @@
+"""One self-contained HTML page about one fitted model (``pip install 'bowtienet[report]'``).
+
+`collect` turns a model and rows into plain numbers, `charts` turns those into SVG, and `page` puts
+both into a file that opens from disk and asks the network for nothing.
+"""
+
+from bowtienet.report.content import ReportContent, collect
+from bowtienet.report.page import render, write_report
+
+__all__ = ["ReportContent", "collect", "render", "write_report"]

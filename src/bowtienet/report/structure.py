@@ -1,0 +1,209 @@
+"""What was fitted, how it ended, and the network before and after pruning."""
+
+from __future__ import annotations
+
+import base64
+import io
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.inference.convergence import Status
+from bowtienet.plotting.fitted import chosen_member, member_weights, names_of, network_of
+from bowtienet.plotting.network import draw_network
+from bowtienet.report.wording import clean, count, number
+
+MOST_INPUTS = 30
+"""Inputs in a drawing: the strongest of them."""
+_MOST_LINES = 1200
+"""Weights beyond which a drawing is a raster: lines would take megabytes."""
+_DPI = 144
+_ENDINGS = {
+    Status.CONVERGED: "its bound had stopped rising",
+    Status.SWEEP_LIMIT: "the limit of sweeps was reached while its bound was still rising",
+    Status.HELD_OUT: "it was as long as rows held out inside the fit are predicted best",
+    Status.NON_FINITE: "its numbers overflowed",
+    Status.DECREASED: "its bound fell by more than rounding explains",
+    Status.ARRIVING: "rows are taken in as they come, without an end",
+    Status.INTERRUPTED: "it was interrupted",
+}
+_REMEDIES = {
+    Status.SWEEP_LIMIT: "Raise max_iter if the bound below still rises steeply.",
+    Status.NON_FINITE: "Look for values far out of line, or scale the data.",
+    Status.DECREASED: "Noise or temperature may be very small: raise the temperature.",
+    Status.INTERRUPTED: "Fit again, or go on from a checkpoint with resume.",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitFacts:
+    """Settings and end of a fit."""
+
+    settings: tuple[tuple[str, str], ...]
+    is_converged: bool
+    verdict: str
+    """Whether the fit converged, in a word or two."""
+    reason: str
+    """How it ended, in a sentence or two."""
+    bound_words: str
+    """What to look for in the bound."""
+    unit: str
+    """"sweep" or "step"."""
+    bound: tuple[float, ...]
+    """Evidence bound after every one of them; empty if it is not known."""
+    member_weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPictures:
+    """Sizes of all networks, and drawings of the heaviest."""
+
+    sizes: tuple[tuple[str, int, int], ...]
+    """What, before and after pruning."""
+    rate: float
+    """False discovery rate of the pruning."""
+    was_pruned: bool
+    """Whether the model itself is a pruned one, whose earlier weights are gone."""
+    before: str | None
+    after: str
+    """Drawings as data URIs."""
+    n_inputs: int
+    n_shown: int
+    """Inputs, and how many of them are drawn."""
+
+
+def fit_facts(model: Any) -> FitFacts:
+    """What a fitted estimator says of its fit."""
+    network = network_of(model)
+    unit = "step" if network.solver_ == "svi" else "sweep"
+    return FitFacts(
+        settings=_settings(network, unit),
+        is_converged=bool(network.converged_),
+        verdict=_verdict(network),
+        reason=_reason(network),
+        bound_words=(
+            "It may still rise: a fit that is too long predicts new rows worse."
+            if network.status_ == Status.HELD_OUT
+            else "A fit is done when it no longer rises."
+        ),
+        unit=unit,
+        bound=tuple(float(value) for value in network.elbo_history_ if np.isfinite(value)),
+        member_weights=tuple(float(weight) for weight in network.member_weights_),
+    )
+
+
+def _settings(network: BowTieRegressor, unit: str) -> tuple[tuple[str, str], ...]:
+    sizes = np.atleast_1d(np.asarray(network.hidden_layer_sizes, dtype=int)).tolist()
+    n_members = len(network.ensemble_.members)
+    solver = "stochastic (svi)" if network.solver_ == "svi" else "coordinate ascent (cavi)"
+    found = {
+        "hidden layers": ", ".join(count(size, "unit") for size in sizes) or "none: linear",
+        "prior of the weights": network.prior,
+        "temperature": network.temperature,
+        "networks in the ensemble": f"{n_members}, combined by {network.combine}",
+        "networks that count": number(float(network.n_effective_members_), 3),
+        "solver": solver,
+        f"{unit}s of the longest fit": f"{int(network.n_iter_):,}, at most {network.max_iter:,}",
+        "tolerance": network.tol,
+        "false discovery rate of pruning": network.false_discovery_rate,
+        "seed": network.random_state,
+    }
+    return tuple((name, clean(value)) for name, value in found.items())
+
+
+def _verdict(network: BowTieRegressor) -> str:
+    if not network.converged_:
+        return "Not converged."
+    return "Ended where it should." if network.status_ == Status.HELD_OUT else "Converged."
+
+
+def _reason(network: BowTieRegressor) -> str:
+    status = network.status_
+    lead = (
+        "Networks with most of the weight stopped by themselves"
+        if network.converged_
+        else "Networks with most of the weight had not converged when they stopped"
+    )
+    ending = _ENDINGS.get(Status(status), str(status))
+    remedy = "" if network.converged_ else " " + _REMEDIES.get(Status(status), "")
+    return f"{lead}: of the heaviest, {ending}.{remedy}".rstrip()
+
+
+def is_pruned(network: BowTieRegressor) -> bool:
+    """Whether `prune` has chosen among the weights of any member."""
+    return any(member.model.connections is not None for member in network.ensemble_.members)
+
+
+def prune_quietly(network: BowTieRegressor) -> BowTieRegressor:
+    """The pruned network, or the network itself if it has been pruned; without warnings."""
+    if is_pruned(network):
+        return network
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a constant model is seen in the page
+        return network.prune()
+
+
+def picture_network(model: Any, pruned: BowTieRegressor, targets: Sequence[str]) -> NetworkPictures:
+    """Sizes and drawings of a network before and after pruning."""
+    network, sizes = network_of(model), pruned.sparsity_
+    names, member = names_of(model), chosen_member(network, None)
+    strength = network.feature_relevance_.strength.reshape(len(names), -1).max(axis=1)
+    # Inputs stay in the order of the table, so that both pictures can be compared.
+    shown = np.sort(np.argsort(-strength, kind="stable")[:MOST_INPUTS])
+    was_pruned = is_pruned(network)
+
+    def draw(which: BowTieRegressor) -> str:
+        weights = member_weights(which, member)
+        first = weights[0][:, [0, *(1 + shown)]]
+        return _drawing([first, *weights[1:]], [names[place] for place in shown], targets)
+
+    return NetworkPictures(
+        sizes=tuple(
+            (
+                word,
+                int(getattr(sizes, f"{name}_before").sum()),
+                int(getattr(sizes, f"{name}_after").sum()),
+            )
+            for name, word in (("inputs", "inputs"), ("nodes", "units"), ("weights", "weights"))
+        ),
+        rate=float(network.false_discovery_rate),
+        was_pruned=was_pruned,
+        before=None if was_pruned else draw(network),
+        after=draw(pruned),
+        n_inputs=len(names),
+        n_shown=shown.size,
+    )
+
+
+def _drawing(weights: list[np.ndarray], inputs: Sequence[str], outputs: Sequence[str]) -> str:
+    """A network as a data URI, of lines if they are few, else of points."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    lines = sum(int(np.count_nonzero(matrix[:, 1:])) for matrix in weights)
+    kind = "svg" if lines <= _MOST_LINES else "png"
+    tallest = max(len(inputs), int(6.0 * max((len(m) for m in weights), default=1) ** 0.5))
+    figure = Figure(figsize=(4.4, float(np.clip(1.2 + 0.2 * tallest, 3.0, 9.0))))
+    figure.set_layout_engine("constrained")
+    FigureCanvasAgg(figure)
+    # Letters stay letters: the browser has glyphs that matplotlib lacks, so it may say nothing.
+    look: dict[Any, Any] = {"svg.fonttype": "none", "svg.hashsalt": "bowtienet"}
+    look |= {"font.family": "sans-serif", "text.parse_math": False, "text.usetex": False}
+    buffer = io.BytesIO()
+    with rc_context(look), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")
+        draw_network(
+            weights,
+            input_names=[clean(name, 24) for name in inputs],
+            output_names=[clean(name, 24) for name in outputs],
+            ax=figure.add_subplot(),
+        )
+        metadata = {"Date": None} if kind == "svg" else None
+        figure.savefig(buffer, format=kind, dpi=_DPI, metadata=metadata)
+    mime = "image/svg+xml" if kind == "svg" else "image/png"
+    return f"data:{mime};base64,{base64.b64encode(buffer.getvalue()).decode('ascii')}"

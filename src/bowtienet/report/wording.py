@@ -1,0 +1,92 @@
+"""Numbers and names as a page shows them."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+
+import numpy as np
+
+from bowtienet.estimators.columns import DATE, DURATION
+
+_LONGEST = 60
+_LARGE, _SMALL = 1e6, 1e-3
+NOTHING = "–"
+"""Where there is no number to show."""
+
+
+def clean(text: object, longest: int = _LONGEST) -> str:
+    r"""A text from the data without characters that change the text around them, and cut.
+
+    Line breaks and the like become spaces; what cannot be printed, or written to a file, is spelt
+    out.
+
+    Examples
+    --------
+    >>> clean("two\nlines"), clean("bell\a"), clean("abcdef", 4)
+    ('two lines', 'bell\\x07', 'abc…')
+    """
+    shown = "".join(_visible(letter) for letter in str(text)[: longest + 1])
+    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+
+
+def _visible(letter: str) -> str:
+    if letter.isprintable():
+        return letter
+    if letter.isspace() or unicodedata.category(letter) == "Zs":
+        return " "
+    return repr(letter)[1:-1]
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """A number as people read it, with at least so many digits where they say something.
+
+    Examples
+    --------
+    >>> number(1234.5678), number(-0.25), number(2.0), number(1.5e-9), number(None)
+    ('1,235', '−0.25', '2', '1.5e−09', '–')
+    """
+    if value is None or math.isnan(value):
+        return NOTHING
+    if math.isinf(value):
+        return "∞" if value > 0.0 else "−∞"
+    size = abs(value)
+    if size >= _LARGE or 0.0 < size < _SMALL:
+        return f"{value:.{digits}g}".replace("-", "−")
+    places = 0 if size == 0.0 else max(0, digits - 1 - math.floor(math.log10(size)))
+    text = f"{value:,.{places}f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", "−")
+
+
+def percent(share: float) -> str:
+    """A share as readers say it, 90 %, which no line may break."""
+    return f"{number(100.0 * share, 3)}\N{NO-BREAK SPACE}%"
+
+
+def count(n: int, thing: str, things: str | None = None) -> str:
+    """So many things: 1 row, 2 rows.
+
+    Examples
+    --------
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {thing if n == 1 else things or thing + 's'}"
+
+
+def quantity(value: float | None, kind: str, digits: int = 4) -> str:
+    """A value of a column: a number, a date of so many days since 1970, or a number of days.
+
+    Examples
+    --------
+    >>> quantity(19723.0, "date"), quantity(2.5, "duration"), quantity(2.5, "number")
+    ('2024-01-01', '2.5 days', '2.5')
+    """
+    if value is None or not math.isfinite(value):
+        return number(value)
+    if kind == DATE:
+        try:
+            return str(np.datetime64(math.floor(value), "D"))
+        except (OverflowError, ValueError):
+            return number(value)
+    return number(value, digits) + (" days" if kind == DURATION else "")
