@@ -4,7 +4,8 @@ Reads the CSV files of the folder named by BOWTIENET_DATA (header, target last),
 each aside with split seeds 110, 111, ..., fits every variant to the rest and scores it on the
 tenth: RMSE and mean negative log density in the target's unit, share of targets inside the central
 90 % interval, seconds of one process. `make study-defaults` runs it and prints Markdown;
-docs/measurements/accuracy.md holds a run and says which splits were looked at while the defaults were chosen.
+docs/measurements/accuracy.md holds a run and says which splits were looked at while the defaults
+were chosen.
 """
 
 from __future__ import annotations

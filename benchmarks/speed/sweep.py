@@ -4,7 +4,8 @@ For each shape: the fastest of a few sweeps with 1 and 2 threads, the floating-p
 sweep's matrix products and inverses, the rate of a large float64 product measured in between (one
 thread, the same run), and the ratio of the sweep to work / rate. Then time per row from 10³ to 10⁶
 rows, the peak memory of the largest shape, and the same sweep on torch and JAX arrays where those
-are installed. `make bench-speed` runs it and prints Markdown; docs/measurements/speed.md holds a run.
+are installed. `make bench-speed` runs it and prints Markdown; docs/measurements/speed.md holds a
+run.
 
 Every measurement runs in a process of its own, so that peaks of memory do not mix.
 """
