@@ -747,15 +747,22 @@ def test_sentences_about_errors(error, said):
 # Programs
 
 
-def start(*arguments, **settings):
+NO_ROOM = """
+import resource, runpy
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+runpy.run_module("bowtienet", run_name="__main__")
+"""
+"""The program on a machine that lets no file grow beyond 4096 bytes."""
+
+
+def start(*arguments, program=("-m", "bowtienet")):
     environment = {name: value for name, value in os.environ.items() if name not in SWITCHES}
     environment["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)
     return subprocess.Popen(
-        [sys.executable, "-m", "bowtienet", *map(str, arguments)],
+        [sys.executable, *program, *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment,
-        **settings,
     )
 
 
@@ -785,11 +792,11 @@ def test_pipes_are_quiet(model):
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGXFSZ"), reason="the system limits no files")
-@pytest.mark.parametrize("name", ["model.btn", "out.csv", "out.parquet", "out.arrow"])
-@pytest.mark.parametrize("older", [True, False])
+@pytest.mark.parametrize(
+    ("name", "older"),
+    [("model.btn", True), ("out.csv", False), ("out.parquet", True), ("out.arrow", False)],
+)
 def test_a_file_that_may_not_grow(folder, fitted, name, older):
-    import resource
-
     place = folder / "place"
     place.mkdir()
     put(text(table(600)))
@@ -801,12 +808,7 @@ def test_a_file_that_may_not_grow(folder, fitted, name, older):
         arguments = ("fit", "data.csv", "-t", "y", *TINY)
     else:
         arguments = ("predict", "first.btn", "data.csv")
-    process = start(
-        *arguments,
-        *("--out", place / name),
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
-    )
-    code, _, err = finish(process)
+    code, _, err = finish(start(*arguments, "--out", place / name, program=("-c", NO_ROOM)))
     assert code == 2, err
     assert re.fullmatch(
         rf"Error: .*{name} cannot be written, the disk is full: .*", err.splitlines()[-1]
@@ -836,9 +838,13 @@ def test_an_interrupted_fit_writes_nothing(folder, wait):
 
 
 @pytest.mark.parametrize(
-    "arguments", [("predict", "model.btn", "data.csv"), ("inspect", "model.btn")]
+    ("arguments", "n_lines"),
+    [
+        (("predict", "model.btn", "data.csv"), 0),
+        (("predict", "model.btn", "data.csv"), 1),
+        (("inspect", "model.btn"), 0),
+    ],
 )
-@pytest.mark.parametrize("n_lines", [0, 1])
 def test_a_reader_that_has_seen_enough(model, arguments, n_lines):
     put(text(table(20_000)))
     with start(*arguments) as process:

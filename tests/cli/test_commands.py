@@ -23,6 +23,7 @@ from sklearn.model_selection import train_test_split
 import bowtienet as bt
 from bowtienet import BowTieRegressor, make_table_pipeline
 from bowtienet.cli.drawing import NEED_ROWS, Kind
+from bowtienet.estimators import fitting
 from bowtienet.evaluation import average_scores, compare, evaluate
 from tests.cli.conftest import TINY, write_rows
 
@@ -46,11 +47,18 @@ def model(folder, run) -> Path:
     return folder / "model.btn"
 
 
+@pytest.fixture
+def one_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Default settings, but one recipe to choose from in place of five: a third of the fits."""
+    monkeypatch.setattr("bowtienet.estimators.fitting.RECIPES", fitting.RECIPES[2:3])
+
+
 def example(run, command: str) -> list[str]:
     text = run(command, "--help").stdout
     return shlex.split(re.search(r"Example: (bowtienet [^\n]+(?:\n  [^\n]+)*)", text)[1])[1:]
 
 
+@pytest.mark.usefixtures("one_recipe")
 def test_every_example_of_the_help_runs(folder, run):
     """In the order of a first session; the demo has a test of its own."""
     for command in COMMANDS[:-1]:
@@ -69,6 +77,7 @@ def test_every_example_of_the_help_runs(folder, run):
     np.testing.assert_array_equal(bt.load("model.btn").predict(read("new.csv")), ours)
 
 
+@pytest.mark.usefixtures("one_recipe")
 def test_the_example_of_demo_runs_and_says_where_its_files_are(folder, run):
     result = run(*example(run, "demo"))
     assert result.exit_code == 0, result.stderr
