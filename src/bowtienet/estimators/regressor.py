@@ -16,6 +16,7 @@ from bowtienet.estimators.partial import PartialMixin
 from bowtienet.estimators.predicting import PredictingMixin
 from bowtienet.estimators.progress import CallbackSupportMixin, with_callbacks
 from bowtienet.estimators.pruning import PruningMixin
+from bowtienet.estimators.reporting import ReportingMixin
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior.initialize import SCHEMES
 from bowtienet.prediction.predictive import ROUTES
@@ -26,6 +27,7 @@ class BowTieRegressor(
     PartialMixin,
     PredictingMixin,
     PruningMixin,
+    ReportingMixin,
     RegressorMixin,
     BaseEstimator,
 ):
@@ -305,30 +307,6 @@ class BowTieRegressor(
 
         check_is_fitted(self)
         return to_arviz(self, draws, random_state)
-
-    def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
-        """Write one HTML page about the model and its predictions of some rows.
-
-        It opens from disk and shows the data, the fit, scores beside a linear model, calibration,
-        the inputs that matter, the network before and after pruning, and the most surprising rows
-        (``pip install 'bowtienet[report]'``).
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            Rows in memory, best such as the model has not seen.
-        y : (n,) or (n, outputs), or names
-            What happened; or columns of X that hold it.
-        path : str or path
-            File to write, such as report.html.
-        **settings :
-            Those of `bowtienet.report.write_report`: `train`, `coverage`, `title`, `model_file`,
-            `max_inputs` and others.
-        """
-        from bowtienet.report import write_report
-
-        check_is_fitted(self)
-        write_report(self, X, y, path, **settings)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

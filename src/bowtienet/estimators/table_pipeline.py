@@ -19,11 +19,12 @@ from bowtienet.estimators.predicting import Components
 from bowtienet.estimators.preparing import TablePreparer
 from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
 from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.estimators.reporting import ReportingMixin
 from bowtienet.estimators.tables import as_frame, named_columns
 from bowtienet.prediction.mixture import GaussianMixture
 
 
-class TablePipeline(Pipeline):
+class TablePipeline(ReportingMixin, Pipeline):
     """A preparation of tables and a `BowTieRegressor`, to be used like the regressor alone.
 
     It is made by `make_table_pipeline` and is a scikit-learn ``Pipeline`` in all else: it can be
@@ -211,30 +212,6 @@ class TablePipeline(Pipeline):
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a fitted pipeline that `save` wrote."""
         return load_table_pipeline(cls, path)
-
-    def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
-        """Write one HTML page about the model and its predictions of some rows.
-
-        It opens from disk and shows the data, the fit, scores beside a linear model, calibration,
-        the inputs that matter, the network before and after pruning, and the most surprising rows
-        (``pip install 'bowtienet[report]'``).
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            Rows in memory, best such as the model has not seen.
-        y : (n,) or (n, outputs), or names
-            What happened; or columns of X that hold it.
-        path : str or path
-            File to write, such as report.html.
-        **settings :
-            Those of `bowtienet.report.write_report`: `train`, `coverage`, `title`, `model_file`,
-            `max_inputs` and others.
-        """
-        from bowtienet.report import write_report
-
-        check_is_fitted(self)
-        write_report(self, X, y, path, **settings)
 
     def _prepared(self, X: Any) -> Any:
         return self[:-1].transform(X)
