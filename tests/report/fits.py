@@ -52,7 +52,7 @@ def make_hostile(n_rows: int = 60) -> pd.DataFrame:
     """Names and texts that would run or break a page if they were not escaped."""
     rng = np.random.default_rng(3)
     first = rng.normal(size=n_rows)
-    word = rng.choice([IMAGE, "plain", "&amp; <!-- $x^{$ \x00\u202e"], size=n_rows)
+    word = rng.choice([IMAGE, "plain", "&amp; \x00\u202e <!-- $x^{$"], size=n_rows)
     price = 2.0 * first + 3.0 * (word == "plain") + rng.normal(0.0, 0.3, size=n_rows)
     return pd.DataFrame({SCRIPT: first, "word]]><": word, TARGET: price})
 

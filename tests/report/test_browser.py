@@ -13,7 +13,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
+from matplotlib import image
 
 from bowtienet import make_table_pipeline
 from bowtienet.report import write_report
@@ -92,6 +95,17 @@ def two(folder) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def wide(folder) -> Path:
+    """So many columns that there is a field to find them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(40, 20)), columns=[f"Column {i:02}" for i in range(20)])
+    model = quick(n_estimators=1, tol=1.0).fit(table, table["Column 03"])
+    path = folder / "wide.html"
+    write_report(model, table, table["Column 03"].rename("y"), path, max_inputs=1)
+    return path
+
+
 def show(driver: Any, path: Path, width: int = 1280) -> None:
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
@@ -124,9 +138,17 @@ def test_it_renders_without_errors_and_fits_the_screen(driver, request, name, wi
     )
     assert len(charts) >= 5
     assert all(size > 200 and right <= width for size, right in charts)
+    height = ask(driver, "document.documentElement.scrollHeight")
+    whole = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     picture = tmp_path / "page.png"
-    driver.save_screenshot(str(picture))
-    assert picture.stat().st_size > 10_000
+    picture.write_bytes(base64.b64decode(whole["data"]))
+    pixels = image.imread(picture)
+    assert pixels.shape[0] == height
+    assert width - 20 <= pixels.shape[1] <= width  # a scroll bar may take some of it
+    # The page is drawn to its end: no screenful of it is blank.
+    assert height > 5000
+    for top in range(0, height - 900, 900):
+        assert pixels[top : top + 900, :, :3].std() > 0.01, top
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -213,6 +235,46 @@ def test_the_table_of_surprises_sorts(driver, two):
     assert ask(driver, f"{table}.tHead.rows[0].cells[1].ariaSort") == "ascending"
     driver.execute_script(f"{button}.click()")
     assert ask(driver, read) == sorted(before, reverse=True)
+
+
+def test_texts_sort_as_texts_and_numbers_in_them_as_numbers(driver, two):
+    show(driver, two)
+    table = "document.querySelector('table.sortable')"
+    heads = ask(driver, f"[...{table}.tHead.rows[0].cells].map(c => c.innerText)")
+    for name, key in (("city", str), ("row", int)):
+        column = heads.index(name)
+        read = f"[...{table}.tBodies[0].rows].map(r => r.cells[{column}].innerText)"
+        before = ask(driver, read)
+        assert len(set(before)) > 1
+        button = f"{table}.tHead.rows[0].cells[{column}].querySelector('button')"
+        driver.execute_script(f"{button}.click()")
+        assert ask(driver, read) == sorted(before, key=key)
+        driver.execute_script(f"{button}.click()")
+        assert ask(driver, read) == sorted(before, key=key, reverse=True)
+
+
+def test_columns_are_found_by_a_part_of_their_names(driver, two, wide):
+    from selenium.webdriver import Keys
+    from selenium.webdriver.common.by import By
+
+    show(driver, two)
+    assert not driver.find_elements(By.ID, "filter")
+    show(driver, wide)
+    shown = (
+        "[...document.querySelectorAll('#columns tbody tr')].filter(r => r.offsetHeight)"
+        ".map(r => r.cells[0].innerText.split('\\n')[0].trim())"
+    )
+    everything = ask(driver, shown)
+    assert len(everything) == 21
+    field = driver.find_element(By.ID, "filter")
+    field.send_keys("column 1")
+    assert ask(driver, shown) == [f"Column 1{i}" for i in range(10)]
+    field.send_keys("7")
+    assert ask(driver, shown) == ["Column 17"]
+    field.send_keys("?")
+    assert ask(driver, shown) == []
+    field.send_keys(Keys.BACKSPACE * len("column 17?"))
+    assert ask(driver, shown) == everything
 
 
 def test_hostile_names_stay_text(driver, hostile):

@@ -78,7 +78,8 @@ def test_a_report_of_rows_held_out(folder, run):
     found = json.loads(result.stdout)
     assert found["report"] == "page.html"
     page = read("page.html")
-    assert "were held out" in page.by_id("provenance").text
+    assert "were held out, and fitted to" in page.by_id("provenance").text
+    assert page.by_id("scores").text.startswith("Held-out scores")
     assert "fitted to the rows of training" in page.by_id("main").text
     rmse = found["scores"]["price"]["model"]["rmse"]
     assert scored_rmse(page) == pytest.approx(rmse, rel=1e-3)
@@ -95,7 +96,9 @@ def test_a_report_of_all_rows_says_that_they_were_fitted(folder, run):
     assert result.exit_code == 0, result.stderr
     assert "no rows were held out" in result.stderr
     assert "report: p.html" in result.stdout
-    assert "No rows were held out" in read("p.html").by_id("provenance").text
+    page = read("p.html")
+    assert "No rows were held out" in page.by_id("provenance").text
+    assert "fitted to the rows that it is scored on" in page.by_id("main").text
 
 
 def test_a_report_of_a_model_file(folder, run):
@@ -119,6 +122,7 @@ def test_weights_are_no_input(folder, run):
     table = pd.read_csv("flats.csv")
     table.assign(rent=table["rent"].abs()).to_csv("flats.csv", index=False)
     assert run(*fit, *TINY).exit_code == 0
+    assert "they say as much as" in read("page.html").by_id("main").text
     text = read("page.html").by_id("columns").text
     assert "rent" not in text
     assert "city" in text

@@ -48,9 +48,62 @@ def test_weights_count_rows(pipeline, flats):
     weights = np.arange(len(flats)) % 3
     found = collected(pipeline, flats, "price", sample_weight=weights).targets[0].scores
     forecast = pipeline.predict_dist(flats)
-    assert found.model == evaluate(flats["price"], forecast, sample_weight=weights)
+    expected = asdict(evaluate(flats["price"], forecast, sample_weight=weights))
+    assert asdict(found.model) == pytest.approx(expected | {"n_rows": 53}, rel=1e-12)
     _, observed = calibration_curve(flats["price"], forecast, sample_weight=weights)
-    np.testing.assert_array_equal(found.calibration.observed, observed)
+    np.testing.assert_allclose(found.calibration.observed, observed, rtol=1e-12)
+    # (27 + 2 * 26)² / (27 + 4 * 26) = 47.6 rows of equal weight.
+    low, high = binomial_band(found.calibration.levels, 47)
+    np.testing.assert_array_equal([found.calibration.low, found.calibration.high], [low, high])
+    bins = (pit(flats["price"], forecast) * 10).astype(int)
+    expected = [10.0 * weights[bins == place].sum() / weights.sum() for place in range(10)]
+    np.testing.assert_allclose(found.pit.heights, expected)
+    assert found.pit.high == 10.0 * binomial_band([0.1], 47)[1][0]
+
+
+def test_rows_that_count_for_nothing_are_not_there(pipeline, flats):
+    weights = np.where(np.arange(len(flats)) < 30, 0.0, 2.5)
+    found = collected(pipeline, flats, "price", sample_weight=weights)
+    without = collected(pipeline, flats[30:], "price")
+    assert (found.n_rows, found.n_given, found.n_effective) == (50, 50, 50)
+    assert found.columns == without.columns
+    ours, theirs = found.targets[0].scores, without.targets[0].scores
+    assert ours.surprises == theirs.surprises
+    assert asdict(ours.model) == pytest.approx(asdict(theirs.model), rel=1e-12)
+    assert asdict(ours.baseline) == pytest.approx(asdict(theirs.baseline), rel=1e-6)
+    np.testing.assert_array_equal(ours.calibration.low, theirs.calibration.low)
+
+
+def test_the_baseline_counts_rows_by_their_weights(pipeline, flats):
+    train, times = make_flats(50, seed=9), 1.0 + np.arange(50) % 3
+    found = collected(pipeline, flats, "price", train=(train, "price", 7.0 * times))
+    line = make_pipeline(StandardScaler(), BayesianRidge())
+    again = train.loc[np.repeat(np.arange(50), times.astype(int))]
+    line.fit(pipeline.preparer_.transform(again).to_numpy(), again["price"])
+    mean, std = line.predict(pipeline.preparer_.transform(flats).to_numpy(), return_std=True)
+    expected = evaluate(flats["price"], build_mixture([1.0], mean[None], std[None]))
+    # As many rows again make a line a little surer, no more.
+    assert found.targets[0].scores.baseline.rmse == pytest.approx(expected.rmse, rel=0.005)
+    assert found.targets[0].scores.baseline.nll == pytest.approx(expected.nll, rel=0.02)
+    plain = collected(pipeline, flats, "price", train=(train, "price")).targets[0].scores
+    assert abs(plain.baseline.rmse / expected.rmse - 1.0) > 0.005
+
+
+def test_rows_that_the_model_has_seen_are_seen_by_the_line_too(pipeline, flats):
+    found = collected(pipeline, flats, "price", seen=True).targets[0].scores
+    X, y = pipeline.preparer_.transform(flats).to_numpy(), flats["price"]
+    line = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
+    mean, std = line.predict(X, return_std=True)
+    expected = evaluate(y, build_mixture([1.0], mean[None], std[None]))
+    assert asdict(found.baseline) == pytest.approx(asdict(expected))
+    assert found.baseline_words == "fitted to the rows that it is scored on, as the network is"
+
+
+def test_gaps_are_counted_before_columns_are_cut(pipeline, flats, monkeypatch):
+    monkeypatch.setattr(content, "MOST_COLUMNS", 1)
+    found = collected(pipeline, flats, "price")
+    assert [column.n_missing for column in found.columns] == [0]
+    assert found.n_gaps == 1
 
 
 def test_the_baseline_of_known_training_rows(pipeline, flats):
@@ -62,7 +115,7 @@ def test_the_baseline_of_known_training_rows(pipeline, flats):
     expected = evaluate(flats["price"], build_mixture([1.0], mean[None], std[None]))
     assert asdict(found.targets[0].scores.baseline) == pytest.approx(asdict(expected))
     assert found.targets[0].scores.baseline_words == "fitted to the rows of training"
-    assert found.is_seen is False
+    assert found.is_seen is None
     assert found.n_train == 50
     assert found.columns[0].n_rows == len(flats) + 50
 
@@ -90,7 +143,7 @@ def test_a_baseline_of_few_rows(n_rows, folds):
         names=tuple(map(str, range(n_rows))),
         n_given=n_rows,
     )
-    found = linear_baseline(rows, None, 0, 0.9)
+    found = linear_baseline(rows, None, 0)
     assert found is None if folds is None else folds in found.words
 
 
@@ -172,6 +225,7 @@ def test_the_summary_of_columns(found, flats):
     assert list(columns) == ["price", "city", "area", "new", "built"]
     area, city = columns["area"], columns["city"]
     assert columns["price"].role == "target"
+    assert (city.n_categories, area.n_categories) == (3, 0)
     assert area.n_missing == flats["area"].isna().sum()
     assert (area.low, area.median, area.high) == (
         flats["area"].min(),
@@ -289,12 +343,16 @@ def test_many_rows_are_sampled(pipeline, flats, monkeypatch):
 
 
 def test_bad_input(pipeline, flats, two_targets):
-    with pytest.raises(ValueError, match=r"coverage must lie strictly between|coverage"):
+    with pytest.raises(ValueError, match="coverage must lie strictly between"):
         collect(pipeline, flats, "price", coverage=1.5)
     with pytest.raises(ValueError, match="max_inputs must be a whole number"):
         collect(pipeline, flats, "price", max_inputs=0)
-    with pytest.raises(ValueError, match=r"train must be a pair \(X, y\)"):
+    with pytest.raises(ValueError, match=r"train must be a pair \(X, y\) of"):
         collect(pipeline, flats, "price", train=flats)
+    with pytest.raises(ValueError, match="sample_weight are all zero"):
+        collect(pipeline, flats, "price", sample_weight=np.zeros(80))
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        collect(pipeline, flats, "price", sample_weight=np.full(80, -1.0))
     with pytest.raises(ValueError, match="row_numbers has 1 entries, but X has 80 rows"):
         collect(pipeline, flats, "price", row_numbers=[1])
     with pytest.raises(ValueError, match=r"sample_weight has shape \(2,\), but X has 80 rows"):
@@ -309,7 +367,7 @@ def test_bad_input(pipeline, flats, two_targets):
         collect(pipeline, flats.drop(columns="city"), "price")
 
 
-def test_rows_that_count_for_nothing_are_no_reason_to_fail():
+def test_rows_are_chosen_before_they_are_prepared():
     table = make_flats(12)
     model = make_table_pipeline(quick()).fit(table, "price")
     rows = read_rows(model, table, "price", most=5)

@@ -16,7 +16,7 @@ import pytest
 from bowtienet import make_table_pipeline
 from bowtienet.report import collect, render, write_report
 from bowtienet.report.page import SECTIONS
-from bowtienet.report.wording import percent
+from bowtienet.report.wording import clean, percent
 from tests.report.fits import IMAGE, SCRIPT, TARGET, fit_hostile, quick
 from tests.report.pages import Page
 
@@ -72,7 +72,14 @@ def test_pictures_have_words_and_tables_have_headers(page):
     assert len(pictures) > 8
     assert all(e.attributes["role"] == "img" and e.attributes["aria-label"] for e in pictures)
     assert all(e.attributes["alt"] for e in page.all("img"))
-    assert all(e.attributes.get("scope") in ("row", "col") for e in page.all("th"))
+    assert all(e.attributes.get("scope") in ("row", "col") and e.text for e in page.all("th"))
+    boxes = [e for e in page.elements if e.attributes.get("class") == "box"]
+    assert len(boxes) > 5
+    assert all(e.attributes["tabindex"] == "0" and e.attributes["aria-label"] for e in boxes)
+    crosses = [e.text for e in page.all("td") if "✗" in e.text]
+    assert crosses
+    assert all(text.endswith("outside") for text in crosses)
+    assert "share it as you would share them" in page.all("footer")[0].text
     names = [e.attributes.get("id") for e in page.elements if e.attributes.get("id")]
     assert len(names) == len(set(names))
     for label in page.all("label"):
@@ -133,8 +140,8 @@ def test_drawings_of_hostile_names_are_sound_svg(hostile):
         tags = {element.tag.rsplit("}")[-1] for element in root.iter()}
         assert not tags & {"script", "img", "foreignObject", "image"}
         texts = "".join(root.itertext())
-        assert "<script>alert(1)</scrip" in texts
-        assert "$x" in texts
+        assert clean(SCRIPT, 24) in texts
+        assert "<!-- $x^{$" in texts
 
 
 @pytest.mark.parametrize("seen", [True, False, None])
@@ -158,7 +165,10 @@ def test_a_constant_target_and_an_input_that_does_not_matter():
     y = pd.Series(np.full(30, 5.0), name="same")
     model = make_table_pipeline(quick()).fit(X, y)
     found = Page(render(collect(model, X, y)))
-    assert "No input" in found.by_id("main").text
+    text = found.by_id("main").text
+    assert "No input moves the prediction: no weight is sure enough" in text
+    assert "The network is sure of no weight that leads from an input." in text
+    assert "nothing is left, it predicts a constant" in text
 
 
 def test_extreme_units(flats):
@@ -177,26 +187,32 @@ def test_extreme_units(flats):
 
 
 def test_a_big_table_makes_a_small_page(tmp_path, monkeypatch):
-    # Fewer rows to score save time; what is drawn of them is limited all the same.
-    monkeypatch.setattr("bowtienet.report.content.MOST_ROWS", 3000)
+    # Fewer rows save time: of more than 1,200 no more points are drawn, and lines are as long.
+    monkeypatch.setattr("bowtienet.report.content.MOST_ROWS", 1500)
+    monkeypatch.setattr("bowtienet.report.inputs._AVERAGED", 10)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
-        rng.normal(size=(100_000, 99)), columns=[f"column {i} " + "x" * 40 for i in range(99)]
+        rng.normal(size=(5000, 99)), columns=[f"column {i} " + "x" * 40 for i in range(99)]
     )
-    table["word"] = rng.choice([f"category {i}" for i in range(60)], size=100_000)
-    table["y"] = table.iloc[:, 0] + rng.normal(size=100_000)
+    table["word"] = rng.choice([f"category {i}" for i in range(60)], size=5000)
+    table["y"] = table.iloc[:, 0] + rng.normal(size=5000)
     settings = {"hidden_layer_sizes": (50,), "n_estimators": 1, "max_iter": 2, "tol": 10.0}
     model = make_table_pipeline(quick(**settings)).fit(table[:500], "y")
     path = tmp_path / "big.html"
     write_report(model, table, "y", path)
     assert 100_000 < path.stat().st_size < LIMIT
-    assert len(Page(path.read_text()).all("select")) == 1
+    page = Page(path.read_text())
+    assert len(page.all("select")) == 1
+    assert page.all("img")[0].attributes["src"].startswith("data:image/png")
+    assert "1,200 rows, chosen at random, are shown" in page.by_id("main").text
+    assert "All figures are of 1,500 rows, chosen at random from 5,000." in page.by_id("main").text
 
 
-def test_many_targets_and_columns_make_a_small_page(tmp_path):
+def test_many_targets_and_columns_make_a_small_page(tmp_path, monkeypatch):
+    monkeypatch.setattr("bowtienet.report.inputs._AVERAGED", 10)
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(1500, 290))
-    y = X[:, :15] + rng.normal(size=(1500, 15))
+    X = rng.normal(size=(300, 290))
+    y = X[:, :15] + rng.normal(size=(300, 15))
     model = quick(n_estimators=1, max_iter=2, tol=10.0, init="laplace").fit(X, y)
     path = tmp_path / "wide.html"
     write_report(model, X, y, path)
@@ -204,6 +220,7 @@ def test_many_targets_and_columns_make_a_small_page(tmp_path):
     text = Page(path.read_text()).by_id("main").text
     assert "The first 12 of 15 targets are shown." in text
     assert "The first 300 of 305 are shown." in text
+    assert "100 rows, chosen at random, are shown" in text
 
 
 def test_the_file_is_complete_or_absent(pipeline, flats, tmp_path, monkeypatch):
@@ -241,6 +258,12 @@ def test_methods_write_what_the_function_writes(pipeline, flats, tmp_path):
     X, y = flats[["area"]].fillna(0.0), flats["price"]
     quick().fit(X, y).report(X, y, tmp_path / "c.html", max_inputs=1)
     assert Page((tmp_path / "c.html").read_text()).all("h1")[0].text == "A model of price"
+
+
+def test_a_setting_that_does_not_exist_is_named(pipeline, flats, tmp_path):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        write_report(pipeline, flats, "price", tmp_path / "report.html", colour="red")
+    assert not [*tmp_path.iterdir()]
 
 
 def test_what_is_missing_is_named(pipeline, flats, tmp_path, monkeypatch):

@@ -76,4 +76,7 @@ def test_labels_are_cut_to_their_room():
     assert shortened("short", 100.0) == "short"
     assert len(shortened("x" * 200, 100.0)) < 20
     assert len(shortened("字" * 200, 100.0)) < len(shortened("x" * 200, 100.0))
-    assert shortened("x" * 200, 100.0).endswith("…")
+    first, second = ("a common start " * 9 + end for end in ("one", "two"))
+    assert shortened(first, 100.0).startswith("a com")
+    assert shortened(first, 100.0).endswith("one")
+    assert shortened(second, 100.0) != shortened(first, 100.0)

@@ -152,6 +152,7 @@ def report_fit(
         place,
         output,
         inputs=test.inputs,
-        train=(train.inputs, train.table.select(train.names)),
+        train=(train.inputs, train.table.select(train.names), train.weights),
+        seen=False,
         **settings,
     )

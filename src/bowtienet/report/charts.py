@@ -32,7 +32,8 @@ from bowtienet.report.wording import clean, count, number, percent, quantity
 
 _HEIGHT = 294.0
 _MOST_SWEEPS = 200
-_MOST_BARS = 20
+MOST_BARS = 20
+"""Inputs whose strength is shown."""
 _LABELS = 140.0
 """Room for names at the left of a chart."""
 _ROW = 26.0
@@ -206,7 +207,7 @@ def pairs_chart(found: Pairs, target: str, coverage: float) -> Chart:
 
 def relevance_chart(ranked: Sequence[Relevance], target: str) -> Chart:
     """The strength of every input as a bar, the strongest on top."""
-    shown = ranked[:_MOST_BARS]
+    shown = ranked[:MOST_BARS]
     bottom = 8.0 + _ROW * len(shown)
     longest = max(one.strength for one in shown) or 1.0
     frame = Frame(
@@ -216,7 +217,7 @@ def relevance_chart(ranked: Sequence[Relevance], target: str) -> Chart:
     for place, one in enumerate(shown):
         middle, name = 8.0 + _ROW * (place + 0.5), clean(one.column)
         tip = (
-            f"{name}\nstrength {number(one.strength, 3)}, matters with probability "
+            f"{name}\nstrength {number(one.strength, 3)}, probability of an effect by this fit "
             f"{number(one.probability, 3)}"
         )
         parts.append(_row_name(name, middle))

@@ -1,4 +1,4 @@
-"""Which inputs matter for a target, and how the prediction follows the strongest of them."""
+"""Which inputs a network uses for a target, and how predictions follow the strongest of them."""
 
 from __future__ import annotations
 
@@ -42,12 +42,14 @@ _TAIL = 0.01
 
 @dataclass(frozen=True, kw_only=True)
 class Relevance:
-    """How much a column of the user's table matters for a target."""
+    """How much a network uses a column of the user's table for a target."""
 
     column: str
     """As the table calls it."""
     probability: float
     strength: float
+    n_inputs: int = 1
+    """Inputs of the network that it became, of which the strongest counts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,7 @@ def rank_inputs(model: Any, columns: Sequence[str], target: int) -> list[Relevan
             column=column,
             probability=float(max(probability[name] for name in inputs)),
             strength=float(max(strength[name] for name in inputs)),
+            n_inputs=len(inputs),
         )
         for column, inputs in _sources(model, names, columns)
     ]

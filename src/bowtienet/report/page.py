@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from bowtienet import persistence
+from bowtienet.estimators.preparing import KINDS
 from bowtienet.report import charts, sentences
 from bowtienet.report.content import Progress, ReportContent, TargetContent, collect
 from bowtienet.report.inputs import inner_coverage
@@ -29,25 +30,9 @@ SECTIONS = (
     ("surprise", "Surprises"),
     ("load", "Loading"),
 )
-_KINDS = {"number": "numbers", "date": "dates", "duration": "durations", "category": "categories"}
 
 
-def write_report(
-    model: Any,
-    X: Any,
-    y: Any,
-    path: str | os.PathLike[str],
-    *,
-    train: tuple[Any, Any] | None = None,
-    seen: bool | None = None,
-    sample_weight: Any = None,
-    row_numbers: Any = None,
-    coverage: float = 0.9,
-    title: str | None = None,
-    model_file: str | os.PathLike[str] | None = None,
-    max_inputs: int = 12,
-    progress: Progress | None = None,
-) -> None:
+def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
     """Write one HTML page about a fitted model and how it predicts some rows.
 
     The page opens from disk, holds all it needs and is below 4 MB. Of more than 20,000 rows so
@@ -63,55 +48,44 @@ def write_report(
         What happened; or columns of X that hold it.
     path : str or path
         File to write; one that exists is replaced only when the new one is complete.
-    train : pair (X, y), optional
+    **settings :
+        Those below, as keywords of `collect`.
+
+    Other Parameters
+    ----------------
+    train : pair (X, y) or (X, y, sample_weight), optional
         The rows of training: the linear baseline is then fitted to them, and the data summary tells
         of them too.
     seen : bool, optional
         Whether the rows X were used in fitting, for a sentence about how far their scores can be
-        trusted. By default they were not if `train` is given, and else it is not known.
+        trusted. If so, the linear baseline is fitted to them as well. By default it is not known.
     sample_weight : array (n,) or name, optional
-        How many times each row counts for the scores.
+        How many times each row counts for the scores and for the baseline; rows that count for
+        nothing are left out.
     row_numbers : sequence of n, optional
         Numbers of the rows in their file; by default the index of a pandas table, or places counted
         from 0.
-    coverage : float
+    coverage : float, default=0.9
         Probability of the intervals.
     title : str, optional
         Heading of the page.
     model_file : str or path, optional
         Where the model is saved, for the lines that load it.
-    max_inputs : int
+    max_inputs : int, default=12
         Most inputs whose partial dependence is shown.
     progress : callable, optional
         Told what is being done and the share that is done.
     """
-    place = check_report_place(path)
+    place = persistence.check_writable(path)
     _load_jinja2()
-    content = collect(
-        model,
-        X,
-        y,
-        train=train,
-        seen=seen,
-        sample_weight=sample_weight,
-        row_numbers=row_numbers,
-        coverage=coverage,
-        title=title,
-        model_file=None if model_file is None else os.fspath(model_file),
-        max_inputs=max_inputs,
-        progress=progress,
-    )
+    content = collect(model, X, y, **settings)
+    progress: Progress | None = settings.get("progress")
     if progress is not None:
         progress("writing the page", 0.95)
     # Texts are clean by now but for the file's name, which may hold any byte.
     text = render(content).encode("utf-8", errors="backslashreplace")
     with persistence.replacing(place) as temporary:
         Path(temporary).write_bytes(text)
-
-
-def check_report_place(path: str | os.PathLike[str]) -> Path:
-    """The file of a report; an error if it cannot be one. Nothing is written."""
-    return persistence.check_writable(path)
 
 
 def render(content: ReportContent) -> str:
@@ -157,23 +131,24 @@ def _context(content: ReportContent, markup: Any) -> dict[str, Any]:
         "several": several,
         "deeper": markup("h4" if several else "h3"),
         "sections": SECTIONS,
-        "kinds": _KINDS,
+        "kinds": KINDS,
         "swatch": lambda look: markup(charts.swatch(look)),
         "provenance": sentences.provenance(content),
         "glance": sentences.glance(content),
         "cuts": sentences.cuts(content),
         "data_words": sentences.data(content),
         "scores_heading": sentences.scores_heading(content),
+        "scored_words": sentences.scored(content),
         "columns": [(c, markup(charts.histogram_chart(c))) for c in content.columns],
         "bound": None if bound is None else _safe(bound, markup),
         "bound_words": sentences.bound(content.fit),
         "targets": [_target(content, target, markup) for target in content.targets],
         "network_words": sentences.network(content),
         "pruned_scores": sentences.pruned_scores(content),
-        "pictures": _pictures(content),
+        "pictures": pictures(content),
         "surprise_words": sentences.surprise(content),
-        "python_code": _python_code(content),
-        "shell_code": _shell_code(content),
+        "python_code": python_code(content),
+        "shell_code": shell_code(content),
     }
 
 
@@ -194,6 +169,7 @@ def _target(content: ReportContent, target: TargetContent, markup: Any) -> dict[
         "pit": _safe(charts.pit_chart(found.pit), markup),
         "relevance": _safe(charts.relevance_chart(target.relevance, name), markup),
         "relevance_caption": sentences.relevance(target),
+        "followed": sentences.followed(target),
         "dependence": [
             (
                 one.name,
@@ -207,14 +183,24 @@ def _target(content: ReportContent, target: TargetContent, markup: Any) -> dict[
     }
 
 
-def _pictures(content: ReportContent) -> list[tuple[str, str]]:
-    found, sizes = content.network, content.network.sizes
+def pictures(content: ReportContent) -> list[tuple[str, str, str]]:
+    """Captions, descriptions for those who do not see, and drawings."""
+    found = content.network
     heaviest = "The heaviest network" if len(content.fit.member_weights) > 1 else "The network"
-    before = [] if found.before is None else [(f"{heaviest} before pruning", found.before)]
-    after = f"{heaviest} after pruning" + (
-        ": nothing is left, it predicts a constant" if sizes[0][2] == 0 else ""
-    )
-    return [*before, (after, found.after)]
+    strongest = f"; strongest inputs: {', '.join(found.strongest)}" if found.strongest else ""
+
+    def sized(words: str, side: int) -> str:
+        inputs, units, weights = (sizes[side] for sizes in found.drawn)
+        sizes = f"{count(inputs, 'input')}, {count(units, 'unit')} and {count(weights, 'weight')}"
+        return f"{words}: {sizes}" + (strongest if inputs else "")
+
+    before, after = f"{heaviest} before pruning", f"{heaviest} after pruning"
+    is_constant = found.drawn[0][1] == 0
+    constant = ": nothing is left, it predicts a constant" if is_constant else ""
+    shown = [(after + constant, sized(after, 1), found.after)]
+    if found.before is not None:
+        shown.insert(0, (before, sized(before, 0), found.before))
+    return shown
 
 
 def _safe(chart: charts.Chart, markup: Any) -> charts.Chart:
@@ -222,7 +208,8 @@ def _safe(chart: charts.Chart, markup: Any) -> charts.Chart:
     return replace(chart, picture=markup(chart.picture))
 
 
-def _python_code(content: ReportContent) -> str:
+def python_code(content: ReportContent) -> str:
+    """Lines that load the model and predict."""
     return (
         "import bowtienet as bt\n\n"
         f"model = bt.load({content.model_file or 'model.btn'!r})\n"
@@ -232,8 +219,12 @@ def _python_code(content: ReportContent) -> str:
     )
 
 
-def _shell_code(content: ReportContent) -> str:
-    file = shlex.quote(content.model_file or "model.btn")
+def shell_code(content: ReportContent) -> str | None:
+    """Commands to copy; None if the file has a name whose letters deceive a reader."""
+    name = content.model_file or "model.btn"
+    if not name.isprintable():
+        return None
+    file = shlex.quote(name)
     return (
         f"bowtienet inspect {file}\n"
         f"bowtienet predict {file} new.csv --out pred.csv --coverage {content.coverage:g}"

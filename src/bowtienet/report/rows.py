@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from bowtienet._arrays import to_numpy
+from bowtienet.data.rows import build_weights
 from bowtienet.estimators.columns import open_table, refuse_sources
 from bowtienet.estimators.tables import (
     as_frame,
@@ -25,6 +26,8 @@ from bowtienet.plotting.fitted import network_of, target_name
 
 _SEED = 0
 """Of every choice of rows: the same report every time."""
+_ROUNDING = 1e-9
+"""n equal weights are n rows, also where their sums are a little less."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,12 +45,20 @@ class ReportRows:
     names: tuple[str, ...]
     """What each row is called."""
     n_given: int
-    """Rows before some were chosen."""
+    """Rows that count, before some were chosen."""
 
     @property
     def n_rows(self) -> int:
         """How many there are."""
         return len(self.targets)
+
+    @property
+    def n_effective(self) -> int:
+        """(Σ w)² / Σ w², so many rows of equal weight say as much; all without weights."""
+        if self.weights is None:
+            return self.n_rows
+        shares = self.weights / np.max(self.weights)  # no square of them overflows
+        return max(1, int(np.sum(shares) ** 2 / np.sum(shares**2) + _ROUNDING))
 
     def inputs(self) -> np.ndarray:
         """Numbers (n, inputs) that the network sees."""
@@ -63,7 +74,7 @@ def read_rows(
     sample_weight: Any = None,
     row_numbers: Any = None,
 ) -> ReportRows:
-    """Rows of a table, at most so many of them at random."""
+    """Rows of a table that count, at most so many of them at random."""
     refuse_streams(X)
     index = getattr(X, "index", None) if hasattr(X, "iloc") else None
     X, y, sample_weight = named_columns(X, y, sample_weight)
@@ -82,8 +93,11 @@ def read_rows(
         raise ValueError(
             f"sample_weight has shape {weights.shape}, but X has {n_rows} rows: give one for each."
         )
-    if n_rows > most:
-        places = sample(n_rows, most)
+    if weights is not None:
+        weights = to_numpy(build_weights(weights, targets, "sample_weight"))
+    counted = np.arange(n_rows) if weights is None else np.flatnonzero(weights)
+    places = counted[sample(counted.size, most)]
+    if places.size < n_rows:
         table, targets = take(table, places), targets[places]
         names = [names[place] for place in places]
         weights = None if weights is None else weights[places]
@@ -93,7 +107,7 @@ def read_rows(
         targets=targets,
         weights=weights,
         names=tuple(names),
-        n_given=n_rows,
+        n_given=counted.size,
     )
 
 

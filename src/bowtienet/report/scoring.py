@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from bowtienet.estimators.columns import Texts
 from bowtienet.evaluation import (
     Scores,
-    bayesian_ridge,
     binomial_band,
     calibration_curve,
     evaluate,
     pit,
 )
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 from bowtienet.report.rows import ReportRows, sample
 from bowtienet.report.summary import Content
 from bowtienet.report.wording import NOTHING, clean, quantity
@@ -31,7 +33,7 @@ _FOLDS = 5
 _FEWEST = 4
 """Rows below which nothing can be cross-fitted."""
 _MOST_BASELINE_ROWS = 20_000
-"""A line does not get better with more."""
+"""A line hardly gets better with more."""
 _SEED = 0
 
 
@@ -106,45 +108,66 @@ class TargetScores:
     """Names of the inputs that are shown of them."""
 
 
-def one_target(distribution: GaussianMixture, target: int) -> GaussianMixture:
-    """Predictive distribution (n,) of one of the targets."""
-    shape = (*distribution.means.shape[:2], -1)
-    return GaussianMixture(
-        weights=distribution.weights,
-        means=distribution.means.reshape(shape)[..., target],
-        deviations=distribution.deviations.reshape(shape)[..., target],
-    )
-
-
 def linear_baseline(
-    rows: ReportRows, train: ReportRows | None, target: int, coverage: float
+    rows: ReportRows, train: ReportRows | None, target: int, is_seen: bool | None = None
 ) -> Baseline | None:
     """N(y | m, d²) of Bayesian linear regression on the inputs of the network.
 
-    Fitted to the training rows where they are known, and else in five folds to the rows at hand:
-    each row is predicted by a line that has not seen it. None if there are too few rows.
+    Fitted to the training rows where they are known, and to the rows at hand if the network has
+    seen them too. Else in five folds to the rows at hand: each row is predicted by a line that has
+    not seen it. None if there are too few rows.
     """
-    method, inputs, y = bayesian_ridge(), rows.inputs(), rows.targets[:, target]
-    if train is not None:
-        places = sample(train.n_rows, _MOST_BASELINE_ROWS)
-        known, values = train.inputs()[places], train.targets[places, target]
-        found = method.fit(known, values, _SEED, coverage)(inputs).distribution
-        which = "the" if places.size == train.n_given else f"{places.size:,} of the"
-        return Baseline(distribution=found, words=f"fitted to {which} rows of training")
+    if train is None and not is_seen:
+        return _cross_fitted(rows, target)
+    known = rows if train is None else train
+    if known.n_rows < _FEWEST:
+        return None
+    places = sample(known.n_rows, _MOST_BASELINE_ROWS)
+    mean, deviation = _predict_line(
+        known.inputs()[places],
+        known.targets[places, target],
+        None if known.weights is None else known.weights[places],
+        rows.inputs(),
+    )
+    which = "the" if places.size == known.n_given else f"{places.size:,} of the"
+    words = f"fitted to {which} rows of training"
+    if train is None:
+        some = "" if places.size == rows.n_rows else f"{places.size:,} of "
+        words = f"fitted to {some}the rows that it is scored on, as the network is"
+    found = build_mixture([1.0], mean[None], deviation[None])
+    return Baseline(distribution=found, words=words)
+
+
+def _cross_fitted(rows: ReportRows, target: int) -> Baseline | None:
     if rows.n_rows < _FEWEST:
         return None
-    folds = min(_FOLDS, rows.n_rows // 2)
+    folds, inputs, y = min(_FOLDS, rows.n_rows // 2), rows.inputs(), rows.targets[:, target]
     mean, deviation = np.empty(rows.n_rows), np.empty(rows.n_rows)
     for fitted, held in KFold(folds, shuffle=True, random_state=_SEED).split(inputs):
         chosen = fitted[sample(fitted.size, _MOST_BASELINE_ROWS)]
-        forecast = method.fit(inputs[chosen], y[chosen], _SEED, coverage)(inputs[held])
-        mean[held], deviation[held] = forecast.distribution.mean(), forecast.distribution.std()
-    found = GaussianMixture(weights=np.ones(1), means=mean[None], deviations=deviation[None])
+        weights = None if rows.weights is None else rows.weights[chosen]
+        mean[held], deviation[held] = _predict_line(
+            inputs[chosen], y[chosen], weights, inputs[held]
+        )
     return Baseline(
-        distribution=found,
+        distribution=build_mixture([1.0], mean[None], deviation[None]),
         words=f"cross-fitted in {folds} folds to the rows of this report, as those of training "
-        "are not at hand",
+        "are not at hand: it has not seen the rows that it is scored on",
     )
+
+
+def _predict_line(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, new: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Means and deviations (n,) for new inputs, by a line through known rows."""
+    given = {}
+    if weights is not None:
+        # Their mean is 1: the noise is then that of one row, in every release of scikit-learn.
+        shares = weights / np.mean(weights)
+        given = {f"{step}__sample_weight": shares for step in ("standardscaler", "bayesianridge")}
+    line = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y, **given)
+    mean, deviation = line.predict(new, return_std=True)
+    return mean, deviation
 
 
 def score_target(
@@ -172,8 +195,8 @@ def score_target(
         baseline=None if baseline is None else scored(baseline.distribution),
         baseline_words="" if baseline is None else baseline.words,
         pruned=scored(pruned),
-        calibration=_calibration(y, forecast, baseline, weights),
-        pit=_pit_histogram(y, forecast),
+        calibration=_calibration(rows, y, forecast, baseline),
+        pit=_pit_histogram(rows, y, forecast),
         pairs=_pairs(rows.names, y, mean, ends, most_points),
         surprises=tuple(
             Surprise(
@@ -192,22 +215,21 @@ def score_target(
 
 
 def _calibration(
-    y: np.ndarray,
-    forecast: GaussianMixture,
-    baseline: Baseline | None,
-    weights: np.ndarray | None,
+    rows: ReportRows, y: np.ndarray, forecast: GaussianMixture, baseline: Baseline | None
 ) -> Calibration:
-    levels, observed = calibration_curve(y, forecast, sample_weight=weights)
-    low, high = binomial_band(levels, y.size, PROBABILITY)
+    levels, observed = calibration_curve(y, forecast, sample_weight=rows.weights)
+    low, high = binomial_band(levels, rows.n_effective, PROBABILITY)
     line = None
     if baseline is not None:
-        line = calibration_curve(y, baseline.distribution, sample_weight=weights)[1]
+        line = calibration_curve(y, baseline.distribution, sample_weight=rows.weights)[1]
     return Calibration(levels=levels, observed=observed, low=low, high=high, baseline=line)
 
 
-def _pit_histogram(y: np.ndarray, forecast: GaussianMixture) -> PitHistogram:
-    heights, _ = np.histogram(pit(y, forecast), bins=PIT_BINS, range=(0.0, 1.0), density=True)
-    low, high = binomial_band([1.0 / PIT_BINS], y.size, PROBABILITY)
+def _pit_histogram(rows: ReportRows, y: np.ndarray, forecast: GaussianMixture) -> PitHistogram:
+    heights, _ = np.histogram(
+        pit(y, forecast), bins=PIT_BINS, range=(0.0, 1.0), density=True, weights=rows.weights
+    )
+    low, high = binomial_band([1.0 / PIT_BINS], rows.n_effective, PROBABILITY)
     return PitHistogram(
         heights=heights, low=float(low[0]) * PIT_BINS, high=float(high[0]) * PIT_BINS
     )

@@ -8,6 +8,7 @@ import numpy as np
 
 from bowtienet.evaluation import Scores, binomial_band
 from bowtienet.plotting.elbo import readable_limits
+from bowtienet.report.charts import MOST_BARS
 from bowtienet.report.content import MOST_ROWS, MOST_TARGETS, ReportContent, TargetContent
 from bowtienet.report.inputs import Dependence
 from bowtienet.report.structure import FitFacts
@@ -21,7 +22,12 @@ _SCORES = (
     ("interval_score", "interval score", "width of intervals and misses; lower is better"),
     ("calibration_error", "calibration error", "mean distance from the dotted line below"),
 )
-_SMALL = 0.005
+_SMALL, _TINY = 0.005, 0.001
+_MOST_PERCENT = 10.0
+"""A change beyond 1000 % is said in times."""
+_MOST_NAMED = 3
+FEWEST = 20
+"""Rows below which nothing is said about what chance allows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +43,7 @@ class ScoreRow:
 
 def provenance(content: ReportContent) -> str:
     """How far the scores can be trusted."""
-    rows = count(content.n_given, "row")
+    rows = count(content.n_rows, "row")
     if content.is_seen is None:
         return (
             f"Scored on {rows}. If any of them were used to fit the model, the scores below "
@@ -58,48 +64,90 @@ def scores_heading(content: ReportContent) -> str:
     return f"{lead} beside a linear model"
 
 
+def scored(content: ReportContent) -> str:
+    """Above the table of scores."""
+    words = f"Scores of {count(content.n_rows, 'row')}"
+    if not content.has_weights:
+        return words
+    return f"{words}, weighted: they say as much as {content.n_effective:,} of equal weight"
+
+
 def glance(content: ReportContent) -> list[str]:
     """The whole report in a few sentences."""
-    return [
+    found = [
         words
         for target in content.targets
-        for words in (_error(content, target), _coverage(content, target), _strongest(target))
+        for words in (
+            _error(content, target),
+            _coverage(content, target),
+            _strongest(content, target),
+        )
     ]
+    if content.fit.caveat and any(map(_strong, content.targets)):
+        found.append(content.fit.caveat)
+    return found
 
 
 def _error(content: ReportContent, target: TargetContent) -> str:
-    ours, line = target.scores.model, target.scores.baseline
-    words = f"The error of {target.name} (RMSE) is {number(ours.rmse)}"
+    ours, line = target.scores.model.rmse, target.scores.baseline
+    words = f"The error of {target.name} (RMSE) is {number(ours)}"
     if line is None:
         return words + "."
-    change = ours.rmse / line.rmse - 1.0 if line.rmse > 0.0 else 0.0
-    if abs(change) < _SMALL:
-        return f"{words}, as large as that of a linear model, {number(line.rmse)}."
-    side = "smaller" if change < 0.0 else "larger"
-    return (
-        f"{words}, {percent(round(abs(change), 3))} {side} than that of a linear model, "
-        f"{number(line.rmse)}."
-    )
+    that = "that of a linear model"
+    if content.n_effective < FEWEST:
+        return f"{words}, and {that} {number(line.rmse)}; so few rows cannot tell which is better."
+    both = "; both were fitted to these rows" if content.is_seen else ""
+    return f"{words}, {_compared(ours, line.rmse)} {that}, {number(line.rmse)}{both}."
+
+
+def _compared(ours: float, line: float) -> str:
+    """How large an error is beside another, up to the words "that of"."""
+    if line == 0.0:
+        return "as large as" if ours == 0.0 else "larger than"
+    ratio = ours / line
+    if ratio - 1.0 > _MOST_PERCENT:
+        return f"{number(ratio, 3)} times"
+    if 0.0 < ratio < _TINY:
+        return "less than a thousandth of"
+    if abs(ratio - 1.0) < _SMALL:
+        return "as large as"
+    side = "smaller" if ratio < 1.0 else "larger"
+    return f"{percent(round(abs(ratio - 1.0), 3))} {side} than"
 
 
 def _coverage(content: ReportContent, target: TargetContent) -> str:
-    found = target.scores.model.coverage
-    low, high = (float(end[0]) for end in binomial_band([content.coverage], content.n_rows))
-    lead = f"Its {percent(content.coverage)} intervals hold {percent(found)} of the targets"
-    if low <= found <= high:
-        return f"{lead}, as they should: by chance it may be {percent(low)} to {percent(high)}."
-    fault = "too narrow" if found < low else "too wide"
-    return f"{lead}: they are {fault}, as chance explains {percent(low)} to {percent(high)}."
+    found, n_rows = target.scores.model.coverage, content.n_effective
+    low, high = (float(end[0]) for end in binomial_band([content.coverage], n_rows))
+    whose = f"The {percent(content.coverage)} intervals of {target.name}"
+    if content.n_targets == 1:
+        whose = f"Its {percent(content.coverage)} intervals"
+    lead = f"{whose} hold {percent(found)} of the targets"
+    if n_rows < FEWEST:
+        return f"{lead}; these are too few rows to tell whether that is right."
+    chance = f"{percent(low)} to {percent(high)}"
+    if found < low:
+        return f"{lead}: they are too narrow, as chance explains {chance}."
+    if content.is_seen:
+        return f"{lead}; of rows that were fitted that says little about new ones."
+    if found > high:
+        return f"{lead}: they are too wide, as chance explains {chance}."
+    return f"{lead}, which chance allows: it may be {chance}."
 
 
-def _strongest(target: TargetContent) -> str:
-    strong = [clean(one.column) for one in target.relevance if one.strength > 0.0]
+def _strong(target: TargetContent) -> list[str]:
+    return [clean(one.column) for one in target.relevance if one.strength > 0.0]
+
+
+def _strongest(content: ReportContent, target: TargetContent) -> str:
+    strong, aim = _strong(target), f" for {target.name}" if content.n_targets > 1 else ""
     if not strong:
-        return "No input matters for sure."
+        return f"The network is sure of no weight{aim} that leads from an input."
     if len(strong) == 1:
-        return f"Only {strong[0]} matters for sure."
-    more = f"; {len(strong)} of {len(target.relevance)} matter" if len(strong) > 3 else ""
-    return f"The inputs that matter most are {', '.join(strong[:3])}{more}."
+        return f"The only input that the network uses{aim} is {strong[0]}."
+    shown = strong[:_MOST_NAMED]
+    most = " most" if len(strong) > len(shown) else ""
+    words = f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return f"The inputs that the network uses{most}{aim} are {words}."
 
 
 def cuts(content: ReportContent) -> list[str]:
@@ -125,8 +173,7 @@ def data(content: ReportContent) -> str:
     inputs = content.n_columns - content.n_targets
     shown = content.columns[0].n_rows if content.columns else content.n_rows
     which = "scored" if content.n_train is None else "scored or used in fitting"
-    gaps = sum(column.n_missing > 0 for column in content.columns)
-    missing = f"{count(gaps, 'column')} with gaps" if gaps else "no gaps"
+    missing = f"{count(content.n_gaps, 'column')} with gaps" if content.n_gaps else "no gaps"
     return (
         f"{count(shown, 'row')} {which}; {count(inputs, 'input')} and "
         f"{count(content.n_targets, 'target')}; {missing}."
@@ -174,7 +221,10 @@ def _difference(field: str, ours: float, line: float) -> str:
         return f"{_signed(100.0 * (ours - line), 1)} points"
     if field == "nll" or line == 0.0:
         return _signed(ours - line, 3)
-    return f"{_signed(100.0 * (ours / line - 1.0), 1)}\N{NO-BREAK SPACE}%"
+    change = ours / line - 1.0
+    if change > _MOST_PERCENT:
+        return f"{number(1.0 + change, 3)} times"
+    return f"{_signed(100.0 * change, 1)}\N{NO-BREAK SPACE}%"
 
 
 def _signed(value: float, digits: int) -> str:
@@ -191,22 +241,63 @@ def pairs(content: ReportContent, target: TargetContent) -> str:
 def calibration(content: ReportContent, target: TargetContent) -> str:
     """Under the calibration curve."""
     found = target.scores.calibration
-    outside = int(np.sum((found.observed < found.low) | (found.observed > found.high)))
-    if outside == 0:
-        return "At every level the model is as calibrated as chance lets one see."
-    mean = float(np.mean(found.observed - found.levels))
-    side = "too narrow" if mean < 0.0 else "too wide"
+    if content.n_effective < FEWEST:
+        return "There are too few rows to tell whether the model is calibrated."
+    below = int(np.sum(found.observed < found.low))
+    above = int(np.sum(found.observed > found.high))
+    levels = found.levels.size
+    seen = " Of rows that were fitted it says little about new ones." if content.is_seen else ""
+    if below + above == 0:
+        return f"At all {levels} levels the curve lies in the band, which chance allows.{seen}"
+    if below and above:
+        side = f"below it at {below}, above it at {above}"
+    else:
+        side = "below it: too narrow" if below else "above it: too wide"
     return (
-        f"At {outside} of {found.levels.size} levels the curve leaves the band: on average {side}."
+        f"At {below + above} of {levels} levels the curve leaves the band, {side}. The band is for "
+        f"each level by itself: about one of {levels} leaves it by chance.{seen}"
     )
 
 
 def relevance(target: TargetContent) -> str:
     """Under the strengths of the inputs."""
-    more = len(target.relevance) - 20
-    hidden = f" {count(more, 'weaker input')} not shown." if more > 0 else ""
+    spread = (
+        " A column that became several inputs, as categories do, has the strength of the strongest."
+        if any(one.n_inputs > 1 for one in target.relevance)
+        else ""
+    )
     return (
-        f"The strongest inputs first; point at a bar for the probability that it matters.{hidden}"
+        "The strongest inputs first; point at a bar for the probability of an effect, as this fit "
+        f"has it.{spread}{_not_drawn(target)}"
+    )
+
+
+def _not_drawn(target: TargetContent) -> str:
+    shown, hidden = target.relevance[:MOST_BARS], target.relevance[MOST_BARS:]
+    if not hidden:
+        return ""
+    if hidden[0].strength == 0.0:
+        return f" {count(len(hidden), 'more input')} of strength 0 not shown."
+    which = "weaker" if hidden[0].strength < shown[-1].strength else "more"
+    return f" {count(len(hidden), f'{which} input')} not shown."
+
+
+def followed(target: TargetContent) -> str:
+    """Above the choice of an input: which of them can be chosen; empty if all can."""
+    strong, shown = _strong(target), len(target.dependence)
+    if not strong:
+        return "No input moves the prediction: no weight is sure enough of its sign."
+    if not shown:
+        named = ", ".join(strong[:_MOST_NAMED]) + (", …" if len(strong) > _MOST_NAMED else "")
+        return (
+            f"There is no line to show: these rows do not vary in {named}, or hold it in another "
+            "form than training did."
+        )
+    if shown == len(strong):
+        return ""
+    return (
+        f"{shown} of the {len(strong)} inputs with any strength can be chosen: the strongest, as "
+        "far as these rows vary in them."
     )
 
 
@@ -254,9 +345,14 @@ def surprise(content: ReportContent) -> str:
         "index": "Rows are named by the index of the table.",
         "place": "Rows are counted from 0.",
     }[content.rows_named_by]
+    sampled = (
+        f" These are the largest of the {content.n_rows:,} sampled rows."
+        if content.n_rows < content.n_given
+        else ""
+    )
     return (
         "The surprise of a row is −log p(target), minus the logarithm of its predicted density: "
-        f"errors in the data, or what the model does not know. A cross marks targets outside their "
-        f"{percent(content.coverage)} intervals, of which {percent(1.0 - content.coverage)} are to "
-        f"be expected. {naming}"
+        f"errors in the data, or what the model does not know.{sampled} A cross marks targets "
+        f"outside their {percent(content.coverage)} intervals; of all rows "
+        f"{percent(1.0 - content.coverage)} are expected to lie outside. {naming}"
     )

@@ -22,6 +22,8 @@ MOST_INPUTS = 30
 _MOST_LINES = 1200
 """Weights beyond which a drawing is a raster: lines would take megabytes."""
 _DPI = 144
+_MOST_NAMED = 5
+"""Inputs that are named in place of a drawing."""
 _ENDINGS = {
     Status.CONVERGED: "its bound had stopped rising",
     Status.SWEEP_LIMIT: "the limit of sweeps was reached while its bound was still rising",
@@ -31,6 +33,12 @@ _ENDINGS = {
     Status.ARRIVING: "rows are taken in as they come, without an end",
     Status.INTERRUPTED: "it was interrupted",
 }
+_NOISY_ENDINGS = _ENDINGS | {
+    Status.CONVERGED: "its bound had stopped rising, as far as its noise lets one see",
+    Status.SWEEP_LIMIT: "the limit of passes over the rows was reached while its bound was still "
+    "rising",
+}
+"""Of a fit that goes in steps, each on some of the rows."""
 _REMEDIES = {
     Status.SWEEP_LIMIT: "Raise max_iter if the bound below still rises steeply.",
     Status.NON_FINITE: "Look for values far out of line, or scale the data.",
@@ -49,6 +57,8 @@ class FitFacts:
     """Whether the fit converged, in a word or two."""
     reason: str
     """How it ended, in a sentence or two."""
+    caveat: str
+    """Why inputs without any effect may seem to have one; empty for a fit that converged."""
     bound_words: str
     """What to look for in the bound."""
     unit: str
@@ -71,6 +81,10 @@ class NetworkPictures:
     before: str | None
     after: str
     """Drawings as data URIs."""
+    drawn: tuple[tuple[int, int], ...]
+    """The sizes of the drawn network alone, before and after pruning."""
+    strongest: tuple[str, ...]
+    """A few of its inputs that have any strength, the strongest first."""
     n_inputs: int
     n_shown: int
     """Inputs, and how many of them are drawn."""
@@ -84,12 +98,9 @@ def fit_facts(model: Any) -> FitFacts:
         settings=_settings(network, unit),
         is_converged=bool(network.converged_),
         verdict=_verdict(network),
-        reason=_reason(network),
-        bound_words=(
-            "It may still rise: a fit that is too long predicts new rows worse."
-            if network.status_ == Status.HELD_OUT
-            else "A fit is done when it no longer rises."
-        ),
+        reason=_reason(network, unit),
+        caveat=_caveat(network),
+        bound_words=_bound_words(network, unit),
         unit=unit,
         bound=tuple(float(value) for value in network.elbo_history_ if np.isfinite(value)),
         member_weights=tuple(float(weight) for weight in network.member_weights_),
@@ -107,12 +118,29 @@ def _settings(network: BowTieRegressor, unit: str) -> tuple[tuple[str, str], ...
         "networks in the ensemble": f"{n_members}, combined by {network.combine}",
         "networks that count": number(float(network.n_effective_members_), 3),
         "solver": solver,
-        f"{unit}s of the longest fit": f"{int(network.n_iter_):,}, at most {network.max_iter:,}",
+        "length of the longest fit": _length(network, unit),
         "tolerance": network.tol,
         "false discovery rate of pruning": network.false_discovery_rate,
         "seed": network.random_state,
     }
     return tuple((name, clean(value)) for name, value in found.items())
+
+
+def _length(network: BowTieRegressor, unit: str) -> str:
+    done = count(int(network.n_iter_), unit)
+    if network.status_ == Status.ARRIVING:
+        return f"{done}, without a limit"
+    if unit == "step":
+        return f"{done}, at most {count(network.max_iter, 'pass', 'passes')} over the rows"
+    return f"{done}, at most {network.max_iter:,}"
+
+
+def _bound_words(network: BowTieRegressor, unit: str) -> str:
+    if network.status_ == Status.HELD_OUT:
+        return "It may still rise: a fit that is too long predicts new rows worse."
+    if unit == "step":
+        return "It is noisy: a fit is done when its mean over many steps no longer rises."
+    return "A fit is done when it no longer rises."
 
 
 def _verdict(network: BowTieRegressor) -> str:
@@ -121,16 +149,29 @@ def _verdict(network: BowTieRegressor) -> str:
     return "Ended where it should." if network.status_ == Status.HELD_OUT else "Converged."
 
 
-def _reason(network: BowTieRegressor) -> str:
-    status = network.status_
-    lead = (
-        "Networks with most of the weight stopped by themselves"
+def _reason(network: BowTieRegressor, unit: str) -> str:
+    status = Status(network.status_)
+    done = "stopped by itself" if network.converged_ else "had not converged when it stopped"
+    lead = f"The network {done}: "
+    if len(network.ensemble_.members) > 1:
+        done = (
+            "stopped by themselves" if network.converged_ else "had not converged when they stopped"
+        )
+        lead = f"Networks with most of the weight {done}: of the heaviest, "
+    ending = (_NOISY_ENDINGS if unit == "step" else _ENDINGS)[status]
+    remedy = "" if network.converged_ else " " + _REMEDIES.get(status, "")
+    return f"{lead}{ending}.{remedy}".rstrip()
+
+
+def _caveat(network: BowTieRegressor) -> str:
+    if network.converged_ and network.status_ != Status.HELD_OUT:
+        return ""
+    why = (
+        "The fit ended where rows held out are predicted best, often before it converges"
         if network.converged_
-        else "Networks with most of the weight had not converged when they stopped"
+        else "The fit did not converge"
     )
-    ending = _ENDINGS.get(Status(status), str(status))
-    remedy = "" if network.converged_ else " " + _REMEDIES.get(Status(status), "")
-    return f"{lead}: of the heaviest, {ending}.{remedy}".rstrip()
+    return f"{why}: weights of its start are left, and inputs without any effect may have strength."
 
 
 def is_pruned(network: BowTieRegressor) -> bool:
@@ -154,7 +195,12 @@ def picture_network(model: Any, pruned: BowTieRegressor, targets: Sequence[str])
     strength = network.feature_relevance_.strength.reshape(len(names), -1).max(axis=1)
     # Inputs stay in the order of the table, so that both pictures can be compared.
     shown = np.sort(np.argsort(-strength, kind="stable")[:MOST_INPUTS])
+    ranked = [int(place) for place in np.argsort(-strength, kind="stable") if strength[place] > 0.0]
     was_pruned = is_pruned(network)
+    counts = [
+        (word, getattr(sizes, f"{name}_before"), getattr(sizes, f"{name}_after"))
+        for name, word in (("inputs", "inputs"), ("nodes", "units"), ("weights", "weights"))
+    ]
 
     def draw(which: BowTieRegressor) -> str:
         weights = member_weights(which, member)
@@ -162,18 +208,13 @@ def picture_network(model: Any, pruned: BowTieRegressor, targets: Sequence[str])
         return _drawing([first, *weights[1:]], [names[place] for place in shown], targets)
 
     return NetworkPictures(
-        sizes=tuple(
-            (
-                word,
-                int(getattr(sizes, f"{name}_before").sum()),
-                int(getattr(sizes, f"{name}_after").sum()),
-            )
-            for name, word in (("inputs", "inputs"), ("nodes", "units"), ("weights", "weights"))
-        ),
+        sizes=tuple((word, int(a.sum()), int(b.sum())) for word, a, b in counts),
         rate=float(network.false_discovery_rate),
         was_pruned=was_pruned,
         before=None if was_pruned else draw(network),
         after=draw(pruned),
+        drawn=tuple((int(a[member]), int(b[member])) for _, a, b in counts),
+        strongest=tuple(clean(names[place], 30) for place in ranked[:_MOST_NAMED]),
         n_inputs=len(names),
         n_shown=shown.size,
     )

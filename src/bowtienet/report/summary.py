@@ -38,7 +38,8 @@ class ColumnSummary:
     """"number", "date", "duration" or "category"."""
     n_rows: int
     n_missing: int
-    n_distinct: int
+    n_categories: int
+    """0 unless the kind is "category"."""
     low: float | None
     median: float | None
     high: float | None
@@ -99,7 +100,7 @@ def summarize(name: str, role: str, parts: Sequence[Content]) -> ColumnSummary:
         kind=numbers[0].kind,
         n_rows=values.size,
         n_missing=int(np.isnan(values).sum()),
-        n_distinct=np.unique(finite).size,
+        n_categories=0,
         low=low,
         median=median,
         high=high,
@@ -127,7 +128,7 @@ def _categories(name: str, role: str, parts: Sequence[Texts]) -> ColumnSummary:
         kind=CATEGORY,
         n_rows=sum(len(part.codes) for part in parts),
         n_missing=sum(int((part.codes < 0).sum()) for part in parts),
-        n_distinct=len(ordered),
+        n_categories=len(ordered),
         low=None,
         median=None,
         high=None,

@@ -127,13 +127,22 @@ def tick_labels(values: Sequence[float]) -> list[str]:
 
 
 def shortened(text: str, room: float) -> str:
-    """A label cut to so many units; letters of East Asia are twice as wide."""
-    width = 0.0
-    for place, letter in enumerate(text):
-        width += _LETTER * (2.0 if unicodedata.east_asian_width(letter) in "WF" else 1.0)
-        if width > room and place < len(text):
-            return text[: max(1, place - 1)].rstrip() + "…"
-    return text
+    """A label that loses its middle to fit into so many units; see `_width`."""
+    if sum(map(_width, text)) <= room:
+        return text
+    half = 0.5 * (room - _LETTER)
+    return _fitting(text, half).rstrip() + "…" + _fitting(text[::-1], half)[::-1].lstrip()
+
+
+def _fitting(text: str, room: float) -> str:
+    """The first letters of a text, at least one, that fit into so many units."""
+    ends = np.cumsum([_width(letter) for letter in text])
+    return text[: max(1, int(np.sum(ends <= room)))]
+
+
+def _width(letter: str) -> float:
+    """Letters of East Asia are twice as wide."""
+    return _LETTER * (2.0 if unicodedata.east_asian_width(letter) in "WF" else 1.0)
 
 
 @dataclass(frozen=True, kw_only=True)

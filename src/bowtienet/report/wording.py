@@ -19,15 +19,21 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     r"""A text from the data without characters that change the text around them, and cut.
 
     Line breaks and the like become spaces; what cannot be printed, or written to a file, is spelt
-    out.
+    out. A long text loses its middle, as names often differ at the end.
 
     Examples
     --------
     >>> clean("two\nlines"), clean("bell\a"), clean("abcdef", 4)
-    ('two lines', 'bell\\x07', 'abc…')
+    ('two lines', 'bell\\x07', 'ab…f')
     """
-    shown = "".join(_visible(letter) for letter in str(text)[: longest + 1])
-    return shown if len(shown) <= longest else shown[: longest - 1].rstrip() + "…"
+    given = str(text)
+    if len(given) > 2 * longest:
+        given = given[:longest] + given[-longest:]
+    shown = "".join(map(_visible, given))
+    if len(shown) <= longest:
+        return shown
+    first, last = longest // 2, (longest - 1) // 2
+    return shown[:first].rstrip() + "…" + shown[len(shown) - last :].lstrip()
 
 
 def _visible(letter: str) -> str:
