@@ -88,10 +88,11 @@ def test_code_of_the_page_runs(path, folder, request, capsys):
     plt.close("all")
 
 
-def test_commands_of_getting_started_run(folder):
+@pytest.mark.parametrize(("name", "n_commands"), [("getting_started.md", 4), ("../README.md", 2)])
+def test_commands_run(name, n_commands, folder):
     from bowtienet.cli.app import app
 
-    path = DOCS / "getting_started.md"
+    path = DOCS / name
     lines = [
         line
         for block in blocks(path)
@@ -99,16 +100,16 @@ def test_commands_of_getting_started_run(folder):
         for line in block.text.splitlines()
         if line.startswith("bowtienet ")
     ]
-    assert len(lines) >= 4
+    assert len(lines) == n_commands
     for line in lines:
-        arguments = shlex.split(line)[1:]
+        arguments = shlex.split(line, comments=True)[1:]
         settings = TINY if arguments[0] in ("fit", "compare") else []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             result = CliRunner().invoke(app, [*arguments, *settings], catch_exceptions=False)
         assert result.exit_code == 0, (line, result.output)
     assert (folder / "predictions.csv").read_text().count("\n") == 61
-    assert (folder / "pictures").is_dir()
+    assert "</html>" in (folder / "report.html").read_text()
 
 
 def test_first_output_of_getting_started_is_that_of_the_readme():

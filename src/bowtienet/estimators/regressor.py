@@ -139,7 +139,7 @@ class BowTieRegressor(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
     >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)
-    >>> model = BowTieRegressor(hidden_layer_sizes=(20,), n_estimators=2, random_state=0).fit(X, y)
+    >>> model = BowTieRegressor((20,), n_estimators=2, max_iter=20, random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:3], return_std=True)
     >>> model.predict_interval(X[:3], coverage=0.9).shape
     (3, 2)
