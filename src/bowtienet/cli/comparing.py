@@ -14,7 +14,7 @@ from bowtienet.cli.fitting import SHARE
 from bowtienet.cli.settings import make_regressor
 from bowtienet.cli.tables import check_inputs, read, split_columns
 from bowtienet.estimators.preparing import TablePreparer
-from bowtienet.evaluation import average_scores
+from bowtienet.evaluation import Comparison, average_scores
 from bowtienet.evaluation import compare as compare_methods
 from bowtienet.evaluation.methods import default_methods
 from bowtienet.prediction.intervals import check_coverage
@@ -78,8 +78,15 @@ def compare(
             prepare=TablePreparer(max_categories=max_categories),
             callback=advance,
         )
+    _show(found, rows.n_rows, splits, coverage, output)
+
+
+def _show(
+    found: list[Comparison], n_rows: int, splits: int, coverage: float, output: Output
+) -> None:
+    """The table, what must be known to read it, and all of it for machines."""
     means = [average_scores(one.scores) for one in found]
-    size = f"{rows.n_rows:,} rows, {splits} split{'s' if splits > 1 else ''}"
+    size = f"{n_rows:,} rows, {splits} split{'s' if splits > 1 else ''}"
     output.table(
         (size, "RMSE", "NLL", "CRPS", f"{100 * coverage:g} % coverage", "seconds"),
         [
@@ -96,7 +103,7 @@ def compare(
         output.say(f"{method}: {note}")
     output.result(
         {
-            "rows": rows.n_rows,
+            "rows": n_rows,
             "splits": splits,
             "methods": [
                 {

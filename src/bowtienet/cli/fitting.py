@@ -31,40 +31,44 @@ from bowtienet.prediction.mixture import build_mixture
 FEWEST = 20
 """Rows below which none are held out unless that is asked for: too few would be left to score."""
 SHARE = 0.1
+ModelPlace = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", show_default=False, help="File for the model; DATA's name with .btn."
+    ),
+]
+PicturePlace = Annotated[
+    Path | None,
+    typer.Option(
+        "--plots", show_default=False, help="Folder for pictures, drawn of the rows held out."
+    ),
+]
+PagePlace = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", show_default=False, help="File for an HTML page about the rows held out."
+    ),
+]
+TestSize = Annotated[
+    float | None,
+    typer.Option(
+        "--test-size",
+        show_default=False,
+        help="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
+    ),
+]
 
 
 @guarded
 def fit(
     data: options.Data,
     target: options.Target,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", show_default=False, help="File for the model; DATA's name with .btn."
-        ),
-    ] = None,
-    plots: Annotated[
-        Path | None,
-        typer.Option(
-            "--plots", show_default=False, help="Folder for pictures, drawn of the rows held out."
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            "--report", show_default=False, help="File for an HTML page about the rows held out."
-        ),
-    ] = None,
+    out: ModelPlace = None,
+    plots: PicturePlace = None,
+    report: PagePlace = None,
     drop: options.Drop = None,
     weight: options.Weight = None,
-    test_size: Annotated[
-        float | None,
-        typer.Option(
-            "--test-size",
-            show_default=False,
-            help="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
-        ),
-    ] = None,
+    test_size: TestSize = None,
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
     prior: options.Prior = "student_t",
