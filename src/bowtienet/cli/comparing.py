@@ -93,7 +93,7 @@ def _show(
             (
                 one.method,
                 *map(number, (mean.rmse, mean.nll, mean.crps, mean.coverage)),
-                number(float(np.mean(one.seconds)), 3),
+                number(round(float(np.mean(one.seconds)), 2)),
             )
             for one, mean in zip(found, means, strict=True)
         ],
