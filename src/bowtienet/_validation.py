@@ -59,5 +59,15 @@ def suggestion(name: str, known: Sequence[str]) -> str:
     return f"; there are {', '.join(map(repr, known[:_SHOWN]))}{more}."
 
 
+def listed_with_hints(absent: Sequence[str], others: Sequence[str]) -> str:
+    """Names that are not there, each with the one of `others` that may be meant by it."""
+    shown = []
+    for name in absent[:_SHOWN]:
+        near = nearest(name, others)
+        shown.append(f"{name!r} (is it {near[0]!r}?)" if near else repr(name))
+    more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
+    return ", ".join(shown) + more
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, numbers.Real) and not isinstance(value, bool)

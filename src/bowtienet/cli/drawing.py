@@ -15,10 +15,11 @@ from bowtienet._validation import suggestion
 from bowtienet.cli import options
 from bowtienet.cli.commands import guarded, stop_if_interrupted
 from bowtienet.cli.console import Output
-from bowtienet.cli.models import inputs_of, network, target_names
+from bowtienet.cli.models import inputs_of, target_names
 from bowtienet.cli.tables import Rows, read, split_columns
 from bowtienet.estimators.preparing import output_names
 from bowtienet.estimators.table_pipeline import TablePipeline, load
+from bowtienet.plotting.fitted import network_of
 from bowtienet.prediction.intervals import check_coverage
 
 _DPI = 130
@@ -175,7 +176,7 @@ def painters_of(
         Kind.SHRINKAGE: lambda: plotting.ShrinkageDisplay.from_estimator(model),
         Kind.ACTIVATION: lambda: plotting.ActivationDisplay.from_estimator(model),
     }
-    if len(network(model).elbo_history_):  # a pruned model has none
+    if len(network_of(model).elbo_history_):  # a pruned model has none
         found[Kind.ELBO] = lambda: plotting.ElboDisplay.from_estimator(model)
     if rows is None:
         return found

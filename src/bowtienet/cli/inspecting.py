@@ -9,9 +9,10 @@ import numpy as np
 from bowtienet.cli import options, rendering
 from bowtienet.cli.commands import guarded
 from bowtienet.cli.console import Output, number
-from bowtienet.cli.models import network, target_names
+from bowtienet.cli.models import target_names
 from bowtienet.estimators.preparing import describe
 from bowtienet.estimators.table_pipeline import TablePipeline, load
+from bowtienet.plotting.fitted import network_of
 
 _SHOWN = 20
 
@@ -57,7 +58,7 @@ def inspect(model: options.Model, as_json: options.Json = False) -> None:
 
 def model_facts(model: Any) -> dict[str, Any]:
     """All that is told of a model."""
-    inner = network(model)
+    inner = network_of(model)
     columns = model.preparer_.columns_ if isinstance(model, TablePipeline) else ()
     return {
         "kind": type(model).__name__,

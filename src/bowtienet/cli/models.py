@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bowtienet._validation import nearest
+from bowtienet._validation import listed_with_hints
 from bowtienet.estimators.preparing import output_names
 from bowtienet.estimators.table_pipeline import TablePipeline
-
-_SHOWN = 5
-
-
-def network(model: Any) -> Any:
-    """The fitted `BowTieRegressor` of a model."""
-    return model.regressor_ if isinstance(model, TablePipeline) else model
 
 
 def target_names(model: Any, given: Sequence[str] = ()) -> list[str]:
@@ -36,23 +29,15 @@ def inputs_of(model: Any, table: Any, label: str) -> Any:
         return table.drop_columns([n for n in target_names(model) if n in table.column_names])
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise ValueError(_lacking(missing, table.column_names, label))
+        several = len(missing) > 1
+        raise ValueError(
+            f"{label} lacks the column{'s' if several else ''} "
+            f"{listed_with_hints(missing, table.column_names)} that the model needs: add or rename "
+            f"{'them' if several else 'it'}."
+        )
     return table.select(names)
 
 
 def prepared(model: Any, inputs: Any) -> Any:
     """Inputs as the network takes them."""
     return model[:-1].transform(inputs) if isinstance(model, TablePipeline) else inputs
-
-
-def _lacking(missing: list[str], known: list[str], label: str) -> str:
-    shown = []
-    for name in missing[:_SHOWN]:
-        near = nearest(name, known)
-        shown.append(f"{name!r} (is it {near[0]!r}?)" if near else repr(name))
-    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-    several = len(missing) > 1
-    return (
-        f"{label} lacks the column{'s' if several else ''} {', '.join(shown)}{more} that the model "
-        f"needs: add or rename {'them' if several else 'it'}."
-    )

@@ -13,11 +13,12 @@ import typer
 from bowtienet.cli import options
 from bowtienet.cli.commands import guarded
 from bowtienet.cli.console import Output, printable
-from bowtienet.cli.models import inputs_of, network, prepared, target_names
+from bowtienet.cli.models import inputs_of, prepared, target_names
 from bowtienet.cli.tables import check_table_place, read, write, write_text
 from bowtienet.data.arrow_parts import pyarrow
 from bowtienet.estimators.table_pipeline import load
 from bowtienet.estimators.writing import prediction_columns
+from bowtienet.plotting.fitted import network_of
 from bowtienet.prediction.intervals import check_coverage
 
 _BLOCK = 50_000
@@ -77,7 +78,7 @@ def _predicted(
 ) -> Iterator[Any]:
     """Tables of predictions, block by block."""
     with output.stage("predicting") as bar:
-        values, fitted = prepared(model, inputs), network(model)
+        values, fitted = prepared(model, inputs), network_of(model)
         for start in range(0, values.num_rows, _BLOCK):
             bar.show("predicting", start / values.num_rows)
             found = fitted.predict_dist(values.slice(start, _BLOCK))

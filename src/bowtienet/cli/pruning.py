@@ -10,10 +10,11 @@ import typer
 from bowtienet.cli import options, rendering
 from bowtienet.cli.commands import guarded, stop_if_interrupted
 from bowtienet.cli.console import Output
-from bowtienet.cli.models import inputs_of, network, target_names
+from bowtienet.cli.models import inputs_of, target_names
 from bowtienet.cli.tables import check_place, read, split_columns
 from bowtienet.estimators.progress import reporting_to
 from bowtienet.estimators.table_pipeline import load
+from bowtienet.plotting.fitted import network_of
 
 
 @guarded
@@ -68,7 +69,7 @@ def prune(
         after = before.prune(rate, **rows)
     stop_if_interrupted()
     after.save(place)
-    old, new = rendering.sizes(network(before)), rendering.sizes(network(after))
+    old, new = rendering.sizes(network_of(before)), rendering.sizes(network_of(after))
     counts = {name: {"before": old[name]["now"], "after": new[name]["now"]} for name in new}
     output.table(
         ("all networks", "before", "after"),

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, _fit_context
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from bowtienet._validation import nearest
+from bowtienet._validation import listed_with_hints
 from bowtienet.estimators.columns import (
     CATEGORY,
     DATE,
@@ -33,7 +33,6 @@ from bowtienet.estimators.columns import (
 
 KINDS = {NUMBER: "numbers", DATE: "dates", DURATION: "durations", CATEGORY: "categories"}
 """What columns hold, by their kind."""
-_SHOWN = 5
 _FEW = 10
 """Texts up to which numbers among them may well be names of categories."""
 _SIGNS = str.maketrans("", "", ",%$€£' ")
@@ -353,14 +352,10 @@ def _matched(preparer: TablePreparer, table: Table) -> dict[str, Any]:
 
 
 def _refuse_absent(absent: Sequence[str], others: Sequence[str]) -> None:
-    shown = []
-    for name in absent[:_SHOWN]:
-        near = nearest(name, others)
-        shown.append(f"{name!r} (is it {near[0]!r}?)" if near else repr(name))
-    more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
     raise ValueError(
         f"X lacks {'columns' if len(absent) > 1 else 'the column'} that training had: "
-        f"{', '.join(shown)}{more}; add or rename {'them' if len(absent) > 1 else 'it'}."
+        f"{listed_with_hints(absent, others)}; add or rename "
+        f"{'them' if len(absent) > 1 else 'it'}."
     )
 
 

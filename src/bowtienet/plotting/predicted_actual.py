@@ -177,7 +177,7 @@ class PredictedActualDisplay(ScoredDisplay):
         self._draw_points(ax, points)
         ax.set(xlabel=f"predicted {self.target_name}", ylabel=f"actual {self.target_name}")
         ax.locator_params(axis="x", nbins=6)  # long numbers would run into each other
-        add_legend(ax, loc="best")
+        add_legend(ax, loc="upper left")  # off the diagonal, where the rows are
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
