@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import sys
 import warnings
@@ -117,6 +118,22 @@ def test_attributes_are_those_of_the_fit(model: BowTieRegressor, path: Path) -> 
     np.testing.assert_array_equal(loaded.elbo_history_, model.elbo_history_)
     assert loaded.n_effective_members_ == model.n_effective_members_
     assert loaded.elbo_terms_ == model.elbo_terms_
+
+
+def test_ratios_are_kept_and_used(model: BowTieRegressor, path: Path) -> None:
+    """Those of stacking come back to the bit, and intervals with them."""
+    members = tuple(
+        replace(member, variance_ratio=np.array([ratio]))
+        for member, ratio in zip(model.ensemble_.members, (2.3, 0.4), strict=True)
+    )
+    wide = copy.copy(model)
+    wide.ensemble_ = replace(model.ensemble_, members=members)
+    loaded = assert_comes_back(wide, FRAME, path)
+    found = [member.variance_ratio for member in loaded.ensemble_.members]
+    np.testing.assert_array_equal(found, [[2.3], [0.4]])
+    assert not np.array_equal(loaded.predict_interval(FRAME), model.predict_interval(FRAME))
+    unpickled = pickle.loads(pickle.dumps(wide))
+    np.testing.assert_array_equal(unpickled.predict_interval(FRAME), loaded.predict_interval(FRAME))
 
 
 def test_names_are_checked_after_loading(model: BowTieRegressor, path: Path) -> None:
@@ -252,6 +269,14 @@ def with_a_wider_member(content: dict[str, Any]) -> None:
     with_ensemble(members=(first, second))(content)
 
 
+def with_a_ratio(ratio: Any) -> Callable[[dict[str, Any]], Any]:
+    def change(content: dict[str, Any]) -> None:
+        first, second = content["fitted"]["ensemble_"].members
+        with_ensemble(members=(first, replace(second, variance_ratio=ratio)))(content)
+
+    return change
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -268,6 +293,11 @@ def with_a_wider_member(content: dict[str, Any]) -> None:
         with_ensemble(weights=np.ones(1)),
         with_ensemble(column_order=np.array([0, 1, 9])),
         with_ensemble(input_scaling=None),
+        with_a_ratio(np.ones(2)),
+        with_a_ratio(np.zeros(1)),
+        with_a_ratio(np.array([np.nan])),
+        with_a_ratio([1.0]),
+        with_a_ratio("wide"),
     ],
     ids=[
         "no settings",
@@ -283,6 +313,11 @@ def with_a_wider_member(content: dict[str, Any]) -> None:
         "another number of weights",
         "a column that is not there",
         "no scaling",
+        "another number of ratios",
+        "a ratio of zero",
+        "a ratio that is none",
+        "a list of ratios",
+        "a word for a ratio",
     ],
 )
 def test_a_file_whose_parts_do_not_belong_together_is_refused(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -16,8 +17,8 @@ from sklearn.exceptions import ConvergenceWarning
 from bowtienet import BowTieRegressor
 from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
+from bowtienet.estimators import fitting, running
 from bowtienet.estimators import members as module
-from bowtienet.estimators import running
 from bowtienet.estimators import tasks as tasks_module
 from bowtienet.estimators.members import (
     allocate,
@@ -25,11 +26,21 @@ from bowtienet.estimators.members import (
     fit_stacked,
     held_out_folds,
     lengths_up_to,
+    weigh,
 )
-from bowtienet.estimators.tasks import Outcome, Recipe, Settings, Task, run_task
+from bowtienet.estimators.tasks import (
+    Outcome,
+    Recipe,
+    Settings,
+    Task,
+    held_out_score,
+    run_task,
+)
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, fit
-from bowtienet.prediction.predictive import log_density, predict
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.predictive import predict
+from bowtienet.prediction.weighting import stack_forecasts, variance_ratio
 
 SETTINGS = Settings(
     hidden=(5,),
@@ -141,7 +152,7 @@ def test_places(weights: list[float], count: int, expected: list[int]) -> None:
 def test_a_snapshot_is_the_fit_of_that_length() -> None:
     lengths = (1, 4, 9, 20)
     outcome = run_task(Task(recipe=RECIPE, rows=bent_rows(), lengths=lengths), SETTINGS)
-    assert outcome.densities is None
+    assert outcome.forecasts is None
     assert [result.n_sweeps for result in outcome.results] == list(lengths)
     for length, result in zip(lengths, outcome.results, strict=True):
         task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(length,))
@@ -208,29 +219,38 @@ def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
     assert run_task(finished, loose).results[0].status is Status.CONVERGED
 
 
-def test_densities_are_those_of_the_rows_held_out() -> None:
+def test_forecasts_are_those_of_the_rows_held_out() -> None:
     rows = bent_rows()
+    rows = replace(rows, targets=np.column_stack([rows.targets, rows.inputs[:, 1]]))
     held_out, kept = take_rows(rows, np.arange(15)), take_rows(rows, np.arange(15, 60))
     task = Task(recipe=RECIPE, rows=kept, held_out=held_out, lengths=(3, 8))
     outcome = run_task(task, SETTINGS)
-    assert outcome.densities is not None
-    assert outcome.densities.shape == (2, 15)
+    assert outcome.forecasts is not None
+    assert outcome.forecasts.shape == (2, 2, 15, 2)
     assert len(outcome.results) == 1
-    for length, densities in zip((3, 8), outcome.densities, strict=True):
+    for index, length in enumerate((3, 8)):
         alone = run_task(Task(recipe=RECIPE, rows=kept, lengths=(length,)), SETTINGS).results[0]
         new = predict(alone.model, alone.factors, held_out.inputs)
-        variance = new.signal_variance + new.noise_variance
-        error = (held_out.targets - new.mean) ** 2
-        expected = -0.5 * (np.log(2.0 * np.pi * variance) + error / variance)
-        np.testing.assert_allclose(densities, expected[:, 0], rtol=1e-10)
-        np.testing.assert_array_equal(densities, log_density(new, held_out.targets))
+        errors, variances = outcome.forecasts[:, index]
+        np.testing.assert_array_equal(errors, held_out.targets - new.mean)
+        np.testing.assert_array_equal(variances, new.signal_variance + new.noise_variance)
+
+
+def test_the_score_of_rows_held_out() -> None:
+    """Mean log density with the variance that they ask for, by hand: r = (10 + 5) / (5 + 5)."""
+    errors, variances = np.array([[1.0], [3.0]]), np.array([[2.0], [3.0]])
+    weights = np.array([2.0, 3.0])
+    ratio = (2.0 * 0.5 + 3.0 * 3.0 + 5.0) / (5.0 + 5.0)
+    logs = -0.5 * (np.log(2.0 * np.pi * ratio * variances) + errors**2 / (ratio * variances))
+    expected = (2.0 * logs[0, 0] + 3.0 * logs[1, 0]) / 5.0
+    assert held_out_score(errors, variances, weights) == pytest.approx(expected, rel=1e-13)
 
 
 @pytest.mark.parametrize(("worthwhile", "stopped"), [(1e6, True), (-1e6, False)])
 def test_a_fit_stops_when_longer_does_not_predict_better(
     worthwhile: float, stopped: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After the second length if its gain is too small; every length has its densities anyway."""
+    """After the second length if its gain is too small; every length has its forecasts anyway."""
     monkeypatch.setattr(tasks_module, "WORTHWHILE", worthwhile)
     rows, lengths = bent_rows(), (2, 6, 12, 24)
     held_out, kept = take_rows(rows, np.arange(15)), take_rows(rows, np.arange(15, 60))
@@ -239,9 +259,9 @@ def test_a_fit_stops_when_longer_does_not_predict_better(
     outcome = run_task(task, SETTINGS, lambda progress: seen.append(progress.sweep))
     assert seen[-1] == (6 if stopped else 24)
     assert outcome.results[0].n_sweeps == seen[-1]
-    assert outcome.densities is not None
-    assert outcome.densities.shape == (4, 15)
-    same = [np.array_equal(a, b) for a, b in pairwise(outcome.densities)]
+    assert outcome.forecasts is not None
+    assert outcome.forecasts.shape == (2, 4, 15, 1)
+    same = [np.array_equal(a, b) for a, b in pairwise(np.swapaxes(outcome.forecasts, 0, 1))]
     assert same == ([False, True, True] if stopped else [False, False, False])
     # Without rows held out nothing can stop it.
     seen.clear()
@@ -250,7 +270,7 @@ def test_a_fit_stops_when_longer_does_not_predict_better(
 
 
 def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the row that counts decides: its density rises while that of the others falls."""
+    """Only the row that counts decides: its error shrinks while that of the other grows."""
     rows = bent_rows()
     held_out = Rows(
         inputs=rows.inputs[:2], targets=rows.targets[:2], weights=np.array([1000.0, 1.0])
@@ -261,11 +281,50 @@ def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> N
         held_out=held_out,
         lengths=(1, 2, 3, 4),
     )
-    table = iter([[0.0, 0.0], [1.0, -50.0], [2.0, -100.0], [3.0, -150.0]])
-    monkeypatch.setattr(tasks_module, "log_density", lambda *_: np.array(next(table)))
-    assert run_task(task, SETTINGS).results[0].n_sweeps == 4
-    table = iter([[0.0, 0.0], [-1.0, 50.0], [-2.0, 100.0], [-3.0, 150.0]])
-    assert run_task(task, SETTINGS).results[0].n_sweeps == 2
+    table = [[1.0, 1.0], [0.5, 5.0], [0.25, 7.0], [0.125, 9.0]]
+
+    def length_of(table: list[list[float]]) -> int:
+        errors = iter(table)
+        monkeypatch.setattr(
+            tasks_module,
+            "errors_and_variances",
+            lambda *_: (np.array(next(errors))[:, None], np.ones((2, 1))),
+        )
+        return run_task(task, SETTINGS).results[0].n_sweeps
+
+    assert length_of(table) == 4
+    assert length_of(table[::-1]) == 2
+
+
+def test_a_task_gives_its_ratio_to_the_fit_and_a_fit_to_those_that_go_on() -> None:
+    task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(2, 4))
+    assert [result.variance_ratio for result in run_task(task, SETTINGS).results] == [None, None]
+    asked = run_task(replace(task, variance_ratio=np.array([1.7])), SETTINGS)
+    assert [result.variance_ratio.tolist() for result in asked.results] == [[1.7], [1.7]]
+    assert_same_fit(asked.results[1], run_task(task, SETTINGS).results[1])
+    on = Task(rows=bent_rows(), start=asked.results[0], lengths=(2,))
+    assert run_task(on, SETTINGS).results[0].variance_ratio.tolist() == [1.7]
+    other = replace(on, variance_ratio=np.array([0.4]))
+    assert run_task(other, SETTINGS).results[0].variance_ratio.tolist() == [0.4]
+
+
+def test_a_task_starts_with_as_many_networks_as_its_recipe_says() -> None:
+    """Two of five units each have no weights between them."""
+    wide = replace(SETTINGS, hidden=(10, 10), max_sweeps=1)
+    starts = []
+
+    def note(model: Any, rows: Rows, rng: Any, **settings: Any) -> Any:
+        starts.append(initialize(model, rows, rng, **settings))
+        return starts[-1]
+
+    task = Task(recipe=replace(RECIPE, parts=2), rows=bent_rows(20))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tasks_module, "initialize", note)
+        run_task(task, wide)
+        run_task(replace(task, recipe=RECIPE), wide)
+    between = [start.layers[1].weights.mean[:5, 6:] for start in starts]
+    np.testing.assert_array_equal(between[0], 0.0)
+    assert np.all(between[1] != 0.0)
 
 
 def test_ctrl_c_within_a_task() -> None:
@@ -295,12 +354,15 @@ def test_ctrl_c_within_a_task() -> None:
 
 
 class Stage:
-    """A runner that fits nothing: held-out densities come from a function of the task."""
+    """A runner that fits nothing: held-out errors come from a function of the task.
+
+    Variances are all one: of the errors' sizes stacking makes what each recipe needs.
+    """
 
     def __init__(
-        self, densities: Callable[[Task, int], np.ndarray], stop_after: int | None = None
+        self, errors: Callable[[Task, int], np.ndarray], stop_after: int | None = None
     ) -> None:
-        self.densities, self.stop_after = densities, stop_after
+        self.errors, self.stop_after = errors, stop_after
         self.calls: list[list[Task]] = []
 
     def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
@@ -308,8 +370,13 @@ class Stage:
         for task in tasks[: self.stop_after]:
             found = None
             if task.held_out is not None:
-                found = np.stack([self.densities(task, length) for length in task.lengths])
-            yield Outcome(results=(result_of(task),), densities=found)
+                errors = np.stack([self.errors(task, length) for length in task.lengths])
+                found = np.stack([errors, np.ones_like(errors)])[..., None]
+            yield Outcome(results=(result_of(task),), forecasts=found)
+
+
+def alike(task: Task, length: int) -> np.ndarray:
+    return np.ones(len(task.held_out.inputs))
 
 
 def result_of(task: Task) -> FitResult:
@@ -321,6 +388,7 @@ def result_of(task: Task) -> FitResult:
         elbo_history=(-float(task.recipe.seed),),
         n_sweeps=max(task.lengths, default=0),
         status=Status.HELD_OUT if task.chosen else Status.SWEEP_LIMIT,
+        variance_ratio=task.variance_ratio,
     )
 
 
@@ -336,7 +404,7 @@ def stacked(
 
 
 def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
-    stage = Stage(lambda task, length: np.zeros(len(task.held_out.inputs)))
+    stage = Stage(alike)
     stacked(stage)
     trials, final = stage.calls
     assert len(trials) == 3 * len(held_out_folds(40))
@@ -359,32 +427,35 @@ def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
 def test_the_best_recipe_and_length_get_the_members() -> None:
     best = lengths_up_to(100)[1]
 
-    def densities(task: Task, length: int) -> np.ndarray:
+    def errors(task: Task, length: int) -> np.ndarray:
         good = task.recipe.temperature == 0.2 and length == best
-        return np.full(len(task.held_out.inputs), 0.0 if good else -40.0)
+        return np.full(len(task.held_out.inputs), 0.1 if good else 9.0)
 
-    stage = Stage(densities)
-    members, weights = stacked(stage)
-    np.testing.assert_allclose(weights, 0.25, rtol=1e-12)
-    for task in stage.calls[1]:
-        assert (task.recipe.temperature, task.lengths) == (0.2, (best,))
-    assert {member.status for member in members} == {Status.HELD_OUT}
+    for n_members in (1, 4):
+        stage = Stage(errors)
+        members, weights = stacked(stage, n_members=n_members)
+        np.testing.assert_allclose(weights, np.full(n_members, 1.0 / n_members), rtol=1e-12)
+        for task in stage.calls[1]:
+            assert (task.recipe.temperature, task.lengths) == (0.2, (best,))
+        assert {member.status for member in members} == {Status.HELD_OUT}
+
+
+def errors_here_and_there(task: Task, length: int) -> np.ndarray:
+    """Of a recipe that is right early, of one that is late, of others that are never."""
+    first = bent_rows(40).inputs[:24]
+    early = np.array([np.any(np.all(row == first, axis=1)) for row in task.held_out.inputs])
+    wanted = early if task.recipe.seed == 0 else ~early
+    return np.where(wanted & (task.recipe.seed < 2), 0.1, 60.0)
 
 
 def test_two_recipes_that_are_each_best_somewhere_share_the_members() -> None:
     """Three fifths of the rows and two: weights 0.6 and 0.4, places 2 and 1 of three."""
 
-    def densities(task: Task, length: int) -> np.ndarray:
-        first = bent_rows(40).inputs[:24]
-        early = np.array([np.any(np.all(row == first, axis=1)) for row in task.held_out.inputs])
-        wanted = early if task.recipe.seed == 0 else ~early
-        return np.where(wanted & (task.recipe.seed < 2), 0.0, -60.0)
-
-    stage = Stage(densities)
+    stage = Stage(errors_here_and_there)
     _, weights = stacked(stage, n_members=3, max_sweeps=15)
     temperatures = [task.recipe.temperature for task in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.2])
-    np.testing.assert_allclose(weights, [0.3, 0.3, 0.4], atol=1e-6)
+    np.testing.assert_allclose(weights, [0.3, 0.3, 0.4], atol=1e-4)
 
 
 def test_rows_count_by_their_weight() -> None:
@@ -395,39 +466,131 @@ def test_rows_count_by_their_weight() -> None:
         weights=np.where(np.arange(40) < 10, 9.0, 1.0),
     )
 
-    def densities(task: Task, length: int) -> np.ndarray:
-        return np.where((task.held_out.weights > 1.0) == (task.recipe.seed == 0), 0.0, -60.0)
+    def errors(task: Task, length: int) -> np.ndarray:
+        return np.where((task.held_out.weights > 1.0) == (task.recipe.seed == 0), 0.1, 60.0)
 
-    stage = Stage(densities)
+    stage = Stage(errors)
     _, weights = fit_stacked(heavy, recipes(2), 4, stage, 15, np.random.default_rng(0))
     temperatures = [task.recipe.temperature for task in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.1, 0.2])
-    np.testing.assert_allclose(weights, [0.25, 0.25, 0.25, 0.25], atol=1e-6)
+    np.testing.assert_allclose(weights, [0.25, 0.25, 0.25, 0.25], atol=1e-4)
 
 
 def test_where_longer_is_the_same_the_shortest_is_fitted() -> None:
-    stage = Stage(lambda task, length: np.zeros(len(task.held_out.inputs)))
-    stacked(stage, n_recipes=1, max_sweeps=500)
-    assert {task.lengths for task in stage.calls[1]} == {(module.FIRST_LENGTH,)}
+    for n_members in (1, 4):
+        stage = Stage(alike)
+        stacked(stage, n_recipes=1, n_members=n_members, max_sweeps=500)
+        assert {task.lengths for task in stage.calls[1]} == {(module.FIRST_LENGTH,)}
 
 
 def test_a_fit_that_was_still_gaining_says_so() -> None:
     """Only then is the last length a limit that was too low."""
-    stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), 0.1 * length))
+    stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), 1000.0 / length))
     members, _ = stacked(stage, n_recipes=1)
     assert {task.lengths for task in stage.calls[1]} == {(100,)}
     assert {member.status for member in members} == {Status.SWEEP_LIMIT}
+    # Wider intervals do as well as a longer fit where errors stay as they are.
+    stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), 10.0))
+    members, _ = stacked(stage, n_recipes=1)
+    assert {member.status for member in members} == {Status.HELD_OUT}
 
 
+@pytest.mark.parametrize("n_members", [1, 4])
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])
-def test_a_recipe_that_breaks_down_gets_no_members(bad: float) -> None:
-    def densities(task: Task, length: int) -> np.ndarray:
-        return np.full(len(task.held_out.inputs), bad if task.recipe.seed == 0 else -1.0)
+def test_a_recipe_that_breaks_down_gets_no_members(bad: float, n_members: int) -> None:
+    """Even in one row."""
 
-    stage = Stage(densities)
-    _, weights = stacked(stage)
+    def errors(task: Task, length: int) -> np.ndarray:
+        found = np.ones(len(task.held_out.inputs))
+        found[0] = bad if task.recipe.seed == 0 else 1.0
+        return found
+
+    stage = Stage(errors)
+    _, weights = stacked(stage, n_members=n_members)
     assert np.all(np.isfinite(weights))
     assert all(task.recipe.temperature > 0.15 for task in stage.calls[1])
+    assert all(np.all(np.isfinite(task.variance_ratio)) for task in stage.calls[1])
+
+
+# ------------------------------------------------------------------------------------------------
+# Variances
+# ------------------------------------------------------------------------------------------------
+
+
+def random_table(seed: int, n_outputs: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    """Forecasts (2, 3 recipes, 2 lengths, 30 rows, D) and weights of the rows."""
+    rng = np.random.default_rng(seed)
+    variances = rng.gamma(4.0, 0.25, size=(3, 2, 30, n_outputs))
+    errors = np.sqrt(variances) * rng.normal(0.0, 1.5, size=variances.shape)
+    return np.stack([errors, variances]), rng.uniform(0.5, 2.0, size=30)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_one_member_is_the_best_alone_with_its_own_ratio(seed: int) -> None:
+    forecasts, row_weights = random_table(seed)
+    weights, ratios = weigh(forecasts, row_weights, 1)
+    assert (weights.shape, ratios.shape) == ((3, 2), (3, 2, 2))
+    scores = np.empty((3, 2))
+    for place in np.ndindex(3, 2):
+        errors, variances = forecasts[(slice(None), *place)]
+        ratio = variance_ratio(errors, variances, row_weights)
+        np.testing.assert_array_equal(ratios[place], ratio)
+        spread = ratio * variances
+        logs = -0.5 * (np.log(2.0 * np.pi * spread) + errors**2 / spread)
+        scores[place] = row_weights @ logs.sum(axis=1)
+    np.testing.assert_array_equal(weights, scores == scores.max())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_members_share_a_factor(seed: int) -> None:
+    """Weights and factor of stacking, after each candidate has got its own ratio."""
+    forecasts, row_weights = random_table(seed)
+    weights, ratios = weigh(forecasts, row_weights, 2)
+    alone = weigh(forecasts, row_weights, 1)[1]
+    errors, variances = forecasts.reshape(2, 6, 30, 2)
+    expected, factor = stack_forecasts(errors, alone.reshape(6, 1, 2) * variances, row_weights)
+    np.testing.assert_array_equal(weights.ravel(), expected)
+    np.testing.assert_allclose(ratios, alone * factor, rtol=1e-14)
+    assert np.all(factor < 1.0)
+
+
+@pytest.mark.parametrize("n_members", [1, 3])
+def test_ratios_reach_the_fits(n_members: int) -> None:
+    """Each member has that of its own recipe and length: of errors of a known size."""
+
+    def errors(task: Task, length: int) -> np.ndarray:
+        return np.full(len(task.held_out.inputs), 3.0 if task.recipe.seed == 1 else 20.0)
+
+    stage = Stage(errors)
+    members, _ = stacked(stage, n_members=n_members, max_sweeps=15)
+    own = (40.0 * 9.0 + 5.0) / 45.0
+    # In their mixture the same rows ask again: what the prior held back the first time.
+    factor = 1.0 if n_members == 1 else (40.0 * 9.0 / own + 5.0) / 45.0
+    for task, member in zip(stage.calls[1], members, strict=True):
+        assert task.recipe.temperature == 0.2
+        np.testing.assert_allclose(task.variance_ratio, [own * factor], rtol=1e-4)
+        assert member.variance_ratio is task.variance_ratio
+    assert all(task.variance_ratio is None for task in stage.calls[0])
+
+
+def test_only_rows_held_out_say_how_sure_a_member_may_be() -> None:
+    rows = bent_rows(30)
+    both = np.column_stack([rows.targets, -rows.inputs[:, 1]])
+    small: dict[str, Any] = {"n_estimators": 2, "init_penalty": 1.0, "max_iter": 3}
+    small |= {"temperature": 0.05, "random_state": 0}
+
+    def ratios(n_rows: int = 30, **changes: Any) -> list[Any]:
+        model = BowTieRegressor((4,), **(small | changes))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(rows.inputs[:n_rows], both[:n_rows])
+        return [member.variance_ratio for member in model.ensemble_.members]
+
+    for found in (*ratios(), *ratios(n_estimators=1), *ratios(solver="svi")):
+        assert found.shape == (2,)
+        assert np.all((found > 0.0) & (found != 1.0))
+    for found in (*ratios(combine="equal"), *ratios(combine="elbo"), *ratios(9)):
+        assert found is None
 
 
 def test_too_few_rows_are_not_held_out() -> None:
@@ -443,7 +606,7 @@ def test_too_few_rows_are_not_held_out() -> None:
 
 
 def test_an_interrupted_stage_leaves_what_there_is() -> None:
-    stage = Stage(lambda task, length: np.zeros(len(task.held_out.inputs)), stop_after=2)
+    stage = Stage(alike, stop_after=2)
     members, weights = stacked(stage)
     assert len(stage.calls) == 1
     assert len(members) == 2
@@ -474,6 +637,49 @@ def test_a_recipe_that_can_bend_is_chosen() -> None:
         for weight, member in zip(weights, members, strict=True)
     )
     assert np.sqrt(np.mean((mean - new.targets) ** 2)) < 0.3
+
+
+# ------------------------------------------------------------------------------------------------
+# What there is to choose from
+# ------------------------------------------------------------------------------------------------
+
+
+def starts(hidden: tuple[int, ...], **settings: Any) -> list[tuple[float, float, int]]:
+    """Temperature, penalty and number of networks of each recipe; seeds all differ."""
+    found = BowTieRegressor(hidden, **settings)._recipes(np.random.default_rng(0), hidden)
+    assert len({recipe.seed for recipe in found}) == len(found)
+    return [(recipe.temperature, recipe.penalty, recipe.parts) for recipe in found]
+
+
+def test_recipes_of_the_default() -> None:
+    assert starts((50,)) == [(fitting.TEMPERATURE, *recipe) for recipe in fitting.RECIPES]
+    assert len(set(fitting.RECIPES)) == len(fitting.RECIPES)
+    assert fitting.ALIKE in fitting.RECIPES
+
+
+def test_recipes_that_would_be_the_same_are_tried_once() -> None:
+    """Networks of five units at least: of small layers there is but one, whatever is wanted."""
+    penalties = list(dict.fromkeys(penalty for penalty, _ in fitting.RECIPES))
+    assert starts((9,)) == [(0.01, penalty, 1) for penalty in penalties]
+    assert starts((50, 9)) == starts((9,))
+    numbers = list(dict.fromkeys(parts for _, parts in fitting.RECIPES))
+    given = starts((50,), init_penalty=0.3, temperature=0.2)
+    assert given == [(0.2, 0.3, parts) for parts in numbers]
+    assert starts((9,), init_penalty=0.3) == [(0.01, 0.3, 1)]
+    assert all(parts <= 2 for _, _, parts in starts((50, 10)))
+
+
+@pytest.mark.parametrize("settings", [{"init": "laplace"}, {"init": "spike_slab"}, {}], ids=str)
+def test_without_a_network_to_start_from_there_is_one_recipe(settings: dict[str, Any]) -> None:
+    assert len(starts((50,) if settings else (), **settings)) == 1
+
+
+@pytest.mark.parametrize("combine", ["equal", "elbo"])
+def test_members_that_are_alike_differ_in_their_seed_alone(combine: str) -> None:
+    found = starts((50,), combine=combine, n_estimators=3)
+    assert found == [(fitting.TEMPERATURE, *fitting.ALIKE)] * 3
+    given = starts((50,), combine=combine, n_estimators=2, init_penalty=2.0)
+    assert given == [(fitting.TEMPERATURE, 2.0, fitting.ALIKE[1])] * 2
 
 
 # ------------------------------------------------------------------------------------------------

@@ -14,10 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 
 from bowtienet import BowTieRegressor
 from bowtienet._arrays import map_arrays
 from bowtienet.estimators import partial
+from bowtienet.estimators.given import read_given
 from bowtienet.inference.convergence import Status
 from bowtienet.prediction.ensemble import mean_and_deviation
 
@@ -51,6 +53,7 @@ def assert_same(first: BowTieRegressor, second: BowTieRegressor) -> None:
     for a, b in zip(first.ensemble_.members, second.ensemble_.members, strict=True):
         map_arrays(assert_array_equal, a.factors, b.factors)
         map_arrays(assert_array_equal, a.statistics, b.statistics)
+        assert_array_equal(a.variance_ratio, b.variance_ratio)
     assert_array_equal(first.member_weights_, second.member_weights_)
     assert_array_equal(
         mean_and_deviation(first.ensemble_, X), mean_and_deviation(second.ensemble_, X)
@@ -74,6 +77,8 @@ def test_the_first_call_is_a_fit(solver: str, combine: str) -> None:
     fitted, begun = small(**settings).fit(X, Y), small(**settings).partial_fit(X, Y)
     for a, b in zip(fitted.ensemble_.members, begun.ensemble_.members, strict=True):
         map_arrays(assert_array_equal, a.factors, b.factors)
+        assert_array_equal(a.variance_ratio, b.variance_ratio)
+        assert (a.variance_ratio is None) == (combine == "equal")
     assert_array_equal(fitted.member_weights_, begun.member_weights_)
     assert_array_equal(fitted.predict(X), begun.predict(X))
     assert (begun.solver_, begun.status_) == (solver, fitted.status_)
@@ -224,6 +229,47 @@ def test_weights_move_to_the_member_that_predicts_better() -> None:
     assert seen[1] > 0.7
     assert min(seen[2:]) > 0.7
     assert_allclose(model.member_weights_.sum(), 1.0)
+
+
+def with_ratios(model: BowTieRegressor, *ratios: float) -> BowTieRegressor:
+    """A copy whose members have these ratios."""
+    model = further(model)
+    members = tuple(
+        replace(member, variance_ratio=np.array([ratio]))
+        for member, ratio in zip(model.ensemble_.members, ratios, strict=True)
+    )
+    model.ensemble_ = replace(model.ensemble_, members=members)
+    return model
+
+
+def test_ratios_stay_while_rows_come(begun: BowTieRegressor) -> None:
+    model = with_ratios(begun, 1.5, 0.7).set_params(combine="stacking")
+    for start in (0, 30):
+        model.partial_fit(NEW[0][start : start + 30], NEW[1][start : start + 30])
+    assert [member.variance_ratio.tolist() for member in model.ensemble_.members] == [[1.5], [0.7]]
+
+
+def test_densities_of_new_rows_have_the_variances_of_the_members(begun: BowTieRegressor) -> None:
+    """Those of `predict_dist`, but for the unit of the target."""
+    model = with_ratios(begun, 4.0, 0.3)
+    ensemble = model.ensemble_
+    [batch] = model._arriving(read_given(*NEW, None, None))
+    found = partial._recent(np.empty((0, 2)), list(ensemble.members), batch, model.predictive)
+    for index in range(2):
+        alone = replace(ensemble, members=ensemble.members[index : index + 1], weights=np.ones(1))
+        mean, deviation = mean_and_deviation(alone, NEW[0])
+        expected = norm.logpdf(NEW[1], mean[:, 0], deviation[:, 0])
+        expected += np.log(ensemble.target_scaling.scale[0])
+        assert_allclose(found[:, index], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_weights_move_away_from_variances_that_are_wrong(begun: BowTieRegressor) -> None:
+    """The same network twice: the one that claims to know little loses its say."""
+    model = further(begun).set_params(combine="stacking")
+    first = model.ensemble_.members[0]
+    model.ensemble_ = replace(model.ensemble_, members=(first, first))
+    model = with_ratios(model, 1.0, 1e4).partial_fit(*rows(150, 12))
+    assert model.member_weights_[0] > 0.7
 
 
 def with_last_layer(member: Any, weights: Any) -> Any:

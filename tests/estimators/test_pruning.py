@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
 import warnings
 from collections.abc import Callable
@@ -82,6 +83,15 @@ def answers(model: BowTieRegressor, table: Any) -> list[np.ndarray]:
 def assert_same_answers(first: BowTieRegressor, second: BowTieRegressor, table: Any) -> None:
     for a, b in zip(answers(first, table), answers(second, table), strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def with_ratio(model: BowTieRegressor, ratio: float | None) -> BowTieRegressor:
+    """A copy whose members' variances rows held out have asked to be multiplied by this."""
+    wide = copy.copy(model)
+    ratios = None if ratio is None else np.array([ratio])
+    members = tuple(replace(member, variance_ratio=ratios) for member in model.ensemble_.members)
+    wide.ensemble_ = replace(model.ensemble_, members=members)
+    return wide
 
 
 def widths(model: BowTieRegressor) -> list[tuple[int, ...]]:
@@ -271,13 +281,68 @@ def test_a_constant_has_the_spread_of_targets_that_were_explained() -> None:
     model = BowTieRegressor(
         (8,), n_estimators=1, combine="equal", max_iter=200, tol=1e-4, random_state=0
     ).fit(inputs, targets)
-    with pytest.warns(UserWarning, match="predicts a constant"):
-        constant = model.prune(1e-290)
-    mean, std = constant.predict(inputs, return_std=True)
-    assert abs(mean[0] - targets.mean()) < 0.3 * targets.std()
-    assert 0.8 * targets.std() < std[0] < 1.5 * targets.std()
-    low, high = constant.predict_interval(inputs, coverage=0.9).T
-    assert 0.8 < np.mean((low <= targets) & (targets <= high)) <= 1.0
+    # Whatever rows held out have asked of the variances of the network that it was.
+    for ratio in (None, 0.1, 6.0):
+        with pytest.warns(UserWarning, match="predicts a constant"):
+            constant = with_ratio(model, ratio).prune(1e-290)
+        mean, std = constant.predict(inputs, return_std=True)
+        assert abs(mean[0] - targets.mean()) < 0.3 * targets.std()
+        assert 0.8 * targets.std() < std[0] < 1.5 * targets.std()
+        low, high = constant.predict_interval(inputs, coverage=0.9).T
+        assert 0.8 < np.mean((low <= targets) & (targets <= high)) <= 1.0
+
+
+@pytest.mark.parametrize("rate", [0.9, 0.01, 0.001])
+@pytest.mark.parametrize("ratio", [0.2, 1.0, 5.0])
+def test_noise_that_came_by_pruning_is_not_stretched(
+    ratio: float, rate: float, model: BowTieRegressor
+) -> None:
+    """r (noise before) + what it has grown by, in the unit of the targets."""
+    assert [m.variance_ratio for m in model.prune(rate).ensemble_.members] == [None, None]
+    wide = with_ratio(model, ratio)
+    found = wide.prune(rate)
+    for before, after in zip(wide.ensemble_.members, found.ensemble_.members, strict=True):
+        assert before.variance_ratio == ratio
+        noise = [m.factors.layers[-1].noise_variance for m in (before, after)]
+        old, new = (float(q.scale[0] / (q.concentration[0] - 1.0)) for q in noise)
+        assert new >= old
+        np.testing.assert_allclose(
+            after.variance_ratio * new, [ratio * old + (new - old)], rtol=1e-12
+        )
+        if rate == 0.9:
+            np.testing.assert_allclose(after.variance_ratio, [ratio], rtol=1e-12)
+
+
+def test_each_target_has_noise_of_its_own() -> None:
+    model = small(max_iter=10, n_estimators=1).fit(X, BOTH)
+    [member] = model.ensemble_.members
+    member = replace(member, variance_ratio=np.array([3.0, 0.5]))
+    model.ensemble_ = replace(model.ensemble_, members=(member,))
+    [after] = model.prune(0.001).ensemble_.members
+    old, new = (
+        m.factors.layers[-1].noise_variance.scale
+        / (m.factors.layers[-1].noise_variance.concentration - 1.0)
+        for m in (member, after)
+    )
+    assert np.all(new > old)
+    np.testing.assert_allclose(
+        after.variance_ratio, (np.array([3.0, 0.5]) * old + new - old) / new, rtol=1e-12
+    )
+
+
+def test_a_fit_that_goes_on_keeps_the_ratio(model: BowTieRegressor) -> None:
+    """A warm start that of the last fit, a refit what pruning has left of it."""
+    wide = with_ratio(model, 4.0).set_params(max_iter=2)
+    refitted = wide.prune(0.001, refit=True, X=FRAME, y=Y)
+    for one, other in zip(
+        refitted.ensemble_.members, wide.prune(0.001).ensemble_.members, strict=True
+    ):
+        np.testing.assert_array_equal(one.variance_ratio, other.variance_ratio)
+        assert 1.0 < one.variance_ratio < 4.0
+    wide.set_params(warm_start=True).fit(FRAME, Y)
+    assert [m.variance_ratio.tolist() for m in wide.ensemble_.members] == [[4.0], [4.0]]
+    wide.set_params(warm_start=False).fit(FRAME, Y)
+    assert [m.variance_ratio for m in wide.ensemble_.members] == [None, None]
 
 
 @pytest.mark.parametrize("prior", ["student_t", "laplace"])

@@ -69,6 +69,7 @@ def assert_same(first: BowTieRegressor, second: BowTieRegressor) -> None:
     assert len(first.ensemble_.members) == len(second.ensemble_.members)
     for a, b in zip(first.ensemble_.members, second.ensemble_.members, strict=True):
         map_arrays(assert_array_equal, a.factors, b.factors)
+        assert_array_equal(a.variance_ratio, b.variance_ratio)
         assert a.elbo_history == b.elbo_history
         assert (a.status, a.n_sweeps) == (b.status, b.n_sweeps)
     assert_array_equal(first.member_weights_, second.member_weights_)
@@ -105,6 +106,18 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bow
         return found[kind]
 
     return get
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_kinds_whose_rows_are_held_out_have_ratios(
+    kind: str, undisturbed: Callable[[str], BowTieRegressor]
+) -> None:
+    """So that the tests below see them come back."""
+    ratios = [member.variance_ratio for member in undisturbed(kind).ensemble_.members]
+    if kind in ("stacking", "stochastic"):
+        assert all(ratio.shape == (1,) and ratio != 1.0 for ratio in ratios)
+    else:
+        assert ratios == [None, None]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -23,7 +23,13 @@ from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows
 from bowtienet.estimators import fitting, progress
 from bowtienet.estimators.checkpoint import KIND
+from bowtienet.estimators.streaming import fit_streamed
+from bowtienet.estimators.tasks import Outcome, Task
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.prediction.ensemble import mean_and_deviation
+from bowtienet.prediction.predictive import predict
+from bowtienet.prediction.weighting import stack_forecasts, variance_ratio
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -110,6 +116,7 @@ def assert_same(first: BowTieRegressor, second: BowTieRegressor) -> None:
     assert len(first.ensemble_.members) == len(second.ensemble_.members)
     for a, b in zip(first.ensemble_.members, second.ensemble_.members, strict=True):
         map_arrays(assert_array_equal, a.factors, b.factors)
+        assert_array_equal(a.variance_ratio, b.variance_ratio)
         assert a.elbo_history == b.elbo_history
     assert_array_equal(first.member_weights_, second.member_weights_)
     a, b = (mean_and_deviation(model.ensemble_, X) for model in (first, second))
@@ -268,6 +275,61 @@ def test_every_row_is_held_out_or_trained_on(
 def test_without_stacking_nothing_is_held_out(combine: str) -> None:
     model = small(combine=combine).fit([(X, Y)])
     assert float(model.ensemble_.members[0].statistics.count) == pytest.approx(N_ROWS)
+    assert [member.variance_ratio for member in model.ensemble_.members] == [None, None]
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_rows_held_out_set_the_variances(n_members: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of one member are its own; several share the factor that stacking finds."""
+    tasks = spied_tasks(monkeypatch)
+    model = small(n_estimators=n_members).fit([(X, TWO)])
+    held_out, members = tasks[0].held_out, model.ensemble_.members
+    found = [predict(m.model, m.factors, held_out.inputs) for m in members]
+    errors = np.stack([held_out.targets - f.mean for f in found])
+    variances = np.stack([f.signal_variance + f.noise_variance for f in found])
+    ratios = np.stack(
+        [variance_ratio(e, v, held_out.weights) for e, v in zip(errors, variances, strict=True)]
+    )
+    weights = np.ones(1)
+    if n_members > 1:
+        assert len(members) == n_members
+        weights, factor = stack_forecasts(errors, ratios[:, None] * variances, held_out.weights)
+        ratios = ratios * factor
+    assert_allclose([member.variance_ratio for member in members], ratios, rtol=1e-12)
+    assert_allclose(model.member_weights_, weights, rtol=1e-12)
+
+
+def result_of(number: int) -> FitResult:
+    unknown: Any = None
+    return FitResult(
+        model=unknown,
+        factors=unknown,
+        elbo_terms=None,
+        elbo_history=(),
+        n_sweeps=number,
+        status=Status.CONVERGED,
+    )
+
+
+def test_members_without_weight_are_left_out() -> None:
+    """The one whose errors are large, and the one that broke down."""
+    sizes = (1.0, 30.0, np.nan, 1.0)
+    held_out = Rows(inputs=X[:20], targets=TWO[:20], weights=np.linspace(0.5, 2.0, 20))
+    tasks = [Task(rows=held_out, held_out=held_out) for _ in sizes]
+    ones = np.ones((1, 20, 2))
+    outcomes = [
+        Outcome(results=(result_of(k),), forecasts=np.stack([size * ones, ones]))
+        for k, size in enumerate(sizes)
+    ]
+    members, weights = fit_streamed(tasks, lambda _: outcomes)
+    assert [member.n_sweeps for member in members] == [0, 3]
+    assert_allclose(weights, [0.5, 0.5])
+    for member in members:
+        assert_allclose(member.variance_ratio, [1.0, 1.0], rtol=1e-4)
+    # What Ctrl-C left is not weighed, and no variance is known.
+    members, weights = fit_streamed(tasks, lambda _: outcomes[:2])
+    assert [member.variance_ratio for member in members] == [None, None]
+    assert_allclose(weights, [0.5, 0.5])
 
 
 @pytest.mark.parametrize("combine", ["equal", "stacking"])
@@ -331,7 +393,9 @@ def test_a_fit_goes_on_with_a_stream() -> None:
     model = small(warm_start=True).fit(cut(100, X, Y))
     before = model.elbo_
     scaling = model.ensemble_.input_scaling
+    ratios = [member.variance_ratio for member in model.ensemble_.members]
     model.fit(cut(60, X, Y))
+    assert_array_equal([member.variance_ratio for member in model.ensemble_.members], ratios)
     assert model.elbo_ > before - 0.05 * abs(before)
     assert model.ensemble_.input_scaling is scaling
     with pytest.raises(ValueError, match=r"X has 2 features.*warm_start=False"):

@@ -20,7 +20,7 @@ from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior import initialize as module
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import SCHEMES, initialize
+from bowtienet.posterior.initialize import SCHEMES, initialize, possible_parts
 
 SIGMAS = 6.0
 """Bounds of 6 standard errors: a right program fails one with odds of 2e-9."""
@@ -341,6 +341,136 @@ def test_constant_columns_and_targets(scheme: str, rng: np.random.Generator) -> 
     factors = initialize(model_for(rows, (4, 3)), rows, rng, scheme=scheme)
     assert all(np.all(np.isfinite(layer.weights.mean)) for layer in factors.layers)
     assert training_error(model_for(rows, (4, 3)), factors, rows) < 1e-6
+
+
+# ------------------------------------------------------------------------------------------------
+# Several small networks side by side
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("hidden", "wanted", "possible"),
+    [
+        ((50,), 1, 1),
+        ((50,), 5, 5),
+        ((50,), 10, 10),
+        ((50,), 11, 10),
+        ((9,), 5, 1),
+        ((10,), 5, 2),
+        ((4,), 3, 1),
+        ((50, 12), 5, 2),
+        ((1, 100), 5, 1),
+    ],
+)
+def test_how_many_networks_there_can_be(
+    hidden: tuple[int, ...], wanted: int, possible: int
+) -> None:
+    """As many as are wanted, if each can have five units in every layer."""
+    assert possible_parts(hidden, wanted) == possible
+    shares = module._share_out(hidden, wanted)
+    assert len(shares) == possible
+    np.testing.assert_array_equal(np.sum(shares, axis=0), hidden)
+    # As alike as can be, and none too small where there are several.
+    assert np.all(np.ptp(shares, axis=0) <= 1)
+    assert possible == 1 or np.min(shares) >= 5
+
+
+def means_of(factors: GlobalFactors) -> list[np.ndarray]:
+    return [layer.weights.mean for layer in factors.layers]
+
+
+def test_one_network_is_as_without_parts(rng: np.random.Generator) -> None:
+    """To the bit, also where more are wanted than there can be."""
+    rows = wavy_rows(rng, n=40)
+    model = model_for(rows, (9, 6))
+    expected = means_of(initialize(model, rows, np.random.default_rng(1), start_iterations=10))
+    for parts in (1, 7):
+        found = initialize(model, rows, np.random.default_rng(1), start_iterations=10, parts=parts)
+        for one, other in zip(means_of(found), expected, strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("hidden", [(11,), (11, 13), (10, 12, 11)])
+def test_small_networks_are_those_fitted_alone(
+    hidden: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    """One stream of random numbers: the first network alone, then the second, side by side."""
+    rows = wavy_rows(rng, n=40, n_inputs=3, n_outputs=2)
+    model = model_for(rows, hidden)
+    settings = {"penalty": 0.3, "start_iterations": 15}
+    found = means_of(initialize(model, rows, np.random.default_rng(4), parts=2, **settings))
+    stream = np.random.default_rng(4)
+    alone = []
+    for widths in module._share_out(hidden, 2):
+        draws = module._random_weights(
+            widths, model.temperature, rows.inputs, stream, module._laplace
+        )
+        fitted = module._relu_network(draws, rows.inputs, rows.targets, rows.weights, 0.3, 15)
+        alone.append(fitted[:-1])
+    for index, mean in enumerate(found[:-1]):
+        first, second = alone[0][index], alone[1][index]
+        top, left = first.shape[0], first.shape[1]
+        np.testing.assert_array_equal(mean[:top, :left], first)
+        np.testing.assert_array_equal(mean[top:, 0], second[:, 0])
+        if index == 0:
+            np.testing.assert_array_equal(mean[top:], second)
+            continue
+        np.testing.assert_array_equal(mean[top:, left:], second[:, 1:])
+        np.testing.assert_array_equal(mean[:top, left:], 0.0)
+        np.testing.assert_array_equal(mean[top:, 1:left], 0.0)
+
+
+def test_the_first_small_network_is_that_of_a_small_model(rng: np.random.Generator) -> None:
+    """The public way: a model of its widths begins with the same numbers."""
+    rows = wavy_rows(rng, n=40)
+    wide, narrow = model_for(rows, (11, 12)), model_for(rows, (6, 6))
+    joined = means_of(initialize(wide, rows, np.random.default_rng(5), parts=2))
+    alone = means_of(initialize(narrow, rows, np.random.default_rng(5)))
+    np.testing.assert_array_equal(joined[0][:6], alone[0])
+    np.testing.assert_array_equal(joined[1][:6, :7], alone[1])
+
+
+def test_small_networks_have_one_output_layer(rng: np.random.Generator) -> None:
+    """A ridge regression on the units of all of them, which is no worse than any one alone."""
+    rows = wavy_rows(rng, n=150, n_outputs=2)
+    model = model_for(rows, (20,), temperature=0.01)
+    factors = initialize(model, rows, np.random.default_rng(6), parts=4)
+    hidden, output = means_of(factors)
+    assert (hidden.shape, output.shape) == ((20, 3), (2, 21))
+    features = module._forward([hidden], rows.inputs, model.temperature)
+    expected = module._ridge(features, rows.targets, rows.weights)
+    np.testing.assert_allclose(output, expected, rtol=1e-12)
+    narrow = model_for(rows, (5,), temperature=0.01)
+    alone = initialize(narrow, rows, np.random.default_rng(6))
+    assert training_error(model, factors, rows) < training_error(narrow, alone, rows)
+
+
+@pytest.mark.parametrize("scheme", ["laplace", "spike_slab"])
+def test_random_starts_have_no_parts(scheme: str, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng, n=40)
+    model = model_for(rows, (10, 10))
+    starts = [
+        initialize(model, rows, np.random.default_rng(2), scheme=scheme, parts=parts)
+        for parts in (1, 2)
+    ]
+    for one, other in zip(*map(means_of, starts), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_without_hidden_layers_there_are_no_parts(rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng, n=40)
+    model = model_for(rows, ())
+    [one], [other] = (
+        means_of(initialize(model, rows, np.random.default_rng(3), parts=parts)) for parts in (1, 5)
+    )
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("bad", [0, -3, float("nan"), 1.5, "a", None])
+def test_parts_must_be_positive(bad: Any, rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng)
+    with pytest.raises(ValueError, match=r"parts must be .*at least 1"):
+        initialize(model_for(rows, (4,)), rows, rng, parts=bad)
 
 
 @pytest.mark.parametrize("bad", ["random", "", None, "Laplace"])

@@ -22,6 +22,7 @@ from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.ensemble import (
     Ensemble,
     Moments,
+    check_ensemble,
     chunks,
     components,
     covariance,
@@ -298,3 +299,161 @@ def test_members_that_agree_have_no_spread_of_rounding() -> None:
     _, found = mean_and_deviation(shifted, inputs)
     _, expected = mean_and_deviation(centred, inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------
+# Variances as rows held out ask for them
+# ------------------------------------------------------------------------------------------------
+
+RATIOS = np.array([[4.0, 0.25], [0.5, 3.0], [1.7, 1.0]])
+
+
+def stretched(ensemble: Ensemble, ratios: np.ndarray) -> Ensemble:
+    """The same members with these ratios (K, D)."""
+    members = tuple(
+        replace(member, variance_ratio=ratio)
+        for member, ratio in zip(ensemble.members, ratios, strict=True)
+    )
+    return replace(ensemble, members=members)
+
+
+def everything(ensemble: Ensemble, inputs: np.ndarray) -> list[np.ndarray]:
+    smooth = mixture(ensemble, inputs, noise=False)
+    return [
+        *mean_and_deviation(ensemble, inputs),
+        *components(ensemble, inputs),
+        mixture(ensemble, inputs).ppf(0.1),
+        smooth.var(),
+        covariance(ensemble, inputs),
+    ]
+
+
+@pytest.mark.parametrize("route", ["push_forward", "variational"])
+def test_ratios_of_one_change_no_bit(route: str) -> None:
+    ensemble = build(route=route)
+    ones = stretched(ensemble, np.ones((3, 2)))
+    for found, expected in zip(everything(ones, rows()), everything(ensemble, rows()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for noise in (True, False):
+        draws = [
+            draw_functions(each, rows(), 20, np.random.default_rng(7), noise=noise)
+            for each in (ensemble, ones)
+        ]
+        np.testing.assert_allclose(draws[0], draws[1], rtol=1e-12)
+
+
+def test_ratios_multiply_the_variances_of_members() -> None:
+    """Both parts of each member and target, and no mean."""
+    ensemble, inputs = build(), rows()
+    before, after = (
+        member_moments(each, inputs) for each in (ensemble, stretched(ensemble, RATIOS))
+    )
+    np.testing.assert_array_equal(after.means, before.means)
+    for name in ("epistemic_variances", "noise_variances"):
+        np.testing.assert_allclose(
+            getattr(after, name), RATIOS[:, None, :] * getattr(before, name), rtol=1e-14
+        )
+
+
+def test_ratios_against_a_mixture_by_brute_force() -> None:
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    found[1:] *= RATIOS[:, None, :]
+    mean, variance = mixed(WEIGHTS, found)
+    same_mean, deviation = mean_and_deviation(ensemble, inputs)
+    np.testing.assert_allclose(same_mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(deviation**2, variance, rtol=1e-9)
+    _, epistemic, noise = components(ensemble, inputs)
+    np.testing.assert_allclose(noise, np.einsum("k,knd->nd", WEIGHTS, found[2]), rtol=1e-9)
+    np.testing.assert_allclose(epistemic + noise, variance, rtol=1e-9)
+    whole = mixture(ensemble, inputs)
+    np.testing.assert_allclose(whole.mean(), mean, rtol=1e-9)
+    np.testing.assert_allclose(whole.var(), variance, rtol=1e-9)
+    np.testing.assert_allclose(mixture(ensemble, inputs, noise=False).var(), epistemic, rtol=1e-9)
+
+
+def test_one_member_is_wider_by_its_ratio() -> None:
+    """Alone, a ratio of r makes every variance and covariance r times as large."""
+    whole = build()
+    alone = replace(whole, members=whole.members[:1], weights=np.ones(1))
+    wide = stretched(alone, RATIOS[:1])
+    ratio = RATIOS[0]
+    before, after = (mean_and_deviation(each, rows())[1] for each in (alone, wide))
+    np.testing.assert_allclose(after, np.sqrt(ratio) * before, rtol=1e-13)
+    np.testing.assert_allclose(
+        covariance(wide, rows()), ratio * covariance(alone, rows()), rtol=1e-12
+    )
+
+
+def test_covariance_with_ratios_against_brute_force() -> None:
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    found[1:] *= RATIOS[:, None, :]
+    mean, variance = mixed(WEIGHTS, found)
+    total = covariance(ensemble, inputs)
+    x = ((inputs - CENTER) / SCALE)[:, ORDER]
+    expected = np.zeros((5, 5, 2))
+    for k, member in enumerate(ensemble.members):
+        away = found[0, k] - mean
+        within = RATIOS[k] * TARGET_SCALE**2 * output_covariance(member.model, member.factors, x)
+        expected += WEIGHTS[k] * (within + away[:, None] * away[None])
+    expected[np.arange(5), np.arange(5)] = variance
+    np.testing.assert_allclose(total, expected, rtol=1e-8, atol=1e-11)
+
+
+def test_draws_have_the_variance_of_the_ratios() -> None:
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    draws = draw_functions(ensemble, inputs, 1500, np.random.default_rng(8), noise=True)
+    mean, deviation = mean_and_deviation(ensemble, inputs)
+    squares = (draws - mean) ** 2
+    bar = LIMIT * squares.std(axis=0) / np.sqrt(1500)
+    assert np.all(np.abs(squares.mean(axis=0) - deviation**2) < bar + 1e-3 * deviation**2)
+    center = LIMIT * draws.std(axis=0) / np.sqrt(1500)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < center + 1e-3)
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_a_draw_is_as_far_from_its_mean_as_the_ratio_says(noise: bool) -> None:
+    """With the same numbers: √r times as far from the member's mean, in every row at once."""
+    whole = build()
+    alone = replace(whole, members=whole.members[2:], weights=np.ones(1))
+    wide = stretched(alone, RATIOS[2:])
+    mean, _ = mean_and_deviation(alone, rows())
+    before, after = (
+        draw_functions(each, rows(), 10, np.random.default_rng(9), noise=noise)
+        for each in (alone, wide)
+    )
+    np.testing.assert_allclose(after - mean, np.sqrt(RATIOS[2]) * (before - mean), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["torch", "array_api_strict"])
+def test_ratios_in_other_libraries(name: str) -> None:
+    library = pytest.importorskip(name)
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    expected = mean_and_deviation(ensemble, inputs)
+    found = mean_and_deviation(ensemble, library.asarray(inputs))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.ones(1),
+        np.ones(3),
+        np.ones((1, 2)),
+        np.array(2.0),
+        np.array([1.0, 0.0]),
+        np.array([1.0, -2.0]),
+        np.array([np.nan, 1.0]),
+        np.array([np.inf, 1.0]),
+    ],
+    ids=str,
+)
+def test_ratios_that_are_none(bad: np.ndarray) -> None:
+    ensemble = build()
+    check_ensemble(ensemble, 3, 2)
+    check_ensemble(stretched(ensemble, RATIOS), 3, 2)
+    members = (*ensemble.members[:2], replace(ensemble.members[2], variance_ratio=bad))
+    with pytest.raises(ValueError, match="ratios are not one positive number for each target"):
+        check_ensemble(replace(ensemble, members=members), 3, 2)

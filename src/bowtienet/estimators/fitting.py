@@ -39,15 +39,17 @@ from bowtienet.estimators.tables import is_foreign_array
 from bowtienet.estimators.tasks import Recipe, Stream, Task
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
-from bowtienet.posterior.initialize import START_ROWS
+from bowtienet.posterior.initialize import START_ROWS, possible_parts
 from bowtienet.prediction.ensemble import Ensemble, original
 
-RECIPES = tuple((0.01, penalty) for penalty in (0.001, 0.01, 0.1, 1.0, 10.0))
-"""Temperatures and penalties that "auto" lets stacking choose from.
+TEMPERATURE = 0.01
+"""Of "auto"."""
+RECIPES = ((0.1, 1), (0.01, 5), (0.1, 5), (0.1, 10), (10.0, 1))
+"""Penalties of "auto", and numbers of small networks to start from, for stacking to choose from.
 
 docs/measurements/accuracy.md says why.
 """
-ALIKE_TEMPERATURE, ALIKE_PENALTY = 0.01, 0.1
+ALIKE = (0.1, 1)
 """For members that are to be compared by their ELBO."""
 LARGE = 50_000
 """Rows from which "auto" takes the stochastic solver."""
@@ -257,22 +259,20 @@ class FittingMixin:
     def _recipes(self, rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Recipe]:
         """For stacking what it may choose from; otherwise members that differ in their seed."""
         alike = self.combine != "stacking"
-        auto = ((ALIKE_TEMPERATURE, ALIKE_PENALTY),) * self.n_estimators if alike else RECIPES
-        pairs = [
-            (
-                temperature if self.temperature == "auto" else float(self.temperature),
-                penalty if self.init_penalty == "auto" else float(self.init_penalty),
-            )
-            for temperature, penalty in auto
+        temperature = TEMPERATURE if self.temperature == "auto" else float(self.temperature)
+        starts = [
+            (penalty if self.init_penalty == "auto" else float(self.init_penalty), parts)
+            for penalty, parts in ((ALIKE,) * self.n_estimators if alike else RECIPES)
         ]
         if not alike:
-            # Penalties make no difference where no network is fitted to start from.
+            # Starts make no difference where no network is fitted to start from.
             same = self.init != "relu_network" or not sizes
-            pairs = list({t if same else (t, p): (t, p) for t, p in pairs}.values())
-        seeds = rng.integers(2**32, size=len(pairs))
+            possible = [(p, 1 if same else possible_parts(sizes, parts)) for p, parts in starts]
+            starts = possible[:1] if same else list(dict.fromkeys(possible))
+        seeds = rng.integers(2**32, size=len(starts))
         return [
-            Recipe(temperature=temperature, penalty=penalty, seed=int(seed))
-            for (temperature, penalty), seed in zip(pairs, seeds, strict=True)
+            Recipe(temperature=temperature, penalty=penalty, parts=parts, seed=int(seed))
+            for (penalty, parts), seed in zip(starts, seeds, strict=True)
         ]
 
     def _keep(self, attributes: dict[str, Any]) -> None:

@@ -17,9 +17,22 @@ from numpy.typing import NDArray
 from bowtienet._arrays import slices, to_numpy
 from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.estimators.tasks import Floats, Outcome, Recipe, Stream, Task, last_bound
+from bowtienet.estimators.tasks import (
+    Floats,
+    Outcome,
+    Recipe,
+    Stream,
+    Task,
+    held_out_score,
+    last_bound,
+)
 from bowtienet.inference.coordinate_ascent import FitResult
-from bowtienet.prediction.weighting import elbo_weights, equal_weights, stacking_weights
+from bowtienet.prediction.weighting import (
+    elbo_weights,
+    equal_weights,
+    stack_forecasts,
+    variance_ratio,
+)
 
 FOLDS = 5
 HELD_OUT_ROWS = 200
@@ -112,20 +125,21 @@ def fit_stacked(
     if len(trials) < len(tasks) or trials[-1].interrupted:
         return _as_they_are(trials)
     row_weights = to_numpy(rows.weights).astype(float)[: folds[-1].stop]
-    table = _density_table(trials, len(recipes))
-    weights = _weigh(table, row_weights).ravel()
-    unfinished = _still_rising(table, row_weights)
-    chosen = np.repeat(np.arange(weights.size), allocate(weights, n_members))
-    shares = weights[chosen] / np.bincount(chosen)[chosen]
+    forecasts = _forecast_table(trials, len(recipes))
+    weights, ratios = weigh(forecasts, row_weights, n_members)
+    unfinished = _still_rising(forecasts, row_weights)
+    chosen = np.repeat(np.arange(weights.size), allocate(weights.ravel(), n_members))
+    shares = weights.ravel()[chosen] / np.bincount(chosen)[chosen]
     tasks = [
         Task(
-            recipe=replace(recipes[index // len(lengths)], seed=int(rng.integers(2**32))),
+            recipe=replace(recipes[recipe], seed=int(rng.integers(2**32))),
             rows=rows,
             stream=stream,
-            lengths=(lengths[index % len(lengths)],),
-            chosen=not unfinished.flat[index],
+            lengths=(lengths[length],),
+            chosen=not unfinished[recipe, length],
+            variance_ratio=ratios[recipe, length],
         )
-        for index in map(int, chosen)
+        for recipe, length in (divmod(int(index), len(lengths)) for index in chosen)
     ]
     members = [outcome.results[-1] for outcome in run(tasks)]
     if not members:
@@ -163,41 +177,60 @@ def _parted(rows: Rows, fold: slice) -> tuple[Rows, Rows]:
     return take_rows(rows, np.delete(everything, fold)), take_rows(rows, everything[fold])
 
 
-def _density_table(trials: Sequence[Outcome], n_recipes: int) -> Floats:
-    """Held-out log densities (recipes, lengths, rows); trials come by recipe, then by fold."""
+def _forecast_table(trials: Sequence[Outcome], n_recipes: int) -> Floats:
+    """Held-out errors and variances (2, recipes, lengths, rows, D_out); recipe by recipe."""
     n_folds = len(trials) // n_recipes
+    parts = [trial.forecasts for trial in trials if trial.forecasts is not None]
     return np.stack(
         [
-            np.concatenate([densities(trial) for trial in trials[first : first + n_folds]], axis=1)
-            for first in range(0, len(trials), n_folds)
+            np.concatenate(parts[first : first + n_folds], axis=2)
+            for first in range(0, len(parts), n_folds)
+        ],
+        axis=1,
+    )
+
+
+def weigh(forecasts: Floats, row_weights: Floats, n_members: int) -> tuple[Floats, Floats]:
+    """Weights (recipes, lengths) and variance ratios (recipes, lengths, D_out) of what to fit.
+
+    Each candidate first gets the variance that rows held out ask for. One member is then the best
+    of them alone; for several, stacking weighs them and sets the variances of their mixture.
+    """
+    _, n_recipes, n_lengths, n_rows, n_outputs = forecasts.shape
+    errors, variances = forecasts.reshape(2, -1, n_rows, n_outputs)
+    ratios = np.stack(
+        [variance_ratio(e, v, row_weights) for e, v in zip(errors, variances, strict=True)]
+    )
+    if n_members == 1:
+        scores = _scores(forecasts, row_weights).ravel()
+        weights = np.where(np.arange(scores.size) == np.argmax(scores), 1.0, 0.0)
+    else:
+        weights, factor = stack_forecasts(errors, ratios[:, None] * variances, row_weights)
+        ratios = ratios * factor
+    weights = weights.reshape(n_recipes, n_lengths)
+    # Where no fold ran on, longer is the same fit: its weight belongs to the shortest.
+    for length in reversed(range(1, n_lengths)):
+        same = np.all(forecasts[:, :, length] == forecasts[:, :, length - 1], axis=(0, 2, 3))
+        weights[:, length - 1] += np.where(same, weights[:, length], 0.0)
+        weights[:, length] = np.where(same, 0.0, weights[:, length])
+    return weights, ratios.reshape(n_recipes, n_lengths, n_outputs)
+
+
+def _scores(forecasts: Floats, row_weights: Floats) -> Floats:
+    """Held-out log densities per row (recipes, lengths), each with the variances it should have."""
+    errors, variances = forecasts
+    return np.array(
+        [
+            [held_out_score(e, v, row_weights) for e, v in zip(*recipe, strict=True)]
+            for recipe in zip(errors, variances, strict=True)
         ]
     )
 
 
-def _weigh(table: Floats, row_weights: Floats) -> Floats:
-    """Stacking weights (recipes, lengths)."""
-    n_recipes, n_lengths, n_rows = table.shape
-    weights = stacking_weights(table.reshape(-1, n_rows).T, row_weights)
-    weights = weights.reshape(n_recipes, n_lengths)
-    # Where no fold ran on, longer is the same fit: its weight belongs to the shortest.
-    for length in reversed(range(1, n_lengths)):
-        same = np.all(table[:, length] == table[:, length - 1], axis=1)
-        weights[:, length - 1] += np.where(same, weights[:, length], 0.0)
-        weights[:, length] = np.where(same, 0.0, weights[:, length])
-    return weights
-
-
-def _still_rising(table: Floats, row_weights: Floats) -> NDArray[np.bool_]:
+def _still_rising(forecasts: Floats, row_weights: Floats) -> NDArray[np.bool_]:
     """Whether a longer fit seems worthwhile (recipes, lengths): only at the last length."""
-    scores = table @ (row_weights / row_weights.sum())
+    scores = _scores(forecasts, row_weights)
     rising = np.zeros(scores.shape, dtype=bool)
     if scores.shape[1] > 1:
         rising[:, -1] = scores[:, -1] > scores[:, :-1].max(axis=1) + UNFINISHED
     return rising
-
-
-def densities(trial: Outcome) -> Floats:
-    """Held-out log densities (lengths, rows) of a trial, all finite."""
-    assert trial.densities is not None
-    # A fit that broke down has no density: it shall count for nothing, and not spoil the others.
-    return np.nan_to_num(trial.densities, nan=-1e6, neginf=-1e6)

@@ -34,7 +34,7 @@ from bowtienet.inference.execution import usable_cores, workers
 from bowtienet.inference.stochastic import StochasticState, stochastic_step
 from bowtienet.prediction.ensemble import member_inputs
 from bowtienet.prediction.predictive import log_density, predict
-from bowtienet.prediction.weighting import stacking_weights
+from bowtienet.prediction.weighting import NEVER, stacking_weights
 
 RECENT = 2_000
 """Rows whose densities, noted before they were taken in, weigh the members."""
@@ -44,8 +44,6 @@ REPLAYS = 30
 """Steps on them, if new rows are a tenth of them or more; fewer new rows, fewer steps."""
 PRIOR_ROWS = 100
 """Rows that speak for the weights of the fit, until newer ones take their place."""
-NEVER = -1e6
-"""Log density of what a member holds for impossible, or has no finite answer to."""
 REMEDY = "partial_fit goes on from the calls before: use a new estimator to start anew."
 
 
@@ -218,6 +216,6 @@ def _recent(before: Floats, members: list[FitResult], batch: Rows, route: str) -
     for member in members:
         inputs = member_inputs(member, batch.inputs)
         found = predict(member.model, member.factors, inputs, route=route)
-        columns.append(log_density(found, batch.targets))
+        columns.append(log_density(found, batch.targets, member.variance_ratio))
     new = np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)
     return np.concatenate([before, new])[-RECENT:]

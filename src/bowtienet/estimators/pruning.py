@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
+from bowtienet.distributions import inverse_gamma
 from bowtienet.estimators.members import continued
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.running import fitted_attributes
@@ -20,6 +22,7 @@ from bowtienet.estimators.tasks import Task
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.pruning import combine, prune
+from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.relevance import path_probability, path_strength
 from bowtienet.posterior.selection import Mask, check_rate, existing, select
 from bowtienet.prediction.ensemble import original
@@ -212,11 +215,27 @@ def _surviving(member: FitResult, rate: float) -> tuple[Mask, ...]:
     return existing(member.model, member.factors)
 
 
+def _diluted_ratio(member: FitResult, factors: GlobalFactors) -> Floats | None:
+    """(r σ² + grown) / (σ² + grown): noise that stands for weights that are gone is not stretched.
+
+    How sure a network may be of what it predicts says nothing of what it no longer predicts.
+    """
+    if member.variance_ratio is None:
+        return None
+    before, after = (
+        np.asarray(to_numpy(inverse_gamma.mean(found.layers[-1].noise_variance)), dtype=float)
+        for found in (member.factors, factors)
+    )
+    grown = np.maximum(after - before, 0.0)
+    return np.asarray((member.variance_ratio * before + grown) / (before + grown))
+
+
 def _pruned(member: FitResult, rate: float) -> FitResult:
     """A smaller member. Its bound is not known without the rows."""
     model, factors, pruning = prune(member.model, member.factors, false_discovery_rate=rate)
     return replace(
         member,
+        variance_ratio=_diluted_ratio(member, factors),
         model=model,
         factors=factors,
         elbo_terms=None,

@@ -24,7 +24,7 @@ from bowtienet.data.scaling import (
     standardize,
 )
 from bowtienet.data.sources import RowSample, Source, in_order, shuffled
-from bowtienet.estimators.members import FEWEST_ROWS, FOLDS, Run, densities
+from bowtienet.estimators.members import FEWEST_ROWS, FOLDS, Run, weigh
 from bowtienet.estimators.tasks import Floats, Task
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.execution import block_rows
@@ -33,7 +33,7 @@ from bowtienet.inference.stochastic import Batches
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.prediction.ensemble import Ensemble
-from bowtienet.prediction.weighting import equal_weights, stacking_weights
+from bowtienet.prediction.weighting import equal_weights
 
 Indices = NDArray[np.intp]
 
@@ -281,7 +281,9 @@ def fit_streamed(tasks: Sequence[Task], run: Run) -> tuple[list[FitResult], Floa
     held_out = tasks[0].held_out
     if held_out is None or not complete:
         return members, equal_weights(len(members))
-    table = np.stack([densities(outcome)[-1] for outcome in outcomes], axis=1)
-    weights = stacking_weights(table, np.asarray(held_out.weights, dtype=float))
+    last = [outcome.forecasts[:, -1:] for outcome in outcomes if outcome.forecasts is not None]
+    row_weights = np.asarray(held_out.weights, dtype=float)
+    weights, ratios = (found[:, 0] for found in weigh(np.stack(last, 1), row_weights, len(members)))
     kept = np.flatnonzero(weights >= LEAST_WEIGHT)
-    return [members[index] for index in kept], weights[kept] / weights[kept].sum()
+    chosen = [replace(members[index], variance_ratio=ratios[index]) for index in kept]
+    return chosen, weights[kept] / weights[kept].sum()

@@ -23,7 +23,8 @@ from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.ensemble import member_inputs
-from bowtienet.prediction.predictive import log_density, predict
+from bowtienet.prediction.predictive import errors_and_variances, predict
+from bowtienet.prediction.weighting import normal_log_densities, variance_ratio
 
 Floats = NDArray[np.float64]
 Callback = Callable[[Progress], bool | None]
@@ -31,7 +32,9 @@ Note = Callable[[Callable[[], dict[str, Any]], bool], None]
 """Is told how to describe a fit that is under way, and whether this is the last chance."""
 
 START_ITERATIONS = 1000
-"""L-BFGS steps of the network that a fit starts from."""
+"""L-BFGS steps of the network that a fit starts from,"""
+SMALL_START_ITERATIONS = 300
+"""and of each of several small ones, which need fewer."""
 WHOLE_STEP_ROWS = 1000
 """Rows of a minibatch from which on a step may forget those before it."""
 MOMENTUM = 0.9
@@ -72,6 +75,8 @@ class Recipe:
 
     temperature: float
     penalty: float
+    parts: int = 1
+    """Small networks that the start is made of."""
     seed: int
 
 
@@ -107,6 +112,8 @@ class Task:
     start: FitResult | None = None
     chosen: bool = False
     """Its length is the one it is meant to have: a fit that reaches it was not cut short."""
+    variance_ratio: Floats | None = None
+    """What trials of the same fit with rows held out ask of its variances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,8 +122,8 @@ class Outcome:
 
     results: tuple[FitResult, ...]
     """The fit after each length; of a fit with rows held out only its end."""
-    densities: Floats | None = None
-    """Log density of the held-out rows after each length, (lengths, n)."""
+    forecasts: Floats | None = None
+    """Errors and variances of the held-out rows after each length, (2, lengths, n, D_out)."""
     interrupted: bool = False
     """Ctrl-C ended it: the fits that would follow are not wanted."""
 
@@ -148,9 +155,7 @@ def run_task(
         resume=None if resume is None else resume["engine"],
     )
     outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
-    if not task.chosen:
-        return outcome
-    return replace(outcome, results=tuple(map(_as_chosen, outcome.results)))
+    return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
 
 
 def _coordinate_fit(
@@ -241,11 +246,19 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         recipe.seed,
         scheme=settings.scheme,
         penalty=recipe.penalty,
-        start_iterations=START_ITERATIONS,
+        start_iterations=START_ITERATIONS if recipe.parts == 1 else SMALL_START_ITERATIONS,
+        parts=recipe.parts,
     )
     if settings.solver == "svi" and settings.batch_size >= WHOLE_STEP_ROWS:
         factors = loosened(factors)
     return model, factors
+
+
+def held_out_score(errors: Floats, variances: Floats, row_weights: Floats) -> float:
+    """Mean log density of rows (n, D_out) held out, with the variances that they ask for."""
+    ratio = variance_ratio(errors, variances, row_weights)
+    logs = normal_log_densities(errors, ratio * variances)
+    return float(logs @ row_weights / row_weights.sum())
 
 
 class _Recorder:
@@ -254,7 +267,7 @@ class _Recorder:
     def __init__(self, task: Task, settings: Settings, callback: Callback | None) -> None:
         self.task, self.settings, self.callback = task, settings, callback
         self.results: list[FitResult] = []
-        self.densities: list[Floats] = []
+        self.forecasts: list[Floats] = []
         self.history: list[float] = []
         self.enough = self.asked = False
         self.last: FitResult | None = None
@@ -277,21 +290,21 @@ class _Recorder:
 
     def mark(self) -> None:
         """Remember this moment for `state`: a sweep that is interrupted half recorded is redone."""
-        self.marked = len(self.results), len(self.densities), len(self.history), self.last
+        self.marked = len(self.results), len(self.forecasts), len(self.history), self.last
 
     def state(self) -> dict[str, Any]:
         """What was recorded up to the mark, for a fit that may have to go on elsewhere."""
-        n_results, n_densities, n_history, last = self.marked
+        n_results, n_forecasts, n_history, last = self.marked
         return {
             "results": tuple(self.results[:n_results]),
-            "densities": tuple(self.densities[:n_densities]),
+            "forecasts": tuple(self.forecasts[:n_forecasts]),
             "history": np.asarray(self.history[:n_history]),
             "last": last,
         }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` told."""
-        self.results, self.densities = list(state["results"]), list(state["densities"])
+        self.results, self.forecasts = list(state["results"]), list(state["forecasts"])
         self.history, self.last = state["history"].tolist(), state["last"]
         self.mark()
 
@@ -305,9 +318,11 @@ class _Recorder:
         if self.task.held_out is None:
             results = (*self.results, *self.results[-1:] * missing)
             return Outcome(results=results, interrupted=interrupted)
-        densities = self.densities + self.densities[-1:] * missing
+        forecasts = self.forecasts + self.forecasts[-1:] * missing
         return Outcome(
-            results=(self.results[-1],), densities=np.stack(densities), interrupted=interrupted
+            results=(self.results[-1],),
+            forecasts=np.stack(forecasts, axis=1),
+            interrupted=interrupted,
         )
 
     def _result(self, progress: Progress) -> FitResult:
@@ -338,19 +353,22 @@ class _Recorder:
                 route=self.settings.route,
                 n_threads=self.settings.n_threads,
             )
-            self.densities.append(log_density(found, rows.targets))
+            self.forecasts.append(np.stack(errors_and_variances(found, rows.targets)))
 
     def _still_gains(self) -> bool:
         """Whether the last lengthening was worth its time."""
-        if self.task.held_out is None or len(self.densities) < 2:
+        if self.task.held_out is None or len(self.forecasts) < 2:
             return True
         share = to_numpy(self.task.held_out.weights).astype(float)
-        scores = np.stack(self.densities) @ (share / share.sum())
-        return bool(scores[-1] > scores[:-1].max() + WORTHWHILE)
+        scores = [held_out_score(e, v, share) for e, v in self.forecasts]
+        return scores[-1] > max(scores[:-1]) + WORTHWHILE
 
 
-def _as_chosen(result: FitResult) -> FitResult:
+def _as_asked(task: Task, result: FitResult) -> FitResult:
     """A fit that ended at the length it was meant to have has not run out of sweeps."""
-    if result.status is Status.SWEEP_LIMIT:
-        return replace(result, status=Status.HELD_OUT)
-    return result
+    if task.chosen and result.status is Status.SWEEP_LIMIT:
+        result = replace(result, status=Status.HELD_OUT)
+    ratio = task.variance_ratio
+    if ratio is None and task.start is not None:
+        ratio = task.start.variance_ratio
+    return replace(result, variance_ratio=ratio)

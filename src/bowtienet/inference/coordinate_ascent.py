@@ -105,6 +105,9 @@ class FitResult:
     statistics: Statistics | None = None
     """The sums that the factors follow from, blended in a stochastic fit: from these it can go on
     with more rows."""
+    variance_ratio: np.ndarray | None = None
+    """What rows that were held out ask the variance of predictions to be multiplied by, (D_out,);
+    None for one."""
 
 
 def fit(

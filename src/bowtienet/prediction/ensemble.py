@@ -52,6 +52,9 @@ def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
         check_factors(member.model.architecture, member.factors)
         check_pruning(member.model, member.pruning)
         architecture = original(member)
+        ratio = variance_ratio(member)
+        if np.shape(ratio) != (n_outputs,) or not np.all((ratio > 0.0) & np.isfinite(ratio)):
+            raise ValueError("variance ratios are not one positive number for each target")
         if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
             raise ValueError(f"members are not for {n_inputs} columns and {n_outputs} targets")
     weights = np.asarray(ensemble.weights)
@@ -112,11 +115,22 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
         xp = namespace(x)
         return xp.astype(xp.stack(values), xp.float64, copy=False)
 
+    ratios = np.stack([variance_ratio(member) for member in ensemble.members])[:, None, :]
+    means = stack([f.mean for f in found])
     return Moments(
-        means=stack([f.mean for f in found]),
-        epistemic_variances=stack([f.signal_variance - f.chance_variance for f in found]),
-        noise_variances=stack([f.noise_variance + f.chance_variance for f in found]),
+        means=means,
+        epistemic_variances=like(means, ratios)
+        * stack([f.signal_variance - f.chance_variance for f in found]),
+        noise_variances=like(means, ratios)
+        * stack([f.noise_variance + f.chance_variance for f in found]),
     )
+
+
+def variance_ratio(member: FitResult) -> Floats:
+    """What a member's predictive variances are multiplied by, (D_out,)."""
+    if member.variance_ratio is None:
+        return np.ones(member.model.architecture.n_outputs)
+    return member.variance_ratio
 
 
 def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> GaussianMixture:
@@ -180,6 +194,7 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     ):
         away = center - mean
         within = output_covariance(member.model, member.factors, member_inputs(member, x))
+        within = variance_ratio(member) * within
         total += weight * (within + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
@@ -193,9 +208,25 @@ def draw_functions(
     """Draws (n_draws, n, D) that are coherent across rows: a member, its weights, then all rows."""
     x = np.asarray(to_numpy(network_inputs(ensemble, inputs)), dtype=float)
     chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
-    members = [ensemble.members[index] for index in chosen]
+    centers = {index: _center(ensemble.members[index], x) for index in set(chosen.tolist())}
     draws = [
-        sample_functions(member, member_inputs(member, x), 1, rng, noise=noise)[0]
-        for member in members
+        _draw_function(ensemble.members[index], x, centers[index], rng, noise) for index in chosen
     ]
     return np.asarray(restore_mean(ensemble.target_scaling, np.stack(draws)))
+
+
+def _center(member: FitResult, x: Floats) -> Floats | None:
+    """A member's mean (n, D), if its draws have to be moved away from it."""
+    if member.variance_ratio is None:
+        return None
+    return np.asarray(predict(member.model, member.factors, member_inputs(member, x)).mean)
+
+
+def _draw_function(
+    member: FitResult, x: Floats, center: Floats | None, rng: np.random.Generator, noise: bool
+) -> Floats:
+    """One draw (n, D), as far from the member's mean as its variance ratio says."""
+    [draw] = sample_functions(member, member_inputs(member, x), 1, rng, noise=noise)
+    if center is None:
+        return draw
+    return np.asarray(center + np.sqrt(variance_ratio(member)) * (draw - center))

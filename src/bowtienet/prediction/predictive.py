@@ -104,12 +104,20 @@ def predict(
     )
 
 
-def log_density(found: Predictive, targets: Array) -> np.ndarray:
+def log_density(
+    found: Predictive, targets: Array, variance_ratio: np.ndarray | None = None
+) -> np.ndarray:
     """Log density (n,) of targets (n, D_out) under Gaussians of these moments."""
-    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
-    error = to_numpy(targets).astype(float) - to_numpy(found.mean)
+    error, variance = errors_and_variances(found, targets)
+    variance = variance if variance_ratio is None else variance_ratio * variance
     terms = -0.5 * (np.log(2.0 * np.pi * variance) + error**2 / variance)
     return np.asarray(terms.sum(axis=1))
+
+
+def errors_and_variances(found: Predictive, targets: Array) -> tuple[np.ndarray, np.ndarray]:
+    """y - E[y] and Var[y], each (n, D_out)."""
+    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
+    return to_numpy(targets).astype(float) - to_numpy(found.mean), variance
 
 
 def without_targets(factors: GlobalFactors) -> GlobalFactors:

@@ -13,6 +13,13 @@ from scipy.special import softmax
 
 Floats = NDArray[np.float64]
 
+PRIOR_ROWS = 5.0
+"""Rows that speak for the variances as they are."""
+LARGEST_RATIO = 1e6
+"""A forecaster that is this wrong is not mended by wider intervals."""
+NEVER = -1e6
+"""Log density of what a member holds for impossible, or has no finite answer to."""
+
 
 def elbo_weights(elbos: Floats, tempering: float) -> Floats:
     """softmax(zeta ELBO); a bound that is not finite has no weight."""
@@ -66,6 +73,84 @@ def stacking_weights(
         if moved <= tolerance:
             break
     return np.asarray(weights / weights.sum())
+
+
+def variance_ratio(
+    errors: Floats, variances: Floats, row_weights: Floats, *, prior_rows: float = PRIOR_ROWS
+) -> Floats:
+    """r = (Σ_n c_n e_n² / v_n + prior_rows) / (Σ_n c_n + prior_rows), for each target.
+
+    Without the prior the r under which the densities N(e_n | 0, r v_n) of rows that the forecasts
+    have not seen are highest: above one where a forecaster is too sure of itself.
+
+    Parameters
+    ----------
+    errors : array (n, D)
+        Targets minus predicted means, of rows held out.
+    variances : array (n, D)
+        Predicted variances.
+    row_weights : array (n,)
+        How many times each row counts.
+    prior_rows : float
+        Pull towards one, as strong as so many rows that find the variances right.
+    """
+    with np.errstate(all="ignore"):
+        squares = np.nan_to_num(errors**2 / variances, nan=0.0, posinf=LARGEST_RATIO)
+    found = (row_weights @ squares + prior_rows) / (row_weights.sum() + prior_rows)
+    return np.asarray(np.clip(found, 1.0 / LARGEST_RATIO, LARGEST_RATIO))
+
+
+def normal_log_densities(errors: Floats, variances: Floats) -> Floats:
+    """Σ_d log N(e_d | 0, v_d) over the last axis; very low, and finite, where there is none."""
+    with np.errstate(all="ignore"):
+        terms = -0.5 * (np.log(2.0 * np.pi * variances) + errors**2 / variances)
+    return np.nan_to_num(terms.sum(axis=-1), nan=NEVER, neginf=NEVER, posinf=NEVER)
+
+
+def stack_forecasts(
+    errors: Floats,
+    variances: Floats,
+    row_weights: Floats,
+    *,
+    max_iterations: int = 1000,
+    tolerance: float = 1e-6,
+) -> tuple[Floats, Floats]:
+    """Weights w (K,) and one factor s (D,) that maximise Σ_n c_n log Σ_k w_k N(e_nk | 0, s v_nk).
+
+    By EM, which can only raise it: with shares γ_nk ∝ w_k N(e_nk | 0, s v_nk) of the members in
+    row n, w_k = Σ_n c_n γ_nk / Σ_n c_n and s = Σ_nk c_n γ_nk e_nk² / v_nk / Σ_n c_n, each target
+    for itself. Members that disagree widen their mixture, so s is below one where each of them
+    has a variance that would be right for it alone.
+
+    Parameters
+    ----------
+    errors, variances : array (K, n, D)
+        Of the forecasts of K members for rows that they were not fitted to.
+    row_weights : array (n,)
+        How many times each row counts.
+    max_iterations : int
+        Most EM steps.
+    tolerance : float
+        Stop when no weight moves by more, and no factor by more than that share of itself.
+    """
+    counted = row_weights > 0.0
+    errors, variances, row_weights = errors[:, counted], variances[:, counted], row_weights[counted]
+    with np.errstate(all="ignore"):
+        squares = np.nan_to_num(errors**2 / variances, nan=0.0, posinf=LARGEST_RATIO)
+    total = row_weights.sum()
+    weights, factor = equal_weights(len(errors)), np.ones(errors.shape[2])
+    for _ in range(max_iterations):
+        logs = normal_log_densities(errors, factor * variances)
+        shares = weights[:, None] * np.exp(logs - logs.max(axis=0))
+        shares *= row_weights / shares.sum(axis=0)
+        renewed = shares.sum(axis=1) / total
+        wanted = np.einsum("kn,knd->d", shares, squares)
+        widened = (wanted + PRIOR_ROWS) / (total + PRIOR_ROWS)
+        moved = max(np.abs(renewed - weights).max(), np.abs(widened / factor - 1.0).max())
+        weights, factor = renewed, widened
+        if moved <= tolerance:
+            break
+    return weights / weights.sum(), factor
 
 
 def effective_members(weights: Floats) -> float:
