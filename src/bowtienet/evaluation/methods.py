@@ -83,7 +83,7 @@ def bow_tie(regressor: Any = None) -> Method:
         model = clone(BowTieRegressor(n_jobs=-1) if regressor is None else regressor)
         model.set_params(**dict.fromkeys(_unseeded(model), seed))
         model.fit(X, y)
-        return lambda new: _central(model.predict_dist(new), coverage)
+        return lambda new: central(model.predict_dist(new), coverage)
 
     return Method(name="bowtienet", fit=fit)
 
@@ -99,7 +99,7 @@ def bayesian_ridge() -> Method:
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
         model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
-        return lambda new: _central(_gaussian(*model.predict(new, return_std=True)), coverage)
+        return lambda new: central(gaussian(*model.predict(new, return_std=True)), coverage)
 
     return Method(name="BayesianRidge", fit=fit)
 
@@ -127,7 +127,7 @@ def gaussian_process(max_rows: int = 2000) -> Method:
             # An input that does not matter has a length scale at its bound, as it should.
             warnings.filterwarnings("ignore", "The optimal value found", ConvergenceWarning)
             model.fit(X, y)
-        return lambda new: _central(_gaussian(*model.predict(new, return_std=True)), coverage, note)
+        return lambda new: central(gaussian(*model.predict(new, return_std=True)), coverage, note)
 
     return Method(name="GaussianProcessRegressor", fit=fit)
 
@@ -152,7 +152,7 @@ def boosted_quantiles() -> Method:
             # Trees of different quantiles know nothing of each other, and may cross.
             intervals = np.sort(np.column_stack([end.predict(new) for end in ends]), axis=1)
             implied = (intervals[:, 1] - intervals[:, 0]) / (2.0 * ndtri(tails[1]))
-            distribution = _gaussian(model.predict(new), np.maximum(implied, narrowest))
+            distribution = gaussian(model.predict(new), np.maximum(implied, narrowest))
             return Forecast(distribution=distribution, intervals=intervals, note=_QUANTILE_NOTE)
 
         return forecast
@@ -160,10 +160,12 @@ def boosted_quantiles() -> Method:
     return Method(name="HistGradientBoosting quantiles", fit=fit)
 
 
-def _gaussian(mean: np.ndarray, deviation: np.ndarray) -> GaussianMixture:
+def gaussian(mean: np.ndarray, deviation: np.ndarray) -> GaussianMixture:
+    """N(y | m_i, d_i²) for each of n rows, as the mixture of one component that scores expect."""
     return build_mixture([1.0], mean[None], deviation[None])
 
 
-def _central(distribution: GaussianMixture, coverage: float, note: str | None = None) -> Forecast:
+def central(distribution: GaussianMixture, coverage: float, note: str | None = None) -> Forecast:
+    """The forecast whose intervals leave out (1 - c)/2 of the distribution on either side."""
     intervals = distribution.interval(coverage)
     return Forecast(distribution=distribution, intervals=intervals, note=note)
