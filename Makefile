@@ -16,13 +16,17 @@ DOCS   := $(VENV)/.docs
 # The tests run the core on torch too. `make test TORCH=` does without; those tests are then skipped.
 TORCH  ?= torch==2.13.0
 
+# What `make reproduce` runs, and the folder for it.
+WHAT   ?= all
+OUT    ?= reproduced
+
 # Two test processes share the machine: one BLAS thread each.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults figures docs clean
+.PHONY: help demo test test-all test-mutations lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,6 +56,9 @@ format: $(DEV) ## sort imports, apply safe fixes, format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
+bench: $(BENCH) $(BIGDATA) ## all short benchmarks on one page, ratios against the committed ones (ACCEPT=1 takes the new)
+	$(BIN)/python -m benchmarks.bench $(if $(ACCEPT),--accept)
+
 bench-convergence: $(CORE) ## sweeps and seconds to convergence
 	$(BIN)/python benchmarks/convergence/study.py
 
@@ -64,10 +71,12 @@ bench-predict: $(CORE) ## seconds and memory of predicting a million rows
 bench-pruning: $(CORE) ## what pruning saves, during a fit and after it
 	$(BIN)/python benchmarks/speed/pruning.py
 
-bench-bigdata: $(BIGDATA) ## both solvers on up to ten million rows, cluster workers, SVI on the toy data
+reproduce: $(BENCH) $(CLI) ## the paper's experiments beside competitors: WHAT=all OUT=reproduced; goes on if run again
+	$(BIN)/bowtienet reproduce $(WHAT) --out $(OUT)
+
+bench-bigdata: $(BIGDATA) ## both solvers on up to ten million rows, cluster workers
 	$(BIN)/python benchmarks/bigdata/scale.py
 	$(BIN)/python benchmarks/bigdata/cluster.py
-	$(BIN)/python benchmarks/bigdata/svi_figure.py
 
 figures: $(DEV) ## run the examples that draw, and renew the pictures of the documentation
 	$(BIN)/python examples/toy_pruning.py
@@ -105,8 +114,10 @@ $(DEV): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
 	@touch $(CORE) $@
 
+# torch first: the extra is then content with the build that TORCH asked for.
 $(BENCH): $(MADE) pyproject.toml constraints.txt
-	$(PIP) install --quiet --constraint constraints.txt --editable . --group bench
+	$(if $(TORCH),$(PIP) install --quiet --constraint constraints.txt $(TORCH))
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $(CORE) $@
 
 $(BIGDATA): $(MADE) pyproject.toml constraints.txt

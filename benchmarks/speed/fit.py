@@ -41,6 +41,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import joblib
 import numpy as np
@@ -92,12 +93,13 @@ def data_file() -> Path:
     return Path(folder) / "concrete.csv"
 
 
-def fit_bowtienet(split: Split, seed: int, n_jobs: int) -> Fit:
-    """The estimator with its defaults."""
+def fit_bowtienet(split: Split, seed: int, n_jobs: int, **settings: Any) -> Fit:
+    """The estimator with its defaults, but for the settings given."""
     from bowtienet import BowTieRegressor
 
     begin = time.perf_counter()
-    estimator = BowTieRegressor(random_state=seed, n_jobs=n_jobs).fit(split.x, split.y)
+    estimator = BowTieRegressor(random_state=seed, n_jobs=n_jobs, **settings)
+    estimator.fit(split.x, split.y)
     seconds = time.perf_counter() - begin
     forecast = estimator.predict_dist(split.new_x)
     return Fit(

@@ -24,8 +24,10 @@ import sys
 import tempfile
 import time
 import warnings
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 TRAINING_ROWS = 2_000
 ROWS = 1_000_000
@@ -35,40 +37,36 @@ MEGABYTE = 1e6
 ROUTES = ("push_forward", "variational")
 
 
-def fit(path: str) -> None:
-    """Save a fitted estimator."""
+def fitted(rows: int = TRAINING_ROWS) -> Any:
+    """An estimator fitted to simulated rows."""
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
     from bowtienet import BowTieRegressor
 
     rng = np.random.default_rng(0)
-    x = rng.normal(size=(TRAINING_ROWS, INPUTS))
-    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=TRAINING_ROWS)
+    x = rng.normal(size=(rows, INPUTS))
+    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=rows)
     estimator = BowTieRegressor(combine="equal", n_estimators=1, random_state=0, max_iter=20)
     with warnings.catch_warnings():
         # Twenty sweeps give something to predict with; nobody asks how well.
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(x, y)
-    estimator.save(path)
+        return estimator.fit(x, y)
 
 
-def measure(path: str, cores: list[int], route: str) -> dict[str, float]:
+def measure(path: str, cores: list[int], route: str, rows: int) -> dict[str, float]:
     """Seconds of each prediction and bytes beyond input and output, on the given cores."""
     os.sched_setaffinity(0, cores)
-    from dataclasses import replace
-
     import numpy as np
 
     from bowtienet import BowTieRegressor
 
-    estimator = BowTieRegressor.load(path)
-    estimator.ensemble_ = replace(estimator.ensemble_, route=route)
-    x = np.random.default_rng(1).normal(size=(ROWS, INPUTS))
+    estimator = by_route(BowTieRegressor.load(path), route)
+    x = np.random.default_rng(1).normal(size=(rows, INPUTS))
     mean, _ = estimator.predict(x[:1000], return_std=True)
     before = peak()
     seconds = [timed(estimator, x) for _ in range(REPEATS)]
-    output = 2 * ROWS * mean.itemsize
+    output = 2 * rows * mean.itemsize
     return {
         "best": min(seconds),
         "median": statistics.median(seconds),
@@ -76,6 +74,12 @@ def measure(path: str, cores: list[int], route: str) -> dict[str, float]:
         "output": output,
         "extra": peak() - before - output,
     }
+
+
+def by_route(estimator: Any, route: str) -> Any:
+    """The same estimator, which predicts by the named route from now on."""
+    estimator.ensemble_ = replace(estimator.ensemble_, route=route)
+    return estimator
 
 
 def timed(estimator: object, x: object) -> float:
@@ -95,7 +99,7 @@ def in_own_process(*arguments: str) -> str:
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
-def compare() -> None:
+def compare(rows: int) -> None:
     """A line for each route on one core and on all."""
     usable = sorted(os.sched_getaffinity(0))
     lines = []
@@ -106,13 +110,13 @@ def compare() -> None:
         for route, count in product(ROUTES, sorted({1, len(usable)})):
             print(f"{route} on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
             cores = json.dumps(usable[:count])
-            found = json.loads(in_own_process("--measure", path, cores, route))
+            found = json.loads(in_own_process("--measure", path, cores, route, str(rows)))
             lines.append(
                 f"| {route} | {count} | {found['best']:.2f} | {found['median']:.2f} "
-                f"| {1e6 * found['best'] / ROWS:.2f} | {found['extra'] / MEGABYTE:.0f} |"
+                f"| {1e6 * found['best'] / rows:.2f} | {found['extra'] / MEGABYTE:.0f} |"
             )
     print(
-        f"{ROWS:,} rows, {INPUTS} inputs, one member; {REPEATS} predictions each, on a shared "
+        f"{rows:,} rows, {INPUTS} inputs, one member; {REPEATS} predictions each, on a shared "
         f"machine. The input is {found['input'] / MEGABYTE:.0f} MB and mean and deviation together "
         f"are {found['output'] / MEGABYTE:.0f} MB; neither is in the last column.\n"
     )
@@ -125,16 +129,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("--rows", type=int, default=ROWS, help="rows to predict")
     parser.add_argument("--fit", help=argparse.SUPPRESS)
-    parser.add_argument("--measure", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fit:
-        fit(arguments.fit)
+        fitted().save(arguments.fit)
     elif arguments.measure:
-        path, cores, route = arguments.measure
-        print(json.dumps(measure(path, json.loads(cores), route)))
+        path, cores, route, rows = arguments.measure
+        print(json.dumps(measure(path, json.loads(cores), route, int(rows))))
     else:
-        compare()
+        compare(arguments.rows)
 
 
 if __name__ == "__main__":

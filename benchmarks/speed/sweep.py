@@ -19,6 +19,8 @@ import resource
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 
 import numpy as np
@@ -37,6 +39,7 @@ SHAPES = (
     (5_000, 8, (50, 50)),
     (1_000_000, 20, (50,)),
 )
+ROWS = (1_000, 10_000, 100_000, 1_000_000)
 
 
 def work(rows: int, inputs: int, hidden: tuple[int, ...]) -> float:
@@ -75,14 +78,19 @@ def product_rate() -> float:
 
 
 def problem(
-    rows: int, inputs: int, hidden: tuple[int, ...], library: str
+    rows: int,
+    inputs: int,
+    hidden: tuple[int, ...],
+    library: str = "numpy",
+    precision: str = "float64",
 ) -> tuple[State, HeldRows]:
-    """A state to sweep from, with float64 arrays of the named library."""
+    """A state to sweep from, with arrays of the named library and precision."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, inputs))
     y = np.sin(x[:, :1]) + 0.1 * rng.normal(size=(rows, 1))
     architecture = bt.build_architecture(inputs, hidden, 1)
     model = bt.default_model(architecture, x[:1000], y[:1000])
+    x, y = x.astype(precision, copy=False), y.astype(precision, copy=False)
     if library == "torch":
         import torch
 
@@ -100,20 +108,31 @@ def problem(
     return State(model=model, factors=factors, memory=memory), kept
 
 
+@contextmanager
+def sweeper(state: State, kept: HeldRows, threads: int) -> Iterator[Callable[[], float]]:
+    """A function that does the next sweep and returns its bound."""
+    with workers(threads) as apply:
+
+        def advance() -> float:
+            nonlocal state
+            state, terms = sweep(
+                state, kept, repeats=DEFAULT_REPEATS, empirical_bayes=True, apply=apply
+            )
+            return float(to_numpy(terms.total))
+
+        yield advance
+
+
 def measure(
     rows: int, inputs: int, hidden: tuple[int, ...], threads: int, library: str
 ) -> dict[str, float]:
     """Fastest and first sweep, product rate around them, and peak memory of this process."""
     before = product_rate()
-    state, kept = problem(rows, inputs, hidden, library)
     times: list[float] = []
-    with workers(threads) as apply:
+    with sweeper(*problem(rows, inputs, hidden, library), threads) as advance:
         while len(times) < 3 or (sum(times) < 3.0 and len(times) < 200):
             begin = time.perf_counter()
-            state, terms = sweep(
-                state, kept, repeats=DEFAULT_REPEATS, empirical_bayes=True, apply=apply
-            )
-            bound = float(to_numpy(terms.total))
+            bound = advance()
             times.append(time.perf_counter() - begin)
     rate = max(before, product_rate())
     data = rows * (inputs + 2) * 8
@@ -144,13 +163,13 @@ def name(shape: tuple[int, int, tuple[int, ...]]) -> str:
     return f"{rows:,}, {inputs}, {'-'.join(map(str, hidden))}"
 
 
-def table_of_shapes() -> None:
+def table_of_shapes(most_rows: float) -> None:
     print(
         "| rows, inputs, hidden | ms, 1 thread | ms, 2 threads | speed-up "
         "| GFlop | GFlop/s | ratio |"
     )
     print("|---|---|---|---|---|---|---|")
-    for shape in SHAPES:
+    for shape in [shape for shape in SHAPES if shape[0] <= most_rows]:
         one, two = (in_own_process(*shape, threads, "numpy") for threads in (1, 2))
         flops = work(*shape)
         print(
@@ -163,23 +182,24 @@ def table_of_shapes() -> None:
             print(
                 f"\nPeak memory of the last shape: {two['peak'] / 1e6:.0f} MB with two threads, "
                 f"{one['peak'] / 1e6:.0f} MB with one; data, rows x hidden doubles and 500 MB are "
-                f"{one['allowed'] / 1e6:.0f} MB.\n"
+                f"{one['allowed'] / 1e6:.0f} MB."
             )
+    print()
 
 
-def table_of_rows() -> None:
+def table_of_rows(most_rows: float) -> None:
     print("| rows (20 inputs, 50 units) | µs per row, 1 thread |")
     print("|---|---|")
-    for rows in (1_000, 10_000, 100_000, 1_000_000):
+    for rows in [rows for rows in ROWS if rows <= most_rows]:
         one = in_own_process(rows, 20, (50,), 1, "numpy")
         print(f"| {rows:,} | {1e6 * one['seconds'] / rows:.2f} |", flush=True)
     print()
 
 
-def table_of_libraries() -> None:
+def table_of_libraries(most_rows: float) -> None:
     print("| rows, inputs, hidden | library | ms, 1 thread | first sweep, ms | ratio |")
     print("|---|---|---|---|---|")
-    for shape in SHAPES[:3]:
+    for shape in [shape for shape in SHAPES[:3] if shape[0] <= most_rows]:
         for library in ("numpy", "torch", "jax"):
             if importlib.util.find_spec(library) is None:
                 print(f"| {name(shape)} | {library} | not installed | | |")
@@ -194,15 +214,18 @@ def table_of_libraries() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--most-rows", type=float, default=float("inf"), help="of any shape")
+    parser.add_argument("--no-libraries", action="store_true", help="leave out torch and JAX")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.measure:
         rows, inputs, hidden, threads, library = json.loads(arguments.measure)
         print(json.dumps(measure(rows, inputs, tuple(hidden), threads, library)))
         return
-    table_of_shapes()
-    table_of_rows()
-    table_of_libraries()
+    table_of_shapes(arguments.most_rows)
+    table_of_rows(arguments.most_rows)
+    if not arguments.no_libraries:
+        table_of_libraries(arguments.most_rows)
 
 
 if __name__ == "__main__":
