@@ -29,7 +29,10 @@ from tests.cli.conftest import TINY, write_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "commandline.md"
 SOURCE = str(Path(bt.__file__).parents[1])
-COMMANDS = ("fit", "predict", "prune", "inspect", "plot", "report", "compare", "demo")
+COMMANDS = (
+    *("fit", "predict", "prune", "inspect", "plot", "report", "compare"),
+    *("reproduce", "demo"),
+)
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Most members were still:sklearn.exceptions.ConvergenceWarning"
 )

@@ -1,0 +1,175 @@
+"""Networks in NumPyro: their densities by hand, and what they say of a line with known noise."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from bowtienet.experiments.methods.horseshoe import horseshoe, horseshoe_network, structured_guide
+from bowtienet.experiments.methods.mean_field import mean_field
+from bowtienet.experiments.methods.numpyro_network import Prior, relu_network
+from bowtienet.experiments.methods.nuts import nuts
+
+jax = pytest.importorskip("jax")
+pytest.importorskip("numpyro")
+
+HIDDEN = (6, 5)
+NOISE = 20.0
+SHORT = {
+    "nuts": lambda: nuts(HIDDEN, n_warmup=60, n_draws=60, max_tree_depth=5),
+    "mean_field": lambda: mean_field(HIDDEN, n_steps=1500, n_draws=200),
+    "horseshoe": lambda: horseshoe(HIDDEN, n_steps=1500, n_draws=200),
+}
+
+
+@pytest.fixture(params=SHORT)
+def method(request):
+    return SHORT[request.param]
+
+
+@pytest.fixture(scope="module")
+def line():
+    """Targets with a large centre and unit, so that a forecast in the wrong unit is far off."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-3.0, 3.0, (120, 2))
+    return X, 1000.0 + 50.0 * X[:, 0] + NOISE * rng.standard_normal(120)
+
+
+def inverse_gamma(value, concentration, scale):
+    return stats.invgamma.logpdf(value, concentration, scale=scale)
+
+
+def log_joint(model, arguments, sites):
+    from numpyro.infer.util import log_density
+
+    with jax.enable_x64(True):
+        return float(log_density(model, arguments, {}, sites)[0])
+
+
+def test_log_joint_of_the_network_is_the_formula(rng):
+    prior = Prior(hidden=(3, 2), weight_scale=1.3, bias_scale=0.7, noise_scale=0.4)
+    x, y = rng.standard_normal((6, 4)), rng.standard_normal(6)
+    sites = {"scale": 0.8, "noise_variance": 0.3}
+    for layer, (before, after) in enumerate([(4, 3), (3, 2), (2, 1)]):
+        sites[f"weights_{layer}"] = rng.standard_normal((before, after))
+        sites[f"bias_{layer}"] = rng.standard_normal(after)
+
+    signal, expected = x, inverse_gamma(0.8, 2.0, 1.0) + inverse_gamma(0.3, 2.0, 0.4)
+    for layer, before in enumerate((4, 3, 2)):
+        W = 1.3 * np.sqrt(0.8 / before) * sites[f"weights_{layer}"]
+        b = 0.7 * np.sqrt(0.8) * sites[f"bias_{layer}"]
+        # The prior is on W and b; sites hold multiples of them, hence the Jacobian.
+        deviations = 1.3 * np.sqrt(0.8 / before), 0.7 * np.sqrt(0.8)
+        expected += np.sum(stats.norm.logpdf(W, 0.0, deviations[0]) + np.log(deviations[0]))
+        expected += np.sum(stats.norm.logpdf(b, 0.0, deviations[1]) + np.log(deviations[1]))
+        signal = (np.maximum(signal, 0.0) if layer else signal) @ W + b
+    expected += np.sum(stats.norm.logpdf(y, signal[:, 0], np.sqrt(0.3)))
+
+    assert log_joint(relu_network, (prior, x, y), sites) == pytest.approx(expected, rel=1e-9)
+
+
+def test_log_joint_of_the_horseshoe_is_the_formula(rng):
+    prior = Prior(hidden=(3,), noise_scale=0.4)
+    x, y = rng.standard_normal((6, 2)), rng.standard_normal(6)
+    sites = {
+        "weights_0": rng.standard_normal((3, 3)),
+        "unit_scale_0": rng.uniform(0.5, 2.0, 3),
+        "layer_scale_0": 0.6,
+        "slab_0": 1.7,
+        "output": rng.standard_normal(4),
+        "output_scale": 1.2,
+        "noise_variance": 0.3,
+    }
+
+    wide = (sites["unit_scale_0"] * 0.6) ** 2
+    W = np.sqrt(1.0 / (1.0 / 1.7 + 1.0 / wide))[:, None] * sites["weights_0"]
+    hidden = np.maximum(np.column_stack([x, np.ones(6)]) @ W.T, 0.0)
+    mean = np.column_stack([hidden, np.ones(6)]) @ (1.2 * sites["output"])
+    expected = np.sum(stats.norm.logpdf(y, mean, np.sqrt(0.3)))
+    expected += np.sum(stats.norm.logpdf(sites["weights_0"]))
+    expected += np.sum(stats.norm.logpdf(sites["output"]))
+    expected += np.sum(stats.halfcauchy.logpdf(sites["unit_scale_0"]))
+    expected += stats.halfcauchy.logpdf(0.6, scale=0.1) + stats.halfcauchy.logpdf(1.2, scale=5.0)
+    expected += inverse_gamma(1.7, 2.0, 6.0) + inverse_gamma(0.3, 2.0, 0.4)
+
+    found = log_joint(horseshoe_network, (prior, 0.1, x, y), sites)
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_guide_of_the_horseshoe_has_the_density_of_its_units(rng):
+    """log q of a draw, the log scales' Jacobian included, from dense covariances."""
+    from numpyro import handlers
+    from numpyro.distributions.util import sum_rightmost
+
+    prior, x = Prior(hidden=(3,)), np.zeros((5, 2))
+    params = {
+        "centre_0": rng.standard_normal((3, 4)),
+        "width_0": rng.uniform(0.2, 1.0, (3, 1)),
+        "own_0": rng.uniform(0.5, 1.5, 4),
+        "shared_0": rng.standard_normal(4),
+    }
+    with jax.enable_x64(True):
+        guide = handlers.seed(handlers.substitute(structured_guide, params), jax.random.PRNGKey(1))
+        trace = handlers.trace(guide).get_trace(prior, x)
+        names = ("units_0", "weights_0", "unit_scale_0")
+        found = sum(
+            float(sum_rightmost(trace[name]["fn"].log_prob(trace[name]["value"]), 0))
+            for name in names
+        )
+    log_scale = np.log(trace["unit_scale_0"]["value"])
+    draw = np.column_stack([trace["weights_0"]["value"], log_scale])
+    shape = np.diag(params["own_0"] ** 2) + np.outer(params["shared_0"], params["shared_0"])
+    expected = -np.sum(log_scale) + sum(
+        stats.multivariate_normal.logpdf(draw[k], params["centre_0"][k], width**2 * shape)
+        for k, width in enumerate(params["width_0"][:, 0])
+    )
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_line_and_its_noise_are_recovered(method, line):
+    X, y = line
+    new = np.array([[-2.0, 1.0], [0.0, 0.0], [2.0, -1.0]])
+    forecast = method().fit(X, y, 0, 0.9)(new)
+    # The least squares line errs by about NOISE / √120 = 2 here; networks bend by more.
+    np.testing.assert_allclose(forecast.distribution.mean(), [900.0, 1000.0, 1100.0], atol=NOISE)
+    np.testing.assert_allclose(np.mean(forecast.distribution.deviations), NOISE, rtol=0.25)
+    assert forecast.intervals.shape == (3, 2)
+    np.testing.assert_allclose(forecast.intervals, forecast.distribution.interval(0.9))
+
+
+def test_seeds_decide_and_nothing_else_does(method, line):
+    X, y = line
+    fit = method().fit
+    means = [fit(X, y, seed, 0.9)(X[:4]).distribution.means for seed in (0, 1, 0)]
+    np.testing.assert_array_equal(means[0], means[2])
+    assert np.max(np.abs(means[0] - means[1])) > 0.0
+
+
+def test_another_shape_follows_in_the_same_process(method, line):
+    X, y = line
+    for rows, columns in ((120, 2), (50, 1)):
+        forecast = method().fit(X[:rows, :columns], y[:rows], 0, 0.9)(X[:7, :columns])
+        assert forecast.distribution.mean().shape == (7,)
+
+
+@pytest.mark.parametrize("double", [False, True])
+def test_jax_keeps_its_precision(method, line, double):
+    X, y = line
+    before = jax.config.jax_enable_x64
+    with jax.enable_x64(double):
+        method().fit(X, y, 0, 0.9)(X[:3])
+        assert np.asarray(jax.numpy.ones(1)).itemsize == (8 if double else 4)
+    assert jax.config.jax_enable_x64 == before
+
+
+def test_many_divergent_transitions_are_told():
+    from bowtienet.experiments.methods.nuts import divergence_note
+
+    assert divergence_note(25, 500) is None
+    assert divergence_note(26, 500).startswith("26 of 500 transitions diverged")
+
+
+def test_a_constant_column_does_no_harm(line):
+    X, y = line
+    X = np.column_stack([X, np.full(len(X), 3.0)])
+    forecast = SHORT["mean_field"]().fit(X, y, 0, 0.9)(X[:5])
+    assert np.all(np.isfinite(forecast.intervals))
