@@ -15,7 +15,7 @@ import sys
 import zipfile
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,8 @@ def test_a_fitted_model(
 ) -> None:
     result = fitted(family, hidden, rng)
     inputs = rng.normal(2.0, 3.0, size=(7, 3))
-    content = {"result": result, "scaling": bt.fit_scaling(inputs), "members": [result.factors]}
+    stretched = replace(result, variance_ratio=np.array([1.7, 0.3]))
+    content = {"result": result, "scaling": bt.fit_scaling(inputs), "members": [stretched]}
     loaded = through_file(path, content)
     assert_same(loaded, content)
     again = bt.predict(loaded["result"].model, loaded["result"].factors, inputs)
@@ -901,7 +902,8 @@ def test_containers_are_those_of_the_schema() -> None:
         "ElboTerms: likelihood activations gates polya_gamma weights noise_variance"
         " global_shrinkage local_shrinkage",
         "Ensemble: members weights input_scaling target_scaling column_order route",
-        "FitResult: model factors elbo_terms elbo_history n_sweeps status pruning statistics",
+        "FitResult: model factors elbo_terms elbo_history n_sweeps status pruning statistics"
+        " variance_ratio",
         "GaussianRows: mean covariance",
         "GeneralizedInverseGaussian: order scale rate",
         "GlobalFactors: layers shared_covariance",

@@ -53,15 +53,18 @@ class BowTieRegressor(
     combine : {"stacking", "elbo", "equal"}, default="stacking"
         How members are weighed: by the densities they give to rows held out, by the evidence bound
         (members then differ only in their random start), or all alike. "stacking" also chooses the
-        strength and length of the fits; the other two fit each member once, to convergence.
+        start and length of the fits (one member is the best alone), and multiplies the variances
+        of predictions by what rows held out ask for; the other two fit each member once, to
+        convergence.
     elbo_tempering : float, default=0.01
         For "elbo": weights are softmax(elbo_tempering * bound). Towards 0 all count alike.
     init : {"relu_network", "laplace", "spike_slab"}, default="relu_network"
-        Where a fit starts: at an ordinary network fitted quickly, or at random. The first predicts
-        better; the others are the paper's.
+        Where a fit starts: at an ordinary network fitted quickly, or several small ones side by
+        side if "stacking" chooses so, or at random. The first predicts better; the others are the
+        paper's.
     init_penalty : float or "auto", default="auto"
         Ridge penalty of the network of "relu_network", for standardised targets. Larger is
-        smoother: for few or noisy rows.
+        smoother: for few or noisy rows. "auto" lets "stacking" choose, and is 0.1 otherwise.
     predictive : {"push_forward", "variational"}, default="push_forward"
         How predictive moments are found: by pushing the weights' distribution through the network,
         or by the paper's iteration. Takes effect with the next fit.

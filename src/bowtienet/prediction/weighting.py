@@ -118,9 +118,10 @@ def stack_forecasts(
     """Weights w (K,) and one factor s (D,) that maximise Σ_n c_n log Σ_k w_k N(e_nk | 0, s v_nk).
 
     By EM, which can only raise it: with shares γ_nk ∝ w_k N(e_nk | 0, s v_nk) of the members in
-    row n, w_k = Σ_n c_n γ_nk / Σ_n c_n and s = Σ_nk c_n γ_nk e_nk² / v_nk / Σ_n c_n, each target
-    for itself. Members that disagree widen their mixture, so s is below one where each of them
-    has a variance that would be right for it alone.
+    row n, w_k = Σ_n c_n γ_nk / Σ_n c_n and s = (Σ_nk c_n γ_nk e_nk² / v_nk + n) / (Σ_n c_n + n),
+    each target for itself, with n = PRIOR_ROWS rows that find s = 1 right. Members that disagree
+    widen their mixture, so s is below one where each of them has a variance that would be right
+    for it alone.
 
     Parameters
     ----------

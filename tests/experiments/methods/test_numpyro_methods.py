@@ -144,6 +144,7 @@ def test_seeds_decide_and_nothing_else_does(method, line):
     assert np.max(np.abs(means[0] - means[1])) > 0.0
 
 
+@pytest.mark.slow
 def test_another_shape_follows_in_the_same_process(method, line):
     X, y = line
     for rows, columns in ((120, 2), (50, 1)):
@@ -166,10 +167,3 @@ def test_many_divergent_transitions_are_told():
 
     assert divergence_note(25, 500) is None
     assert divergence_note(26, 500).startswith("26 of 500 transitions diverged")
-
-
-def test_a_constant_column_does_no_harm(line):
-    X, y = line
-    X = np.column_stack([X, np.full(len(X), 3.0)])
-    forecast = SHORT["mean_field"]().fit(X, y, 0, 0.9)(X[:5])
-    assert np.all(np.isfinite(forecast.intervals))

@@ -64,9 +64,9 @@ def mean_field(
 @lru_cache(maxsize=8)
 def _sampler(prior: Prior, training: Training) -> Callable[[Any, Any, int], Parameters]:
     """Kept for all data of a network, so that only new shapes are compiled."""
-    from numpyro.infer.autoguide import AutoNormal
+    from numpyro.infer.autoguide import AutoDiagonalNormal
 
     def model(x: Any, y: Any) -> None:
         relu_network(prior, x, y)
 
-    return variational_sampler(model, lambda: AutoNormal(model, init_scale=0.1), training)
+    return variational_sampler(model, lambda: AutoDiagonalNormal(model, init_scale=0.1), training)
