@@ -118,7 +118,7 @@ def write(
     beside: Sequence[str] = BESIDE,
 ) -> list[Path]:
     """Write the table and figures; `fit`, `hidden` and `beside` are of the fits that are drawn."""
-    paths = [save_table(_table(records), folder, NAME)]
+    paths = [save_table(text, folder, name) for name, text in pages(records).items()]
     data = load_set(NAME)
     model = BowTieRegressor(hidden, **fit)
     fitted = load_or_fit(model, data.inputs, data.targets, folder, NAME, report)
@@ -137,6 +137,11 @@ def write(
         save_figure(_draw_slices(data, slices, curves, shown), folder, "diabetes_slices"),
         save_figure(_draw_predictors(data, slices, curves), folder, "diabetes_predictors"),
     ]
+
+
+def pages(records: Sequence[Record]) -> dict[str, str]:
+    """The table that records alone can make, by the name of its file."""
+    return {NAME: _table(records)}
 
 
 def slices_of(data: DataSet) -> dict[str, np.ndarray]:

@@ -92,9 +92,15 @@ def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]
         return []
     report("slump: table and figure")
     return [
-        save_table(slump_page(results), folder, "slump"),
+        *(save_table(text, folder, name) for name, text in pages(records).items()),
         save_figure(draw_slump(results), folder, "slump"),
     ]
+
+
+def pages(records: Sequence[Record]) -> dict[str, str]:
+    """The table, by the name of its file."""
+    results = collect(records, EXPERIMENT)
+    return {"slump": slump_page(results)} if results else {}
 
 
 def slump_page(results: Results) -> str:

@@ -105,7 +105,7 @@ def write(
 ) -> list[Path]:
     """Write tables and figures; `fit` and `width` are of the networks that are drawn."""
     by_depth = {depth: results_of(records, depth) for depth in DEPTHS}
-    paths = [save_table(_table(by_depth), folder, "toy")]
+    paths = [save_table(text, folder, name) for name, text in pages(records).items()]
     if any(
         r.status == DONE for found in by_depth.values() for rows in found.values() for r in rows
     ):
@@ -131,6 +131,11 @@ def write(
         save_figure(_draw_bands(fitted, pruned, data), folder, "toy_bands"),
         save_figure(_draw_networks(pruned, data), folder, "toy_networks"),
     ]
+
+
+def pages(records: Sequence[Record]) -> dict[str, str]:
+    """The table that records alone can make, by the name of its file."""
+    return {NAME: _table({depth: results_of(records, depth) for depth in DEPTHS})}
 
 
 def results_of(records: Sequence[Record], depth: int) -> Results:

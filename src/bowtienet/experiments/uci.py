@@ -114,7 +114,20 @@ def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]
         report("uci: there are no records yet")
         return []
     report("uci: tables")
-    texts = {
+    paths = [save_table(text, folder, name) for name, text in pages(records).items()]
+    report("uci: figures")
+    for draw in (draw_scores, draw_seconds, draw_coverage):
+        path = draw(results, folder)
+        paths += [] if path is None else [path]
+    return paths
+
+
+def pages(records: Sequence[Record]) -> dict[str, str]:
+    """Tables that records alone can make, by the names of their files."""
+    results = collect(records, EXPERIMENT)
+    if not results:
+        return {}
+    return {
         "uci_scores": scores_page(results),
         "uci_paper": paper_page(results),
         "uci_nuts": nuts_page(results),
@@ -122,12 +135,6 @@ def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]
         "uci_wins": wins_page(results),
         "uci_ranks": ranks_page(results),
     }
-    paths = [save_table(text, folder, name) for name, text in texts.items()]
-    report("uci: figures")
-    for draw in (draw_scores, draw_seconds, draw_coverage):
-        path = draw(results, folder)
-        paths += [] if path is None else [path]
-    return paths
 
 
 def scores_page(results: Results) -> str:

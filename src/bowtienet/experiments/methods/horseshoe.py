@@ -45,6 +45,7 @@ _SLAB = (2.0, 6.0)
 _OUTPUT_SCALE = 5.0
 _FIRST_DEVIATION = 0.1
 """Of every factor of the guide before the first step."""
+_FIRST_LOG_NOISE = -2.0
 
 
 def horseshoe(
@@ -146,7 +147,7 @@ def structured_guide(prior: Prior, x: Any) -> None:
         _log_normal(f"slab_{layer}", 0.0)
     _output(last)
     _log_normal("output_scale", -0.5 * math.log(last))
-    _log_normal("noise_variance", -2.0)
+    _log_normal("noise_variance", _FIRST_LOG_NOISE)
 
 
 def _units(layer: int, before: int, after: int) -> None:

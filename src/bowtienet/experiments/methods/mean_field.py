@@ -25,6 +25,8 @@ from bowtienet.experiments.methods.numpyro_network import (
     variational_sampler,
 )
 
+_FIRST_DEVIATION = 0.1
+
 
 def mean_field(
     hidden: tuple[int, ...],
@@ -69,4 +71,6 @@ def _sampler(prior: Prior, training: Training) -> Callable[[Any, Any, int], Para
     def model(x: Any, y: Any) -> None:
         relu_network(prior, x, y)
 
-    return variational_sampler(model, lambda: AutoDiagonalNormal(model, init_scale=0.1), training)
+    return variational_sampler(
+        model, lambda: AutoDiagonalNormal(model, init_scale=_FIRST_DEVIATION), training
+    )

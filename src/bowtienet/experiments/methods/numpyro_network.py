@@ -15,6 +15,7 @@ same, and its posterior has no funnel where γ is small.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -132,10 +133,10 @@ def draws_method(name: str, sample: Callable[[Any, Any, int], Draws]) -> Method:
         inputs, targets = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
         centre, unit = float(targets.mean_[0]), float(targets.scale_[0])
         with single_precision():
-            draws = sample(np.float32(inputs.transform(X)), np.float32((y - centre) / unit), seed)
+            draws = sample(inputs.transform(X).astype(np.float32), ((y - centre) / unit).astype(np.float32), seed)
 
         def forecast(new: np.ndarray) -> Forecast:
-            means = centre + unit * draws.predict(np.float32(inputs.transform(new)))
+            means = centre + unit * draws.predict(inputs.transform(new).astype(np.float32))
             deviations = np.broadcast_to(unit * draws.deviations[:, None], means.shape)
             weights = np.full(len(means), 1.0 / len(means))
             return central(build_mixture(weights, means, deviations), coverage, draws.note)
@@ -193,7 +194,6 @@ def single_precision() -> AbstractContextManager[Any]:
     """JAX in single precision inside, whatever it is outside, which stays as it is."""
     import jax
 
-    switch = getattr(jax, "enable_x64", None)
-    if switch is None:
-        from jax.experimental import enable_x64 as switch
-    return switch(False)
+    # Its place since jax 0.8; before, it stood among the experimental ones.
+    place = jax if hasattr(jax, "enable_x64") else importlib.import_module("jax.experimental")
+    return place.enable_x64(False)

@@ -1,0 +1,99 @@
+"""Puts the tables of a run of `bowtienet reproduce` into the page of the documentation.
+
+    python benchmarks/evidence.py FOLDER ...
+
+reads FOLDER/results.jsonl, keeps it as docs/measurements/evidence.jsonl (runs and records, in the
+order of their keys), writes every table that docs/measurements/evidence.md asks for between its
+marks, and copies the figures that the page shows. Several folders may be given, of runs that did
+different parts. Without any the tables are made again from the results that are kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from bowtienet.experiments import diabetes, slump, toy, uci
+from bowtienet.experiments.records import Record, Run, load, plain
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGE = DOCS / "measurements" / "evidence.md"
+RESULTS = DOCS / "measurements" / "evidence.jsonl"
+FIGURES = DOCS / "figures"
+EXPERIMENTS = {"uci": uci, "slump": slump, "toy": toy, "diabetes": diabetes}
+MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SHOWN = re.compile(r"\.\./figures/evidence_(\w+)\.png")
+
+
+def tables(records: list[Record]) -> dict[str, str]:
+    """Text of every table that records alone can make, by name and without its heading."""
+    found = {}
+    for module in EXPERIMENTS.values():
+        for name, text in module.pages(records).items():
+            found[name] = _without_title(text)
+    return found
+
+
+def filled(page: str, texts: dict[str, str]) -> str:
+    """The page with the tables that it asks for."""
+    return MARKED.sub(lambda m: f"{m[1]}\n{texts[m[2]].strip()}\n\n{m[3]}", page)
+
+
+def _without_title(text: str) -> str:
+    """A table's own text: its title is the page's matter, and headings below go two levels down."""
+    _, _, rest = text.partition("\n")
+    return re.sub(r"^(#+) ", r"##\1 ", rest, flags=re.MULTILINE)
+
+
+def gathered(folders: list[Path]) -> tuple[list[Run], list[Record]]:
+    """Runs and records of several folders; the first that has a case done counts."""
+    runs: dict[str, Run] = {}
+    records: dict[str, Record] = {}
+    for folder in folders:
+        some_runs, some_records = load(folder / "results.jsonl")
+        runs |= {run.id: run for run in some_runs}
+        for record in some_records:
+            before = records.get(record.key)
+            if before is None or (before.status != "done" and record.status == "done"):
+                records[record.key] = record
+    needed = {record.run for record in records.values()}
+    kept = sorted((run for run in runs.values() if run.id in needed), key=lambda run: run.started)
+    return kept, [records[key] for key in sorted(records)]
+
+
+def keep(runs: list[Run], records: list[Record]) -> None:
+    """Write the results that the page is made of."""
+    lines = [{"kind": "run", **asdict(run)} for run in runs]
+    lines += [{"kind": "record", **asdict(record)} for record in records]
+    text = "".join(json.dumps(plain(line), allow_nan=False) + "\n" for line in lines)
+    RESULTS.write_text(text, encoding="utf-8")
+
+
+def copy_figures(page: str, folders: list[Path]) -> None:
+    """The pictures that the page shows, from the first folder that has them."""
+    for name in sorted(set(SHOWN.findall(page))):
+        found = [path for f in folders if (path := f / "figures" / f"{name}.png").is_file()]
+        if not found:
+            sys.exit(f"no folder has figures/{name}.png: run the experiment that draws it.")
+        shutil.copyfile(found[0], FIGURES / f"evidence_{name}.png")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folders", nargs="*", type=Path)
+    folders = parser.parse_args().folders
+    page = PAGE.read_text(encoding="utf-8")
+    if folders:
+        keep(*gathered(folders))
+        copy_figures(page, folders)
+    _, records = load(RESULTS)
+    PAGE.write_text(filled(page, tables(records)), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

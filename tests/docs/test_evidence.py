@@ -1,0 +1,53 @@
+"""The page of results says what its records say."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from benchmarks import evidence
+from bowtienet.experiments.records import Record, load
+
+PAGE = evidence.PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return load(evidence.RESULTS)[1]
+
+
+def test_tables_follow_from_the_records(records: list[Record]) -> None:
+    texts = evidence.tables(records)
+    wanted = [name for _, name, _ in evidence.MARKED.findall(PAGE)]
+    assert wanted
+    assert set(wanted) <= set(texts)
+    assert evidence.filled(PAGE, texts) == PAGE
+
+
+def test_a_changed_number_would_be_seen(records: list[Record]) -> None:
+    changed = re.sub(r"(\| RMSE \| slump \| )\d", r"\g<1>9", PAGE, count=1)
+    assert changed != PAGE
+    assert evidence.filled(changed, evidence.tables(records)) == PAGE
+
+
+def test_every_record_can_be_traced() -> None:
+    runs, records = load(evidence.RESULTS)
+    known = {run.id for run in runs}
+    assert {record.run for record in records} == known
+    for run in runs:
+        assert run.versions["bowtienet"]
+        assert run.commit
+    assert all(record.seconds > 0.0 for record in records if record.status == "done")
+
+
+def test_figures_are_there() -> None:
+    shown = evidence.SHOWN.findall(PAGE)
+    assert shown
+    for name in shown:
+        assert (evidence.FIGURES / f"evidence_{name}.png").is_file()
+
+
+def test_results_name_no_place_on_a_machine() -> None:
+    text = evidence.RESULTS.read_text(encoding="utf-8")
+    assert not re.search(r"/(home|root|tmp|work|Users)/", text)
