@@ -39,7 +39,7 @@ START_ROWS = 10_000
 """Schemes look at no more rows than this, drawn at random: they only say where to begin."""
 START_VARIANCE = 0.01
 RIDGE_PENALTY = 1.0
-FEWEST_UNITS = 5
+FEWEST_UNITS = 3
 """Units that a small network has in each layer, at least."""
 
 
@@ -71,7 +71,7 @@ def initialize(
         Most L-BFGS steps of `relu_network`.
     parts : int
         Networks of `relu_network` that share out the units and are fitted each by itself; fewer
-        where one would have less than five units in a layer.
+        where one would have less than three units in a layer.
     """
     if scheme not in SCHEMES:
         raise ValueError(f"unknown start {scheme!r}: choose one of {', '.join(SCHEMES)}.")

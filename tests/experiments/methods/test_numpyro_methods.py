@@ -17,7 +17,7 @@ NOISE = 20.0
 SHORT = {
     "nuts": lambda: nuts(HIDDEN, n_warmup=60, n_draws=60, max_tree_depth=5),
     "mean_field": lambda: mean_field(HIDDEN, n_steps=1500, n_draws=200),
-    "horseshoe": lambda: horseshoe(HIDDEN, n_steps=1500, n_draws=200),
+    "horseshoe": lambda: horseshoe(HIDDEN, n_steps=4000, learning_rate=0.03, n_draws=200),
 }
 
 

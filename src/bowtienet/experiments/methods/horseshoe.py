@@ -17,7 +17,8 @@ log-normals and the output weights independent normals.
 
 Half-Cauchy scales enter as they are. The authors write them as mixtures of inverse gammas with a
 factor of q for each mixing variable, which serves closed updates and loosens the bound; gradients
-do not need it. All parameters are fitted by Adam with reparametrised draws and all rows.
+do not need it. All parameters are fitted by Adam with reparametrised draws and all rows. The
+constants of the priors, the start and the rate are our choice, and not taken from the article.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ _OUTPUT_SCALE = 5.0
 _FIRST_DEVIATION = 0.1
 """Of every factor of the guide before the first step."""
 _FIRST_LOG_NOISE = -2.0
+"""Of the noise's variance. From single starts on one split of energy these and a rate of 0.01 gave
+a bound of -38, against -103 with a rate of 0.03 and -151 with first deviations of 0.01 and less
+noise (-4). On two splits of slump the latter was as good once and better once: starts matter."""
 
 
 def horseshoe(

@@ -132,8 +132,9 @@ def draws_method(name: str, sample: Callable[[Any, Any, int], Draws]) -> Method:
     def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
         inputs, targets = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
         centre, unit = float(targets.mean_[0]), float(targets.scale_[0])
+        standard = ((y - centre) / unit).astype(np.float32)
         with single_precision():
-            draws = sample(inputs.transform(X).astype(np.float32), ((y - centre) / unit).astype(np.float32), seed)
+            draws = sample(inputs.transform(X).astype(np.float32), standard, seed)
 
         def forecast(new: np.ndarray) -> Forecast:
             means = centre + unit * draws.predict(inputs.transform(new).astype(np.float32))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from bowtienet.evaluation.methods import Method
 from bowtienet.experiments.methods.numpyro_network import (
     Draws,
+    Parameters,
     Prior,
     draws_method,
     network_draws,
@@ -43,30 +45,38 @@ def nuts(
     prior = Prior(hidden=tuple(hidden), **scales)
 
     def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Draws:
-        import jax
-
-        chain = _chain(prior, n_warmup, n_draws, max_tree_depth)
-        chain.run(jax.random.PRNGKey(seed), x, y, extra_fields=("diverging",))
-        divergent = int(np.sum(chain.get_extra_fields()["diverging"]))
-        return network_draws(prior, chain.get_samples(), divergence_note(divergent, n_draws))
+        draws, divergent = _sampler(prior, n_warmup, n_draws, max_tree_depth)(x, y, seed)
+        return network_draws(prior, draws, divergence_note(int(np.sum(divergent)), n_draws))
 
     return draws_method("NUTS", sample)
 
 
 @lru_cache(maxsize=8)
-def _chain(prior: Prior, n_warmup: int, n_draws: int, max_tree_depth: int) -> Any:
-    """One chain for all data of a network, so that only new shapes are compiled."""
+def _sampler(
+    prior: Prior, n_warmup: int, n_draws: int, max_tree_depth: int
+) -> Callable[[Any, Any, int], tuple[Parameters, Any]]:
+    """Inputs, targets and seed to draws and whether each diverged.
+
+    Compiled as a whole and kept, so that only new shapes are compiled: a chain that is run again
+    compiles its outer loop again.
+    """
+    import jax
     from numpyro.infer import MCMC, NUTS
 
-    kernel = NUTS(lambda x, y: relu_network(prior, x, y), max_tree_depth=max_tree_depth)
-    return MCMC(
-        kernel,
-        num_warmup=n_warmup,
-        num_samples=n_draws,
-        chain_method="sequential",
-        progress_bar=False,
-        jit_model_args=True,
-    )
+    @jax.jit
+    def run(key: Any, x: Any, y: Any) -> tuple[Parameters, Any]:
+        kernel = NUTS(lambda x, y: relu_network(prior, x, y), max_tree_depth=max_tree_depth)
+        chain = MCMC(
+            kernel,
+            num_warmup=n_warmup,
+            num_samples=n_draws,
+            chain_method="sequential",
+            progress_bar=False,
+        )
+        chain.run(key, x, y, extra_fields=("diverging",))
+        return chain.get_samples(), chain.get_extra_fields()["diverging"]
+
+    return lambda x, y, seed: run(jax.random.PRNGKey(seed), x, y)
 
 
 def divergence_note(divergent: int, n_draws: int) -> str | None:
