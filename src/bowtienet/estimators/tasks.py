@@ -33,8 +33,8 @@ Note = Callable[[Callable[[], dict[str, Any]], bool], None]
 
 START_ITERATIONS = 1000
 """L-BFGS steps of the network that a fit starts from,"""
-SMALL_START_ITERATIONS = 300
-"""and of each of several small ones, which need fewer."""
+SMALL_START_ITERATIONS = 1500
+"""and of several small ones together, which need fewer each."""
 WHOLE_STEP_ROWS = 1000
 """Rows of a minibatch from which on a step may forget those before it."""
 MOMENTUM = 0.9
@@ -246,7 +246,9 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         recipe.seed,
         scheme=settings.scheme,
         penalty=recipe.penalty,
-        start_iterations=START_ITERATIONS if recipe.parts == 1 else SMALL_START_ITERATIONS,
+        start_iterations=(
+            START_ITERATIONS if recipe.parts == 1 else SMALL_START_ITERATIONS // recipe.parts
+        ),
         parts=recipe.parts,
     )
     if settings.solver == "svi" and settings.batch_size >= WHOLE_STEP_ROWS:
