@@ -1,6 +1,6 @@
 """What the defaults of `BowTieRegressor` are worth: each setting changed alone, on several sets.
 
-Reads the CSV files of the folder named by BOWTIENET_DATA (header, target last), puts a tenth of
+Takes the sets from `bowtienet.data.sets`, puts a tenth of
 each aside with split seeds 110, 111, ..., fits every variant to the rest and scores it on the
 tenth: RMSE and mean negative log density in the target's unit, share of targets inside the central
 90 % interval, seconds of one process. `make study-defaults` runs it and prints Markdown;
@@ -11,17 +11,16 @@ were chosen.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 
 from bowtienet import BowTieRegressor
+from bowtienet.data.sets import load_set
 from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
@@ -31,31 +30,26 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "n_estimators=1": {"n_estimators": 1},
     "n_estimators=4": {"n_estimators": 4},
-    "combine=equal, init_penalty=0.001": {"combine": "equal", "init_penalty": 0.001},
-    "combine=equal, init_penalty=0.1": {"combine": "equal", "init_penalty": 0.1},
-    "combine=equal, init_penalty=10": {"combine": "equal", "init_penalty": 10.0},
+    "combine=equal": {"combine": "equal"},
     "combine=elbo": {"combine": "elbo"},
-    "temperature=0.003": {"temperature": 0.003},
     "temperature=0.1": {"temperature": 0.1},
     "max_iter=20": {"max_iter": 20},
-    "prior=laplace": {"prior": "laplace"},
     "prior=gaussian": {"prior": "gaussian"},
     "init=laplace": {"init": "laplace"},
-    "predictive=variational": {"predictive": "variational"},
 }
 
 
-def split(folder: Path, name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to fit and rows to predict."""
-    table = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
+    table = load_set(name).table
     order = np.random.default_rng(seed).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     return train, test
 
 
-def score(folder: Path, name: str, seed: int, variant: str) -> tuple[float, ...]:
+def score(name: str, seed: int, variant: str) -> tuple[float, ...]:
     """RMSE, NLL, coverage and seconds of one fit."""
-    train, test = split(folder, name, seed)
+    train, test = split(name, seed)
     model = BowTieRegressor(random_state=seed, **VARIANTS[variant])
     begin = time.process_time()
     with warnings.catch_warnings():
@@ -81,13 +75,10 @@ def main() -> None:
     parser.add_argument("--variants", nargs="+", default=list(VARIANTS))
     parser.add_argument("--n-jobs", type=int, default=2)
     arguments = parser.parse_args()
-    folder = os.environ.get("BOWTIENET_DATA")
-    if folder is None:
-        sys.exit("set BOWTIENET_DATA to the folder that holds slump.csv, yacht.csv, ...")
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.splits)
     cases = [(v, n, s) for v in arguments.variants for n in arguments.sets for s in seeds]
     found = Parallel(n_jobs=arguments.n_jobs)(
-        delayed(score)(Path(folder), name, seed, variant) for variant, name, seed in cases
+        delayed(score)(name, seed, variant) for variant, name, seed in cases
     )
     table = np.asarray(found).reshape(
         len(arguments.variants), len(arguments.sets), arguments.splits, 4

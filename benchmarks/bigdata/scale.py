@@ -1,6 +1,6 @@
 """Both solvers on ten thousand to ten million rows: seconds, memory and scores.
 
-`power` (power.csv in the folder named by BOWTIENET_DATA, header, target last; a tenth held out) and
+`power` (of `bowtienet.data.sets`; a tenth held out) and
 simulated tables of 10⁴ to 10⁷ rows with 20 inputs are written to Parquet, several files with row
 groups of at most 100,000 rows. `BowTieRegressor((50,), n_estimators=1, combine="equal")` is fitted
 to them with `solver="svi"` and, up to a million rows, `solver="cavi"`, at their defaults otherwise;
@@ -98,7 +98,9 @@ def write_power(folder: str, new_folder: str, seed: int) -> dict[str, float]:
     """Write the rows to fit and those held out; the deviation of the target of the first."""
     import numpy as np
 
-    table = np.loadtxt(Path(os.environ["BOWTIENET_DATA"]) / "power.csv", delimiter=",", skiprows=1)
+    from bowtienet.data.sets import load_set
+
+    table = load_set("power").table
     order = np.random.default_rng(seed).permutation(len(table))
     new, train = np.split(table[order], [len(table) // 10])
     write_parquet(new_folder, [(new[:, :-1], new[:, -1])])
@@ -336,10 +338,7 @@ def main() -> None:
         task, job = options.task
         print(json.dumps(TASKS[task](json.loads(job))))
         return
-    data = os.environ.get("BOWTIENET_DATA")
     with_power = not options.without_power
-    if with_power and (data is None or not (Path(data) / "power.csv").is_file()):
-        sys.exit("set BOWTIENET_DATA to the folder that holds power.csv, or --without-power")
     if options.folder is not None:
         options.folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

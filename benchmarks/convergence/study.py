@@ -1,6 +1,6 @@
 """How many sweeps, and seconds, until the bound stands still: plain sweeps against momentum.
 
-Reads the CSV files of the folder named by BOWTIENET_DATA (header, target last), fits one hidden
+Takes the sets from `bowtienet.data.sets`, fits one hidden
 layer of 50 units to 90 % of each, from the same start each time, and writes a Markdown table to
 standard output. `make bench-convergence` runs it; docs/measurements/convergence.md holds a run.
 
@@ -10,22 +10,20 @@ standard output. `make bench-convergence` runs it; docs/measurements/convergence
 from __future__ import annotations
 
 import argparse
-import os
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 
 import bowtienet as bt
+from bowtienet.data.sets import load_set
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
 WITHIN = 1e-3
 
 
-def load(folder: Path, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Standardised training and test parts, split with seed 100."""
-    table = np.loadtxt(folder / f"{name}.csv", delimiter=",", skiprows=1)
+    table = load_set(name).table
     order = np.random.default_rng(100).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     scaling = bt.fit_scaling(train)
@@ -79,7 +77,7 @@ def cell(found: tuple[int, float] | None) -> str:
     return "not reached" if found is None else f"{found[0]} / {found[1]:.1f}"
 
 
-def compare(folder: Path, sweeps: int) -> None:
+def compare(sweeps: int) -> None:
     """Final bounds, and sweeps / seconds to within 0.1 % of them."""
     print(
         "| set | start, T | plain: bound | sweeps / s to 0.1 % | momentum: bound "
@@ -88,7 +86,7 @@ def compare(folder: Path, sweeps: int) -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|")
     for name in SETS:
-        data = load(folder, name)
+        data = load(name)
         for scheme, temperature in (("laplace", 0.1), ("relu_network", 0.03)):
             plain, *plain_scores = run(
                 data, scheme, temperature, sweeps, accelerate=False, repeats=1
@@ -105,13 +103,13 @@ def compare(folder: Path, sweeps: int) -> None:
             )
 
 
-def compare_repeats(folder: Path, sweeps: int) -> None:
+def compare_repeats(sweeps: int) -> None:
     """Bound after a few sweeps by rounds of global updates, with and without momentum."""
     rounds = (1, 2, 3, 5)
     print("| set | " + " | ".join(f"{r} plain | {r} momentum" for r in rounds) + " |")
     print("|---" * (1 + 2 * len(rounds)) + "|")
     for name in SETS:
-        data = load(folder, name)
+        data = load(name)
         cells = []
         for repeats in rounds:
             for accelerate in (False, True):
@@ -127,12 +125,9 @@ def main() -> None:
     parser.add_argument("--sweeps", type=int, default=2000, help="sweeps of every run")
     parser.add_argument("--repeat-sweeps", type=int, default=100, help="sweeps of the second table")
     arguments = parser.parse_args()
-    folder = os.environ.get("BOWTIENET_DATA")
-    if folder is None:
-        sys.exit("set BOWTIENET_DATA to the folder that holds slump.csv, yacht.csv, ...")
-    compare(Path(folder), arguments.sweeps)
+    compare(arguments.sweeps)
     print()
-    compare_repeats(Path(folder), arguments.repeat_sweeps)
+    compare_repeats(arguments.repeat_sweeps)
 
 
 if __name__ == "__main__":

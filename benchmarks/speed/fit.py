@@ -1,8 +1,8 @@
 """Seconds and scores of one fit: bowtienet beside a Gaussian process and mean-field VI.
 
-Reads concrete.csv from the folder named by BOWTIENET_DATA (header, target last), puts a tenth of it
-aside with seeds 130, 131, ... and fits each model to the rest. `make bench-fit` runs it and prints
-Markdown; progress goes to standard error. Scores are in the unit of the target.
+Puts a tenth of concrete (`bowtienet.data.sets`) aside with seeds 130, 131, ... and fits each model
+to the rest. `make bench-fit` runs it and prints Markdown; progress goes to standard error. Scores
+are in the unit of the target.
 
 bowtienet   `BowTieRegressor` as it comes; its defaults were chosen with a look at splits 100 to 104
             of this set among others (docs/measurements/accuracy.md), which are not used here.
@@ -35,12 +35,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import joblib
@@ -80,17 +78,12 @@ class Fit:
 
 def load(seed: int) -> Split:
     """The split of one seed."""
-    table = np.loadtxt(data_file(), delimiter=",", skiprows=1)
+    from bowtienet.data.sets import load_set
+
+    table = load_set("concrete").table
     order = np.random.default_rng(seed).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     return Split(x=train[:, :-1], y=train[:, -1], new_x=test[:, :-1], new_y=test[:, -1])
-
-
-def data_file() -> Path:
-    folder = os.environ.get("BOWTIENET_DATA")
-    if folder is None or not (Path(folder) / "concrete.csv").is_file():
-        sys.exit("set BOWTIENET_DATA to the folder that holds concrete.csv")
-    return Path(folder) / "concrete.csv"
 
 
 def fit_bowtienet(split: Split, seed: int, n_jobs: int, **settings: Any) -> Fit:
@@ -286,7 +279,6 @@ def main() -> None:
     if arguments.measure:
         print(json.dumps(measure(*json.loads(arguments.measure))))
         return
-    data_file()
     seeds = range(FIRST_SEED, FIRST_SEED + arguments.splits)
     show(collect(arguments.models, seeds, arguments.n_jobs), arguments.n_jobs)
 

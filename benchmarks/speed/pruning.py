@@ -1,9 +1,9 @@
 """What pruning saves, and what it costs in accuracy.
 
-Reads concrete.csv from the folder named by BOWTIENET_DATA (header, target last), puts a tenth of it
-aside with seeds 130, 131, ... and fits `BowTieRegressor` to the rest, at its defaults but for the
-width and `prune_every`. `make bench-pruning` runs it and prints Markdown; progress goes to standard
-error. Scores are in the unit of the target, means over the splits.
+Puts a tenth of concrete (`bowtienet.data.sets`) aside with seeds 130, 131, ... and fits
+`BowTieRegressor` to the rest, at its defaults but for the width and `prune_every`. `make
+bench-pruning` runs it and prints Markdown; progress goes to standard error. Scores are in the unit
+of the target, means over the splits.
 
 The first table compares fits with and without pruning inside training; the two run in turn within a
 split. The second takes the plain fits and prunes them afterwards: size in memory and on disk, the
@@ -13,7 +13,6 @@ best of five predictions of 100,000 rows, and scores before and after, also with
 from __future__ import annotations
 
 import argparse
-import os
 import pickle
 import sys
 import tempfile
@@ -25,6 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from bowtienet import BowTieRegressor
+from bowtienet.data.sets import load_set
 
 FIRST_SEED = 130
 WIDTHS = (50, 200, 500)
@@ -33,10 +33,7 @@ ROWS = 100_000
 
 
 def load(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    folder = os.environ.get("BOWTIENET_DATA")
-    if folder is None or not (Path(folder) / "concrete.csv").is_file():
-        sys.exit("set BOWTIENET_DATA to the folder that holds concrete.csv")
-    table = np.loadtxt(Path(folder) / "concrete.csv", delimiter=",", skiprows=1)
+    table = load_set("concrete").table
     order = np.random.default_rng(seed).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     return train[:, :-1], train[:, -1], test[:, :-1], test[:, -1]

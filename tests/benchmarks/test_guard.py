@@ -426,7 +426,7 @@ def test_ratios_that_need_more_cores_are_left_out(monkeypatch):
 def test_facts_of_the_machine_name_no_host_and_no_path():
     found = {**machine.machine(), **machine.versions()}
     assert int(found["usable cores"]) >= 1
-    assert found["Python"] == platform.python_version()
+    assert found["python"] == platform.python_version()
     assert all(isinstance(value, str) and value for value in found.values())
     text = " ".join(found.values())
     for private in (platform.node(), str(Path.home()), str(Path.cwd())):

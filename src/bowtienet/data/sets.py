@@ -58,6 +58,11 @@ class DataSet:
     target_name: str
     origin: str
 
+    @property
+    def table(self) -> Floats:
+        """Inputs and target side by side, (n, p + 1)."""
+        return np.column_stack([self.inputs, self.targets])
+
 
 def load_set(name: str) -> DataSet:
     """Load a data set by its name.
