@@ -26,7 +26,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
+.PHONY: help demo test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-all: lint ## the same with the slow statistical tests
 
 bench-speed: $(DEV) ## a sweep against the speed of a matrix product
 	$(BIN)/python benchmarks/speed/sweep.py
+
+test-bench: $(DEV) $(BENCH) ## tests of the methods that others wrote, with their libraries
+	$(PYTEST) -m "" tests/experiments/methods
 
 test-mutations: $(DEV) ## break each update in turn and see that a test notices
 	$(BIN)/python tests/mutations/run.py
