@@ -3,9 +3,9 @@
     python benchmarks/evidence.py FOLDER ...
 
 reads FOLDER/results.jsonl, keeps it as docs/measurements/evidence.jsonl (runs and records, in the
-order of their keys), writes every table that docs/measurements/evidence.md asks for between its
-marks, and copies the figures that the page shows. Several folders may be given, of runs that did
-different parts. Without any the tables are made again from the results that are kept.
+order of their keys), writes every table that docs/measurements/evidence.md and README.md ask for
+between their marks, and copies the figures that the first shows. Several folders may be given, of
+runs that did different parts. Without any the tables are made again from the results that are kept.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bowtienet.experiments.records import Record, Run, load, plain
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "measurements" / "evidence.md"
+PAGES = (PAGE, DOCS.parent / "README.md")
 RESULTS = DOCS / "measurements" / "evidence.jsonl"
 FIGURES = DOCS / "figures"
 EXPERIMENTS = {"uci": uci, "slump": slump, "toy": toy, "diabetes": diabetes}
@@ -87,12 +88,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     folders = parser.parse_args().folders
-    page = PAGE.read_text(encoding="utf-8")
     if folders:
         keep(*gathered(folders))
-        copy_figures(page, folders)
-    _, records = load(RESULTS)
-    PAGE.write_text(filled(page, tables(records)), encoding="utf-8")
+        copy_figures(PAGE.read_text(encoding="utf-8"), folders)
+    texts = tables(load(RESULTS)[1])
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), texts), encoding="utf-8")
 
 
 if __name__ == "__main__":

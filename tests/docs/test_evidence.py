@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,12 +18,13 @@ def records() -> list[Record]:
     return load(evidence.RESULTS)[1]
 
 
-def test_tables_follow_from_the_records(records: list[Record]) -> None:
-    texts = evidence.tables(records)
-    wanted = [name for _, name, _ in evidence.MARKED.findall(PAGE)]
+@pytest.mark.parametrize("path", evidence.PAGES, ids=lambda path: path.name)
+def test_tables_follow_from_the_records(path: Path, records: list[Record]) -> None:
+    page, texts = path.read_text(encoding="utf-8"), evidence.tables(records)
+    wanted = [name for _, name, _ in evidence.MARKED.findall(page)]
     assert wanted
     assert set(wanted) <= set(texts)
-    assert evidence.filled(PAGE, texts) == PAGE
+    assert evidence.filled(page, texts) == page
 
 
 def test_a_changed_number_would_be_seen(records: list[Record]) -> None:

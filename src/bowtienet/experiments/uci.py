@@ -128,6 +128,7 @@ def pages(records: Sequence[Record]) -> dict[str, str]:
     if not results:
         return {}
     return {
+        "uci_summary": summary_page(results),
         "uci_scores": scores_page(results),
         "uci_paper": paper_page(results),
         "uci_nuts": nuts_page(results),
@@ -135,6 +136,37 @@ def pages(records: Sequence[Record]) -> dict[str, str]:
         "uci_wins": wins_page(results),
         "uci_ranks": ranks_page(results),
     }
+
+
+def summary_page(results: Results) -> str:
+    """RMSE and NLL of every method in one table, and the mean seconds of a fit."""
+    sets, methods = sets_of(results, SETS), methods_of(results)
+    splits = max(most_splits(results, dataset) for dataset in sets)
+    words = (
+        f"RMSE / NLL (of N(mean, variance)), means over {splits} splits unless a number in "
+        "brackets says how many, and CPU seconds of a fit, mean over the sets."
+    )
+    rows = []
+    for method in methods:
+        found = [results.get((dataset, method, 1), ()) for dataset in sets]
+        seconds = [mean_of(records, "seconds") for records in found]
+        cells = [_pair(records, splits) for records in found]
+        rows.append([label_of(method), *cells, seconds_text(float(np.mean(seconds)))])
+    return page(
+        "UCI data sets in short",
+        words,
+        markdown(["method", *sets, "seconds"], rows),
+        notes_of(results),
+    )
+
+
+def _pair(records: Sequence[Record], splits: int) -> str:
+    """Both scores of a method on a set."""
+    error, loss = (score_cell(records, score, 2, splits) for score in (RMSE, NLL))
+    if not math.isfinite(error.mean):
+        return error.text
+    fewer = "" if error.complete else f" ({len(records)})"
+    return f"{error.mean:.2f} / {loss.mean:.2f}{fewer}"
 
 
 def scores_page(results: Results) -> str:
