@@ -20,6 +20,7 @@ from pathlib import Path
 
 from bowtienet.experiments import diabetes, slump, toy, uci
 from bowtienet.experiments.records import Record, Run, load, plain
+from bowtienet.persistence import replacing
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "measurements" / "evidence.md"
@@ -42,6 +43,9 @@ def tables(records: list[Record]) -> dict[str, str]:
 
 def filled(page: str, texts: dict[str, str]) -> str:
     """The page with the tables that it asks for."""
+    absent = sorted({name for _, name, _ in MARKED.findall(page)} - set(texts))
+    if absent:
+        sys.exit(f"no records for {', '.join(absent)}: run these experiments as well.")
     return MARKED.sub(lambda m: f"{m[1]}\n{texts[m[2]].strip()}\n\n{m[3]}", page)
 
 
@@ -67,33 +71,38 @@ def gathered(folders: list[Path]) -> tuple[list[Run], list[Record]]:
     return kept, [records[key] for key in sorted(records)]
 
 
-def keep(runs: list[Run], records: list[Record]) -> None:
-    """Write the results that the page is made of."""
+def as_lines(runs: list[Run], records: list[Record]) -> str:
+    """The results that the page is made of, as the command writes them."""
     lines = [{"kind": "run", **asdict(run)} for run in runs]
     lines += [{"kind": "record", **asdict(record)} for record in records]
-    text = "".join(json.dumps(plain(line), allow_nan=False) + "\n" for line in lines)
-    RESULTS.write_text(text, encoding="utf-8")
+    return "".join(json.dumps(plain(line), allow_nan=False) + "\n" for line in lines)
 
 
-def copy_figures(page: str, folders: list[Path]) -> None:
-    """The pictures that the page shows, from the first folder that has them."""
+def find_figures(page: str, folders: list[Path]) -> dict[Path, Path]:
+    """Where pictures of the page go to, and where the first folder has them."""
+    found = {}
     for name in sorted(set(SHOWN.findall(page))):
-        found = [path for f in folders if (path := f / "figures" / f"{name}.png").is_file()]
-        if not found:
+        places = [path for f in folders if (path := f / "figures" / f"{name}.png").is_file()]
+        if not places:
             sys.exit(f"no folder has figures/{name}.png: run the experiment that draws it.")
-        shutil.copyfile(found[0], FIGURES / f"evidence_{name}.png")
+        found[FIGURES / f"evidence_{name}.png"] = places[0]
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folders", nargs="*", type=Path)
     folders = parser.parse_args().folders
-    if folders:
-        keep(*gathered(folders))
-        copy_figures(PAGE.read_text(encoding="utf-8"), folders)
-    texts = tables(load(RESULTS)[1])
-    for page in PAGES:
-        page.write_text(filled(page.read_text(encoding="utf-8"), texts), encoding="utf-8")
+    runs, records = gathered(folders) if folders else load(RESULTS)
+    figures = find_figures(PAGE.read_text(encoding="utf-8"), folders) if folders else {}
+    texts = tables(records)
+    pages = {page: filled(page.read_text(encoding="utf-8"), texts) for page in PAGES}
+    # All that can go wrong has gone by now.
+    for place, text in ({RESULTS: as_lines(runs, records)} | pages).items():
+        with replacing(place) as temporary:
+            Path(temporary).write_text(text, encoding="utf-8")
+    for place, origin in figures.items():
+        shutil.copyfile(origin, place)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from bowtienet.evaluation.paired import paired_difference
 from bowtienet.experiments.paper import Published
 from bowtienet.experiments.records import FAILED, MISSING
 from bowtienet.experiments.tables import (
-    COVERAGE_ERROR,
     Cell,
     collect,
     compare_runs,
@@ -90,10 +89,9 @@ def test_a_done_record_without_the_score_counts_as_failed() -> None:
     assert score_cell(splits([1.0, math.nan]), "rmse", 2, 2).text == "failed (1 of 2)"
 
 
-def test_value_of_seconds_and_of_the_distance_to_nominal() -> None:
-    record = made_up(seconds=7.0, gaussian_coverage=0.9)
+def test_value_of_seconds_and_of_a_failure() -> None:
+    record = made_up(seconds=7.0)
     assert value_of(record, "seconds") == 7.0
-    assert value_of(record, COVERAGE_ERROR) == pytest.approx(0.05)
     assert math.isnan(value_of(failed(0), "rmse"))
 
 

@@ -18,7 +18,15 @@ from bowtienet.experiments.tables import collect
 from bowtienet.experiments.uci_figures import far_end
 from tests.experiments.made_up import made_up
 
-TABLES = ["uci_scores", "uci_paper", "uci_nuts", "uci_paired", "uci_wins", "uci_ranks"]
+TABLES = [
+    "uci_summary",
+    "uci_scores",
+    "uci_paper",
+    "uci_nuts",
+    "uci_paired",
+    "uci_wins",
+    "uci_ranks",
+]
 FIGURES = ["uci_scores", "uci_seconds", "uci_coverage"]
 
 
@@ -52,6 +60,22 @@ def table(text: str, heading: str = "") -> dict[str, list[str]]:
         first, *rest = [cell.strip() for cell in line.strip("|").split("|")]
         rows[first] = rest
     return rows
+
+
+def test_summary_has_both_scores_and_says_what_is_not_complete() -> None:
+    records = [
+        made_up("slump", "single", seed, rmse=1.0 + seed, gaussian_nll=2.0) for seed in (0, 1)
+    ]
+    records += [made_up("slump", "nuts", 0, rmse=4.0, gaussian_nll=0.5)]
+    records += [made_up("slump", "lasso", seed, status=FAILED) for seed in (0, 1)]
+    rows = table(uci.pages(records)["uci_summary"])
+    assert rows["Bow tie"][0] == "1.50 / 2.00"
+    assert rows["NUTS"][0] == "4.00 / 0.50 (1)"
+    assert rows["LassoCV"][0] == "failed (2 of 2)"
+
+
+def test_no_records_make_no_tables() -> None:
+    assert uci.pages([]) == {}
 
 
 def test_cases_are_all_methods_on_all_splits() -> None:

@@ -155,7 +155,15 @@ class PruningMixin:
         pruned.false_discovery_rate = rate
         table = known_columns(self)
         pruned._keep(fitted_attributes(ensemble, members, ensemble.weights, table, self.solver_))
-        return pruned._refit(X, y, sample_weight) if refit else pruned
+        if not refit:
+            return pruned
+        # The noise is fitted again, and no longer stands for weights that are gone.
+        whole = [
+            replace(small, variance_ratio=member.variance_ratio)
+            for small, member in zip(members, ensemble.members, strict=True)
+        ]
+        pruned.ensemble_ = replace(pruned.ensemble_, members=tuple(whole))
+        return pruned._refit(X, y, sample_weight)
 
     @with_callbacks
     def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:

@@ -20,8 +20,6 @@ from bowtienet.experiments.records import DONE, FAILED, MISSING, Record
 
 NOMINAL = 0.95
 """Coverage that the intervals are meant to have."""
-COVERAGE_ERROR = "coverage_error"
-"""Name of the score |coverage - 0.95|, with the paper's coverage."""
 NOTHING = "–"
 """In a cell that nothing was run for."""
 _MOST_NOTES = 3
@@ -78,8 +76,6 @@ def value_of(record: Record, score: str) -> float:
         return math.nan
     if score == "seconds":
         return record.seconds
-    if score == COVERAGE_ERROR:
-        return abs(value_of(record, "gaussian_coverage") - NOMINAL)
     return record.scores.get(score, math.nan)
 
 
