@@ -654,7 +654,10 @@ def starts(hidden: tuple[int, ...], **settings: Any) -> list[tuple[float, float,
 
 def test_recipes_of_the_default() -> None:
     assert starts((50,)) == [(fitting.TEMPERATURE, *recipe) for recipe in fitting.RECIPES]
-    assert len(set(fitting.RECIPES)) == len(fitting.RECIPES)
+    alone = starts((50,), n_estimators=1)
+    assert alone == [(fitting.TEMPERATURE, *recipe) for recipe in fitting.RECIPES_ALONE]
+    for menu in (fitting.RECIPES, fitting.RECIPES_ALONE):
+        assert len(set(menu)) == len(menu)
 
 
 def test_recipes_that_would_be_the_same_are_tried_once() -> None:

@@ -44,11 +44,13 @@ from bowtienet.prediction.ensemble import Ensemble, original
 
 TEMPERATURE = 0.01
 """Of "auto"."""
-RECIPES = ((0.01, 5), (0.1, 10), (0.01, 16), (10.0, 1))
+RECIPES = ((0.01, 1), (0.1, 1), (0.01, 5), (0.1, 10), (10.0, 1))
 """Penalties of "auto", and numbers of small networks to start from, for stacking to choose from.
 
 docs/measurements/accuracy.md says why.
 """
+RECIPES_ALONE = ((0.01, 5), (0.1, 10), (0.01, 16), (10.0, 1))
+"""For a single member: small networks are an ensemble by themselves."""
 ALIKE = (0.1, 1)
 """For members that are to be compared by their ELBO."""
 LARGE = 50_000
@@ -259,10 +261,11 @@ class FittingMixin:
     def _recipes(self, rng: np.random.Generator, sizes: tuple[int, ...]) -> list[Recipe]:
         """For stacking what it may choose from; otherwise members that differ in their seed."""
         alike = self.combine != "stacking"
+        menu = RECIPES_ALONE if self.n_estimators == 1 else RECIPES
         temperature = TEMPERATURE if self.temperature == "auto" else float(self.temperature)
         starts = [
             (penalty if self.init_penalty == "auto" else float(self.init_penalty), parts)
-            for penalty, parts in ((ALIKE,) * self.n_estimators if alike else RECIPES)
+            for penalty, parts in ((ALIKE,) * self.n_estimators if alike else menu)
         ]
         if not alike:
             # Starts make no difference where no network is fitted to start from.
