@@ -19,6 +19,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bowtienet.experiments import diabetes, slump, toy, uci
+from bowtienet.experiments.drawing import markdown
+from bowtienet.experiments.methods import METHODS
 from bowtienet.experiments.records import Record, Run, load, plain
 from bowtienet.persistence import replacing
 
@@ -34,11 +36,16 @@ SHOWN = re.compile(r"\.\./figures/evidence_(\w+)\.png")
 
 def tables(records: list[Record]) -> dict[str, str]:
     """Text of every table that records alone can make, by name and without its heading."""
-    found = {}
+    found = {"methods": sources()}
     for module in EXPERIMENTS.values():
         for name, text in module.pages(records).items():
             found[name] = _without_title(text)
     return found
+
+
+def sources() -> str:
+    """A table of all methods, and where their settings are from."""
+    return markdown(["method", "settings"], [[m.label, m.source] for m in METHODS.values()])
 
 
 def filled(page: str, texts: dict[str, str]) -> str:
