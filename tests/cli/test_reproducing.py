@@ -10,17 +10,23 @@ import sys
 import time
 import types
 from collections.abc import Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import bowtienet
 from bowtienet.cli import reproducing
+from bowtienet.data.toy import simulate_toy
+from bowtienet.estimators import tasks
 from bowtienet.experiments import methods, running
 from bowtienet.experiments.cases import Case, unscored
+from bowtienet.experiments.drawing import load_or_fit
 from bowtienet.experiments.provenance import describe_run
 from bowtienet.experiments.records import Journal, Record, load
+from bowtienet.inference.coordinate_ascent import fit
 
 pytestmark = pytest.mark.usefixtures("experiment")
 RESULTS = Path("out") / "results.jsonl"
@@ -211,22 +217,76 @@ def test_all_is_every_experiment_in_the_order_of_the_paper(run, monkeypatch):
 
 
 @pytest.mark.usefixtures("at_rest")
-@pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, reproducing.TERMINATED)]
-)
-def test_a_signal_while_tables_are_written(run, experiment, number, code):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_a_signal_while_tables_are_written(run, experiment, number, code, swallowed):
+    """Also where a fit takes it as a wish to end early, and goes on as if nothing had been."""
     put(*ended("done"))
 
     def interrupted(records, folder, report):
-        signal.raise_signal(number)
-        raise AssertionError
+        with suppress(KeyboardInterrupt) if swallowed else nullcontext():
+            signal.raise_signal(number)
+        assert swallowed
+        return []
 
     experiment.write = interrupted
     before = signal.getsignal(signal.SIGTERM)
     result = run("reproduce", "fake", "--out", "out", "--splits", "1")
     assert result.exit_code == code
-    assert "the same command goes on" in result.stderr
+    assert result.stderr.splitlines()[-1] == (
+        "Error: interrupted: all that is done is in out, the same command goes on."
+    )
+    assert not Path("out/index.md").exists()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+@pytest.mark.usefixtures("at_rest")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_a_fit_behind_a_figure_keeps_no_model(run, experiment, monkeypatch, number):
+    put(*ended("done"))
+    X, y = simulate_toy(30, np.random.default_rng(0))
+
+    def interrupting(*arguments, **settings):
+        settings["callback"] = lambda progress: signal.raise_signal(number)
+        return fit(*arguments, **settings)
+
+    def write_fits(folder, report, n_jobs):
+        model = bowtienet.BowTieRegressor((3,), n_estimators=1, combine="equal", random_state=0)
+        load_or_fit(model, X, y, folder, "fake", report)
+        raise AssertionError
+
+    monkeypatch.setattr(tasks, "fit", interrupting)
+    experiment.write_fits = write_fits
+    result = run("reproduce", "fake", "--out", "out", "--splits", "1")
+    assert result.exit_code == 128 + number
+    assert list(Path("out/models").iterdir()) == []
+
+
+@pytest.mark.usefixtures("at_rest")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["fake"], True),
+        (["fake", "--method", "lasso"], True),
+        (["fake", "priors"], True),
+        (["fake", "priors", "--method", "lasso"], False),
+        (["fake", "priors", "--data", "toy"], False),
+    ],
+)
+def test_fits_behind_figures(run, experiment, monkeypatch, words, expected):
+    """With the jobs of the command, but not where a run of several is narrowed down."""
+    put(*ended("done"))
+    priors = types.ModuleType("priors")
+    priors.__dict__.update(cases=lambda splits, methods: [], write=lambda *_: [])
+    monkeypatch.setitem(sys.modules, "bowtienet.experiments.priors", priors)
+    jobs = []
+    experiment.write_fits = lambda folder, report, n_jobs: jobs.append(n_jobs) or []
+    result = run("reproduce", *words, "--out", "out", "--splits", "1", "--jobs", "3")
+    assert result.exit_code == 0, result.stderr
+    assert jobs == ([3] if expected else [])
+    left_out = "with --method or --data, fits behind figures are left out: name one"
+    assert (f"{left_out} of fake alone" in " ".join(result.stdout.split())) is not expected
+    assert Path("out/tables/fake.md").exists()
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes as Linux does")

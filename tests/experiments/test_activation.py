@@ -58,7 +58,8 @@ def test_posterior_of_the_unit(fitted: tuple[BowTieRegressor, np.ndarray, np.nda
 def test_figures(tmp_path: Path) -> None:
     assert activation.cases(3, ["single"]) == []
     said: list[str] = []
-    paths = activation.write([], tmp_path, said.append, fit=TINY, hidden=(4, 4))
+    paths = activation.write([], tmp_path, said.append)
+    paths += activation.write_fits(tmp_path, said.append, n_jobs=1, fit=TINY, hidden=(4, 4))
     assert [path.name for path in paths] == ["activation.png", "activation_posterior.png"]
     assert all(plt.imread(path).std() > 0.01 for path in paths)
     assert "fitting activation" in said

@@ -11,6 +11,7 @@ import pytest
 from scipy.stats import norm
 from sklearn.model_selection import train_test_split
 
+from bowtienet.data.published import TABLES
 from bowtienet.data.sets import load_set
 from bowtienet.evaluation import LEVELS, Forecast, Method, evaluate
 from bowtienet.experiments import cases as cases_module
@@ -45,6 +46,19 @@ def fake(monkeypatch: pytest.MonkeyPatch):
     entry = methods.Entry(label="Fake", modules=("math",), make=make, source="a test.")
     monkeypatch.setitem(methods.METHODS, "fake", entry)
     return calls
+
+
+@pytest.mark.parametrize("dataset", TABLES)
+def test_a_note_of_missing_data_says_what_to_do(dataset, monkeypatch, tmp_path):
+    def unreachable(**_):
+        raise OSError("<urlopen error [Errno -3] Temporary failure in name resolution>")
+
+    monkeypatch.setenv("BOWTIENET_CACHE", str(tmp_path))
+    monkeypatch.delenv("BOWTIENET_DATA", raising=False)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", unreachable)
+    note = cases_module.lacks_data(dataset)
+    assert note.startswith(f"FileNotFoundError: the data set {dataset!r} is not on this machine")
+    assert note.endswith("and set BOWTIENET_DATA to its folder.")
 
 
 def test_the_split_is_that_of_train_test_split():
@@ -140,13 +154,14 @@ def test_a_method_that_raises_is_a_record(fake, error):
 
 def test_notes_are_short_and_hold_no_folder(fake):
     error = OSError(
-        "no file '/home/somebody/data/x.csv' at https://example.org/a/b " + "long " * 99
+        "no file '/home/somebody/data/x.csv' at https://example.org/a/b " + "long " * 999
     )
     note = run_case(replace(CASE, settings=(("error", error),))).note
     assert "somebody" not in note
     assert "'x.csv'" in note
     assert "https://example.org/a/b" in note
-    assert len(note) < 330
+    assert note.endswith(" ...")
+    assert len(note) < 1030
 
 
 def test_a_wrong_setting_is_a_failure(fake):

@@ -109,8 +109,9 @@ def test_table_and_figures_with_others_that_fail_or_are_missing(
     monkeypatch.setattr(diabetes, "missing", absent.get)
     said: list[str] = []
     others = ("lasso", "mean_field", "nuts")
-    paths = diabetes.write(
-        [record("single", 0)], tmp_path, said.append, fit=TINY, hidden=(3,), beside=others
+    paths = diabetes.write([record("single", 0)], tmp_path, said.append)
+    paths += diabetes.write_fits(
+        tmp_path, said.append, n_jobs=1, fit=TINY, hidden=(3,), beside=others
     )
     assert [path.name for path in paths] == [
         "diabetes.md",

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
+from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from bowtienet import BowTieRegressor
 from bowtienet.data.toy import simulate_toy
+from bowtienet.estimators import tasks
 from bowtienet.experiments import drawing
+from bowtienet.inference.coordinate_ascent import fit
 
 MODEL = BowTieRegressor((3,), n_estimators=1, combine="equal", max_iter=2, random_state=0)
 X, Y = simulate_toy(30, np.random.default_rng(0))
@@ -63,6 +69,41 @@ def test_a_damaged_fit_is_made_again(tmp_path: Path) -> None:
     assert said[0].startswith(f"{path.name} cannot be read, so it is fitted again: ")
     assert said[1] == "fitting toy"
     assert path.read_bytes() == whole
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_fit_that_was_interrupted_is_not_kept(
+    members: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In its only member, which is cut short, or before its second, which is lost."""
+    model = BowTieRegressor(**(MODEL.get_params() | {"n_estimators": members, "n_jobs": 1}))
+    fits = [0]
+
+    def interrupting(*arguments: Any, **settings: Any) -> Any:
+        fits[0] += 1
+        if fits[0] == 2:
+            signal.raise_signal(signal.SIGINT)
+        if members == 1:
+            settings["callback"] = lambda _: signal.raise_signal(signal.SIGINT)
+        return fit(*arguments, **settings)
+
+    monkeypatch.setattr(tasks, "fit", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        drawing.load_or_fit(model, X, Y, tmp_path, "toy", lambda _: None)
+    assert fits == [members]
+    assert kept(tmp_path) == []
+    fits[0] = 0
+    with pytest.warns(ConvergenceWarning, match="was interrupted"):
+        cut = clone(model).fit(X, Y)
+    monkeypatch.undo()
+    whole = drawing.load_or_fit(model, X, Y, tmp_path, "toy", lambda _: None)
+    assert len(whole.ensemble_.members) == members
+    (path,) = (tmp_path / "models").iterdir()
+    cut.save(path)  # as it was before such fits were refused
+    said: list[str] = []
+    again = drawing.load_or_fit(model, X, Y, tmp_path, "toy", said.append)
+    assert said[0] == f"{path.name} is of a fit that was interrupted, so it is fitted again"
+    np.testing.assert_array_equal(again.predict(X), whole.predict(X))
 
 
 def test_a_figure_that_cannot_be_drawn_leaves_the_old_one(tmp_path: Path) -> None:

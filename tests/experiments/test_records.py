@@ -15,6 +15,7 @@ import pytest
 
 import bowtienet
 from bowtienet.experiments import records as records_module
+from bowtienet.experiments import tables
 from bowtienet.experiments.provenance import describe_run, find_commit
 from bowtienet.experiments.records import Journal, Record, Run, build_key, count, load, plain
 
@@ -64,16 +65,25 @@ def same(ours: Record, theirs: Record) -> bool:
     )
 
 
-def test_a_record_comes_back_as_it_was_but_for_infinity(path):
+def test_a_record_comes_back_as_it_was(path):
+    scores = {"rmse": 1.25, "nll": math.inf, "gain": -math.inf}
     journal = Journal(path, RUN)
     journal.append(FAILED)
-    journal.append(replace(DONE, scores={"rmse": 1.25}))
+    journal.append(replace(DONE, scores=scores))
     runs, found = load(path)
     assert runs == [RUN]
     assert same(found[0], replace(FAILED, run="one"))
-    assert same(found[1], replace(DONE, scores={"rmse": 1.25}, run="one"))
-    journal.append(DONE)
+    assert same(found[1], replace(DONE, scores=scores, run="one"))
+    journal.append(replace(DONE, scores={"nll": math.nan}))
     assert math.isnan(load(path)[1][1].scores["nll"])
+
+
+def test_a_table_of_loaded_records_is_that_of_the_first_run(path):
+    journal = Journal(path, RUN)
+    first = [journal.append(replace(DONE, seed=seed)) for seed in (0, 1)]
+    cells = [tables.score_cell(records, "nll", 2, 2).text for records in (first, load(path)[1])]
+    assert cells[0] == cells[1]
+    assert "failed" not in cells[0]
 
 
 def test_every_line_is_strict_json_and_the_run_is_first(path):
@@ -86,7 +96,7 @@ def test_every_line_is_strict_json_and_the_run_is_first(path):
 
     lines = [json.loads(line, parse_constant=refuse) for line in path.read_text().splitlines()]
     assert [line["kind"] for line in lines] == ["run", "record", "record"]
-    assert lines[1]["scores"] == {"rmse": 1.25, "nll": None}
+    assert lines[1]["scores"] == {"rmse": 1.25, "nll": "inf"}
     assert lines[2]["seconds"] is None
 
 
@@ -224,7 +234,7 @@ def test_numpy_numbers_have_the_key_of_plain_ones():
 
 def test_plain_holds_no_nan_at_any_depth():
     found = plain({"a": [math.nan, (np.float32(1.5), -math.inf)], "b": np.arange(2), "c": True})
-    assert found == {"a": [None, [1.5, None]], "b": [0, 1], "c": True}
+    assert found == {"a": [None, [1.5, "-inf"]], "b": [0, 1], "c": True}
 
 
 def test_count_names_every_status():

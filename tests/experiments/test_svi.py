@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -104,9 +105,10 @@ def test_a_line_that_was_cut_short_is_done_again(
     path.write_bytes(b"".join(lines[:-1]) + lines[-1][:50])
     said: list[str] = []
     svi_study.run(TINY, tmp_path, said.append)
-    assert len(said) == 1
+    assert said[0].startswith("svi: the last line of svi.jsonl was cut short")
+    assert len(said) == 2
     again = path.read_bytes().splitlines(keepends=True)
-    assert again[:-2] == lines[:-1]
+    assert again[:-2] == lines[:-1]  # a new run before what it did
     first, second = json.loads(again[-1]), json.loads(lines[-1])
     assert first["key"] == second["key"]
     assert first["result"]["all"]["mean"] == second["result"]["all"]["mean"]
@@ -115,10 +117,64 @@ def test_a_line_that_was_cut_short_is_done_again(
     assert not said
 
 
+def test_lines_say_of_which_run_they_are(results: tuple[Path, list[str]]) -> None:
+    run, *lines = map(json.loads, (results[0] / svi_study.FILE).read_text().splitlines())
+    assert (run["kind"], run["command"]) == ("run", "bowtienet reproduce svi")
+    assert run["versions"]["numpy"] == np.__version__
+    assert {"commit", "machine", "started"} <= run.keys()
+    assert {(line["kind"], line["run"]) for line in lines} == {("result", run["id"])}
+    assert len(lines) == len(list(svi_study.keys(TINY)))
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('{"key": "cut', "Invalid control character"),
+        ("[]", "it is neither a run nor a result"),
+        ('{"kind": "result"}', "it lacks 'key'"),
+        ('{"kind": "run"}', "it lacks 'id'"),
+    ],
+)
+def test_a_broken_line_in_the_middle_is_one_clear_error(
+    line: str, reason: str, results: tuple[Path, list[str]], tmp_path: Path
+) -> None:
+    first, *others = (results[0] / svi_study.FILE).read_text().splitlines()
+    (tmp_path / svi_study.FILE).write_text("\n".join([first, line, *others]) + "\n")
+    with pytest.raises(ValueError, match=rf"line 2 of .*svi\.jsonl cannot be read.*{reason}"):
+        svi_study.run(TINY, tmp_path, lambda _: None)
+
+
+def test_infinities_come_back(
+    results: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    infinite = {"nll": np.inf, "bounds": [-np.inf, 1.0]}
+    monkeypatch.setattr(svi_study, "single", lambda *_: infinite)
+    monkeypatch.setattr(svi_study, "together", lambda *_: infinite)
+    first = svi_study.run(TINY, tmp_path, lambda _: None)
+    monkeypatch.delattr(svi_study, "single")
+    assert svi_study.run(TINY, tmp_path, lambda _: None) == first
+
+
+@pytest.mark.parametrize("cell", [Cell(CAVI), Cell(PAPER, 10, 0.7)])
+def test_a_fit_that_was_interrupted_is_not_kept(
+    cell: Cell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Interrupting(svi_study.Watch):
+        def __call__(self, progress: svi_study.Progress) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(svi_study, "Watch", Interrupting)
+    monkeypatch.setattr(svi_study, "keys", lambda _: [("together", "laplace", cell, 3)])
+    with pytest.raises(KeyboardInterrupt):
+        svi_study.run(TINY, tmp_path, lambda _: None)
+    assert not (tmp_path / svi_study.FILE).exists()
+
+
 def test_tables_and_figure(results: tuple[Path, list[str]]) -> None:
     folder, _ = results
     assert svi.cases(3, ["svi"]) == []
-    paths = svi.write([], folder, lambda _: None, study=TINY)
+    assert svi.write([], folder, lambda _: None) == []
+    paths = svi.write_fits(folder, lambda _: None, study=TINY)
     assert [path.relative_to(folder).as_posix() for path in paths] == [
         "tables/svi.md",
         "figures/svi.png",

@@ -85,7 +85,9 @@ def test_coverage_is_the_mean_of_the_curves() -> None:
 
 def test_tables_and_figures(tmp_path: Path) -> None:
     said: list[str] = []
-    paths = toy.write(some_records(), tmp_path, said.append, fit=TINY, width=3)
+    paths = toy.write(some_records(), tmp_path, said.append)
+    assert not said
+    paths += toy.write_fits(tmp_path, said.append, n_jobs=1, fit=TINY, width=3)
     assert [path.name for path in paths] == [
         "toy.md",
         "toy_depth.png",
@@ -105,17 +107,9 @@ def test_tables_and_figures(tmp_path: Path) -> None:
     assert rows[0][5] == "11, 33"
 
 
-def test_without_records_there_are_tables_and_no_figures_of_scores(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(toy, "DEPTHS", (1,))
-    paths = toy.write([], tmp_path, lambda _: None, fit=TINY, width=3)
-    assert [path.name for path in paths] == [
-        "toy.md",
-        "toy_pruning.md",
-        "toy_bands.png",
-        "toy_networks.png",
-    ]
+def test_without_records_there_is_a_table_and_no_figure_of_scores(tmp_path: Path) -> None:
+    paths = toy.write([], tmp_path, lambda _: None)
+    assert [path.name for path in paths] == ["toy.md"]
     assert "Nothing was run." in paths[0].read_text()
 
 

@@ -7,11 +7,10 @@ import functools
 import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import typer
 
@@ -23,7 +22,8 @@ CLOSED = 141
 """As if the signal of a closed pipe had ended the program."""
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, RuntimeWarning)
 """Warnings for those who write programs."""
-_pressed = threading.Event()
+_signals: list[int] = []
+"""That came since the command began, and were to end it."""
 _SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -41,7 +41,7 @@ def guarded(function: Function) -> Function:
                 sys.stdout.flush()
         except KeyboardInterrupt:
             fail("interrupted: nothing more was written.")
-            code = INTERRUPTED
+            code = interruption_code()
         except BrokenPipeError:
             # The reader of a pipe has seen enough; the interpreter would complain once more.
             _silence()
@@ -82,34 +82,47 @@ def _silence() -> None:
         os.close(nowhere)
 
 
+def interrupt(number: int, frame: Any) -> NoReturn:
+    """Handle a signal to end: what is under way is left, and `stop_if_interrupted` knows of it."""
+    _signals.append(number)
+    raise KeyboardInterrupt
+
+
+def interruption_code() -> int:
+    """128 + the first signal that came, as if it had ended the program; Ctrl-C if none was seen."""
+    return 128 + _signals[0] if _signals else INTERRUPTED
+
+
 def stop_if_interrupted() -> None:
     """Go no further after Ctrl-C, which a fit takes as a wish to end early with what it has."""
-    if _pressed.is_set():
+    if _signals:
         raise KeyboardInterrupt
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """Remember Ctrl-C for `stop_if_interrupted`."""
+    _signals.clear()
+    with heeding(signal.SIGINT):
+        yield
 
-    def press(number: int, frame: Any) -> None:
-        _pressed.set()
-        raise KeyboardInterrupt
 
-    _pressed.clear()
+@contextmanager
+def heeding(number: signal.Signals) -> Iterator[None]:
+    """Let a signal end the command as Ctrl-C does."""
     try:
-        before = signal.signal(signal.SIGINT, press)
+        before = signal.signal(number, interrupt)
     except ValueError:  # not the main thread, where signals arrive
         yield
         return
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(number, before)
 
 
 def _note(output: Output, message: str) -> None:
-    if not _pressed.is_set():  # what a fit says of its early end is of no use here
+    if not _signals:  # what a fit says of its early end is of no use here
         output.note(message)
 
 

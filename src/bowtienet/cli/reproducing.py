@@ -6,16 +6,15 @@ import importlib
 import shlex
 import signal
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
 
 from bowtienet._validation import suggestion
-from bowtienet.cli import INTERRUPTED, options
-from bowtienet.cli.commands import guarded, stop_if_interrupted
+from bowtienet.cli import options
+from bowtienet.cli.commands import guarded, heeding, interruption_code, stop_if_interrupted
 from bowtienet.cli.console import Bar, Output, fail
 from bowtienet.cli.drawing import check_folder
 from bowtienet.data.sets import SETS
@@ -31,14 +30,8 @@ EXPERIMENTS = ("priors", "activation", "toy", "diabetes", "uci", "slump", "svi")
 ALL = "all"
 TO_DO = "to do"
 RESULTS = "results.jsonl"
-TERMINATED = 143
-"""As if the signal to end had ended the program."""
 _REASONS = 10
 """Reasons that are shown; more are counted."""
-
-
-class _Terminated(KeyboardInterrupt):
-    """The signal to end, which is heeded as Ctrl-C is."""
 
 
 class _Wish(NamedTuple):
@@ -51,6 +44,11 @@ class _Wish(NamedTuple):
     out: Path
     jobs: int
     again: bool
+
+    @property
+    def takes_fits(self) -> bool:
+        """Whether figures of fits are wanted: who asks for some cases of several is spared them."""
+        return len(self.experiments) == 1 or not (self.methods or self.datasets)
 
 
 @guarded
@@ -90,12 +88,11 @@ def reproduce(
     _check_names(data, SETS, "data set")
     check_folder(out)
     try:
-        with _terminable():
+        with heeding(signal.SIGTERM):
             _reproduce(wish, output)
-    except KeyboardInterrupt as signalled:
-        fail(f"interrupted: all that is done is in {out / RESULTS}, the same command goes on.")
-        code = TERMINATED if isinstance(signalled, _Terminated) else INTERRUPTED
-        raise typer.Exit(code) from None
+    except KeyboardInterrupt:
+        fail(f"interrupted: all that is done is in {out}, the same command goes on.")
+        raise typer.Exit(interruption_code()) from None
 
 
 def _reproduce(wish: _Wish, output: Output) -> None:
@@ -170,6 +167,12 @@ def _write(modules: dict[str, Any], journal: Journal, wish: _Wish, output: Outpu
     """Tables, figures and the page that shows them."""
     records = list(journal.records.values())
     files: list[Path] = []
+    fitting = [name for name, module in modules.items() if hasattr(module, "write_fits")]
+    if fitting and not wish.takes_fits:
+        output.say(
+            "with --method or --data, fits behind figures are left out: name one of "
+            f"{', '.join(fitting)} alone for its own"
+        )
     with output.stage("writing") as bar:
         for place, (name, module) in enumerate(modules.items()):
             share = place / len(modules)
@@ -180,6 +183,8 @@ def _write(modules: dict[str, Any], journal: Journal, wish: _Wish, output: Outpu
 
             report("tables and figures")
             files += module.write(records, wish.out, report)
+            if name in fitting and wish.takes_fits:
+                files += module.write_fits(wish.out, report, n_jobs=wish.jobs)
             stop_if_interrupted()
     return [*files, write_index(wish.out, journal.runs.values(), records)]
 
@@ -240,21 +245,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90.0:
         return f"{seconds:.0f} s"
     return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let the signal to end unwind the program, so that no process is left behind."""
-
-    def end(number: int, frame: Any) -> None:
-        raise _Terminated
-
-    try:
-        before = signal.signal(signal.SIGTERM, end)
-    except ValueError:  # not the main thread, where signals arrive
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

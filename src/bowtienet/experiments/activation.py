@@ -81,23 +81,28 @@ def cases(splits: int = 10, methods: Sequence[str] | None = None) -> list[Any]:
     return []
 
 
-def write(
-    records: Sequence[Any],
-    folder: Path,
-    report: Report,
-    *,
-    fit: Mapping[str, Any] = FIT,
-    hidden: tuple[int, int] = HIDDEN,
-) -> list[Path]:
-    """Draw both figures; `fit` holds settings of the `BowTieRegressor` behind the second one."""
+def write(records: Sequence[Any], folder: Path, report: Report) -> list[Path]:
+    """Draw the activation; records are of no use here."""
     report("activation: p(a | z)")
     figure = new_figure(8.0, 5.4)
     ActivationDisplay.from_parameters(fig=figure)
-    paths = [save_figure(figure, folder, "activation")]
+    return [save_figure(figure, folder, "activation")]
+
+
+def write_fits(
+    folder: Path,
+    report: Report,
+    *,
+    n_jobs: int = -1,
+    fit: Mapping[str, Any] = FIT,
+    hidden: tuple[int, int] = HIDDEN,
+) -> list[Path]:
+    """Draw the posterior of a network with these settings."""
     X, y = simulate_toy(ROWS, np.random.default_rng(0))
-    model = load_or_fit(BowTieRegressor(hidden, **fit), X, y, folder, "activation", report)
+    model = BowTieRegressor(hidden, n_jobs=n_jobs, **fit)
+    model = load_or_fit(model, X, y, folder, "activation", report)
     found = unit_posterior(model, X, y)
-    return [*paths, save_figure(_draw_posterior(found, X), folder, "activation_posterior")]
+    return [save_figure(_draw_posterior(found, X), folder, "activation_posterior")]
 
 
 def unit_posterior(model: BowTieRegressor, X: np.ndarray, y: np.ndarray) -> UnitPosterior:

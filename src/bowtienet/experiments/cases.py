@@ -36,8 +36,8 @@ COVERAGE = 0.95
 TEST_SIZE = 0.1
 SEED_STEP = 1000
 """From one member to the next, so that members of different splits share no seed."""
-_LONGEST = 300
-"""Letters of an error's message that a note keeps."""
+_LONGEST = 1000
+"""Letters of an error's message that a note keeps; what to do often stands at its end."""
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:/|[A-Za-z]:\\)(?:[^\s/\\'\"]+[/\\])+")
 """Of files on this machine, whose names are enough."""
 

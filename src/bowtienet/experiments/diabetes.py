@@ -72,7 +72,6 @@ FIT: dict[str, Any] = {
     "elbo_tempering": 1.0,
     "max_iter": 1000,
     "tol": 1e-4,
-    "n_jobs": -1,
     "random_state": 0,
 }
 """Of the network that is drawn: the start with the highest bound counts most."""
@@ -108,19 +107,23 @@ def cases(splits: int = 10, methods: Sequence[str] | None = None) -> list[Case]:
     ]
 
 
-def write(
-    records: Sequence[Record],
+def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]:
+    """Write the table."""
+    return [save_table(text, folder, name) for name, text in pages(records).items()]
+
+
+def write_fits(
     folder: Path,
     report: Report,
     *,
+    n_jobs: int = -1,
     fit: Mapping[str, Any] = FIT,
     hidden: tuple[int, ...] = HIDDEN,
     beside: Sequence[str] = BESIDE,
 ) -> list[Path]:
-    """Write the table and figures; `fit`, `hidden` and `beside` are of the fits that are drawn."""
-    paths = [save_table(text, folder, name) for name, text in pages(records).items()]
+    """Write the figures, of a network with these settings and of others, fitted to all rows."""
     data = load_set(NAME)
-    model = BowTieRegressor(hidden, **fit)
+    model = BowTieRegressor(hidden, n_jobs=n_jobs, **fit)
     fitted = load_or_fit(model, data.inputs, data.targets, folder, NAME, report)
     pruned = fitted.prune(_RATE)
     slices = slices_of(data)
@@ -132,7 +135,6 @@ def write(
     report("diabetes: weights and slices")
     shown = [name for name in ("single", "pruned", "lasso") if name in curves]
     return [
-        *paths,
         save_figure(_draw_weights(data, fitted, pruned), folder, "diabetes_weights"),
         save_figure(_draw_slices(data, slices, curves, shown), folder, "diabetes_slices"),
         save_figure(_draw_predictors(data, slices, curves), folder, "diabetes_predictors"),

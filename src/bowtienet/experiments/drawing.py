@@ -22,6 +22,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.inference.convergence import Status
 from bowtienet.persistence import replacing
 
 Report = Callable[[str], None]
@@ -160,18 +161,32 @@ def load_or_fit(
     path = _inside(folder, "models") / f"{name}-{_digest(model, X, y)}.btn"
     if path.exists():
         try:
-            return BowTieRegressor.load(path)
+            kept = BowTieRegressor.load(path)
         except ValueError as error:
             report(f"{path.name} cannot be read, so it is fitted again: {error}")
+        else:
+            if not _was_interrupted(kept):
+                return kept
+            report(f"{path.name} is of a fit that was interrupted, so it is fitted again")
     report(f"fitting {name}")
     fitted = clone(model)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(X, y)
+    if _was_interrupted(fitted):
+        raise KeyboardInterrupt
     if not fitted.converged_:
         report(f"{name} stopped after {fitted.n_iter_} sweeps, before it had converged")
     fitted.save(path)
     return fitted
+
+
+def _was_interrupted(model: BowTieRegressor) -> bool:
+    """Whether a fit ended early on Ctrl-C, which it takes as a wish to end with what it has."""
+    members = model.ensemble_.members
+    return len(members) < model.n_estimators or any(
+        member.status is Status.INTERRUPTED for member in members
+    )
 
 
 def _digest(model: BowTieRegressor, X: Any, y: Any) -> str:

@@ -32,7 +32,8 @@ def write_index(folder: Path, runs: Iterable[Run], records: Sequence[Record]) ->
     runs, records
         Of the folder's results.
     """
-    parts = ["# Results of the experiments", _tally(records)]
+    runs = list(runs)
+    parts = ["# Results of the experiments", _tally(records), _mixture(runs, records)]
     for experiment, files in _by_experiment(folder).items():
         parts.append(f"## {TITLES.get(experiment, experiment.capitalize())}")
         parts += [_table(file) for file in files if file.suffix == ".md"]
@@ -54,6 +55,29 @@ def _tally(records: Sequence[Record]) -> str:
         if records
         else ""
     )
+
+
+def _mixture(runs: Sequence[Run], records: Sequence[Record]) -> str:
+    """What older records were made with, where that differs from the last run."""
+    changes = {run.id: _changes(run, runs[-1]) for run in runs}
+    others = [record.run for record in records if changes.get(record.run)]
+    if not others:
+        return ""
+    named = dict.fromkeys(change for run in dict.fromkeys(others) for change in changes[run])
+    return (
+        f"{len(others)} of {len(records)} records come from other versions or commits than the "
+        f"last run: {', '.join(named)}."
+    )
+
+
+def _changes(run: Run, last: Run) -> list[str]:
+    """Commit and versions that differ; a library that one of them lacks changed no result."""
+    before, after = ({"commit": each.commit or "unknown", **each.versions} for each in (run, last))
+    return [
+        f"{name} {before[name]} instead of {after[name]}"
+        for name in before
+        if name in after and before[name] != after[name]
+    ]
 
 
 def _by_experiment(folder: Path) -> dict[str, list[Path]]:

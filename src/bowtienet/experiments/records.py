@@ -12,7 +12,7 @@ import json
 import math
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -27,6 +27,7 @@ _PATIENCE = 0.2
 """Seconds in which another process has surely ended the line that it is writing."""
 
 Line = TypeVar("Line", "Run", "Record")
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,10 +82,6 @@ class Contents(NamedTuple):
     runs: dict[str, Run]
     records: dict[str, Record]
     """One for each key: the last, but what is done stays done."""
-    size: int
-    """Bytes that were read."""
-    whole: int
-    """Bytes before a last line that was cut short; all of them if none was."""
 
 
 class Journal:
@@ -97,17 +94,16 @@ class Journal:
     def __init__(self, path: Path, run: Run) -> None:
         self.path = path
         self.run = run
-        contents, self.mended = _mend(path)
-        self.runs = contents.runs
-        self.records = contents.records
+        lines, self.mended = mend_lines(path, _parse)
+        self.runs, self.records = _sorted_out(lines)
 
     def append(self, record: Record) -> Record:
         """Add a record, which is on the disk when this returns."""
         if self.run.id not in self.runs:
-            _append(self.path, {"kind": "run", **asdict(self.run)})
+            append_line(self.path, {"kind": "run", **asdict(self.run)})
             self.runs[self.run.id] = self.run
         mine = replace(record, run=self.run.id)
-        _append(self.path, {"kind": "record", **asdict(mine)})
+        append_line(self.path, {"kind": "record", **asdict(mine)})
         _keep(self.records, mine)
         return mine
 
@@ -120,8 +116,9 @@ def load(path: str | os.PathLike[str]) -> tuple[list[Run], list[Record]]:
     path : path
         File that ``bowtienet reproduce`` wrote, ``results.jsonl``.
     """
-    contents = _read(Path(path))
-    return list(contents.runs.values()), list(contents.records.values())
+    lines, _, _ = _read_lines(Path(path), _parse)
+    runs, records = _sorted_out(lines)
+    return list(runs.values()), list(records.values())
 
 
 def build_key(case: Any) -> str:
@@ -144,14 +141,68 @@ def count(records: Iterable[Record]) -> dict[str, int]:
 
 
 def plain(content: Any) -> Any:
-    """Content as JSON holds it; it has no word for NaN and infinity, and null stands for both."""
+    """Content as JSON holds it, which has no word for NaN and infinity: null, "inf" and "-inf"."""
     if isinstance(content, Mapping):
         return {str(name): plain(value) for name, value in content.items()}
     if isinstance(content, (list, tuple, np.ndarray)):
         return [plain(value) for value in content]
     if isinstance(content, np.generic):
         content = content.item()
-    return None if isinstance(content, float) and not math.isfinite(content) else content
+    if isinstance(content, float) and not math.isfinite(content):
+        return None if math.isnan(content) else str(content)
+    return content
+
+
+def numbers(content: Any) -> Any:
+    """Numbers, or dictionaries and lists of them, as they were before `plain`.
+
+    Examples
+    --------
+    >>> numbers(plain({"nll": [math.inf, math.nan, 2]}))
+    {'nll': [inf, nan, 2.0]}
+    """
+    if isinstance(content, Mapping):
+        return {name: numbers(value) for name, value in content.items()}
+    if isinstance(content, list):
+        return [numbers(value) for value in content]
+    return math.nan if content is None else float(content)
+
+
+def append_line(path: Path, content: Mapping[str, Any]) -> None:
+    """One line in one piece at the end of the file, wherever other processes have moved it."""
+    line = (json.dumps(plain(content), allow_nan=False, ensure_ascii=False) + "\n").encode()
+    with open(path, "ab", buffering=0) as file:
+        if file.write(line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+        os.fsync(file.fileno())
+
+
+def mend_lines(path: Path, parse: Callable[[bytes], Found]) -> tuple[list[Found], str | None]:
+    """What the lines hold of a file whose last one is whole from now on, and what that took.
+
+    Parameters
+    ----------
+    path : Path
+        File of JSON lines, which may be absent.
+    parse : callable
+        From a line to what it holds, or an error that says what is wrong with it.
+    """
+    found, size, whole = _read_lines(path, parse)
+    if whole == size:
+        return found, None
+    time.sleep(_PATIENCE)
+    if path.stat().st_size != size:
+        return mend_lines(path, parse)
+    os.truncate(path, whole)
+    return found, (
+        f"the last line of {path.name} was cut short, as by a run that was killed: it was dropped, "
+        "and its case is run again."
+    )
+
+
+def parse_run(content: Mapping[str, Any]) -> Run:
+    """The run of a line."""
+    return _build(Run, content)
 
 
 def _keep(records: dict[str, Record], record: Record) -> None:
@@ -161,52 +212,34 @@ def _keep(records: dict[str, Record], record: Record) -> None:
         records[record.key] = record
 
 
-def _append(path: Path, content: Mapping[str, Any]) -> None:
-    """One line in one piece at the end of the file, wherever other processes have moved it."""
-    line = (json.dumps(plain(content), allow_nan=False, ensure_ascii=False) + "\n").encode()
-    with open(path, "ab", buffering=0) as file:
-        if file.write(line) != len(line):
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        os.fsync(file.fileno())
+def _sorted_out(lines: Iterable[Run | Record]) -> Contents:
+    contents = Contents({}, {})
+    for line in lines:
+        if isinstance(line, Run):
+            contents.runs[line.id] = line
+        else:
+            _keep(contents.records, line)
+    return contents
 
 
-def _mend(path: Path) -> tuple[Contents, str | None]:
-    """Contents of a file whose last line is whole from now on, and what was done about it."""
-    contents = _read(path)
-    if contents.whole == contents.size:
-        return contents, None
-    time.sleep(_PATIENCE)
-    if path.stat().st_size != contents.size:
-        return _mend(path)
-    os.truncate(path, contents.whole)
-    return contents, (
-        f"the last line of {path.name} was cut short, as by a run that was killed: it was dropped, "
-        "and its case is run again."
-    )
-
-
-def _read(path: Path) -> Contents:
-    runs: dict[str, Run] = {}
-    records: dict[str, Record] = {}
+def _read_lines(path: Path, parse: Callable[[bytes], Found]) -> tuple[list[Found], int, int]:
+    """What the lines hold, bytes that were read, and bytes before a last line that was cut."""
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     if lines and _is_cut(lines[-1]):
         *lines, rest = lines
     else:
         rest = b""
+    found = []
     for number, line in enumerate(lines, start=1):
         try:
-            found = _parse(line)
+            found.append(parse(line))
         except (ValueError, TypeError, AttributeError, KeyError) as error:
             raise ValueError(
                 f"line {number} of {path} cannot be read as a result ({_reason(error)}): remove "
                 "the line, or name another folder."
             ) from error
-        if isinstance(found, Run):
-            runs[found.id] = found
-        else:
-            _keep(records, found)
     whole = sum(map(len, lines))
-    return Contents(runs, records, whole + len(rest), whole)
+    return found, whole + len(rest), whole
 
 
 def _is_cut(line: bytes) -> bool:
@@ -227,25 +260,21 @@ def _parse(line: bytes) -> Run | Record:
     if not isinstance(content, dict) or content.get("kind") not in ("run", "record"):
         raise ValueError("it is neither a run nor a record")
     if content["kind"] == "run":
-        return _build(Run, content)
+        return parse_run(content)
     if content["status"] not in STATUSES:
         raise ValueError(f"its status is {content['status']!r}")
-    times = {name: _number(content[name]) for name in _TIMES}
+    times = {name: numbers(content[name]) for name in _TIMES}
     return _build(
         Record,
         content
         | times
         | {
             "hidden": tuple(content["hidden"]),
-            "scores": {name: _number(value) for name, value in content["scores"].items()},
-            "curve": tuple(map(_number, content["curve"])),
+            "scores": numbers(content["scores"]),
+            "curve": tuple(numbers(content["curve"])),
         },
     )
 
 
 def _build(kind: type[Line], content: Mapping[str, Any]) -> Line:
     return kind(**{field.name: content[field.name] for field in fields(kind)})
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else float(value)

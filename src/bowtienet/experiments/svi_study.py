@@ -12,16 +12,15 @@ Three methods run from the same starts, for at most 200 passes over the rows:
   shrink; one local step for each batch, and a start with larger hidden noise;
 - CAVI: `fit`.
 
-Results are lines of JSON, one for each fit or ensemble, and a second run does what is left.
+Results are lines of JSON, one for each fit or ensemble, after one for each run that says with what
+they were made; a second run does what is left.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -40,6 +39,9 @@ from bowtienet.data.scaling import (
 from bowtienet.data.toy import simulate_toy
 from bowtienet.evaluation.metrics import interval_coverage, negative_log_density, rmse
 from bowtienet.experiments.drawing import Report
+from bowtienet.experiments.provenance import describe_run
+from bowtienet.experiments.records import Run, append_line, mend_lines, numbers, parse_run
+from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.execution import settled_pass
@@ -57,6 +59,7 @@ COVERAGE = 0.9
 RATE = 0.7
 """Forgetting rate of the ensembles, the curves and whole steps."""
 FILE = "svi.jsonl"
+COMMAND = "bowtienet reproduce svi"
 GRID = 200
 """Points of a predictive band."""
 
@@ -120,15 +123,22 @@ def run(study: Study, folder: Path, report: Report) -> dict[Key, Result]:
     """All results of a study: those in the folder, and what is left, which is added to them."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
-    kept = _read(path)
+    kept, mended = _read(path)
+    if mended:
+        report(f"svi: {mended}")
     results: dict[Key, Result] = {}
+    this_run: Run | None = None
     for key in keys(study):
         text = _key_text(study, key)
         if text not in kept:
             kind, start, cell, seed = key
             report(f"svi: run {seed}, {_words(cell)}, {kind}, from {STARTS[start]}")
             kept[text] = (single if kind == "single" else together)(study, start, cell, seed)
-            _append(path, {"key": text, "result": kept[text]})
+            if this_run is None:
+                this_run = describe_run(COMMAND)
+                append_line(path, {"kind": "run", **asdict(this_run)})
+            line = {"kind": "result", "key": text, "result": kept[text], "run": this_run.id}
+            append_line(path, line)
         results[key] = kept[text]
     return results
 
@@ -243,7 +253,7 @@ def scores(found: GaussianMixture, y: np.ndarray) -> dict[str, float]:
 def _fit(
     study: Study, of: Problem, start: str, cell: Cell, member: int = 0, watch: Watch | None = None
 ) -> tuple[FitResult, float]:
-    """A fit and its seconds, without those of who watches it."""
+    """A fit and its seconds, without those of who watches it; one that was cut short is no fit."""
     architecture = build_architecture(2, (study.width,), 1)
     model = default_model(architecture, of.rows.inputs, of.rows.targets)
     seed = 1000 * of.seed + member
@@ -254,6 +264,8 @@ def _fit(
     else:
         result = _fit_batches(study, of, cell, model, factors, seed, watch)
     seconds = time.process_time() - begin
+    if result.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
     return result, seconds - (0.0 if watch is None else watch.seconds)
 
 
@@ -294,20 +306,18 @@ def _key_text(study: Study, key: Key) -> str:
     return json.dumps([size, *key], sort_keys=True)
 
 
-def _read(path: Path) -> dict[str, Result]:
-    """Results by key; what a line that was cut short would have held is done again."""
-    kept: dict[str, Result] = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
-        with suppress(ValueError):
-            found = json.loads(line)
-            kept[found["key"]] = found["result"]
-    return kept
+def _read(path: Path) -> tuple[dict[str, Result], str | None]:
+    """Results by key, and what was done about a last line that was cut short."""
+    lines, mended = mend_lines(path, _parse)
+    return dict(filter(None, lines)), mended
 
 
-def _append(path: Path, content: dict[str, Any]) -> None:
-    with open(path, "a+b") as file:
-        if file.tell():
-            file.seek(-1, os.SEEK_END)
-            if file.read() != b"\n":
-                file.write(b"\n")  # the end of a line that was cut short
-        file.write((json.dumps(content) + "\n").encode())
+def _parse(line: bytes) -> tuple[str, Result] | None:
+    """Key and result of a line; None of a run."""
+    content = json.loads(line)
+    if not isinstance(content, dict):
+        raise ValueError("it is neither a run nor a result")
+    if content.get("kind") == "run":
+        parse_run(content)
+        return None
+    return content["key"], numbers(content["result"])

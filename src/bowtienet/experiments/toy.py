@@ -62,7 +62,6 @@ FIT: dict[str, Any] = {
     "elbo_tempering": 1.0,
     "max_iter": 1000,
     "tol": 1e-4,
-    "n_jobs": -1,
     "random_state": 0,
 }
 """Of the networks that are drawn: the start with the highest bound counts, all but alone."""
@@ -95,15 +94,8 @@ def cases(splits: int = 10, methods: Sequence[str] | None = None) -> list[Case]:
     ]
 
 
-def write(
-    records: Sequence[Record],
-    folder: Path,
-    report: Report,
-    *,
-    fit: Mapping[str, Any] = FIT,
-    width: int = WIDTH,
-) -> list[Path]:
-    """Write tables and figures; `fit` and `width` are of the networks that are drawn."""
+def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]:
+    """Write the table and the figures that are made of records."""
     by_depth = {depth: results_of(records, depth) for depth in DEPTHS}
     paths = [save_table(text, folder, name) for name, text in pages(records).items()]
     if any(
@@ -111,10 +103,22 @@ def write(
     ):
         paths.append(save_figure(_draw_scores(by_depth), folder, "toy_depth"))
         paths.append(save_figure(_draw_coverage(by_depth), folder, "toy_coverage"))
+    return paths
+
+
+def write_fits(
+    folder: Path,
+    report: Report,
+    *,
+    n_jobs: int = -1,
+    fit: Mapping[str, Any] = FIT,
+    width: int = WIDTH,
+) -> list[Path]:
+    """Write the table and figures of networks with these settings, fitted to all rows."""
     data = load_set(NAME)
     fitted = {
         depth: load_or_fit(
-            BowTieRegressor((width,) * depth, **fit),
+            BowTieRegressor((width,) * depth, n_jobs=n_jobs, **fit),
             data.inputs,
             data.targets,
             folder,
@@ -126,7 +130,6 @@ def write(
     report("toy: pruned networks")
     pruned = {depth: model.prune(_RATE) for depth, model in fitted.items()}
     return [
-        *paths,
         save_table(_pruning_table(pruned), folder, "toy_pruning"),
         save_figure(_draw_bands(fitted, pruned, data), folder, "toy_bands"),
         save_figure(_draw_networks(pruned, data), folder, "toy_networks"),
