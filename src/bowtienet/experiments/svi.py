@@ -102,7 +102,7 @@ def ensemble_values(
 
 
 def _table(study: Study, results: Results) -> str:
-    noise = 0.5 * np.log(2.0 * np.pi * np.e * NOISE_VARIANCE)
+    noise = 0.5 * (1.0 + np.log(2.0 * np.pi * NOISE_VARIANCE))
     words = (
         f"One hidden layer of {study.width} units, {study.rows} rows to fit, {study.new_rows:,} "
         f"new rows to score, {study.runs} runs from seed {study.first_seed} on, at most "

@@ -155,7 +155,7 @@ def _table(by_depth: Mapping[int, Results]) -> str:
         f"Mean ± standard deviation over splits, 30 rows of 300 held out. {WIDTH} units a layer. "
         "NLL and coverage are the paper's, of N(mean, variance) of the forecast; the noise alone "
         f"has RMSE {np.sqrt(NOISE_VARIANCE):.2f} and NLL "
-        f"{0.5 * np.log(2.0 * np.pi * np.e * NOISE_VARIANCE):.2f}. Seconds are the processor's "
+        f"{0.5 * (1.0 + np.log(2.0 * np.pi * NOISE_VARIANCE)):.2f}. Seconds are the processor's "
         "for a fit. The paper shows this example in figures only."
     )
     parts = [part for depth, found in by_depth.items() for part in _depth_part(depth, found)]
