@@ -122,10 +122,11 @@ def test_a_crash_is_a_failure_of_its_case_alone(journal, capfd):
         for seed in range(4)
         if method == "lasso" or seed not in wishes
     ]
-    before, seen = dict(os.environ), []
+    before, seen, children = dict(os.environ), [], set(multiprocessing.active_children())
     run_cases(cases, journal, n_jobs=2, callback=seen.append, run=behave)
     assert dict(os.environ) == before
-    assert multiprocessing.active_children() == []
+    # Processes of other tests may still be there.
+    assert set(multiprocessing.active_children()) <= children
     found = {(record.method, record.seed): record for record in load(journal.path)[1]}
     assert len(found) == len(seen) == len(cases)
     assert {record.run for record in seen} == {"one"}
@@ -166,9 +167,10 @@ def test_an_interrupt_leaves_no_process_and_all_that_was_done(journal, tmp_path)
         wait_for(place.exists)
         raise KeyboardInterrupt
 
+    children = set(multiprocessing.active_children())
     with pytest.raises(KeyboardInterrupt):
         run_cases(cases, journal, n_jobs=2, callback=interrupt, run=behave)
-    assert multiprocessing.active_children() == []
+    assert set(multiprocessing.active_children()) <= children
     assert not is_alive(int(place.read_text()))
     assert [record.seed for record in load(journal.path)[1]] == [0]
 
