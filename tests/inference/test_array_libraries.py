@@ -58,7 +58,7 @@ def test_double_precision(name: str, hidden: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
-@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("hidden", [*HIDDEN[:-1], pytest.param(HIDDEN[-1], marks=pytest.mark.slow)])
 def test_single_precision(name: str, hidden: tuple[int, ...]) -> None:
     library = pytest.importorskip(name)
     result, new = fitted(library, hidden, "float32")
