@@ -57,9 +57,9 @@ def filled(page: str, texts: dict[str, str]) -> str:
 
 
 def _without_title(text: str) -> str:
-    """A table's own text: its title is the page's matter, and headings below go two levels down."""
+    """A table's own text: its title is the page's matter, and headings below go a level down."""
     _, _, rest = text.partition("\n")
-    return re.sub(r"^(#+) ", r"##\1 ", rest, flags=re.MULTILINE)
+    return re.sub(r"^(#+) ", r"#\1 ", rest, flags=re.MULTILINE)
 
 
 def gathered(folders: list[Path]) -> tuple[list[Run], list[Record]]:
