@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 import warnings
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -208,3 +210,17 @@ def test_unknown_names_are_refused():
         run_case(replace(CASE, method="laso"))
     with pytest.raises(ValueError, match="no data set 'toi'; did you mean 'toy'"):
         run_case(replace(CASE, method="lasso", dataset="toi"))
+
+
+def test_a_method_may_load_its_library_in_its_own_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Libraries are imported before the clock starts, but not before the method is made."""
+
+    def make(hidden: tuple[int, ...]) -> Method:
+        monkeypatch.setitem(sys.modules, "a_library_that_needs_help", ModuleType("helped"))
+        return methods.METHODS["lasso"].make(hidden=hidden)
+
+    entry = replace(methods.METHODS["lasso"], modules=("a_library_that_needs_help",), make=make)
+    monkeypatch.setitem(methods.METHODS, "helped", entry)
+    monkeypatch.setattr(cases_module, "missing", lambda name: None)
+    record = run_case(Case(experiment="x", dataset="toy", method="helped", seed=300))
+    assert record.status == "done", record.note

@@ -203,9 +203,11 @@ def _fit(case: Case, split: Split) -> _Fitted:
 
 def _make(case: Case) -> Method:
     entry = METHODS[case.method]
+    # First, for it may know how to load a library that cannot be imported as it stands.
+    method = entry.make(hidden=case.hidden, **dict(case.settings))
     for module in entry.modules:
         importlib.import_module(module)  # or the first fit of a process would seem slow
-    return entry.make(hidden=case.hidden, **dict(case.settings))
+    return method
 
 
 def _timed(function: Callable[..., Any], *arguments: Any) -> tuple[Any, float, float]:
