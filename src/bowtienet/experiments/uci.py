@@ -140,34 +140,29 @@ def pages(records: Sequence[Record]) -> dict[str, str]:
 
 
 def summary_page(results: Results) -> str:
-    """RMSE and NLL of every method in one table, and the mean seconds of a fit."""
+    """RMSE and NLL of the methods that were run on all splits, and the mean seconds of a fit."""
     sets, methods = sets_of(results, SETS), methods_of(results)
     splits = max(most_splits(results, dataset) for dataset in sets)
     words = (
-        f"RMSE / NLL (of N(mean, variance)), means over {splits} splits unless a number in "
-        "brackets says how many, and CPU seconds of a fit, mean over the sets."
+        f"RMSE / NLL (of N(mean, variance)), means over {splits} splits, and CPU seconds of a fit, "
+        "mean over the sets."
     )
+    complete = [m for m in methods if all(_was_run(results, s, m) for s in sets)]
     rows = []
-    for method in methods:
-        found = [results.get((dataset, method, 1), ()) for dataset in sets]
-        seconds = [mean_of(records, "seconds") for records in found]
-        cells = [_pair(records, splits) for records in found]
-        rows.append([label_of(method), *cells, seconds_text(float(np.mean(seconds)))])
-    return page(
-        "UCI data sets in short",
-        words,
-        markdown(["method", *sets, "seconds"], rows),
-        notes_of(results),
-    )
+    for method in complete:
+        found = [results[dataset, method, 1] for dataset in sets]
+        seconds = float(np.mean([mean_of(records, "seconds") for records in found]))
+        rows.append([label_of(method), *map(_pair, found), seconds_text(seconds)])
+    absent = [label_of(method) for method in methods if method not in complete]
+    left = f"Not run on all splits, and so not here: {', '.join(absent)}." if absent else ""
+    table = markdown(["method", *sets, "seconds"], rows)
+    return page("UCI data sets in short", words, table, left)
 
 
-def _pair(records: Sequence[Record], splits: int) -> str:
+def _pair(records: Sequence[Record]) -> str:
     """Both scores of a method on a set."""
-    error, loss = (score_cell(records, score, 2, splits) for score in (RMSE, NLL))
-    if not math.isfinite(error.mean):
-        return error.text
-    fewer = "" if error.complete else f" ({values_of(records, RMSE).size})"
-    return f"{error.mean:.2f} / {loss.mean:.2f}{fewer}"
+    error, loss = (score_cell(records, score, 2, len(records)) for score in (RMSE, NLL))
+    return f"{error.mean:.2f} / {loss.mean:.2f}" if math.isfinite(error.mean) else error.text
 
 
 def scores_page(results: Results) -> str:
