@@ -21,6 +21,7 @@ from bowtienet.data.sets import DataSet, load_set
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.experiments.cases import COVERAGE, Case
 from bowtienet.experiments.drawing import (
+    FIT,
     GREY,
     Report,
     band,
@@ -40,6 +41,7 @@ from bowtienet.experiments.records import Record
 from bowtienet.experiments.tables import (
     NOTHING,
     collect,
+    distance_to_nominal,
     embolden,
     label_of,
     methods_of,
@@ -66,15 +68,6 @@ METHODS = (
     "backprop",
     "horseshoe",
 )
-FIT: dict[str, Any] = {
-    "n_estimators": 4,
-    "combine": "elbo",
-    "elbo_tempering": 1.0,
-    "max_iter": 1000,
-    "tol": 1e-4,
-    "random_state": 0,
-}
-"""Of the network that is drawn: the start with the highest bound counts most."""
 ALONG = {"bmi": "body mass index", "bp": "blood pressure", "s5": "s5 (ltg)", "age": "age"}
 """Inputs of the slices; of s5 the paper says lamotrigine, it is the log of triglycerides."""
 BESIDE = ("lasso", "mean_field", "backprop")
@@ -189,7 +182,7 @@ def _table(records: Sequence[Record]) -> str:
         [COUNTERPARTS.get(name, NOTHING) for name in names],
     ]
     for score, _, digits in _SCORES:
-        loss: Callable[[float], float] = _distance if "coverage" in score else float
+        loss: Callable[[float], float] = distance_to_nominal if "coverage" in score else float
         cells = [score_cell(found, score, digits, splits) for found in rows]
         columns.append(embolden(cells, digits, loss))
         columns.append([published_cell(_published(name, score)).text for name in names])
@@ -199,10 +192,6 @@ def _table(records: Sequence[Record]) -> str:
     header += [text for _, name, _ in _SCORES for text in (name, f"paper's {name}")]
     table = markdown([*header, "CRPS", "seconds"], list(zip(*columns, strict=True)))
     return page("Diabetes", words, table, notes_of(results))
-
-
-def _distance(coverage: float) -> float:
-    return abs(coverage - COVERAGE)
 
 
 def _published(method: str, score: str) -> Any:

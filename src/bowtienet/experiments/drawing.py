@@ -46,6 +46,15 @@ STYLES: dict[str, dict[str, str]] = {
 _OTHER = {"color": GREY, "linestyle": "-", "marker": "."}
 _NOT_SETTINGS = ("checkpoint", "checkpoint_every", "n_jobs", "verbose")
 """What a fit does not depend on."""
+FIT: dict[str, Any] = {
+    "n_estimators": 4,
+    "combine": "elbo",
+    "elbo_tempering": 1.0,
+    "max_iter": 1000,
+    "tol": 1e-4,
+    "random_state": 0,
+}
+"""Of networks that are drawn: the start with the highest bound counts, all but alone."""
 
 
 def style(method: str, **changes: Any) -> dict[str, Any]:

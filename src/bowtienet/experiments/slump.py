@@ -40,6 +40,7 @@ from bowtienet.experiments.tables import (
     collect,
     compare_runs,
     difference_text,
+    distance_to_nominal,
     embolden,
     label_of,
     mean_of,
@@ -109,7 +110,7 @@ def slump_page(results: Results) -> str:
     columns = []
     for score in _SCORES:
         cells = [score_cell(results[DATASET, m, n], score, 2, splits) for m, n in runs]
-        loss = _distance if score == COVERAGE else float
+        loss = distance_to_nominal if score == COVERAGE else float
         columns.append(embolden(cells, 2, loss))
     columns.append([seconds_cell(results[DATASET, m, n], splits).text for m, n in runs])
     labels = [label_of(m, n) for m, n in runs]
@@ -133,10 +134,6 @@ def slump_page(results: Results) -> str:
         markdown(["method", *_CHANGES.values()], _change_rows(results, splits)),
         notes_of(results),
     )
-
-
-def _distance(coverage: float) -> float:
-    return abs(coverage - NOMINAL)
 
 
 def _paper_rows() -> list[list[str]]:
@@ -179,7 +176,7 @@ def relative_change(single: float, ensemble: float, score: str) -> float:
     -0.08
     """
     if score == COVERAGE:
-        return _distance(ensemble) - _distance(single)
+        return distance_to_nominal(ensemble) - distance_to_nominal(single)
     return (ensemble - single) / abs(single)
 
 

@@ -84,6 +84,11 @@ def values_of(records: Sequence[Record], score: str) -> np.ndarray:
     return np.array([value_of(r, score) for r in records if r.status != MISSING], dtype=float)
 
 
+def distance_to_nominal(coverage: float) -> float:
+    """|coverage - 0.95|."""
+    return abs(coverage - NOMINAL)
+
+
 def mean_of(records: Sequence[Record], score: str) -> float:
     """The mean over the splits that were run; NaN if one failed or there is none."""
     values = values_of(records, score)

@@ -21,6 +21,7 @@ from bowtienet.evaluation.metrics import LEVELS
 from bowtienet.experiments.cases import Case
 from bowtienet.experiments.drawing import (
     BLUE,
+    FIT,
     GREY,
     INK,
     ORANGE,
@@ -56,15 +57,6 @@ NAME = "toy"
 DEPTHS, WIDTH = (1, 2, 4), 20
 METHODS = ("single", "ensemble", "gaussian", "mean_field", "nuts", "backprop", "horseshoe")
 """The paper's, and the ensemble of ours."""
-FIT: dict[str, Any] = {
-    "n_estimators": 4,
-    "combine": "elbo",
-    "elbo_tempering": 1.0,
-    "max_iter": 1000,
-    "tol": 1e-4,
-    "random_state": 0,
-}
-"""Of the networks that are drawn: the start with the highest bound counts, all but alone."""
 COVERAGE = 0.95
 _RATE = 0.01
 _PAPER = {1: (11, 33)}

@@ -32,6 +32,7 @@ from bowtienet.experiments.tables import (
     collect,
     compare_runs,
     difference_text,
+    distance_to_nominal,
     embolden,
     label_of,
     mean_of,
@@ -71,19 +72,15 @@ class Table(NamedTuple):
     loss: Callable[[float], float]
 
 
-def _distance(coverage: float) -> float:
-    return abs(coverage - NOMINAL)
-
-
 SCORES: dict[str, Table] = {
     RMSE: Table("RMSE", 2, float),
     NLL: Table("NLL of N(mean, variance), as in the paper", 2, float),
     COVERAGE: Table(
-        "Coverage of 95 % intervals of N(mean, variance), as in the paper", 2, _distance
+        "Coverage of 95 % intervals of N(mean, variance), as in the paper", 2, distance_to_nominal
     ),
     "nll": Table("NLL of the forecast's own density", 2, float),
     "crps": Table("CRPS", 2, float),
-    "coverage": Table("Coverage of the forecast's own 95 % intervals", 2, _distance),
+    "coverage": Table("Coverage of the forecast's own 95 % intervals", 2, distance_to_nominal),
 }
 
 
@@ -251,8 +248,8 @@ def _judge(
 
 
 def _covers(ours: float, paper: float) -> bool:
-    near = _distance(ours) < TOLERANCE + _ROUNDING
-    return near or _distance(ours) < _distance(paper) - _ROUNDING
+    near = distance_to_nominal(ours) < TOLERANCE + _ROUNDING
+    return near or distance_to_nominal(ours) < distance_to_nominal(paper) - _ROUNDING
 
 
 def paper_page(results: Results) -> str:
@@ -411,7 +408,7 @@ def _ranked_by(records: Sequence[Record], score: str) -> float:
     seldom near 0.95.
     """
     mean = mean_of(records, score)
-    return _distance(mean) if score == COVERAGE else mean
+    return distance_to_nominal(mean) if score == COVERAGE else mean
 
 
 def _was_run(results: Results, dataset: str, method: str) -> bool:
