@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from bowtienet.experiments import slump
+from bowtienet.experiments import slump, uci
 from bowtienet.experiments.methods import METHODS
 from bowtienet.experiments.records import FAILED, Record
-from bowtienet.experiments.tables import collect
 from tests.experiments.made_up import made_up
 
 
 def runs(method: str, members: int, rmse: float, **scores: float) -> list[Record]:
-    settings = {"experiment": "slump", "members": members, "method": method}
+    experiment = "uci" if members == 1 else "slump"
+    settings = {"experiment": experiment, "members": members, "method": method}
     return [made_up(seed=seed, rmse=rmse + 0.01 * seed, **settings, **scores) for seed in range(3)]
 
 
@@ -29,6 +29,13 @@ def test_cases_pair_single_runs_with_fours() -> None:
     assert {case.members for case in found} == {1, 4}
     assert {(case.dataset, case.hidden) for case in found} == {("slump", (50,))}
     assert all(METHODS[method].stochastic for method in fours)
+
+
+def test_single_runs_are_those_of_the_uci_experiment() -> None:
+    ones = {case.key for case in slump.cases() if case.members == 1}
+    assert ones <= {case.key for case in uci.cases()}
+    records = [made_up("yacht"), made_up(), made_up(method="gpr"), *runs("single", 4, 1.0)]
+    assert set(slump.results_of(records)) == {("slump", "single", 1), ("slump", "single", 4)}
 
 
 def test_cases_of_some_methods() -> None:
@@ -53,7 +60,7 @@ def test_relative_change(single: float, ensemble: float, score: str, change: flo
 
 def test_page_shows_what_four_runs_change() -> None:
     records = runs("svi", 1, 8.0) + runs("svi", 4, 7.0) + runs("nuts", 1, 6.0)
-    text = slump.slump_page(collect(records, "slump"))
+    text = slump.slump_page(slump.results_of(records))
     assert "| Bow tie SVI | 8.01 ± 0.01 | **1.00 ± 0.00** |" in text
     assert "| 4 × Bow tie SVI | 7.01 ± 0.01 |" in text
     assert "| NUTS | **6.01 ± 0.01** |" in text
@@ -66,7 +73,7 @@ def test_page_shows_what_four_runs_change() -> None:
 def test_figure_hatches_what_improved() -> None:
     records = runs("svi", 1, 8.0) + runs("svi", 4, 6.0)
     records += runs("gaussian", 1, 4.0) + runs("gaussian", 4, 5.0)
-    figure = slump.draw_slump(collect(records, "slump"))
+    figure = slump.draw_slump(slump.results_of(records))
     changes = [bar for bar in figure.axes[3].patches if math.isfinite(bar.get_height())]
     heights = sorted((bar.get_x(), round(bar.get_height(), 2), bar.get_hatch()) for bar in changes)
     assert [(height, hatch) for _, height, hatch in heights] == [(0.25, "///"), (0.25, None)]
@@ -74,14 +81,14 @@ def test_figure_hatches_what_improved() -> None:
 
 def test_figure_scales_to_the_best() -> None:
     records = runs("svi", 1, 8.0) + runs("svi", 4, 4.0)
-    bars = slump.draw_slump(collect(records, "slump")).axes[0].patches
+    bars = slump.draw_slump(slump.results_of(records)).axes[0].patches
     assert [bar.get_height() for bar in bars] == pytest.approx([8.01 / 4.01, 1.0])
     assert [bar.get_hatch() for bar in bars] == [None, "///"]
 
 
 def test_figure_does_not_scale_by_a_best_below_zero() -> None:
     records = runs("svi", 1, 1.0, gaussian_nll=0.5) + runs("svi", 4, 1.0, gaussian_nll=-0.5)
-    bars = slump.draw_slump(collect(records, "slump")).axes[1].patches
+    bars = slump.draw_slump(slump.results_of(records)).axes[1].patches
     assert [bar.get_height() for bar in bars] == pytest.approx([0.5, -0.5])
 
 
@@ -102,5 +109,5 @@ def test_write_with_failures_only(tmp_path: Path) -> None:
 
 def test_write_without_records(tmp_path: Path) -> None:
     told: list[str] = []
-    assert slump.write([made_up()], tmp_path, told.append) == []
+    assert slump.write([made_up("yacht")], tmp_path, told.append) == []
     assert told == ["slump: there are no records yet"]

@@ -2,7 +2,8 @@
 
 Four runs of a method with different seeds make an equal mixture. The paper does so for its own
 methods, mean-field VI, Bayes by Backprop and the horseshoe; here also for Laplace's approximation.
-NUTS and the deep ensemble stand beside them as they are.
+NUTS and the deep ensemble stand beside them as they are. Single runs are those of the UCI
+experiment on this set, and are not made twice.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet.experiments import uci
 from bowtienet.experiments.cases import Case
 from bowtienet.experiments.drawing import (
     BLUE,
@@ -55,7 +57,6 @@ from bowtienet.experiments.tables import (
 )
 
 EXPERIMENT = DATASET = "slump"
-HIDDEN = (50,)
 MEMBERS = 4
 REPEATED = ("single", "svi", "gaussian", "mean_field", "backprop", "horseshoe", "laplace")
 """Run once and four times."""
@@ -71,11 +72,11 @@ def cases(splits: int = 10, methods: Sequence[str] | None = None) -> list[Case]:
     chosen = [method for method in members if methods is None or method in methods]
     return [
         Case(
-            experiment=EXPERIMENT,
+            experiment=uci.EXPERIMENT if count == 1 else EXPERIMENT,
             dataset=DATASET,
             method=method,
             seed=seed,
-            hidden=HIDDEN,
+            hidden=uci.HIDDEN,
             members=count,
         )
         for method in chosen
@@ -86,7 +87,7 @@ def cases(splits: int = 10, methods: Sequence[str] | None = None) -> list[Case]:
 
 def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]:
     """Write the table and the paper's figure."""
-    results = collect(records, EXPERIMENT)
+    results = results_of(records)
     if not results:
         report("slump: there are no records yet")
         return []
@@ -99,8 +100,18 @@ def write(records: Sequence[Record], folder: Path, report: Report) -> list[Path]
 
 def pages(records: Sequence[Record]) -> dict[str, str]:
     """The table, by the name of its file."""
-    results = collect(records, EXPERIMENT)
+    results = results_of(records)
     return {"slump": slump_page(results)} if results else {}
+
+
+def results_of(records: Sequence[Record]) -> Results:
+    """Ensembles of four, and single runs of the same methods from the UCI experiment."""
+    singles = {
+        (dataset, method, members): found
+        for (dataset, method, members), found in collect(records, uci.EXPERIMENT).items()
+        if dataset == DATASET and method in (*REPEATED, *ALONE)
+    }
+    return {**singles, **collect(records, EXPERIMENT)}
 
 
 def slump_page(results: Results) -> str:
