@@ -37,6 +37,7 @@ STYLES: dict[str, dict[str, str]] = {
     "gaussian": {"color": ORANGE, "linestyle": "--", "marker": "s"},
     "mean_field": {"color": GREEN, "linestyle": "-.", "marker": "^"},
     "nuts": {"color": INK, "linestyle": ":", "marker": "P"},
+    "nuts_deep": {"color": INK, "linestyle": "-", "marker": "P"},
     "backprop": {"color": PINK, "linestyle": "--", "marker": "v"},
     "horseshoe": {"color": YELLOW, "linestyle": "-.", "marker": "X"},
     "lasso": {"color": INK, "linestyle": ":", "marker": "x"},

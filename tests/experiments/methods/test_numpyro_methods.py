@@ -162,8 +162,24 @@ def test_jax_keeps_its_precision(method, line, double):
     assert jax.config.jax_enable_x64 == before
 
 
-def test_many_divergent_transitions_are_told():
-    from bowtienet.experiments.methods.nuts import divergence_note
+def test_what_went_wrong_in_a_chain_is_told_if_it_was_often():
+    from bowtienet.experiments.methods.nuts import chain_note
 
-    assert divergence_note(25, 500) is None
-    assert divergence_note(26, 500).startswith("26 of 500 transitions diverged")
+    def first(count):
+        return np.arange(500) < count
+
+    assert chain_note(first(25), np.where(first(25), 127, 63), 7) is None
+    text = chain_note(first(26), np.where(first(30), 127, 126), 7)
+    assert text.startswith("26 of 500 transitions diverged")
+    assert "; 30 of 500 transitions were cut short after 127 gradients" in text
+
+
+def test_trees_grow_as_deep_as_they_may(line):
+    """After so short a warm-up steps are small, and trees grow to their limit."""
+    from bowtienet.experiments.methods.nuts import deep
+
+    X, y = line
+    short = nuts(HIDDEN, n_warmup=10, n_draws=10, max_tree_depth=2).fit(X, y, 0, 0.9)(X[:3])
+    long = deep(HIDDEN, n_warmup=10, n_draws=10).fit(X, y, 0, 0.9)(X[:3])
+    assert "were cut short after 3 gradients" in short.note
+    assert "after 3 gradients" not in (long.note or "")

@@ -21,6 +21,7 @@ OTHERS = [
     "bde",
     "mean_field",
     "nuts",
+    "nuts_deep",
     "horseshoe",
     "backprop",
     "deep_ensemble",
@@ -91,8 +92,8 @@ def test_a_library_that_is_there_is_not_named(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("ask", [entry, missing])
 def test_an_unknown_method_brings_the_nearest(ask: Any) -> None:
-    with pytest.raises(ValueError, match=r"there is no method 'nut'; did you mean 'nuts'\?"):
-        ask("nut")
+    with pytest.raises(ValueError, match=r"there is no method 'laplac'; did you mean 'laplace'\?"):
+        ask("laplac")
 
 
 def test_the_list_of_methods_loads_none_of_their_libraries() -> None:

@@ -158,6 +158,12 @@ METHODS: dict[str, Entry] = {
         source="the paper's model in NumPyro, but weights of variance 1/D for its 1/sqrt(D); one "
         "chain of 500 steps and 500 draws, trees of depth 7 at most for NumPyro's 10.",
     ),
+    "nuts_deep": Entry(
+        label="NUTS, deep trees",
+        modules=_NUMPYRO,
+        make=_from("nuts.deep"),
+        source="the same chain with NumPyro's own limit, trees of depth 10.",
+    ),
     "horseshoe": Entry(
         label="Horseshoe VI",
         modules=_NUMPYRO,

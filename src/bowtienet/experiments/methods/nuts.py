@@ -19,7 +19,9 @@ from bowtienet.experiments.methods.numpyro_network import (
 )
 
 _MANY = 0.05
-"""Share of divergent transitions from which a reader is told."""
+"""Share of transitions that went wrong from which a reader is told."""
+DEEP = 10
+"""NumPyro's own limit of a tree's depth."""
 
 
 def nuts(
@@ -45,17 +47,24 @@ def nuts(
     prior = Prior(hidden=tuple(hidden), **scales)
 
     def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Draws:
-        draws, divergent = _sampler(prior, n_warmup, n_draws, max_tree_depth)(x, y, seed)
-        return network_draws(prior, draws, divergence_note(int(np.sum(divergent)), n_draws))
+        draws, divergent, steps = _sampler(prior, n_warmup, n_draws, max_tree_depth)(x, y, seed)
+        return network_draws(
+            prior, draws, chain_note(np.asarray(divergent), np.asarray(steps), max_tree_depth)
+        )
 
     return draws_method("NUTS", sample)
+
+
+def deep(hidden: tuple[int, ...], **settings: Any) -> Method:
+    """NUTS whose trees may grow as deep as NumPyro lets them: up to 1023 gradients a draw."""
+    return nuts(hidden, max_tree_depth=DEEP, **settings)
 
 
 @lru_cache(maxsize=8)
 def _sampler(
     prior: Prior, n_warmup: int, n_draws: int, max_tree_depth: int
-) -> Callable[[Any, Any, int], tuple[Parameters, Any]]:
-    """Inputs, targets and seed to draws and whether each diverged.
+) -> Callable[[Any, Any, int], tuple[Parameters, Any, Any]]:
+    """Inputs, targets and seed to draws, whether each diverged, and its gradients.
 
     Compiled as a whole and kept, so that only new shapes are compiled: a chain that is run again
     compiles its outer loop again.
@@ -64,7 +73,7 @@ def _sampler(
     from numpyro.infer import MCMC, NUTS
 
     @jax.jit
-    def run(key: Any, x: Any, y: Any) -> tuple[Parameters, Any]:
+    def run(key: Any, x: Any, y: Any) -> tuple[Parameters, Any, Any]:
         kernel = NUTS(lambda x, y: relu_network(prior, x, y), max_tree_depth=max_tree_depth)
         chain = MCMC(
             kernel,
@@ -73,14 +82,23 @@ def _sampler(
             chain_method="sequential",
             progress_bar=False,
         )
-        chain.run(key, x, y, extra_fields=("diverging",))
-        return chain.get_samples(), chain.get_extra_fields()["diverging"]
+        chain.run(key, x, y, extra_fields=("diverging", "num_steps"))
+        fields = chain.get_extra_fields()
+        return chain.get_samples(), fields["diverging"], fields["num_steps"]
 
     return lambda x, y, seed: run(jax.random.PRNGKey(seed), x, y)
 
 
-def divergence_note(divergent: int, n_draws: int) -> str | None:
-    """What to say of divergent transitions, where they are many."""
-    if divergent <= _MANY * n_draws:
-        return None
-    return f"{divergent} of {n_draws} transitions diverged: the draws may miss parts of it"
+def chain_note(divergent: np.ndarray, steps: np.ndarray, max_tree_depth: int) -> str | None:
+    """What to say of draws that diverged or were cut short, where they are many."""
+    most = 2**max_tree_depth - 1
+    counts = {
+        "diverged: the draws may miss parts of it": np.sum(divergent),
+        f"were cut short after {most} gradients: neighbours are alike": np.sum(steps >= most),
+    }
+    told = [
+        f"{found} of {len(steps)} transitions {words}"
+        for words, found in counts.items()
+        if found > _MANY * len(steps)
+    ]
+    return "; ".join(told) or None
