@@ -7,8 +7,8 @@ build/bench. It ends with 1 if a ratio is worse in both runs (the rule is in ben
 or if a script fails.
 
 With --accept the page and the figures then replace docs/measurements/benchmarks.md and
-benchmarks/ratios.json; --last takes those of the last run instead of measuring. Scripts that read
-data sets are left out unless BOWTIENET_DATA names their folder.
+benchmarks/ratios.json; --last takes those of the last run instead of measuring. Scripts whose data
+sets are not to be had here are left out, and the page says why.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from benchmarks import guard
 from benchmarks.guard import Figure, Figures
 from benchmarks.machine import machine, versions
 from benchmarks.page import NONE_YET, Section, page, report
+from bowtienet.experiments.cases import lacks_data
 
 ROOT = Path(__file__).parents[1]
 COMMITTED = ROOT / "benchmarks" / "ratios.json"
@@ -50,13 +51,13 @@ class Script:
     quick: tuple[str, ...]
     """Its arguments in a quick run."""
     data: tuple[str, ...] = ()
-    """Files that it reads from BOWTIENET_DATA."""
+    """Sets of `bowtienet.data.sets` that it reads."""
     libraries: tuple[str, ...] = ()
 
 
 SPEED = "more in [speed](speed.md)"
 BIGDATA = "more in [data that do not fit](../guide/bigdata.md)"
-SETS = ("slump.csv", "yacht.csv", "boston.csv", "energy.csv", "concrete.csv")
+SETS = ("slump", "yacht", "boston", "energy", "concrete")
 SCRIPTS = (
     Script(
         title="A sweep",
@@ -75,10 +76,10 @@ SCRIPTS = (
     Script(
         title="A fit beside a Gaussian process",
         path="benchmarks/speed/fit.py",
-        link=SPEED + ", with NumPyro and three splits (`make bench-fit`)",
-        arguments=("--splits", "1", "--models", "bowtienet", "GPR"),
-        quick=("--splits", "1", "--models", "GPR"),
-        data=("concrete.csv",),
+        link=SPEED + ", with mean-field VI and three splits (`make bench-fit`)",
+        arguments=("--splits", "1", "--models", "bowtienet", "Gaussian process"),
+        quick=("--splits", "1", "--models", "Gaussian process"),
+        data=("concrete",),
         libraries=("scoringrules",),
     ),
     Script(
@@ -87,7 +88,7 @@ SCRIPTS = (
         link="more in [selection](../guide/selection.md), with other widths (`make bench-pruning`)",
         arguments=("--splits", "1", "--widths", "50"),
         quick=("--splits", "1", "--widths", "2"),
-        data=("concrete.csv",),
+        data=("concrete",),
     ),
     Script(
         title="Convergence",
@@ -161,12 +162,10 @@ def why_not(script: Script) -> str | None:
     absent = [name for name in script.libraries if importlib.util.find_spec(name) is None]
     if absent:
         return f"Not measured: {', '.join(absent)} was not installed."
-    folder = os.environ.get("BOWTIENET_DATA")
-    if script.data and folder is None:
-        return f"Not measured: BOWTIENET_DATA did not name a folder with {', '.join(script.data)}."
-    absent = [name for name in script.data if not (Path(str(folder)) / name).is_file()]
-    if absent:
-        return f"Not measured: the folder BOWTIENET_DATA had no {', '.join(absent)}."
+    for name in script.data:
+        reason = lacks_data(name)
+        if reason is not None:
+            return f"Not measured: {reason}"
     return None
 
 

@@ -182,17 +182,15 @@ def _pruned(quick: bool) -> Iterator[Pair]:
 
 @contextmanager
 def _default_fit(quick: bool) -> Iterator[Pair]:
-    from benchmarks.speed.fit import Split, fit_bowtienet, fit_gpr
+    from bowtienet.experiments.methods import METHODS
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40 if quick else 300, 8))
     y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=len(x))
-    split = Split(x=x, y=y, new_x=x[:1], new_y=y[:1])
     settings = {"n_estimators": 1, "combine": "equal", "max_iter": 5} if quick else {}
+    ours, process = METHODS["ensemble"].make(**settings), METHODS["gpr"].make()
     yield Pair(
-        above=lambda: fit_bowtienet(split, seed=0, n_jobs=1, **settings),
-        below=lambda: fit_gpr(split, seed=0, n_jobs=1),
-        long=True,
+        above=lambda: ours.fit(x, y, 0, 0.9), below=lambda: process.fit(x, y, 0, 0.9), long=True
     )
 
 

@@ -328,15 +328,14 @@ def test_scripts_are_there_and_links_point_to_pages():
 
 def test_a_script_without_its_data_or_library_is_left_out(monkeypatch, tmp_path):
     script = bench.Script(
-        title="x", path="x.py", link="x", arguments=(), quick=(), data=("a.csv", "b.csv")
+        title="x", path="x.py", link="x", arguments=(), quick=(), data=("toy", "slump")
     )
     monkeypatch.delenv("BOWTIENET_DATA", raising=False)
-    assert "did not name a folder with a.csv, b.csv" in bench.why_not(script)
-    (tmp_path / "a.csv").touch()
-    monkeypatch.setenv("BOWTIENET_DATA", str(tmp_path))
-    assert bench.why_not(script) == "Not measured: the folder BOWTIENET_DATA had no b.csv."
-    (tmp_path / "b.csv").touch()
-    assert bench.why_not(script) is None
+    monkeypatch.setenv("BOWTIENET_CACHE", str(tmp_path))
+    text = bench.why_not(script)
+    assert text.startswith("Not measured: FileNotFoundError: ")
+    assert "slump" in text
+    assert bench.why_not(replace(script, data=("toy",))) is None
     other = replace(script, libraries=("json", "no_such_library"))
     assert bench.why_not(other) == "Not measured: no_such_library was not installed."
     section, went_well = bench.run_script(other, quick=True)
