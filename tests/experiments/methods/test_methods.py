@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from bowtienet import BowTieRegressor
 from bowtienet.evaluation.methods import Forecast, gaussian_process
 from bowtienet.experiments.methods import METHODS, boosting, missing
-from bowtienet.experiments.methods.standardized import standardized
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 
 QUICK_NETWORK = {"combine": "equal", "max_iter": 10}
 QUICK: dict[str, dict[str, Any]] = {
@@ -235,13 +235,18 @@ def test_a_bayesian_deep_ensemble_is_quiet_and_leaves_the_precision_of_jax_alone
 def test_rows_are_standardised_and_forecasts_are_not(rng: np.random.Generator) -> None:
     seen: list[np.ndarray] = []
 
-    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Any:
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         seen.extend([x, y, np.array(seed)])
-        return lambda new: (np.stack([new[:, 0], -new[:, 0]]), np.full((2, len(new)), 0.5))
+
+        def components(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            seen.append(new)
+            return np.stack([new[:, 0], -new[:, 0]]), np.full((2, len(new)), 0.5)
+
+        return Fitted(components, note="a note")
 
     X = np.column_stack([rng.normal(5.0, 3.0, size=50), np.full(50, 7.0)])
     y = rng.normal(-20.0, 4.0, size=50)
-    found = standardized("some", fit, note="a note").fit(X, y, 11, 0.5)(X[:4])
+    found = standardized("some", fit).fit(X, y, 11, 0.5)(X[:4])
     np.testing.assert_allclose(seen[0].mean(axis=0), 0.0, atol=1e-12)
     np.testing.assert_allclose(seen[0].std(axis=0), [1.0, 0.0], atol=1e-12)
     np.testing.assert_allclose([seen[1].mean(), seen[1].std()], [0.0, 1.0], atol=1e-12)
@@ -251,3 +256,6 @@ def test_rows_are_standardised_and_forecasts_are_not(rng: np.random.Generator) -
     np.testing.assert_allclose(found.distribution.deviations, 0.5 * y.std())
     np.testing.assert_allclose(found.intervals, found.distribution.interval(0.5))
     assert found.note == "a note"
+    seen.clear()
+    standardized("some", fit, np.float32).fit(X, y, 11, 0.5)(X[:4])
+    assert [seen[place].dtype for place in (0, 1, 3)] == [np.float32] * 3

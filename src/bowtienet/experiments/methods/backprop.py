@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from bowtienet._validation import number, positive, whole
-from bowtienet.evaluation.methods import Forecast, Forecaster, Method, central
+from bowtienet.evaluation.methods import Method
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 from bowtienet.experiments.methods.torch_network import (
     Shapes,
     count,
@@ -25,15 +26,10 @@ from bowtienet.experiments.methods.torch_network import (
     evaluate,
     layer_shapes,
     load_torch,
-    measure,
     quiet_torch,
     shuffled_batches,
-    standard_inputs,
-    standard_targets,
-    unit_forecast,
     widths,
 )
-from bowtienet.prediction.mixture import build_mixture
 
 _START_DEVIATION = 0.01
 """Of the weights, small beside their means: the first steps then fit the means."""
@@ -79,24 +75,21 @@ def backprop(
 
     load_torch()
 
-    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
-        scaling, shapes = measure(X, y), layer_shapes(X.shape[1], units)
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+        shapes = layer_shapes(x.shape[1], units)
         with quiet_torch(seed) as torch:
-            rows = torch.from_numpy(standard_inputs(X, scaling))
-            targets = torch.from_numpy(standard_targets(y, scaling))
-            size = default_batch(len(X)) if given is None else given
+            rows, targets = torch.from_numpy(x), torch.from_numpy(y)
+            size = default_batch(len(x)) if given is None else given
             posterior = minimise(rows, targets, shapes, prior, passes, size, rate)
             weights, noise = draw_networks(*posterior, drawn)
 
-        def forecast(new: np.ndarray) -> Forecast:
-            inputs = standard_inputs(new, scaling)
-            means = np.stack([evaluate(w, shapes, inputs)[:, 0] for w in weights])
-            parts = unit_forecast(means, np.full(means.shape, noise), scaling)
-            return central(build_mixture(np.full(drawn, 1.0 / drawn), *parts), coverage)
+        def components(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            means = np.stack([evaluate(w, shapes, new)[:, 0] for w in weights])
+            return means, np.full(means.shape, noise)
 
-        return forecast
+        return Fitted(components)
 
-    return Method(name="Bayes by Backprop", fit=fit)
+    return standardized("Bayes by Backprop", fit, np.float32)
 
 
 def default_batch(n_rows: int) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 
 from bowtienet._validation import whole
 from bowtienet.evaluation.methods import Method
-from bowtienet.experiments.methods.standardized import Components, standardized
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 
 
 def bart(draws: int = 100, thinning: int = 5, warm_starts: int = 10, chains: int = 4) -> Method:
@@ -32,7 +32,7 @@ def bart(draws: int = 100, thinning: int = 5, warm_starts: int = 10, chains: int
     }
     steps, parallel = whole(thinning, "thinning"), whole(chains, "chains")
 
-    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Components:
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         from stochtree import BARTModel  # here: it takes seconds to load
 
         model = BARTModel()
@@ -49,6 +49,6 @@ def bart(draws: int = 100, thinning: int = 5, warm_starts: int = 10, chains: int
             means = model.predict(new, terms="y_hat").T
             return means, np.broadcast_to(noise, means.shape)
 
-        return components
+        return Fitted(components)
 
     return standardized("stochtree", fit)

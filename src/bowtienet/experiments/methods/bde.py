@@ -17,7 +17,7 @@ import numpy as np
 
 from bowtienet.evaluation.methods import Method
 from bowtienet.experiments.methods.numpyro_network import single_precision
-from bowtienet.experiments.methods.standardized import Components, standardized
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 
 _DOCUMENTED = {
     "n_members": 8,
@@ -46,7 +46,7 @@ def bde(hidden: tuple[int, ...], **settings: Any) -> Method:
         Parameters of `bde.BdeRegressor`.
     """
 
-    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Components:
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         given = {"hidden_layers": list(hidden), "seed": _far_apart(seed)} | settings
         model = _regressor_class()(**_DOCUMENTED | given)
         with single_precision(), _quiet():
@@ -58,7 +58,7 @@ def bde(hidden: tuple[int, ...], **settings: Any) -> Method:
             means, heads = raw.reshape(-1, len(new), 2).transpose(2, 0, 1)
             return means, np.logaddexp(0.0, heads) + _LEAST
 
-        return components
+        return Fitted(components)
 
     return standardized("bde", fit)
 

@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from bowtienet._validation import whole
 from bowtienet.evaluation.methods import Method
-from bowtienet.experiments.methods.standardized import Components, standardized
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 
 _DEPTH = 3
 _RATE = 0.01
@@ -35,7 +35,7 @@ def ngboost(stages: int = 2000, learning_rate: float = _RATE) -> Method:
     """
     most = whole(stages, "stages")
 
-    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Components:
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         few, held_out, few_y, held_out_y = train_test_split(
             x, y, test_size=_VALIDATION, random_state=seed
         )
@@ -47,7 +47,7 @@ def ngboost(stages: int = 2000, learning_rate: float = _RATE) -> Method:
             found = model.pred_dist(new).params
             return found["loc"][None], found["scale"][None]
 
-        return components
+        return Fitted(components)
 
     return standardized("ngboost", fit)
 

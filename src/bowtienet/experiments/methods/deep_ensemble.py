@@ -16,22 +16,18 @@ from typing import Any
 import numpy as np
 
 from bowtienet._validation import non_negative, positive, whole
-from bowtienet.evaluation.methods import Forecast, Forecaster, Method, central
+from bowtienet.evaluation.methods import Method
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 from bowtienet.experiments.methods.torch_network import (
     Shapes,
     draw_start,
     evaluate,
     layer_shapes,
     load_torch,
-    measure,
     quiet_torch,
     shuffled_batches,
-    standard_inputs,
-    standard_targets,
-    unit_forecast,
     widths,
 )
-from bowtienet.prediction.mixture import build_mixture
 
 _LEAST_VARIANCE = 1e-6
 """Added to the variance of standardised targets, as in their paper, for a loss that is finite."""
@@ -71,26 +67,23 @@ def deep_ensemble(
 
     load_torch()
 
-    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
-        scaling, shapes = measure(X, y), layer_shapes(X.shape[1], units, outputs=2)
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+        shapes = layer_shapes(x.shape[1], units, outputs=2)
         with quiet_torch(seed) as torch:
-            rows = torch.from_numpy(standard_inputs(X, scaling))
-            targets = torch.from_numpy(standard_targets(y, scaling))
+            rows, targets = torch.from_numpy(x), torch.from_numpy(y)
             trained = [
                 train(rows, targets, shapes, passes, size, rate, step) for _ in range(members)
             ]
             weights = [vector.numpy() for vector in trained]
 
-        def forecast(new: np.ndarray) -> Forecast:
-            inputs = standard_inputs(new, scaling)
-            outputs = np.stack([evaluate(w, shapes, inputs) for w in weights])
+        def components(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            outputs = np.stack([evaluate(w, shapes, new) for w in weights])
             variances = np.logaddexp(0.0, outputs[..., 1].astype(float)) + _LEAST_VARIANCE
-            parts = unit_forecast(outputs[..., 0], np.sqrt(variances), scaling)
-            return central(build_mixture(np.full(members, 1.0 / members), *parts), coverage)
+            return outputs[..., 0], np.sqrt(variances)
 
-        return forecast
+        return Fitted(components)
 
-    return Method(name="Deep ensemble", fit=fit)
+    return standardized("Deep ensemble", fit, np.float32)
 
 
 def train(

@@ -32,15 +32,15 @@ import numpy as np
 
 from bowtienet.evaluation.methods import Method
 from bowtienet.experiments.methods.numpyro_network import (
-    Draws,
     Parameters,
     Prior,
     Training,
     draws_method,
+    fitted_draws,
     layer_sizes,
-    map_draws,
     variational_sampler,
 )
+from bowtienet.experiments.methods.standardized import Fitted
 
 _SLAB = (2.0, 6.0)
 _OUTPUT_SCALE = 5.0
@@ -80,12 +80,9 @@ def horseshoe(
     prior = Prior(hidden=tuple(hidden), noise_scale=noise_scale)
     training = Training(n_steps=n_steps, learning_rate=learning_rate, n_draws=n_draws)
 
-    def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Draws:
+    def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         parameters = _sampler(prior, layer_scale, training)(x, y, seed)
-        return Draws(
-            predict=lambda new: map_draws(lambda one: forward(prior, one, new), parameters),
-            deviations=np.sqrt(np.asarray(parameters["noise_variance"], dtype=float)),
-        )
+        return fitted_draws(lambda one, x: forward(prior, one, x), parameters)
 
     return draws_method("Horseshoe VI", sample)
 

@@ -24,15 +24,11 @@ from typing import Any
 import numpy as np
 
 from bowtienet._validation import positive, suggestion, whole
-from bowtienet.evaluation.methods import Forecast, Forecaster, Method, central, gaussian
+from bowtienet.evaluation.methods import Method
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 from bowtienet.experiments.methods.torch_network import (
-    Scaling,
     load_torch,
-    measure,
     quiet_torch,
-    standard_inputs,
-    standard_targets,
-    unit_forecast,
     widths,
 )
 
@@ -85,15 +81,18 @@ def laplace(
 
     load_laplace()
 
-    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
-        scaling = measure(X, y)
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         with quiet_torch(seed):
-            approximation = approximate(
-                standard_inputs(X, scaling), standard_targets(y, scaling), units, settings
-            )
-        return lambda new: _forecast(approximation, new, scaling, seed, coverage)
+            approximation = approximate(x, y, units, settings)
 
-    return Method(name="Laplace", fit=fit)
+        def components(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            with quiet_torch(seed):
+                mean, deviation = moments(approximation, new)
+            return mean[None], deviation[None]
+
+        return Fitted(components)
+
+    return standardized("Laplace", fit, np.float32)
 
 
 def approximate(
@@ -197,14 +196,6 @@ class _AllRows:
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         yield self.inputs, self.targets
-
-
-def _forecast(
-    approximation: Any, new: np.ndarray, scaling: Scaling, seed: int, coverage: float
-) -> Forecast:
-    with quiet_torch(seed):
-        parts = moments(approximation, standard_inputs(new, scaling))
-    return central(gaussian(*unit_forecast(*parts, scaling)), coverage)
 
 
 def _is_broken(name: str) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.linear_model import LassoCV
 
 from bowtienet.evaluation.methods import Method
-from bowtienet.experiments.methods.standardized import Components, standardized
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 
 
 def lasso(**settings: Any) -> Method:
@@ -24,7 +24,7 @@ def lasso(**settings: Any) -> Method:
         Parameters of `sklearn.linear_model.LassoCV`.
     """
 
-    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Components:
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         # Ten thousand sweeps: strongly related columns need more than the thousand of the default.
         # The result does not depend on the seed, but without one NumPy's global state is touched.
         model = LassoCV(**{"max_iter": 10_000, "random_state": seed} | settings).fit(x, y)
@@ -35,6 +35,6 @@ def lasso(**settings: Any) -> Method:
             means = model.predict(new)[None]
             return means, np.full_like(means, deviation)
 
-        return components
+        return Fitted(components)
 
     return standardized("lasso", fit)

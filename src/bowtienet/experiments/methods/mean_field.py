@@ -15,7 +15,6 @@ import numpy as np
 
 from bowtienet.evaluation.methods import Method
 from bowtienet.experiments.methods.numpyro_network import (
-    Draws,
     Parameters,
     Prior,
     Training,
@@ -24,6 +23,7 @@ from bowtienet.experiments.methods.numpyro_network import (
     relu_network,
     variational_sampler,
 )
+from bowtienet.experiments.methods.standardized import Fitted
 
 _FIRST_DEVIATION = 0.1
 """Of every factor before the first step; 0.01 led to the same RMSE on a split of energy."""
@@ -59,7 +59,7 @@ def mean_field(
     prior = Prior(hidden=tuple(hidden), **scales)
     training = Training(n_steps=n_steps, learning_rate=learning_rate, n_draws=n_draws)
 
-    def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Draws:
+    def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         return network_draws(prior, _sampler(prior, training)(x, y, seed))
 
     return draws_method("Mean-field VI", sample)

@@ -23,10 +23,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import StandardScaler
 
-from bowtienet.evaluation.methods import Forecast, Forecaster, Method, central
-from bowtienet.prediction.mixture import build_mixture
+from bowtienet.evaluation.methods import Method
+from bowtienet.experiments.methods.standardized import Fitted, standardized
 
 Parameters = dict[str, Any]
 """Arrays by the names of their sites; draws have a first axis more."""
@@ -44,17 +43,6 @@ class Prior:
     """σ_b."""
     noise_scale: float = 0.01
     """σ_y, the prior mean of the noise's variance, in units of that of the targets."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Draws:
-    """K functions and their noise, on standardised inputs and targets."""
-
-    predict: Callable[[np.ndarray], np.ndarray]
-    """Means (K, n) of rows (n, inputs)."""
-    deviations: np.ndarray
-    """s, (K,)."""
-    note: str | None = None
 
 
 def layer_sizes(prior: Prior, n_inputs: int) -> list[tuple[int, int]]:
@@ -101,13 +89,22 @@ def forward(prior: Prior, parameters: Parameters, x: Any) -> Any:
     return signal[:, 0]
 
 
-def network_draws(prior: Prior, parameters: Parameters, note: str | None = None) -> Draws:
-    """Draws of the network's parameters as functions of new rows."""
-    return Draws(
-        predict=lambda x: map_draws(lambda one: forward(prior, one, x), parameters),
-        deviations=np.sqrt(np.asarray(parameters["noise_variance"], dtype=float)),
-        note=note,
-    )
+def network_draws(prior: Prior, parameters: Parameters, note: str | None = None) -> Fitted:
+    """Draws of the network's parameters as components of a forecast."""
+    return fitted_draws(lambda one, x: forward(prior, one, x), parameters, note)
+
+
+def fitted_draws(
+    function: Callable[[Parameters, Any], Any], parameters: Parameters, note: str | None = None
+) -> Fitted:
+    """A component N(f_k(x), s_k²) for each draw k; `function` of a draw and rows is f_k (n,)."""
+    deviations = np.sqrt(np.asarray(parameters["noise_variance"], dtype=float))[:, None]
+
+    def components(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        means = map_draws(lambda one: function(one, x), parameters)
+        return means, np.broadcast_to(deviations, means.shape)
+
+    return Fitted(components, note)
 
 
 def map_draws(function: Callable[[Parameters], Any], parameters: Parameters) -> np.ndarray:
@@ -118,33 +115,14 @@ def map_draws(function: Callable[[Parameters], Any], parameters: Parameters) -> 
         return np.asarray(jax.jit(lambda draws: jax.lax.map(function, draws))(parameters), float)
 
 
-def draws_method(name: str, sample: Callable[[Any, Any, int], Draws]) -> Method:
-    """p(y | x) = Σ_k N(y | f_k(x), s_k²) / K of a sampler of standardised problems.
+def draws_method(name: str, sample: Callable[[Any, Any, int], Fitted]) -> Method:
+    """A sampler of standardised problems, in single precision, as a method."""
 
-    Parameters
-    ----------
-    name : str
-        Of the method.
-    sample : callable
-        Inputs (n, D), targets (n,), both in single precision, and a seed to `Draws`.
-    """
-
-    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
-        inputs, targets = StandardScaler().fit(X), StandardScaler().fit(y[:, None])
-        centre, unit = float(targets.mean_[0]), float(targets.scale_[0])
-        standard = ((y - centre) / unit).astype(np.float32)
+    def fit(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         with single_precision():
-            draws = sample(inputs.transform(X).astype(np.float32), standard, seed)
+            return sample(x, y, seed)
 
-        def forecast(new: np.ndarray) -> Forecast:
-            means = centre + unit * draws.predict(inputs.transform(new).astype(np.float32))
-            deviations = np.broadcast_to(unit * draws.deviations[:, None], means.shape)
-            weights = np.full(len(means), 1.0 / len(means))
-            return central(build_mixture(weights, means, deviations), coverage, draws.note)
-
-        return forecast
-
-    return Method(name=name, fit=fit)
+    return standardized(name, fit, np.float32)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,13 +10,13 @@ import numpy as np
 
 from bowtienet.evaluation.methods import Method
 from bowtienet.experiments.methods.numpyro_network import (
-    Draws,
     Parameters,
     Prior,
     draws_method,
     network_draws,
     relu_network,
 )
+from bowtienet.experiments.methods.standardized import Fitted
 
 _MANY = 0.05
 """Share of transitions that went wrong from which a reader is told."""
@@ -46,7 +46,7 @@ def nuts(
     """
     prior = Prior(hidden=tuple(hidden), **scales)
 
-    def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Draws:
+    def sample(x: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         draws, divergent, steps = _sampler(prior, n_warmup, n_draws, max_tree_depth)(x, y, seed)
         return network_draws(
             prior, draws, chain_note(np.asarray(divergent), np.asarray(steps), max_tree_depth)

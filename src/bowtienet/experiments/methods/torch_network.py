@@ -1,4 +1,4 @@
-"""What the methods on torch share: one flat vector of weights, standardised rows, and quiet state.
+"""What the methods on torch share: one flat vector of weights, and quiet state.
 
     f(x) = W_{L+1} relu(... relu(W_1 x + b_1) ...) + b_{L+1}.
 
@@ -12,10 +12,7 @@ import importlib
 import itertools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from bowtienet._validation import whole
 
@@ -45,47 +42,6 @@ def quiet_torch(seed: int) -> Iterator[Any]:
             yield torch
         finally:
             torch.set_num_threads(threads)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scaling:
-    """Means and deviations of training rows; a column that never changes has deviation one."""
-
-    input_mean: np.ndarray
-    input_deviation: np.ndarray
-    target_mean: float
-    target_deviation: float
-
-
-def measure(X: np.ndarray, y: np.ndarray) -> Scaling:
-    """The `Scaling` of inputs (n, columns) and targets (n,)."""
-    return Scaling(
-        input_mean=X.mean(axis=0),
-        input_deviation=_deviation(X),
-        target_mean=float(y.mean()),
-        target_deviation=float(_deviation(y)),
-    )
-
-
-def standard_inputs(X: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """(x - mean) / deviation in single precision."""
-    return ((X - scaling.input_mean) / scaling.input_deviation).astype(np.float32)
-
-
-def standard_targets(y: np.ndarray, scaling: Scaling) -> np.ndarray:
-    """(y - mean) / deviation in single precision."""
-    return ((y - scaling.target_mean) / scaling.target_deviation).astype(np.float32)
-
-
-def unit_forecast(
-    means: np.ndarray, deviations: np.ndarray, scaling: Scaling
-) -> tuple[np.ndarray, np.ndarray]:
-    """Means and deviations of standardised targets in the unit of the targets, as doubles."""
-    scale = scaling.target_deviation
-    return (
-        scaling.target_mean + scale * np.asarray(means, dtype=float),
-        scale * np.asarray(deviations, dtype=float),
-    )
 
 
 def widths(hidden: Sequence[int]) -> tuple[int, ...]:
@@ -137,8 +93,3 @@ def shuffled_batches(inputs: Any, targets: Any, size: int) -> Iterator[tuple[Any
     order = load_torch().randperm(len(inputs))
     for chosen in order.split(size):
         yield inputs[chosen], targets[chosen]
-
-
-def _deviation(values: np.ndarray) -> np.ndarray:
-    deviation = values.std(axis=0)
-    return np.where(deviation > 0.0, deviation, 1.0)
