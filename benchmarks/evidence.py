@@ -3,9 +3,9 @@
     python benchmarks/evidence.py FOLDER ...
 
 reads FOLDER/results.jsonl, keeps it as docs/measurements/evidence.jsonl (runs and records, in the
-order of their keys), writes every table that docs/measurements/evidence.md and README.md ask for
-between their marks, and copies the figures that the first shows. Several folders may be given, of
-runs that did different parts. Without any the tables are made again from the results that are kept.
+order of their keys), writes every table that the pages of `PAGES` ask for between their marks, and
+copies the figures that the first shows. Several folders may be given, of runs that did different
+parts. Without any the tables are made again from the results that are kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bowtienet.persistence import replacing
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "measurements" / "evidence.md"
-PAGES = (PAGE, DOCS.parent / "README.md")
+PAGES = (PAGE, DOCS / "measurements" / "differences.md", DOCS.parent / "README.md")
 RESULTS = DOCS / "measurements" / "evidence.jsonl"
 FIGURES = DOCS / "figures"
 EXPERIMENTS = {"uci": uci, "slump": slump, "toy": toy, "diabetes": diabetes}
