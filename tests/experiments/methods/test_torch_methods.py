@@ -226,7 +226,7 @@ def test_draws_have_the_moments_of_the_posterior():
 
 def test_backprop_finds_a_line_and_its_noise(rng):
     X, y = line(rng)
-    method = bbb.backprop((), epochs=150, batch_size=50, draws=50)
+    method = bbb.backprop((), epochs=400, batch_size=50, draws=50)
     distribution = method.fit(X, y, 1, 0.9)(X).distribution
     assert distribution.means.shape == (50, 200)
     np.testing.assert_allclose(distribution.mean(), 100.0 + 4.0 * X[:, 0], atol=0.6)
