@@ -9,9 +9,11 @@ import shlex
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import joblib
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -51,9 +53,13 @@ def model(folder, run) -> Path:
 
 
 @pytest.fixture
-def one_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Default settings, but one recipe to choose from in place of five: a third of the fits."""
+def short_fits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Default settings, but one recipe of five, short starts, and no processes to start."""
     monkeypatch.setattr("bowtienet.estimators.fitting.RECIPES", fitting.RECIPES[2:3])
+    monkeypatch.setattr("bowtienet.estimators.tasks.START_ITERATIONS", 60)
+    monkeypatch.setattr("bowtienet.estimators.tasks.SMALL_START_ITERATIONS", 100)
+    with joblib.parallel_config("sequential"):
+        yield
 
 
 def example(run, command: str) -> list[str]:
@@ -61,7 +67,7 @@ def example(run, command: str) -> list[str]:
     return shlex.split(re.search(r"Example: (bowtienet [^\n]+(?:\n  [^\n]+)*)", text)[1])[1:]
 
 
-@pytest.mark.usefixtures("one_recipe")
+@pytest.mark.usefixtures("short_fits")
 def test_every_example_of_the_help_runs(folder, run):
     """In the order of a first session; the demo has a test of its own."""
     for command in COMMANDS[:-1]:
@@ -80,7 +86,7 @@ def test_every_example_of_the_help_runs(folder, run):
     np.testing.assert_array_equal(bt.load("model.btn").predict(read("new.csv")), ours)
 
 
-@pytest.mark.usefixtures("one_recipe")
+@pytest.mark.usefixtures("short_fits")
 def test_the_example_of_demo_runs_and_says_where_its_files_are(folder, run):
     result = run(*example(run, "demo"))
     assert result.exit_code == 0, result.stderr
