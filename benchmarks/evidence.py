@@ -4,8 +4,9 @@
 
 reads FOLDER/results.jsonl, keeps it as docs/measurements/evidence.jsonl (runs and records, in the
 order of their keys), writes every table that the pages of `PAGES` ask for between their marks, and
-copies the figures that the first shows. Several folders may be given, of runs that did different
-parts. Without any the tables are made again from the results that are kept.
+copies the figures that the first shows and the tables that it says are copied. Several folders may
+be given, of runs that did different parts. Without any the tables are made again from the results
+that are kept, and what is copied stays.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ RESULTS = DOCS / "measurements" / "evidence.jsonl"
 FIGURES = DOCS / "figures"
 EXPERIMENTS = {"uci": uci, "slump": slump, "toy": toy, "diabetes": diabetes}
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+COPIED = re.compile(r"(<!-- copied (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+"""Of tables that need the fits themselves, and not their records alone."""
 SHOWN = re.compile(r"\.\./figures/evidence_(\w+)\.png")
 
 
@@ -54,6 +57,20 @@ def filled(page: str, texts: dict[str, str]) -> str:
     if absent:
         sys.exit(f"no records for {', '.join(absent)}: run these experiments as well.")
     return MARKED.sub(lambda m: f"{m[1]}\n{texts[m[2]].strip()}\n\n{m[3]}", page)
+
+
+def with_copies(page: str, folders: list[Path]) -> str:
+    """The page with tables that are files of a folder, the first that has them; others stay."""
+
+    def text(mark: re.Match[str]) -> str:
+        for folder in folders:
+            file = folder / "tables" / f"{mark[2]}.md"
+            if file.is_file():
+                table = _without_title(file.read_text(encoding="utf-8"))
+                return f"{mark[1]}\n{table.strip()}\n\n{mark[3]}"
+        return mark[0]
+
+    return COPIED.sub(text, page)
 
 
 def _without_title(text: str) -> str:
@@ -103,7 +120,10 @@ def main() -> None:
     runs, records = gathered(folders) if folders else load(RESULTS)
     figures = find_figures(PAGE.read_text(encoding="utf-8"), folders) if folders else {}
     texts = tables(records)
-    pages = {page: filled(page.read_text(encoding="utf-8"), texts) for page in PAGES}
+    pages = {
+        page: with_copies(filled(page.read_text(encoding="utf-8"), texts), folders)
+        for page in PAGES
+    }
     # All that can go wrong has gone by now.
     for place, text in ({RESULTS: as_lines(runs, records)} | pages).items():
         with replacing(place) as temporary:

@@ -53,3 +53,15 @@ def test_figures_are_there() -> None:
 def test_results_name_no_place_on_a_machine() -> None:
     text = evidence.RESULTS.read_text(encoding="utf-8")
     assert not re.search(r"/(home|root|tmp|work|Users)/", text)
+
+
+def test_a_table_of_fits_is_copied_from_the_folder_that_has_it(tmp_path: Path) -> None:
+    page = "a\n<!-- copied some -->\nold\n<!-- end -->\nb\n"
+    assert evidence.with_copies(page, []) == page
+    (tmp_path / "one" / "tables").mkdir(parents=True)
+    (tmp_path / "two" / "tables").mkdir(parents=True)
+    folders = [tmp_path / "one", tmp_path / "two"]
+    assert evidence.with_copies(page, folders) == page
+    (tmp_path / "two" / "tables" / "some.md").write_text("# Title\n\nnew\n")
+    expected = "a\n<!-- copied some -->\n\nnew\n\n<!-- end -->\nb\n"
+    assert evidence.with_copies(page, folders) == expected

@@ -143,8 +143,10 @@ def _layers(depth: int) -> str:
 
 
 def _table(by_depth: Mapping[int, Results]) -> str:
+    splits = max(most_splits(found, NAME) for found in by_depth.values())
     words = (
-        f"Mean ± standard deviation over splits, 30 rows of 300 held out. {WIDTH} units a layer. "
+        f"Mean ± standard deviation over {splits} random splits, 30 rows of 300 held out. {WIDTH} "
+        "units a layer. "
         "NLL and coverage are the paper's, of N(mean, variance) of the forecast; the noise alone "
         f"has RMSE {np.sqrt(NOISE_VARIANCE):.2f} and NLL "
         f"{0.5 * (1.0 + np.log(2.0 * np.pi * NOISE_VARIANCE)):.2f}. Seconds are the processor's "
