@@ -175,7 +175,7 @@ def test_nuts_page_has_a_table_for_deep_trees_if_they_were_run() -> None:
     records = noisy("single", 2.0) + noisy("nuts", 1.0)
     assert "deep trees" not in uci.nuts_page(collect(records, "uci"))
     text = uci.nuts_page(collect(records + noisy("nuts_deep", 5.0), "uci"))
-    lines = text[text.index("## NUTS, deep trees") :].splitlines()
+    lines = text[text.index("## NUTS (deep trees)") :].splitlines()
     (line,) = [line for line in lines if line.startswith("| slump | Bow tie |")]
     assert line.split("|")[3].strip().startswith(("**−3.0", "**−2.99"))
 

@@ -159,7 +159,7 @@ METHODS: dict[str, Entry] = {
         "chain of 500 steps and 500 draws, trees of depth 7 at most for NumPyro's 10.",
     ),
     "nuts_deep": Entry(
-        label="NUTS, deep trees",
+        label="NUTS (deep trees)",
         modules=_NUMPYRO,
         make=_from("nuts.deep"),
         source="the same chain with NumPyro's own limit, trees of depth 10.",
