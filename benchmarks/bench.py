@@ -18,6 +18,7 @@ import datetime
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -172,7 +173,7 @@ def why_not(script: Script) -> str | None:
 def run_script(script: Script, quick: bool) -> tuple[Section, bool]:
     """Its section of the page, and whether all went well; its progress goes to standard error."""
     arguments = script.quick if quick else script.arguments
-    command = " ".join(["python", script.path, *arguments])
+    command = shlex.join(["python", script.path, *arguments])
     reason, seconds = why_not(script), None
     if reason is None:
         say(command)
