@@ -223,7 +223,9 @@ def run(committed: Figures | None, quick: bool) -> tuple[Figures, bool]:
     sections, went_well = zip(*[run_script(script, quick) for script in SCRIPTS], strict=True)
     words = {name: (ratio.above, ratio.below) for name, ratio in RATIOS.items()}
     guard.write(fresh, BUILD / FIGURES_NAME)
-    (BUILD / PAGE_NAME).write_text(page(fresh, words, sections))
+    # As they were written, which is rounded: the page says what the file says.
+    written = guard.read(BUILD / FIGURES_NAME)
+    (BUILD / PAGE_NAME).write_text(page(written, words, sections))
     say(f"the page is {(BUILD / PAGE_NAME).relative_to(ROOT)}")
     return fresh, all(went_well)
 
