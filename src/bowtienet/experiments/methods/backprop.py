@@ -61,7 +61,8 @@ def backprop(
         al.: with 128 of a few hundred rows, 1000 epochs are too few steps to converge.
     share, log_scales : float, pair of floats
         π, log s_1 and log s_2 of the prior: the middle of the grid of Blundell et al. for π and
-        log s_1, which was best on one split of energy, and its widest log s_2.
+        log s_1, which of the three had the lowest RMSE on one split of energy, and its largest
+        log s_2.
     draws : int
         Networks in the forecast, drawn from q once for each fit.
 
