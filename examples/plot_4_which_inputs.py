@@ -34,7 +34,7 @@ model = BowTieRegressor(
 # Every weight has a probability that its sign is what it seems to be. The surest are kept, as many
 # as leave the estimated share of wrong signs below the rate.
 
-pruned = model.prune(false_discovery_rate=0.01)
+pruned = model.prune(false_sign_rate=0.01)
 print(pruned.sparsity_)
 
 # %%

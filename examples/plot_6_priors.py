@@ -27,12 +27,12 @@ import bowtienet as bt
 
 rng = np.random.default_rng(0)
 families = ("student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gaussian")
-wide = bt.build_architecture(n_inputs=100, hidden=(200,), n_outputs=1)
+wide = bt.build_architecture(n_inputs=100, hidden_layer_sizes=(200,), n_outputs=1)
 grid = np.linspace(0.0, 6.0, 200)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 print("share of weights larger than five medians")
 for family, style in zip(families, ("-", "--", "-.", ":", "-"), strict=True):
-    drawn = bt.sample_prior(bt.build_model(wide, family=family), rng)
+    drawn = bt.sample_prior(bt.build_model(wide, prior=family), rng)
     sizes = np.abs(drawn.weights[0][:, 1:]).ravel()
     sizes /= np.median(sizes)
     print(f"  {family:<25}{np.mean(sizes > 5.0):.4f}")
@@ -55,14 +55,14 @@ left.legend(frameon=False, fontsize=8)
 # next to no noise, each divided by its own standard deviation. Look for how many bends a function
 # has.
 
-narrow = bt.build_architecture(n_inputs=1, hidden=(50,), n_outputs=1)
+narrow = bt.build_architecture(n_inputs=1, hidden_layer_sizes=(50,), n_outputs=1)
 x = np.linspace(-3.0, 3.0, 300)
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained", sharey=True)
 for ax, family in zip(axes, ("student_t", "gaussian"), strict=True):
     model = bt.build_model(
         narrow,
-        family=family,
-        temperature=0.003,
+        prior=family,
+        gate_temperature=0.003,
         hidden_noise=(10.0, 1e-6),
         output_noise=(10.0, 1e-6),
     )

@@ -81,18 +81,18 @@ def fixed_model(
     *,
     n_inputs: int = 3,
     n_outputs: int = 2,
-    temperature: float = 0.7,
+    gate_temperature: float = 0.7,
 ) -> BowTieModel:
     """The model of this shape; no parameter of its prior equals another or a default."""
     return build_model(
         build_architecture(n_inputs, hidden, n_outputs),
-        family=family,
+        prior=family,
         global_parameters=_GLOBAL_PARAMETERS[family],
         local_parameters=_LOCAL_PARAMETERS[family],
         hidden_noise=(2.5, 0.7),
         output_noise=(3.1, 0.4 + 0.3 * np.arange(n_outputs)),
         bias_variance=1.3,
-        temperature=temperature,
+        gate_temperature=gate_temperature,
     )
 
 

@@ -148,7 +148,7 @@ def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
             ),
             bias_variance=prior.bias_variance,
         ),
-        temperature=state.temperature,
+        gate_temperature=state.gate_temperature,
     )
 
 
@@ -240,7 +240,7 @@ def oracle_elbo_terms(case: Case) -> dict[str, float]:
             for d in range(state.widths[l + 1]):
                 square = oracle.square_preactivation(state, moments, l, d)
                 mean = oracle.pg_mean(state.tilt[n][l][d])
-                omega -= 0.5 * case.weights[n] * mean * square / state.temperature**2
+                omega -= 0.5 * case.weights[n] * mean * square / state.gate_temperature**2
     return {
         "likelihood": terms["output_likelihood"],
         "activations": terms["activation_likelihood"] + terms["activation_entropy"],

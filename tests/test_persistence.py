@@ -110,8 +110,8 @@ def fitted(family: str, hidden: tuple[int, ...], rng: np.random.Generator) -> bt
     targets = np.column_stack([np.sin(inputs[:, 0]), inputs[:, 1]])
     rows = bt.build_rows(inputs, targets)
     architecture = bt.build_architecture(3, hidden, 2)
-    model = bt.default_model(architecture, inputs, targets, family=family)
-    return bt.fit(model, rows, bt.initialize(model, rows, rng), max_sweeps=5, n_threads=1)
+    model = bt.default_model(architecture, inputs, targets, prior=family)
+    return bt.fit(model, rows, bt.initialize(model, rows, rng), max_iter=5, n_threads=1)
 
 
 @pytest.mark.parametrize("hidden", [(), (4,), (5, 3)])
@@ -137,8 +137,8 @@ def test_a_loaded_fit_goes_on(path: Path, rng: np.random.Generator) -> None:
     result = fitted("student_t", (4,), rng)
     rows = bt.build_rows(rng.normal(size=(20, 3)), rng.normal(size=(20, 2)))
     loaded = through_file(path, result)
-    expected = bt.fit(result.model, rows, result.factors, max_sweeps=3, n_threads=1)
-    found = bt.fit(loaded.model, rows, loaded.factors, max_sweeps=3, n_threads=1)
+    expected = bt.fit(result.model, rows, result.factors, max_iter=3, n_threads=1)
+    found = bt.fit(loaded.model, rows, loaded.factors, max_iter=3, n_threads=1)
     assert_same(found, expected)
 
 
@@ -915,7 +915,7 @@ def test_containers_are_those_of_the_schema() -> None:
         "OutputStatistics: input_moment target_cross target_square",
         "PointMass: value",
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
-        "Pruning: architecture inputs units keep_threshold false_discovery_rate",
+        "Pruning: architecture inputs units keep_threshold false_sign_rate",
         "RemovedWeights: count held",
         "Scaling: center scale",
         "Snapshot: accepted proposal elbo_terms elbo_history n_sweeps age begin pruning",

@@ -44,7 +44,7 @@ def start(seed: int) -> tuple[bt.BowTieModel, bt.GlobalFactors]:
     x = rng.normal(size=(SAMPLE, INPUTS))
     rows = bt.build_rows(x, targets(x, rng.normal(size=SAMPLE)))
     model = bt.default_model(bt.build_architecture(INPUTS, HIDDEN, 1), rows.inputs, rows.targets)
-    return model, bt.initialize(model, rows, seed, scheme="laplace")
+    return model, bt.initialize(model, rows, seed, init="laplace")
 
 
 class Clock:
@@ -69,8 +69,8 @@ def sweeps(rows: Any, options: argparse.Namespace, n_threads: int = 1) -> tuple[
         model,
         rows,
         factors,
-        max_sweeps=options.sweeps,
-        tolerance=0.0,
+        max_iter=options.sweeps,
+        tol=0.0,
         accelerate=False,  # so that no sweep is undone
         n_threads=n_threads,
         callback=clock,

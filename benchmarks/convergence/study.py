@@ -54,18 +54,20 @@ class Trace:
 
 
 def run(
-    data: tuple[np.ndarray, ...], scheme: str, temperature: float, max_sweeps: int, **settings: int
+    data: tuple[np.ndarray, ...],
+    scheme: str,
+    gate_temperature: float,
+    max_sweeps: int,
+    **settings: int,
 ) -> tuple[Trace, float, float]:
     """Trace of one fit, with test RMSE and NLL on the standardised scale."""
     x, y, new_x, new_y = data
     architecture = bt.build_architecture(x.shape[1], (50,), 1)
-    model = bt.default_model(architecture, x, y, temperature=temperature)
+    model = bt.default_model(architecture, x, y, gate_temperature=gate_temperature)
     rows = bt.build_rows(x, y)
-    start = bt.initialize(model, rows, np.random.default_rng(0), scheme=scheme)
+    start = bt.initialize(model, rows, np.random.default_rng(0), init=scheme)
     trace = Trace()
-    result = bt.fit(
-        model, rows, start, max_sweeps=max_sweeps, tolerance=0.0, callback=trace, **settings
-    )
+    result = bt.fit(model, rows, start, max_iter=max_sweeps, tol=0.0, callback=trace, **settings)
     forecast = bt.predict(result.model, result.factors, new_x)
     variance = forecast.signal_variance + forecast.noise_variance
     error = new_y - forecast.mean
@@ -87,15 +89,15 @@ def compare(sweeps: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for name in SETS:
         data = load(name)
-        for scheme, temperature in (("laplace", 0.1), ("relu_network", 0.03)):
+        for scheme, gate_temperature in (("laplace", 0.1), ("relu_network", 0.03)):
             plain, *plain_scores = run(
-                data, scheme, temperature, sweeps, accelerate=False, repeats=1
+                data, scheme, gate_temperature, sweeps, accelerate=False, repeats=1
             )
-            fast, *fast_scores = run(data, scheme, temperature, sweeps)
+            fast, *fast_scores = run(data, scheme, gate_temperature, sweeps)
             own = [trace.reach(trace.final - WITHIN * abs(trace.final)) for trace in (plain, fast)]
             catch_up = fast.reach(plain.final)
             print(
-                f"| {name} | {scheme}, {temperature} | {plain.final:.1f} | {cell(own[0])} "
+                f"| {name} | {scheme}, {gate_temperature} | {plain.final:.1f} | {cell(own[0])} "
                 f"| {fast.final:.1f} | {cell(own[1])} | {cell(catch_up)} "
                 f"| {plain_scores[0]:.3f}, {plain_scores[1]:.3f} "
                 f"| {fast_scores[0]:.3f}, {fast_scores[1]:.3f} |",

@@ -34,7 +34,7 @@ ROWS = 1_000_000
 INPUTS = 8
 REPEATS = 3
 MEGABYTE = 1e6
-ROUTES = ("push_forward", "variational")
+PROPAGATIONS = ("push_forward", "variational")
 
 
 def fitted(rows: int = TRAINING_ROWS) -> Any:
@@ -78,7 +78,7 @@ def measure(path: str, cores: list[int], route: str, rows: int) -> dict[str, flo
 
 def by_route(estimator: Any, route: str) -> Any:
     """The same estimator, which predicts by the named route from now on."""
-    estimator.ensemble_ = replace(estimator.ensemble_, route=route)
+    estimator.ensemble_ = replace(estimator.ensemble_, propagation=route)
     return estimator
 
 
@@ -107,7 +107,7 @@ def compare(rows: int) -> None:
         path = str(Path(folder) / "estimator.safetensors")
         print("fitting", file=sys.stderr, flush=True)
         in_own_process("--fit", path)
-        for route, count in product(ROUTES, sorted({1, len(usable)})):
+        for route, count in product(PROPAGATIONS, sorted({1, len(usable)})):
             print(f"{route} on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
             cores = json.dumps(usable[:count])
             found = json.loads(in_own_process("--measure", path, cores, route, str(rows)))

@@ -102,7 +102,7 @@ def problem(
         jax.config.update("jax_enable_x64", True)
         x, y = jax.numpy.asarray(x), jax.numpy.asarray(y)
     table = bt.build_rows(x, y)
-    factors = update_shared_covariance(bt.initialize(model, table, 1, scheme="laplace"))
+    factors = update_shared_covariance(bt.initialize(model, table, 1, init="laplace"))
     kept = HeldRows(table, architecture)
     memory = kept.begin(model, factors)
     return State(model=model, factors=factors, memory=memory), kept

@@ -101,10 +101,10 @@ def test_a_fit_is_the_one_in_memory(
     client: Any, hidden: tuple[int, ...], cuts: tuple[int, ...]
 ) -> None:
     model, rows, factors = start(hidden=hidden)
-    expected = bt.fit(model, rows, factors, max_sweeps=15, tolerance=0.0, n_threads=1)
+    expected = bt.fit(model, rows, factors, max_iter=15, tol=0.0, n_threads=1)
     with cluster_rows(client, pieces(rows, *cuts), itself, block_size=64) as there:
         watched = Watched(there)
-        found = bt.fit(model, watched, factors, max_sweeps=15, tolerance=0.0)
+        found = bt.fit(model, watched, factors, max_iter=15, tol=0.0)
     assert there.n_rows == 300
     assert not any(watched.seen)
     assert found.n_sweeps == expected.n_sweeps
@@ -166,7 +166,7 @@ def test_only_statistics_travel(client: Any, monkeypatch: pytest.MonkeyPatch) ->
 
             with monkeypatch.context() as patch:
                 patch.setattr(distributed.Future, "result", weigh)
-                bt.fit(model, there, factors, max_sweeps=5, tolerance=0.0)
+                bt.fit(model, there, factors, max_iter=5, tol=0.0)
             travelled[n] = sizes
             versions = [kept for part in client.run(stored).values() for kept in part.values()]
             assert [len(kept) for kept in versions] == [2, 2, 2]
@@ -233,7 +233,7 @@ def test_a_death_in_mid_pass_costs_the_memory_of_its_partitions(
 def settled() -> tuple[bt.FitResult, Rows]:
     """A fit in memory that is nearly at its end: from there all ways lead to the same place."""
     model, rows, factors = start(n=150, hidden=(5,))
-    return bt.fit(model, rows, factors, max_sweeps=250, n_threads=1), rows
+    return bt.fit(model, rows, factors, max_iter=250, n_threads=1), rows
 
 
 def fit_with_a_death(
@@ -261,7 +261,7 @@ def not_to_restart(dask_worker: Any) -> None:
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "not replaced"])
 def test_a_fit_survives_the_death_of_a_worker(doomed: Any, replaced: bool) -> None:
     before, rows = settled()
-    expected = bt.fit(before.model, rows, before.factors, max_sweeps=40, n_threads=1)
+    expected = bt.fit(before.model, rows, before.factors, max_iter=40, n_threads=1)
     if not replaced:
         doomed.run(not_to_restart, nanny=True)
     with cluster_rows(doomed, pieces(rows, 20, 40, 90), itself, patience=1.0) as there:
@@ -358,7 +358,7 @@ def test_a_scheduler_that_gives_no_sign_of_life_ends_a_fit(
         there = cluster_rows(client, pieces(rows, 100), itself)
         callback = in_mid_fit(silence)
         with pytest.raises(ConnectionError, match=r"the Dask scheduler at tcp://.* went away"):
-            bt.fit(model, there, factors, tolerance=0.0, max_sweeps=10_000, callback=callback)
+            bt.fit(model, there, factors, tol=0.0, max_iter=10_000, callback=callback)
         there.close()
         scheduler.kill()
 
@@ -374,7 +374,7 @@ def test_a_scheduler_that_goes_away_ends_a_fit_at_once(doomed: Any) -> None:
     with cluster_rows(doomed, pieces(rows, 100), itself) as there:
         callback = in_mid_fit(threading.Thread(target=close).start)
         with pytest.raises(ConnectionError, match=r"the Dask scheduler at tcp://.* went away"):
-            bt.fit(model, there, factors, tolerance=0.0, max_sweeps=10_000, callback=callback)
+            bt.fit(model, there, factors, tol=0.0, max_iter=10_000, callback=callback)
     assert time.monotonic() - gone[0] < 10.0
 
 
@@ -521,8 +521,8 @@ def test_a_dask_table_can_be_fitted(client: Any) -> None:
     factors = bt.initialize(model, rows, np.random.default_rng(0))
     assert running_client() is client
     with cluster_rows(client, partitions(DaskSource(frame(), "y", "w")), itself) as there:
-        found = bt.fit(model, there, factors, max_sweeps=5)
-    expected = bt.fit(model, rows, factors, max_sweeps=5, n_threads=1)
+        found = bt.fit(model, there, factors, max_iter=5)
+    expected = bt.fit(model, rows, factors, max_iter=5, n_threads=1)
     np.testing.assert_allclose(found.elbo_history, expected.elbo_history, rtol=1e-8)
 
 

@@ -151,7 +151,7 @@ def test_several_targets_at_once() -> None:
 
 def test_a_clone_has_the_settings_and_is_not_fitted() -> None:
     X, y = rows()
-    model = small(prior="laplace", temperature=0.05).fit(X, y)
+    model = small(prior="laplace", gate_temperature=0.05).fit(X, y)
     copy = clone(model)
     assert copy.get_params() == model.get_params()
     assert not any(name.endswith("_") for name in vars(copy))
@@ -240,7 +240,7 @@ def test_skpro_reads_mean_and_variance() -> None:
 @pytest.mark.parametrize("combine", ["equal", "stacking"])
 def test_threads_change_no_bit(combine: str) -> None:
     X, y = rows()
-    settings: dict[str, Any] = {"combine": combine, "temperature": 0.01, "init_penalty": 1.0}
+    settings: dict[str, Any] = {"combine": combine, "gate_temperature": 0.01, "init_penalty": 1.0}
     alone = small(**settings).fit(X, y)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         together = small(**settings).fit(X, y)

@@ -96,7 +96,7 @@ def test_several_targets(target: np.ndarray, path: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"combine": "stacking", "temperature": 0.01, "init_penalty": 1.0},
+        {"combine": "stacking", "gate_temperature": 0.01, "init_penalty": 1.0},
         {"combine": "elbo", "predictive": "variational", "elbo_tempering": 0.5},
         {"init": "spike_slab", "warm_start": True, "verbose": 0, "n_jobs": 1},
         {"hidden_layer_sizes": [5], "random_state": None},

@@ -48,10 +48,10 @@ SETTINGS = Settings(
     scheme="relu_network",
     max_sweeps=40,
     tolerance=0.0,
-    route="push_forward",
+    propagation="push_forward",
     n_threads=1,
 )
-RECIPE = Recipe(temperature=0.05, penalty=1.0, seed=3)
+RECIPE = Recipe(gate_temperature=0.05, penalty=1.0, seed=3)
 few_examples = settings(max_examples=50, deadline=None, derandomize=True)
 
 
@@ -192,7 +192,7 @@ def test_a_task_is_repeatable_and_its_seed_matters() -> None:
 def test_a_task_follows_its_recipe() -> None:
     task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(5,))
     first = run_task(task, SETTINGS).results[0]
-    assert first.model.temperature == RECIPE.temperature
+    assert first.model.gate_temperature == RECIPE.gate_temperature
     other = replace(task, recipe=replace(RECIPE, penalty=30.0))
     weights = [
         run_task(one, SETTINGS).results[0].factors.layers[0].weights.mean for one in (task, other)
@@ -204,7 +204,7 @@ def test_a_task_may_go_on_from_an_earlier_result() -> None:
     rows = bent_rows()
     start = run_task(Task(recipe=RECIPE, rows=rows, lengths=(10,)), SETTINGS).results[0]
     on = run_task(Task(recipe=RECIPE, rows=rows, lengths=(10,), start=start), SETTINGS).results[0]
-    expected = fit(start.model, rows, start.factors, max_sweeps=10, tolerance=0.0)
+    expected = fit(start.model, rows, start.factors, max_iter=10, tol=0.0)
     assert_same_fit(on, expected)
     assert on.elbo_history[-1] > start.elbo_history[-1]
 
@@ -393,7 +393,7 @@ def result_of(task: Task) -> FitResult:
 
 
 def recipes(n: int) -> list[Recipe]:
-    return [Recipe(temperature=0.1 * (k + 1), penalty=1.0, seed=k) for k in range(n)]
+    return [Recipe(gate_temperature=0.1 * (k + 1), penalty=1.0, seed=k) for k in range(n)]
 
 
 def stacked(
@@ -428,7 +428,7 @@ def test_the_best_recipe_and_length_get_the_members() -> None:
     best = lengths_up_to(100)[1]
 
     def errors(task: Task, length: int) -> np.ndarray:
-        good = task.recipe.temperature == 0.2 and length == best
+        good = task.recipe.gate_temperature == 0.2 and length == best
         return np.full(len(task.held_out.inputs), 0.1 if good else 9.0)
 
     for n_members in (1, 4):
@@ -436,7 +436,7 @@ def test_the_best_recipe_and_length_get_the_members() -> None:
         members, weights = stacked(stage, n_members=n_members)
         np.testing.assert_allclose(weights, np.full(n_members, 1.0 / n_members), rtol=1e-12)
         for task in stage.calls[1]:
-            assert (task.recipe.temperature, task.lengths) == (0.2, (best,))
+            assert (task.recipe.gate_temperature, task.lengths) == (0.2, (best,))
         assert {member.status for member in members} == {Status.HELD_OUT}
 
 
@@ -453,7 +453,7 @@ def test_two_recipes_that_are_each_best_somewhere_share_the_members() -> None:
 
     stage = Stage(errors_here_and_there)
     _, weights = stacked(stage, n_members=3, max_sweeps=15)
-    temperatures = [task.recipe.temperature for task in stage.calls[1]]
+    temperatures = [task.recipe.gate_temperature for task in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.2])
     np.testing.assert_allclose(weights, [0.3, 0.3, 0.4], atol=1e-4)
 
@@ -471,7 +471,7 @@ def test_rows_count_by_their_weight() -> None:
 
     stage = Stage(errors)
     _, weights = fit_stacked(heavy, recipes(2), 4, stage, 15, np.random.default_rng(0))
-    temperatures = [task.recipe.temperature for task in stage.calls[1]]
+    temperatures = [task.recipe.gate_temperature for task in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.1, 0.2])
     np.testing.assert_allclose(weights, [0.25, 0.25, 0.25, 0.25], atol=1e-4)
 
@@ -508,7 +508,7 @@ def test_a_recipe_that_breaks_down_gets_no_members(bad: float, n_members: int) -
     stage = Stage(errors)
     _, weights = stacked(stage, n_members=n_members)
     assert np.all(np.isfinite(weights))
-    assert all(task.recipe.temperature > 0.15 for task in stage.calls[1])
+    assert all(task.recipe.gate_temperature > 0.15 for task in stage.calls[1])
     assert all(np.all(np.isfinite(task.variance_ratio)) for task in stage.calls[1])
 
 
@@ -568,7 +568,7 @@ def test_ratios_reach_the_fits(n_members: int) -> None:
     # In their mixture the same rows ask again: what the prior held back the first time.
     factor = 1.0 if n_members == 1 else (40.0 * 9.0 / own + 5.0) / 45.0
     for task, member in zip(stage.calls[1], members, strict=True):
-        assert (task.recipe.temperature, task.lengths) == (0.2, (80,))
+        assert (task.recipe.gate_temperature, task.lengths) == (0.2, (80,))
         np.testing.assert_allclose(task.variance_ratio, [own * factor], rtol=1e-4)
         assert member.variance_ratio is task.variance_ratio
     assert all(task.variance_ratio is None for task in stage.calls[0])
@@ -578,7 +578,7 @@ def test_only_rows_held_out_say_how_sure_a_member_may_be() -> None:
     rows = bent_rows(30)
     both = np.column_stack([rows.targets, -rows.inputs[:, 1]])
     small: dict[str, Any] = {"n_estimators": 2, "init_penalty": 1.0, "max_iter": 3}
-    small |= {"temperature": 0.05, "random_state": 0}
+    small |= {"gate_temperature": 0.05, "random_state": 0}
 
     def ratios(n_rows: int = 30, **changes: Any) -> list[Any]:
         model = BowTieRegressor((4,), **(small | changes))
@@ -599,7 +599,7 @@ def test_too_few_rows_are_not_held_out() -> None:
     members, weights = stacked(stage, n_members=5, n=module.FEWEST_ROWS - 1)
     (tasks,) = stage.calls
     assert [task.held_out for task in tasks] == [None] * 5
-    temperatures = [task.recipe.temperature for task in tasks]
+    temperatures = [task.recipe.gate_temperature for task in tasks]
     np.testing.assert_allclose(temperatures, [0.3, 0.2, 0.1, 0.3, 0.2])
     assert len({task.recipe.seed for task in tasks}) == 5
     assert len(members) == 5
@@ -626,11 +626,11 @@ def test_members_that_are_alike_are_weighed_by_their_bound() -> None:
 
 def test_a_recipe_that_can_bend_is_chosen() -> None:
     """Real fits: at temperature 50 gates are open by half, and the network is a straight line."""
-    chosen = [replace(RECIPE, temperature=50.0), replace(RECIPE, temperature=0.02)]
+    chosen = [replace(RECIPE, gate_temperature=50.0), replace(RECIPE, gate_temperature=0.02)]
     members, weights = fit_stacked(bent_rows(50), chosen, 3, run_here, 20, np.random.default_rng(0))
     assert len(members) == 3
     assert np.sum(weights) == pytest.approx(1.0)
-    assert {member.model.temperature for member in members} == {0.02}
+    assert {member.model.gate_temperature for member in members} == {0.02}
     assert len({member.elbo_history for member in members}) == 3
     new = bent_rows(200, seed=1)
     mean = sum(
@@ -649,7 +649,7 @@ def starts(hidden: tuple[int, ...], **settings: Any) -> list[tuple[float, float,
     """Temperature, penalty and number of networks of each recipe; seeds all differ."""
     found = BowTieRegressor(hidden, **settings)._recipes(np.random.default_rng(0), hidden)
     assert len({recipe.seed for recipe in found}) == len(found)
-    return [(recipe.temperature, recipe.penalty, recipe.parts) for recipe in found]
+    return [(recipe.gate_temperature, recipe.penalty, recipe.parts) for recipe in found]
 
 
 def test_recipes_of_the_default() -> None:
@@ -667,7 +667,7 @@ def test_recipes_that_would_be_the_same_are_tried_once() -> None:
     assert starts((5,)) == [(0.01, penalty, 1) for penalty in penalties]
     assert starts((50, 5)) == starts((5,))
     numbers = list(dict.fromkeys(parts for _, parts in fitting.RECIPES))
-    given = starts((50,), init_penalty=0.3, temperature=0.2)
+    given = starts((50,), init_penalty=0.3, gate_temperature=0.2)
     assert given == [(0.2, 0.3, parts) for parts in numbers]
     assert starts((5,), init_penalty=0.3) == [(0.01, 0.3, 1)]
     assert all(parts <= 2 for _, _, parts in starts((50, 8)))
@@ -722,7 +722,7 @@ def interrupted_fit(
     monkeypatch.setattr(running, "run_task", runner)
     rows = bent_rows(50)
     model = BowTieRegressor(
-        (5,), n_estimators=3, init_penalty=1.0, temperature=0.05, max_iter=8, random_state=0
+        (5,), n_estimators=3, init_penalty=1.0, gate_temperature=0.05, max_iter=8, random_state=0
     )
     with pytest.warns(ConvergenceWarning, match="interrupted") as seen:
         model.fit(rows.inputs, rows.targets[:, 0])

@@ -40,7 +40,7 @@ NEW = rows(60, 1)
 
 def small(**changes: Any) -> BowTieRegressor:
     settings: dict[str, Any] = {"n_estimators": 2, "random_state": 0, "max_iter": 8}
-    settings |= {"hidden_layer_sizes": (5,), "temperature": 0.05, "init_penalty": 1.0}
+    settings |= {"hidden_layer_sizes": (5,), "gate_temperature": 0.05, "init_penalty": 1.0}
     return BowTieRegressor(**(settings | {"combine": "equal"} | changes))
 
 
@@ -117,7 +117,7 @@ def test_rows_once_seen_matter_as_much_as_new_ones() -> None:
     """A regression without hidden layer has exact sums: it ends where all rows at once do."""
     settings = {"hidden_layer_sizes": (), "n_estimators": 1, "max_iter": 60, "tol": 1e-9}
     whole = rows(600, 6)
-    model = small(**settings, forgetting_rate=1.0, delay=1e9).partial_fit(
+    model = small(**settings, forgetting_rate=1.0, step_delay=1e9).partial_fit(
         whole[0][:200], whole[1][:200]
     )
     for start in range(200, 600, 40):

@@ -37,7 +37,12 @@ def small(**changes: Any) -> BowTieRegressor:
 
 def stacked(**changes: Any) -> BowTieRegressor:
     """One recipe on five folds, then two members."""
-    settings = {"combine": "stacking", "temperature": 0.01, "init_penalty": 1.0, "max_iter": 10}
+    settings = {
+        "combine": "stacking",
+        "gate_temperature": 0.01,
+        "init_penalty": 1.0,
+        "max_iter": 10,
+    }
     return small(**(settings | changes))
 
 

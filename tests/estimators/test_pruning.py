@@ -60,7 +60,7 @@ def pruned(model: BowTieRegressor) -> BowTieRegressor:
 def constant() -> BowTieRegressor:
     """Targets that have nothing to do with the inputs."""
     noisy = small(init="laplace").fit(X, NOISE)
-    with pytest.warns(UserWarning, match=r"false_discovery_rate=0.0001: the pruned model predicts"):
+    with pytest.warns(UserWarning, match=r"false_sign_rate=0.0001: the pruned model predicts"):
         return noisy.prune(1e-4)
 
 
@@ -112,7 +112,7 @@ def test_the_old_estimator_is_unchanged(model: BowTieRegressor) -> None:
     assert pickle.dumps(model) == before
     for a, b in zip(answers(model, FRAME[:10]), said, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert found.get_params() == {**model.get_params(), "false_discovery_rate": 0.001}
+    assert found.get_params() == {**model.get_params(), "false_sign_rate": 0.001}
 
 
 def test_an_unfitted_estimator() -> None:
@@ -124,10 +124,10 @@ def test_an_unfitted_estimator() -> None:
 
 @pytest.mark.parametrize("rate", [0.0, 1.0, -1.0, np.nan, "0.01", True])
 def test_rates_that_are_none(rate: Any, model: BowTieRegressor) -> None:
-    with pytest.raises(ValueError, match=r"^false_discovery_rate must .* got"):
+    with pytest.raises(ValueError, match=r"^false_sign_rate must .* got"):
         model.prune(rate)
-    with pytest.raises(ValueError, match="'false_discovery_rate' parameter"):
-        small(false_discovery_rate=rate if rate is not True else 1).fit(X, Y)
+    with pytest.raises(ValueError, match="'false_sign_rate' parameter"):
+        small(false_sign_rate=rate if rate is not True else 1).fit(X, Y)
 
 
 def test_rows_and_refit_belong_together(model: BowTieRegressor) -> None:
@@ -141,7 +141,7 @@ def test_rows_and_refit_belong_together(model: BowTieRegressor) -> None:
 
 def test_the_estimators_own_rate_is_the_default(model: BowTieRegressor) -> None:
     assert widths(model.prune()) == widths(model.prune(0.01))
-    stricter = clone(model).set_params(false_discovery_rate=1e-6).fit(FRAME, Y)
+    stricter = clone(model).set_params(false_sign_rate=1e-6).fit(FRAME, Y)
     assert (
         stricter.prune().sparsity_.weights_after.sum() < model.prune().sparsity_.weights_after.sum()
     )
@@ -165,7 +165,7 @@ def test_sparsity_before_and_after(model: BowTieRegressor, pruned: BowTieRegress
         assert found.nodes_after[index] == connections[0].shape[0]
         assert found.inputs_after[index] == connections[0].shape[1]
     assert np.isnan(whole.keep_threshold).all()
-    assert np.all((found.keep_threshold > 0.9) & (found.false_discovery_rate < 0.002))
+    assert np.all((found.keep_threshold > 0.9) & (found.false_sign_rate < 0.002))
     text = str(found)
     assert text.startswith("2 members, before -> after\ninputs        10 -> ")
     assert f"weights       96 -> {found.weights_after.sum()}" in text
@@ -346,13 +346,13 @@ def test_a_fit_that_goes_on_keeps_the_ratio(model: BowTieRegressor) -> None:
 
 
 @pytest.mark.parametrize("prior", ["student_t", "laplace"])
-@pytest.mark.parametrize("temperature", [0.01, 0.1, 0.5])
-def test_pruning_leaves_the_global_scales(prior: str, temperature: float) -> None:
+@pytest.mark.parametrize("gate_temperature", [0.01, 0.1, 0.5])
+def test_pruning_leaves_the_global_scales(prior: str, gate_temperature: float) -> None:
     """Weights that went count as they did: a refit finds much what the whole network would."""
     model = BowTieRegressor(
         (10,),
         prior=prior,
-        temperature=temperature,
+        gate_temperature=gate_temperature,
         n_estimators=1,
         combine="equal",
         max_iter=150,
@@ -449,7 +449,7 @@ def test_a_clone_is_fitted_as_any_other(model: BowTieRegressor, pruned: BowTieRe
 def test_a_warm_start_goes_on_from_what_is_left(pruned: BowTieRegressor, tmp_path: Path) -> None:
     for prune_every in (None, 5):
         found = pickle.loads(pickle.dumps(pruned))
-        found.set_params(warm_start=True, prune_every=prune_every, false_discovery_rate=1e-5)
+        found.set_params(warm_start=True, prune_every=prune_every, false_sign_rate=1e-5)
         found.fit(FRAME, Y)
         assert (widths(found) == widths(pruned)) == (prune_every is None)
         np.testing.assert_array_equal(found.sparsity_.nodes_before, [8, 8])
@@ -541,7 +541,12 @@ def test_units_go_during_the_fit(tmp_path: Path) -> None:
 
 def test_units_go_wherever_the_fits_run() -> None:
     """Stacking with one recipe, of 60 rows: five fits with rows held out, then one of all."""
-    settings = {"combine": "stacking", "init_penalty": 0.1, "temperature": 0.05, "max_iter": 15}
+    settings = {
+        "combine": "stacking",
+        "init_penalty": 0.1,
+        "gate_temperature": 0.05,
+        "max_iter": 15,
+    }
     one, two = (
         small(prune_every=5, n_jobs=jobs, n_estimators=1, **settings).fit(X[:60], Y[:60])
         for jobs in (None, 2)

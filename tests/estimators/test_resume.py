@@ -50,7 +50,12 @@ class StopError(Exception):
 
 def small(**changes: Any) -> BowTieRegressor:
     settings: dict[str, Any] = {"n_estimators": 2, "random_state": 3, "max_iter": 8}
-    settings |= {"hidden_layer_sizes": (4,), "temperature": 0.05, "init_penalty": 1.0, "tol": 0.0}
+    settings |= {
+        "hidden_layer_sizes": (4,),
+        "gate_temperature": 0.05,
+        "init_penalty": 1.0,
+        "tol": 0.0,
+    }
     return BowTieRegressor(**(settings | changes))
 
 

@@ -46,7 +46,7 @@ def small(**changes: Any) -> BowTieRegressor:
     """Two members of one recipe, six steps each."""
     settings: dict[str, Any] = {"n_estimators": 2, "random_state": 0, "max_iter": 2}
     settings |= {"batch_size": 80}
-    settings |= {"hidden_layer_sizes": (4,), "temperature": 0.05, "init_penalty": 1.0}
+    settings |= {"hidden_layer_sizes": (4,), "gate_temperature": 0.05, "init_penalty": 1.0}
     return BowTieRegressor(**(settings | {"solver": "svi"} | changes))
 
 

@@ -530,9 +530,9 @@ def test_bad_weights_are_refused_and_nothing_changes(case: str, reference: BowTi
 @pytest.mark.parametrize(
     ("name", "value", "words"),
     [
-        ("temperature", 0, r"range \(0.0, inf\).*'auto'.*Got 0"),
-        ("temperature", float("nan"), r"range \(0.0, inf\).*Got nan"),
-        ("temperature", "warm", "'auto'.*Got 'warm'"),
+        ("gate_temperature", 0, r"range \(0.0, inf\).*'auto'.*Got 0"),
+        ("gate_temperature", float("nan"), r"range \(0.0, inf\).*Got nan"),
+        ("gate_temperature", "warm", "'auto'.*Got 'warm'"),
         ("n_estimators", 0, r"range \[1, inf\).*Got 0"),
         ("n_estimators", 1.5, "int.*Got 1.5"),
         ("combine", "x", "'stacking'.*Got 'x'"),

@@ -53,8 +53,8 @@ def test_a_single_fit_of_coordinate_ascent_is_that_of_the_library() -> None:
     of_inputs, of_targets = bt.fit_scaling(X), bt.fit_scaling(y[:, None])
     rows = bt.build_rows(bt.standardize(of_inputs, X), bt.standardize(of_targets, y[:, None]))
     model = bt.default_model(bt.build_architecture(2, (3,), 1), rows.inputs, rows.targets)
-    factors = bt.initialize(model, rows, 3000, scheme="laplace")
-    fitted = bt.fit(model, rows, factors, max_sweeps=2)
+    factors = bt.initialize(model, rows, 3000, init="laplace")
+    fitted = bt.fit(model, rows, factors, max_iter=2)
     found = bt.predict(fitted.model, fitted.factors, bt.standardize(of_inputs, new_X))
     mean = bt.restore_mean(of_targets, found.mean)[:, 0]
     result = svi_study.single(TINY, "laplace", Cell(CAVI), 3)

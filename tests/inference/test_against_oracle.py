@@ -216,8 +216,8 @@ def start_of_prediction(c: Case) -> oracle.OracleState:
             extended = np.concatenate([[1.0], a])
             z = mean @ extended
             square = z**2 + np.array([extended @ b @ extended for b in covariance])
-            gate_n.append(expit(z / c.state.temperature))
-            tilt_n.append(np.sqrt(square) / c.state.temperature)
+            gate_n.append(expit(z / c.state.gate_temperature))
+            tilt_n.append(np.sqrt(square) / c.state.gate_temperature)
             a = gate_n[-1] * z
         gate.append(gate_n)
         tilt.append(tilt_n)
@@ -252,7 +252,7 @@ def test_prediction(widths):
     state, iterations = oracle_prediction(widths)
     mean, signal, noise = oracle.predict_mean_and_variance(state, c.x)
     settings = {"tolerance": 0.0, "max_iterations": iterations + 20}
-    actual = predict(c.model, c.factors, c.x, route="variational", **settings)
+    actual = predict(c.model, c.factors, c.x, propagation="variational", **settings)
     assert_close(actual.mean, mean)
     np.testing.assert_allclose(actual.signal_variance, signal, rtol=1e-9)
     np.testing.assert_allclose(actual.noise_variance, noise, rtol=1e-12)

@@ -28,7 +28,7 @@ SINGLE_MEAN = 5e-3
 def fitted(library: Any, hidden: tuple[int, ...], dtype: str) -> tuple[FitResult, Predictive]:
     """A short fit from the same start and its predictions, with arrays of `library`."""
     rng = np.random.default_rng(3)
-    model = builders.fixed_model(hidden, temperature=0.3)
+    model = builders.fixed_model(hidden, gate_temperature=0.3)
     table = builders.random_rows(rng, model, 40)
     kind = getattr(library, dtype)
     arrays = (
@@ -36,10 +36,10 @@ def fitted(library: Any, hidden: tuple[int, ...], dtype: str) -> tuple[FitResult
         for values in (table.inputs, table.targets, table.weights)
     )
     rows = build_rows(*arrays)
-    factors = initialize(model, rows, 5, scheme="laplace")
-    result = fit(model, rows, factors, max_sweeps=6, tolerance=0.0, block_size=15)
+    factors = initialize(model, rows, 5, init="laplace")
+    result = fit(model, rows, factors, max_iter=6, tol=0.0, block_size=15)
     return result, predict(
-        result.model, result.factors, rows.inputs, route="variational", max_iterations=5
+        result.model, result.factors, rows.inputs, propagation="variational", max_iterations=5
     )
 
 
@@ -87,7 +87,7 @@ def test_a_long_fit_in_single_precision_rises(seed: int) -> None:
     results = []
     for kind in (np.float32, np.float64):
         rows = build_rows(inputs.astype(kind), targets.astype(kind))
-        results.append(fit(model, rows, start, max_sweeps=150, tolerance=0.0))
+        results.append(fit(model, rows, start, max_iter=150, tol=0.0))
     single, double = results
     assert single.status is Status.SWEEP_LIMIT
     assert single.elbo_history[-1] == pytest.approx(double.elbo_history[-1], rel=SINGLE_BOUND)

@@ -64,7 +64,7 @@ def test_history_is_monotone_and_complete(
 ) -> None:
     result = fit(
         *toy_problem(hidden),
-        max_sweeps=40,
+        max_iter=40,
         accelerate=accelerate,
         empirical_bayes=empirical_bayes,
     )
@@ -75,14 +75,14 @@ def test_history_is_monotone_and_complete(
 
 
 @pytest.mark.parametrize("accelerate", [False, True])
-@pytest.mark.parametrize("max_sweeps", [1, 2, 3, 17])
-def test_the_sweep_limit_is_honoured(accelerate: bool, max_sweeps: int) -> None:
-    result = fit(*toy_problem(), max_sweeps=max_sweeps, tolerance=0.0, accelerate=accelerate)
+@pytest.mark.parametrize("max_iter", [1, 2, 3, 17])
+def test_the_sweep_limit_is_honoured(accelerate: bool, max_iter: int) -> None:
+    result = fit(*toy_problem(), max_iter=max_iter, tol=0.0, accelerate=accelerate)
     assert result.status is Status.SWEEP_LIMIT
-    assert result.n_sweeps == max_sweeps
-    assert 1 <= len(result.elbo_history) <= max_sweeps
+    assert result.n_sweeps == max_iter
+    assert 1 <= len(result.elbo_history) <= max_iter
     if not accelerate:
-        assert len(result.elbo_history) == max_sweeps
+        assert len(result.elbo_history) == max_iter
 
 
 def test_undone_sweeps_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def test_undone_sweeps_count(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(row_keepers, "local_pass", counted)
     monkeypatch.setattr(module, "momentum", lambda age: 30.0)
-    result = fit(*toy_problem(), max_sweeps=25, tolerance=0.0)
+    result = fit(*toy_problem(), max_iter=25, tol=0.0)
     assert passes == result.n_sweeps == 25
     assert len(result.elbo_history) < 25
 
@@ -110,7 +110,7 @@ def test_a_step_that_lowers_the_bound_is_undone(
     """Whatever the momentum: no exception, no warning, and never below the accepted bound."""
     problem = toy_problem(hidden)
     monkeypatch.setattr(module, "momentum", lambda age: amount)
-    result = fit(*problem, max_sweeps=20, tolerance=0.0)
+    result = fit(*problem, max_iter=20, tol=0.0)
     assert_monotone(result)
     assert_finite(result)
     assert result.n_sweeps == 20
@@ -123,16 +123,16 @@ def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
 ) -> None:
     """With every momentum step undone, the history is that of plain sweeps."""
     problem = toy_problem()
-    plain = fit(*problem, max_sweeps=8, tolerance=0.0, accelerate=False)
+    plain = fit(*problem, max_iter=8, tol=0.0, accelerate=False)
     monkeypatch.setattr(module, "momentum", lambda age: 1e3)
-    rejected = fit(*problem, max_sweeps=14, tolerance=0.0)
+    rejected = fit(*problem, max_iter=14, tol=0.0)
     assert len(rejected.elbo_history) == 8
     np.testing.assert_allclose(rejected.elbo_history, plain.elbo_history, rtol=1e-12)
 
 
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
 def test_an_accelerated_fit_returns_the_best_it_saw(hidden: tuple[int, ...]) -> None:
-    result = fit(*toy_problem(hidden), max_sweeps=100)
+    result = fit(*toy_problem(hidden), max_iter=100)
     best = max(result.elbo_history)
     assert float(result.elbo_terms.total) >= best - slack(best)
 
@@ -143,8 +143,7 @@ def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(
 ) -> None:
     problem = toy_problem(hidden)
     plain, fast = (
-        fit(*problem, max_sweeps=60, tolerance=0.0, accelerate=accelerate)
-        for accelerate in (False, True)
+        fit(*problem, max_iter=60, tol=0.0, accelerate=accelerate) for accelerate in (False, True)
     )
     assert fast.n_sweeps == plain.n_sweeps == 60
     assert fast.elbo_history[-1] > plain.elbo_history[-1] + gain
@@ -153,15 +152,15 @@ def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(
 def test_tolerance_zero_runs_to_the_limit() -> None:
     """Even where the bound has long stood still: a linear model converges at once."""
     problem = toy_problem(())
-    assert fit(*problem, tolerance=1e-5).status is Status.CONVERGED
-    result = fit(*problem, max_sweeps=100, tolerance=0.0, accelerate=False)
+    assert fit(*problem, tol=1e-5).status is Status.CONVERGED
+    result = fit(*problem, max_iter=100, tol=0.0, accelerate=False)
     assert result.n_sweeps == 100
     assert result.status is Status.SWEEP_LIMIT
 
 
 def test_a_looser_tolerance_stops_sooner_with_three_small_changes() -> None:
     problem = toy_problem()
-    loose, tight = (fit(*problem, tolerance=tolerance) for tolerance in (1e-2, 1e-4))
+    loose, tight = (fit(*problem, tol=tolerance) for tolerance in (1e-2, 1e-4))
     assert loose.status is tight.status is Status.CONVERGED
     assert loose.n_sweeps < tight.n_sweeps
     history = loose.elbo_history
@@ -174,8 +173,8 @@ def test_a_looser_tolerance_stops_sooner_with_three_small_changes() -> None:
 @pytest.mark.parametrize("block_size", [1, 7, 25, 1000])
 def test_blocks_do_not_matter(hidden: tuple[int, ...], block_size: int) -> None:
     problem = toy_problem(hidden, n=25)
-    whole = fit(*problem, max_sweeps=6, tolerance=0.0, accelerate=False)
-    blocks = fit(*problem, max_sweeps=6, tolerance=0.0, accelerate=False, block_size=block_size)
+    whole = fit(*problem, max_iter=6, tol=0.0, accelerate=False)
+    blocks = fit(*problem, max_iter=6, tol=0.0, accelerate=False, block_size=block_size)
     np.testing.assert_allclose(blocks.elbo_history, whole.elbo_history, rtol=1e-9)
     for a, b in zip(blocks.factors.layers, whole.factors.layers, strict=True):
         np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-6, atol=1e-8)
@@ -183,14 +182,14 @@ def test_blocks_do_not_matter(hidden: tuple[int, ...], block_size: int) -> None:
 
 def test_more_repeats_do_not_lower_the_first_bound() -> None:
     problem = toy_problem()
-    first = [fit(*problem, max_sweeps=1, repeats=repeats).elbo_history[0] for repeats in (1, 2, 5)]
+    first = [fit(*problem, max_iter=1, repeats=repeats).elbo_history[0] for repeats in (1, 2, 5)]
     assert first[0] <= first[1] <= first[2]
 
 
 def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
     model, rows, factors = toy_problem((5, 4))
     means = [layer.weights.mean.copy() for layer in factors.layers]
-    first, again = (fit(model, rows, factors, max_sweeps=10) for _ in range(2))
+    first, again = (fit(model, rows, factors, max_iter=10) for _ in range(2))
     assert first.elbo_history == again.elbo_history
     for layer, mean in zip(factors.layers, means, strict=True):
         np.testing.assert_array_equal(layer.weights.mean, mean)
@@ -198,22 +197,22 @@ def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
 
 def test_without_empirical_bayes_the_model_stays() -> None:
     model, rows, factors = toy_problem()
-    assert fit(model, rows, factors, max_sweeps=3, empirical_bayes=False).model == model
-    moved = fit(model, rows, factors, max_sweeps=3).model
+    assert fit(model, rows, factors, max_iter=3, empirical_bayes=False).model == model
+    moved = fit(model, rows, factors, max_iter=3).model
     assert moved.prior.global_shrinkage.scale != model.prior.global_shrinkage.scale
     assert moved.prior.local_shrinkage == model.prior.local_shrinkage
 
 
 def test_a_fit_can_go_on_from_its_result() -> None:
     model, rows, factors = toy_problem()
-    first = fit(model, rows, factors, max_sweeps=20)
-    second = fit(first.model, rows, first.factors, max_sweeps=20)
+    first = fit(model, rows, factors, max_iter=20)
+    second = fit(first.model, rows, first.factors, max_iter=20)
     assert second.elbo_history[-1] >= first.elbo_history[-1] - slack(first.elbo_history[-1])
 
 
 def test_the_callback_sees_every_accepted_sweep() -> None:
     seen: list[Progress] = []
-    result = fit(*toy_problem(), max_sweeps=15, tolerance=0.0, callback=seen.append)
+    result = fit(*toy_problem(), max_iter=15, tol=0.0, callback=seen.append)
     assert tuple(progress.elbo for progress in seen) == result.elbo_history
     sweeps = [progress.sweep for progress in seen]
     assert sweeps == sorted(set(sweeps))
@@ -232,7 +231,7 @@ def test_the_callback_can_stop_the_fit(stop_at: int) -> None:
         calls += 1
         return calls == stop_at
 
-    result = fit(*toy_problem(), max_sweeps=50, callback=callback)
+    result = fit(*toy_problem(), max_iter=50, callback=callback)
     assert result.status is Status.INTERRUPTED
     assert calls == len(result.elbo_history) == stop_at
     assert_finite(result)
@@ -245,7 +244,7 @@ def test_ctrl_c_in_the_callback_keeps_the_last_sweep(interrupt_at: int) -> None:
             raise KeyboardInterrupt
 
     model, rows, factors = toy_problem()
-    result = fit(model, rows, factors, max_sweeps=50, callback=callback)
+    result = fit(model, rows, factors, max_iter=50, callback=callback)
     assert result.status is Status.INTERRUPTED
     assert len(result.elbo_history) >= 1
     assert float(result.elbo_terms.total) == result.elbo_history[-1]
@@ -271,9 +270,9 @@ def test_ctrl_c_in_a_sweep(interrupt_at: int, part: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(place, part, interrupted)
     if interrupt_at == 1:
         with pytest.raises(KeyboardInterrupt):
-            fit(model, rows, factors, max_sweeps=50)
+            fit(model, rows, factors, max_iter=50)
         return
-    result = fit(model, rows, factors, max_sweeps=50)
+    result = fit(model, rows, factors, max_iter=50)
     assert result.status is Status.INTERRUPTED
     assert_finite(result)
     assert len(result.elbo_history) >= 1
@@ -291,7 +290,7 @@ def test_other_errors_of_a_callback_are_the_callers() -> None:
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), 1e200])
 def test_a_non_finite_start_is_a_status(hidden: tuple[int, ...], factor: float) -> None:
     model, rows, factors = toy_problem(hidden)
-    result = fit(model, rows, with_means_times(factors, factor), max_sweeps=5)
+    result = fit(model, rows, with_means_times(factors, factor), max_iter=5)
     if hidden:
         assert result.status is Status.NON_FINITE
         assert result.elbo_history == ()
@@ -306,7 +305,7 @@ def test_a_decrease_is_a_status_and_the_better_state_is_kept(
 ) -> None:
     """A wrong update (the noise scale times 50 in the third sweep) is noticed and not accepted."""
     model, rows, factors = toy_problem()
-    good = fit(model, rows, factors, max_sweeps=2, tolerance=0.0, accelerate=False)
+    good = fit(model, rows, factors, max_iter=2, tol=0.0, accelerate=False)
     original, calls = module.global_step, 0
 
     def wrong(*arguments: Any) -> GlobalFactors:
@@ -322,7 +321,7 @@ def test_a_decrease_is_a_status_and_the_better_state_is_kept(
         )
 
     monkeypatch.setattr(module, "global_step", wrong)
-    result = fit(model, rows, factors, max_sweeps=20, accelerate=False)
+    result = fit(model, rows, factors, max_iter=20, accelerate=False)
     assert result.status is Status.DECREASED
     assert result.n_sweeps == 3
     assert result.elbo_history == good.elbo_history
@@ -332,26 +331,26 @@ def test_a_decrease_is_a_status_and_the_better_state_is_kept(
 
 
 BAD_SETTINGS: list[tuple[str, Any]] = [
-    *[(name, bad) for name in ("max_sweeps", "repeats", "block_size") for bad in (0, -1)],
+    *[(name, bad) for name in ("max_iter", "repeats", "block_size") for bad in (0, -1)],
     *[
         (name, bad)
-        for name in ("max_sweeps", "repeats", "block_size")
+        for name in ("max_iter", "repeats", "block_size")
         for bad in (1.5, "3", float("nan"))
     ],
-    ("max_sweeps", None),
+    ("max_iter", None),
     ("repeats", None),
-    *[("tolerance", bad) for bad in (-1e-9, float("nan"), float("inf"), "a", None)],
+    *[("tol", bad) for bad in (-1e-9, float("nan"), float("inf"), "a", None)],
 ]
 
 
 @pytest.mark.parametrize(("name", "bad"), BAD_SETTINGS)
 def test_bad_settings_are_named(name: str, bad: Any) -> None:
     with pytest.raises(ValueError, match=rf"{name} must be .*got {bad!r}"):
-        fit(*toy_problem(n=10), **{"max_sweeps": 2, name: bad})
+        fit(*toy_problem(n=10), **{"max_iter": 2, name: bad})
 
 
 def test_numpy_whole_numbers_are_whole_numbers() -> None:
-    result = fit(*toy_problem(n=10), max_sweeps=np.int64(2), block_size=np.int32(4))
+    result = fit(*toy_problem(n=10), max_iter=np.int64(2), block_size=np.int32(4))
     assert result.n_sweeps == 2
 
 
@@ -377,7 +376,7 @@ def test_factors_of_another_prior() -> None:
     """A start drawn for one family has the wrong kind of scales for another."""
     _, rows, factors = toy_problem((6,), n=10)
     for family in ("gaussian", "laplace"):
-        other = build_model(build_architecture(2, (6,), 1), family=family)
-        result = fit(other, rows, factors, max_sweeps=5)
+        other = build_model(build_architecture(2, (6,), 1), prior=family)
+        result = fit(other, rows, factors, max_iter=5)
         assert_monotone(result)
         assert_finite(result)

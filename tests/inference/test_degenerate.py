@@ -20,7 +20,7 @@ from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult, fit
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
-from bowtienet.posterior.initialize import SCHEMES, initialize
+from bowtienet.posterior.initialize import INITS, initialize
 from bowtienet.prediction.predictive import Predictive, predict
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray | None]
@@ -191,13 +191,13 @@ def run(
     hidden: tuple[int, ...],
     rng: np.random.Generator,
     scheme: str = "relu_network",
-    max_sweeps: int = 30,
+    max_iter: int = 30,
     **settings: Any,
 ) -> tuple[FitResult, Predictive]:
     architecture = build_architecture(rows.inputs.shape[1], hidden, rows.targets.shape[1])
     model = default_model(architecture, rows.inputs, rows.targets, **settings)
-    start = initialize(model, rows, rng, scheme=scheme, start_iterations=50)
-    result = fit(model, rows, start, max_sweeps=max_sweeps)
+    start = initialize(model, rows, rng, init=scheme, start_iterations=50)
+    result = fit(model, rows, start, max_iter=max_iter)
     elsewhere = np.vstack([rows.inputs, 10.0 * rows.inputs, np.zeros_like(rows.inputs[:1])])
     return result, predict(result.model, result.factors, elsewhere)
 
@@ -233,7 +233,7 @@ def check_case(
     rng: np.random.Generator,
 ) -> None:
     rows, scaling = scaled_rows(case(rng))
-    result, new = run(rows, hidden, rng, family=family)
+    result, new = run(rows, hidden, rng, prior=family)
     assert_sound(result, new)
     assert np.all(np.isfinite(restore_mean(scaling, new.mean)))
     deviation = restore_deviation(scaling, np.sqrt(new.signal_variance + new.noise_variance))
@@ -272,28 +272,28 @@ def test_the_other_families(
     family: str, case: Callable[[np.random.Generator], Table], rng: np.random.Generator
 ) -> None:
     rows, _ = scaled_rows(case(rng))
-    assert_sound(*run(rows, (4, 3), rng, family=family, max_sweeps=10))
+    assert_sound(*run(rows, (4, 3), rng, prior=family, max_iter=10))
 
 
-@pytest.mark.parametrize("temperature", [1e-3, 10.0])
+@pytest.mark.parametrize("gate_temperature", [1e-3, 10.0])
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)])
 @pytest.mark.parametrize("case", [smooth, huge_outlier], ids=lambda case: case.__name__)
 def test_low_and_high_temperatures(
     case: Callable[[np.random.Generator], Table],
-    temperature: float,
+    gate_temperature: float,
     family: str,
     hidden: tuple[int, ...],
     rng: np.random.Generator,
 ) -> None:
     rows, _ = scaled_rows(case(rng))
-    assert_sound(*run(rows, hidden, rng, family=family, temperature=temperature))
+    assert_sound(*run(rows, hidden, rng, prior=family, gate_temperature=gate_temperature))
 
 
-@pytest.mark.parametrize("temperature", [1e-8, 1e-6, 1e4])
-def test_extreme_temperatures(temperature: float, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize("gate_temperature", [1e-8, 1e-6, 1e4])
+def test_extreme_temperatures(gate_temperature: float, rng: np.random.Generator) -> None:
     rows, _ = scaled_rows(smooth(rng))
-    assert_sound(*run(rows, (4, 3), rng, temperature=temperature))
+    assert_sound(*run(rows, (4, 3), rng, gate_temperature=gate_temperature))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -302,10 +302,10 @@ def test_layers_of_width_one(
     hidden: tuple[int, ...], family: str, rng: np.random.Generator
 ) -> None:
     rows, _ = scaled_rows(smooth(rng, n_inputs=1))
-    assert_sound(*run(rows, hidden, rng, family=family))
+    assert_sound(*run(rows, hidden, rng, prior=family))
 
 
-@pytest.mark.parametrize("scheme", sorted(set(SCHEMES) - {"relu_network"}))
+@pytest.mark.parametrize("scheme", sorted(set(INITS) - {"relu_network"}))
 @pytest.mark.parametrize(
     "case",
     [only_constant_columns, one_row, constant_target, weights_of_all_sizes, huge_outlier],
@@ -322,13 +322,13 @@ def test_random_starts(
 def test_a_long_fit_to_nothing_stays_finite(family: str, rng: np.random.Generator) -> None:
     """All weights shrink towards zero and EM follows them: neither may run to 0 or NaN."""
     rows, _ = scaled_rows(constant_target(rng))
-    result, new = run(rows, (4,), rng, family=family, max_sweeps=300)
+    result, new = run(rows, (4,), rng, prior=family, max_iter=300)
     assert_sound(result, new)
 
 
 def test_more_layers_and_wider_than_the_data(rng: np.random.Generator) -> None:
     rows, _ = scaled_rows(smooth(rng, n=6))
-    assert_sound(*run(rows, (30, 10, 5), rng, max_sweeps=10))
+    assert_sound(*run(rows, (30, 10, 5), rng, max_iter=10))
 
 
 def test_a_constant_target_is_predicted(rng: np.random.Generator) -> None:
@@ -343,5 +343,5 @@ def test_the_unit_of_the_data_does_not_matter(rng: np.random.Generator) -> None:
     bounds = []
     for unit in (1e-150, 1.0, 1e150):
         rows, _ = scaled_rows((table[0] * unit, table[1] * unit, None))
-        bounds.append(run(rows, (4,), np.random.default_rng(0), max_sweeps=5)[0].elbo_history[-1])
+        bounds.append(run(rows, (4,), np.random.default_rng(0), max_iter=5)[0].elbo_history[-1])
     np.testing.assert_allclose(bounds, bounds[1], rtol=1e-6)

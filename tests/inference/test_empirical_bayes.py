@@ -88,7 +88,7 @@ def test_only_the_free_hyperparameter_moves(family, rng):
     assert getattr(after, FREE[family]) != getattr(before, FREE[family])
     prior = replace(model.prior, global_shrinkage=before)
     oracle_bridge.assert_same(prior, case.model.prior, rtol=0.0)
-    assert model.temperature == case.model.temperature
+    assert model.gate_temperature == case.model.gate_temperature
 
 
 @all_families
@@ -177,10 +177,10 @@ def test_update_raises_the_bound_by_the_gain_of_its_objective(family, rng):
 def test_fit_with_empirical_bayes_ends_higher(family, rng):
     inputs = rng.normal(size=(30, 2))
     rows = bt.build_rows(inputs, np.sin(inputs[:, 0]) + 0.1 * rng.normal(size=30))
-    model = bt.build_model(bt.build_architecture(2, (4,), 1), family=family)
-    start = bt.initialize(model, rows, rng, scheme="laplace")
+    model = bt.build_model(bt.build_architecture(2, (4,), 1), prior=family)
+    start = bt.initialize(model, rows, rng, init="laplace")
     results = [
-        bt.fit(model, rows, start, max_sweeps=20, empirical_bayes=flag, accelerate=False)
+        bt.fit(model, rows, start, max_iter=20, empirical_bayes=flag, accelerate=False)
         for flag in (False, True)
     ]
     assert results[0].model is model

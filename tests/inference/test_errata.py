@@ -93,7 +93,7 @@ def one_step_covariance(case: Case, n: int, gates) -> np.ndarray:
     state, precision = case.state, np.zeros((3, 3))
     for d in range(3):
         noise = oracle.mean_precision(state, 1, d)
-        omega = oracle.pg_mean(state.tilt[n][1][d]) / state.temperature**2
+        omega = oracle.pg_mean(state.tilt[n][1][d]) / state.gate_temperature**2
         second = oracle.weight_second_moment(state, 1, d)[1:, 1:]
         precision += (noise * gates[d] + omega) * second
         # M_2'S_2^{-1}M_2 with S_2 = eta²: always the gates of layer 2.
@@ -147,7 +147,7 @@ def test_erratum_4_omega_term_of_the_prediction_bound_is_negative(case):
         float(np.sum(polya_gamma.mean(tilt) * preactivation_square(layer.weights, second)))
         for tilt, layer, second in zip(local.tilt, factors.layers, moments.second, strict=False)
     )
-    papers = actual + omega / case.model.temperature**2
+    papers = actual + omega / case.model.gate_temperature**2
     assert papers != pytest.approx(expected, rel=1e-2)
 
 
@@ -190,7 +190,7 @@ def test_erratum_7_gates_enter_the_bound_once(rng):
     tiny = np.broadcast_to(1e-16 * np.eye(3), (3, 3, 3))
     case = with_weights(case, 0, weight_covariance=tiny)
     z = preactivation_mean(case.factors.layers[0].weights, case.moments.inputs[0])
-    scaled = z / case.model.temperature
+    scaled = z / case.model.gate_temperature
     state = replace(case.state, tilt=[[np.abs(row)] for row in scaled])
     case = replace(case, state=state)
     rho = case.local.gate_probability[0]

@@ -92,7 +92,7 @@ def test_a_rising_bound_does_not_reveal_the_printed_noise(rng: np.random.Generat
 
 def warm_point(rng: np.random.Generator) -> Point:
     """A start that has learned something: at random ones the second layer may shrink to nothing."""
-    model = builders.fixed_model((4, 3), temperature=0.3)
+    model = builders.fixed_model((4, 3), gate_temperature=0.3)
     inputs = rng.normal(size=(40, 3))
     rows = build_rows(inputs, 2.0 * np.abs(inputs[:, :2]), rng.uniform(0.3, 2.0, size=40))
     factors = update_shared_covariance(initialize(model, rows, rng))

@@ -39,7 +39,7 @@ def linear_model(output_noise):
     """Weights ~ N(0, 2.0 · 0.3): tau and psi fixed at different values."""
     return bt.build_model(
         bt.build_architecture(3, (), 2),
-        family="gaussian",
+        prior="gaussian",
         global_parameters={"variance": 2.0},
         local_parameters={"variance": WEIGHT_VARIANCE / 2.0},
         output_noise=output_noise,
@@ -54,8 +54,8 @@ def held_noise_model():
 
 def fit_linear(model, inputs, targets, weights=None):
     rows = bt.build_rows(inputs, targets, weights)
-    start = bt.initialize(model, rows, np.random.default_rng(0), scheme="laplace")
-    return bt.fit(model, rows, start, max_sweeps=60, tolerance=1e-14, accelerate=False)
+    start = bt.initialize(model, rows, np.random.default_rng(0), init="laplace")
+    return bt.fit(model, rows, start, max_iter=60, tol=1e-14, accelerate=False)
 
 
 def design(inputs):

@@ -22,14 +22,14 @@ HIDDEN = ((), (7,), (5, 4))
 
 
 def problem(hidden: tuple[int, ...], n: int = 60) -> tuple[BowTieModel, Rows]:
-    model = builders.fixed_model(hidden, temperature=0.3)
+    model = builders.fixed_model(hidden, gate_temperature=0.3)
     return model, builders.random_rows(np.random.default_rng(8), model, n)
 
 
 def run(hidden: tuple[int, ...], **settings: Any) -> FitResult:
     model, rows = problem(hidden)
-    start = initialize(model, rows, 2, scheme="laplace")
-    return fit(model, rows, start, max_sweeps=8, tolerance=0.0, **settings)
+    start = initialize(model, rows, 2, init="laplace")
+    return fit(model, rows, start, max_iter=8, tol=0.0, **settings)
 
 
 def leaves(value: Any) -> list[Any]:
@@ -118,7 +118,7 @@ def test_only_gates_and_upper_tilts_are_remembered() -> None:
     """Per row and between sweeps: Σ D_l gates and Σ_{l>1} D_l tilts, nothing square."""
     model, rows = problem((5, 4))
     blocks = split(rows, 20)
-    factors = initialize(model, rows, 1, scheme="laplace")
+    factors = initialize(model, rows, 1, init="laplace")
     memory = execution.initialize_memory(model, factors, blocks)
     _, memory = execution.local_pass(model, factors, blocks, memory)
     shapes = [np.shape(leaf) for kept in memory for leaf in leaves(kept)]

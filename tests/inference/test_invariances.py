@@ -44,11 +44,11 @@ def problem(rng, hidden=(4, 3), family="student_t", count=23):
     rows = bt.build_rows(inputs, targets, rng.uniform(0.5, 2.0, count))
     model = bt.build_model(
         bt.build_architecture(3, hidden, 2),
-        family=family,
-        temperature=0.3,
+        prior=family,
+        gate_temperature=0.3,
         output_noise=(2.0, np.array([0.05, 0.2])),
     )
-    start = bt.initialize(model, rows, rng, scheme="laplace")
+    start = bt.initialize(model, rows, rng, init="laplace")
     # Unequal covariances and noise, so that a permutation that forgets one of them shows.
     layers = tuple(_uneven(layer, rng) for layer in start.layers)
     return model, rows, update_shared_covariance(replace(start, layers=layers))
@@ -68,7 +68,7 @@ def _uneven(layer: LayerFactors, rng) -> LayerFactors:
 
 def fit(model, rows, factors, **settings):
     """A few sweeps that never stop early, so that both histories have the same length."""
-    return bt.fit(model, rows, factors, max_sweeps=SWEEPS, tolerance=0.0, **settings)
+    return bt.fit(model, rows, factors, max_iter=SWEEPS, tol=0.0, **settings)
 
 
 def take(rows: Rows, index) -> Rows:

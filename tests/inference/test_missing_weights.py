@@ -179,7 +179,7 @@ def test_missing_weights_stay_away_through_momentum_and_em(
     hidden: tuple[int, ...], family: str, rng: np.random.Generator
 ) -> None:
     """From a start that has them: the first sweep takes them out."""
-    model = builders.fixed_model(hidden, family, temperature=0.3)
+    model = builders.fixed_model(hidden, family, gate_temperature=0.3)
     model = replace(model, connections=masks_of(model))
     rows = builders.random_rows(rng, model, 25)
 
@@ -187,8 +187,8 @@ def test_missing_weights_stay_away_through_momentum_and_em(
         assert_missing(progress.model, progress.factors)
         return False
 
-    factors = initialize(model, rows, rng, scheme="laplace")
-    result = fit(model, rows, factors, max_sweeps=15, tolerance=0.0, block_size=10, callback=look)
+    factors = initialize(model, rows, rng, init="laplace")
+    result = fit(model, rows, factors, max_iter=15, tol=0.0, block_size=10, callback=look)
     history = np.asarray(result.elbo_history)
     assert result.status is Status.SWEEP_LIMIT
     assert np.all(np.diff(history) >= -ROUNDING * np.abs(history[:-1]))
@@ -202,12 +202,12 @@ def test_missing_weights_stay_away_through_momentum_and_em(
 def test_connections_that_are_all_there_change_nothing(
     family: str, rng: np.random.Generator
 ) -> None:
-    model = builders.fixed_model((4, 3), family, temperature=0.3)
+    model = builders.fixed_model((4, 3), family, gate_temperature=0.3)
     rows = builders.random_rows(rng, model, 25)
-    factors = initialize(model, rows, rng, scheme="laplace")
+    factors = initialize(model, rows, rng, init="laplace")
     whole = tuple(np.ones(layer.weights.mean[:, 1:].shape, bool) for layer in factors.layers)
     both = (replace(model, connections=connections) for connections in (None, whole))
-    first, second = (fit(network, rows, factors, max_sweeps=6) for network in both)
+    first, second = (fit(network, rows, factors, max_iter=6) for network in both)
     np.testing.assert_allclose(second.elbo_history, first.elbo_history, rtol=1e-12)
     for a, b in zip(first.factors.layers, second.factors.layers, strict=True):
         np.testing.assert_allclose(b.weights.mean, a.weights.mean, rtol=1e-9, atol=1e-12)
@@ -226,7 +226,7 @@ def test_lines_through_some_inputs_are_bayesian_regression(rng: np.random.Genera
     targets = inputs @ lines.T + rng.normal(size=(30, 2)) * np.sqrt(noise)
     model = build_model(
         build_architecture(4, (), 2),
-        family="gaussian",
+        prior="gaussian",
         global_parameters={"variance": 2.0},
         local_parameters={"variance": 0.3},
         output_noise=(HELD, HELD * noise),
@@ -234,8 +234,8 @@ def test_lines_through_some_inputs_are_bayesian_regression(rng: np.random.Genera
         scale_with_size=False,
     )
     model, rows = replace(model, connections=(mask,)), build_rows(inputs, targets)
-    start_at = initialize(model, rows, 0, scheme="laplace")
-    result = fit(model, rows, start_at, max_sweeps=60, tolerance=1e-14, accelerate=False)
+    start_at = initialize(model, rows, 0, init="laplace")
+    result = fit(model, rows, start_at, max_iter=60, tol=1e-14, accelerate=False)
     evidence = 0.0
     for d in range(2):
         there = np.flatnonzero(with_bias(mask)[d])
@@ -259,9 +259,9 @@ def test_an_input_that_leads_nowhere_is_as_good_as_absent(
     family: str, rng: np.random.Generator
 ) -> None:
     """The same bound, sweep by sweep, as in a network of two inputs instead of three."""
-    model = builders.fixed_model((4, 3), family, temperature=0.3)
+    model = builders.fixed_model((4, 3), family, gate_temperature=0.3)
     rows = builders.random_rows(rng, model, 20)
-    factors = initialize(model, rows, rng, scheme="laplace")
+    factors = initialize(model, rows, rng, init="laplace")
     masks = [np.ones(layer.weights.mean[:, 1:].shape, bool) for layer in factors.layers]
     masks[0][:, 1] = False
     shorter = replace(model, architecture=build_architecture(2, (4, 3), 2))
@@ -277,7 +277,7 @@ def test_an_input_that_leads_nowhere_is_as_good_as_absent(
     # In the longer network the start says that the weights are zero, as those that are gone are.
     first.weights.mean[:, 2] = 0.0
     first.weights.covariance[:, 2, :] = first.weights.covariance[:, :, 2] = 0.0
-    settings = {"max_sweeps": 8, "tolerance": 0.0}
+    settings = {"max_iter": 8, "tol": 0.0}
     found = fit(replace(model, connections=tuple(masks)), rows, factors, **settings)
     expected = fit(
         shorter,
@@ -344,7 +344,9 @@ def start(
     rows: Rows, hidden: tuple[int, ...], family: str = "student_t"
 ) -> tuple[BowTieModel, Rows, GlobalFactors]:
     architecture = build_architecture(rows.inputs.shape[1], hidden, rows.targets.shape[1])
-    model = default_model(architecture, rows.inputs, rows.targets, temperature=0.05, family=family)
+    model = default_model(
+        architecture, rows.inputs, rows.targets, gate_temperature=0.05, prior=family
+    )
     return model, rows, initialize(model, rows, 3)
 
 
@@ -355,8 +357,8 @@ def test_units_go_while_the_bound_rises(
 ) -> None:
     seen: list[Progress] = []
     model, rows, factors = start(sparse_rows(rng), hidden)
-    settings = {"max_sweeps": 60, "tolerance": 0.0, "accelerate": accelerate, "block_size": 50}
-    settings |= {"prune_every": 7, "false_discovery_rate": 0.001}
+    settings = {"max_iter": 60, "tol": 0.0, "accelerate": accelerate, "block_size": 50}
+    settings |= {"prune_every": 7, "false_sign_rate": 0.001}
     settings["callback"] = lambda progress: bool(seen.append(progress))
     result = fit(model, rows, factors, **settings)
     assert result.status is Status.SWEEP_LIMIT
@@ -387,10 +389,10 @@ def test_the_bound_may_fall_where_units_go() -> None:
     seen: list[Progress] = []
     result = fit(
         *start(sparse_rows(np.random.default_rng(3)), (12,), "gaussian"),
-        max_sweeps=40,
-        tolerance=0.0,
+        max_iter=40,
+        tol=0.0,
         prune_every=20,
-        false_discovery_rate=1e-100,
+        false_sign_rate=1e-100,
         callback=lambda progress: bool(seen.append(progress)),
     )
     falls = [b.sweep for a, b in pairwise(seen) if b.elbo < a.elbo - 100.0]
@@ -407,8 +409,8 @@ def test_no_bit_changes_where_all_units_are_needed_or_none_is(rng: np.random.Gen
         (start(noise, (4, 3)), 1e-200),
         (start(sparse_rows(rng), ()), 0.01),
     ):
-        expected = fit(*problem, max_sweeps=15)
-        found = fit(*problem, max_sweeps=15, prune_every=2, false_discovery_rate=rate)
+        expected = fit(*problem, max_iter=15)
+        found = fit(*problem, max_iter=15, prune_every=2, false_sign_rate=rate)
         assert found.pruning is None
         assert found.elbo_history == expected.elbo_history
         map_arrays(np.testing.assert_array_equal, found.factors, expected.factors)
@@ -417,12 +419,12 @@ def test_no_bit_changes_where_all_units_are_needed_or_none_is(rng: np.random.Gen
 @pytest.mark.parametrize("name", ["blocks", "torch", "jax.numpy"])
 def test_blocks_and_libraries_change_nothing(name: str, rng: np.random.Generator) -> None:
     model, rows, factors = start(sparse_rows(rng, 60), (8,))
-    settings = {"max_sweeps": 20, "prune_every": 12, "false_discovery_rate": 1e-3}
-    expected = fit(model, rows, factors, tolerance=0.0, **settings)
+    settings = {"max_iter": 20, "prune_every": 12, "false_sign_rate": 1e-3}
+    expected = fit(model, rows, factors, tol=0.0, **settings)
     if name != "blocks":
         library = pytest.importorskip(name)
         rows = map_arrays(library.asarray, rows)
-    found = fit(model, rows, factors, tolerance=0.0, block_size=20, **settings)
+    found = fit(model, rows, factors, tol=0.0, block_size=20, **settings)
     np.testing.assert_allclose(found.elbo_history, expected.elbo_history, rtol=1e-7)
     assert found.model.architecture == expected.model.architecture != model.architecture
     map_arrays(np.testing.assert_array_equal, found.pruning.units, expected.pruning.units)
@@ -434,7 +436,7 @@ def test_an_input_whose_last_unit_goes(rng: np.random.Generator) -> None:
     first = np.ones((4, 4), bool)
     first[:, 2], first[3] = False, [False, False, True, False]
     model = replace(model, connections=(first, np.ones((2, 4), bool)))
-    result = fit(model, rows, factors, max_sweeps=20, prune_every=10, false_discovery_rate=1e-4)
+    result = fit(model, rows, factors, max_iter=20, prune_every=10, false_sign_rate=1e-4)
     assert 3 not in result.pruning.units[0]
     check_pruning(result.model, result.pruning)
     found = predict(result.model, result.factors, rows.inputs[:, result.pruning.inputs])
@@ -446,5 +448,5 @@ def test_a_number_of_sweeps_that_is_none(value: object, rng: np.random.Generator
     problem = start(sparse_rows(rng), (3,))
     with pytest.raises(ValueError, match="prune_every must be a whole number of at least 1, got"):
         fit(*problem, prune_every=value)
-    with pytest.raises(ValueError, match="false_discovery_rate must"):
-        fit(*problem, prune_every=5, false_discovery_rate=2.0)
+    with pytest.raises(ValueError, match="false_sign_rate must"):
+        fit(*problem, prune_every=5, false_sign_rate=2.0)

@@ -57,12 +57,10 @@ def test_each_update_raises_the_bound_and_is_idempotent(
 def test_a_fit_only_climbs(
     hidden: tuple[int, ...], family: str, accelerate: bool, rng: np.random.Generator
 ) -> None:
-    model = builders.fixed_model(hidden, family, temperature=0.3)
+    model = builders.fixed_model(hidden, family, gate_temperature=0.3)
     rows = builders.random_rows(rng, model, 25)
-    factors = initialize(model, rows, rng, scheme="laplace")
-    result = fit(
-        model, rows, factors, max_sweeps=30, tolerance=0.0, accelerate=accelerate, block_size=10
-    )
+    factors = initialize(model, rows, rng, init="laplace")
+    result = fit(model, rows, factors, max_iter=30, tol=0.0, accelerate=accelerate, block_size=10)
     history = np.asarray(result.elbo_history)
     assert result.status is Status.SWEEP_LIMIT
     assert len(history) > 10

@@ -167,7 +167,7 @@ def test_dead_units_go_without_a_trace(
     for _ in range(10 if where == "random" else 1):
         network = random_network(rng, hidden)
         model, factors = without(*network, zero_masks(rng, network[0], where))
-        smaller, left, pruning = prune(model, factors, false_discovery_rate=ALL)
+        smaller, left, pruning = prune(model, factors, false_sign_rate=ALL)
         check_factors(smaller.architecture, left)
         check_pruning(smaller, pruning)
         shrunk += sum(smaller.architecture.hidden) < sum(hidden)
@@ -185,7 +185,7 @@ def test_a_network_that_no_input_reaches_is_a_constant(
     masks = full_masks(network[0])
     masks[0][:] = False
     model, factors = without(*network, masks)
-    smaller, left, pruning = prune(model, factors, false_discovery_rate=ALL)
+    smaller, left, pruning = prune(model, factors, false_sign_rate=ALL)
     assert smaller.architecture.widths == (0, 2)
     assert pruning.inputs.size == 0
     found = predict(smaller, left, np.zeros((6, 0)))
@@ -195,7 +195,7 @@ def test_a_network_that_no_input_reaches_is_a_constant(
 
 def test_without_hidden_layers_weights_go_by_conditioning(rng: np.random.Generator) -> None:
     model, factors = random_network(rng, ())
-    smaller, left, pruning = prune(model, factors, false_discovery_rate=0.05)
+    smaller, left, pruning = prune(model, factors, false_sign_rate=0.05)
     selection = select(model, factors, 0.05)
     assert 0 < smaller.n_weights() < 6
     for d in range(2):
@@ -220,7 +220,7 @@ def test_a_constant_against_draws(rng: np.random.Generator) -> None:
         )
     ]
     factors = replace(factors, layers=tuple(steady))
-    smaller, left, _ = prune(model, factors, false_discovery_rate=NONE)
+    smaller, left, _ = prune(model, factors, false_sign_rate=NONE)
     found = predict(smaller, left, np.zeros((1, 0)))
     kept = np.array([True, False, False, False])
     first, second = factors.layers
@@ -229,7 +229,7 @@ def test_a_constant_against_draws(rng: np.random.Generator) -> None:
         weights = first.weights
         mean, covariance = slow_condition(weights.mean[d], weights.covariance[d], kept)
         z = rng.normal(mean[0], np.sqrt(covariance[0, 0]), size=n)
-        gate = rng.random(n) < expit(z / model.temperature)
+        gate = rng.random(n) < expit(z / model.gate_temperature)
         noise = first.noise_variance
         moved = weights.mean[d] - mean
         far = moved @ np.linalg.solve(weights.covariance[d], moved)
@@ -273,7 +273,7 @@ def test_what_is_left_is_a_network(
 ) -> None:
     for rate in (0.05, 0.15, 0.3):
         model, factors = random_network(rng, hidden, family)
-        smaller, left, pruning = prune(model, factors, false_discovery_rate=rate)
+        smaller, left, pruning = prune(model, factors, false_sign_rate=rate)
         selection = select(model, factors, rate)
         check_factors(smaller.architecture, left)
         check_pruning(smaller, pruning)
@@ -300,7 +300,7 @@ def test_what_is_left_is_a_network(
 
 def test_the_scales_of_what_is_left_stay_with_their_weights(rng: np.random.Generator) -> None:
     model, factors = random_network(rng, (4, 3))
-    smaller, left, pruning = prune(model, factors, false_discovery_rate=0.1)
+    smaller, left, pruning = prune(model, factors, false_sign_rate=0.1)
     places = [pruning.inputs, *pruning.units, np.arange(2)]
     for index, (below, above) in enumerate(pairwise(places)):
         psi = factors.layers[index].local_shrinkage.scale[np.ix_(above, below)]
@@ -315,11 +315,11 @@ def test_what_weights_had_explained_becomes_noise(rng: np.random.Generator) -> N
     """In regression: half of what the sum of squares grows by, to the digit of convergence."""
     inputs = rng.normal(size=(200, 4)) @ (np.eye(4) + 0.4)
     targets = inputs @ [[1.0], [0.5], [0.0], [0.02]] + 0.3 * rng.normal(size=(200, 1))
-    model = build_model(build_architecture(4, (), 1), family="gaussian")
+    model = build_model(build_architecture(4, (), 1), prior="gaussian")
     rows = build_rows(inputs, targets)
-    fitted = fit(model, rows, initialize(model, rows, 0), max_sweeps=500, tolerance=0.0)
+    fitted = fit(model, rows, initialize(model, rows, 0), max_iter=500, tol=0.0)
     for rate in (1e-3, 1e-12, 1e-60):
-        smaller, left, pruning = prune(fitted.model, fitted.factors, false_discovery_rate=rate)
+        smaller, left, pruning = prune(fitted.model, fitted.factors, false_sign_rate=rate)
         assert smaller.n_weights() < 4
         squares = []
         for factors, columns in ((fitted.factors, np.arange(4)), (left, pruning.inputs)):
@@ -345,17 +345,17 @@ def test_places_after_two_prunings(hidden: tuple[int, ...], rng: np.random.Gener
     masks[0][:, 1] = False
     for mask in masks[:-1]:
         mask[1] = False
-    middle, left, first = prune(*without(model, factors, masks), false_discovery_rate=ALL)
+    middle, left, first = prune(*without(model, factors, masks), false_sign_rate=ALL)
     masks = full_masks(middle)
     for mask in masks:
         mask[:, 0] = False
-    smaller, end, second = prune(*without(middle, left, masks), false_discovery_rate=ALL)
+    smaller, end, second = prune(*without(middle, left, masks), false_sign_rate=ALL)
     assert smaller.architecture.widths == (1, *(width - 2 for width in hidden), 2)
     both = combine(first, second)
     assert combine(None, first) is first
     check_pruning(smaller, both)
     assert both.architecture == model.architecture
-    assert both.false_discovery_rate == second.false_discovery_rate
+    assert both.false_sign_rate == second.false_sign_rate
     names = [np.arange(width) for width in model.architecture.widths]
     for step in (first, second):
         places = (step.inputs, *step.units, np.arange(2))
@@ -394,7 +394,7 @@ def test_shape_of_draws_of_constants_and_of_whole_networks(rng: np.random.Genera
     model, factors = random_network(rng, (4, 3))
     values = [layer.weights.mean for layer in factors.layers]
     assert all(a is b for a, b in zip(restore_shape(values, None), values, strict=True))
-    _, left, pruning = prune(model, factors, false_discovery_rate=NONE)
+    _, left, pruning = prune(model, factors, false_sign_rate=NONE)
     draws = [np.stack([layer.weights.mean, 2.0 * layer.weights.mean]) for layer in left.layers]
     whole = restore_shape(draws, pruning)
     assert [full.shape for full in whole] == [(2, 4, 4), (2, 3, 5), (2, 2, 4)]
@@ -402,7 +402,7 @@ def test_shape_of_draws_of_constants_and_of_whole_networks(rng: np.random.Genera
     assert not whole[1].any()
     np.testing.assert_array_equal(whole[2][:, :, 0], draws[0][:, :, 0])
     assert not whole[2][:, :, 1:].any()
-    constant, _, again = prune(*prune(model, factors, false_discovery_rate=NONE)[:2])
+    constant, _, again = prune(*prune(model, factors, false_sign_rate=NONE)[:2])
     check_pruning(constant, combine(pruning, again))
 
 
@@ -427,7 +427,7 @@ def test_a_pruning_that_is_not_the_networks_is_refused(change: dict) -> None:
         inputs=np.array([0, 2]),
         units=(np.array([1, 3]),),
         keep_threshold=0.9,
-        false_discovery_rate=0.01,
+        false_sign_rate=0.01,
     )
     check_pruning(model, pruning)
     check_pruning(model, None)

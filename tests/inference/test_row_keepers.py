@@ -22,7 +22,7 @@ from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 
 BLOCK = 16
-SETTINGS: dict[str, Any] = {"max_sweeps": 12, "tolerance": 0.0, "block_size": BLOCK}
+SETTINGS: dict[str, Any] = {"max_iter": 12, "tol": 0.0, "block_size": BLOCK}
 Problem = tuple[BowTieModel, Rows, GlobalFactors]
 
 
@@ -32,7 +32,7 @@ def problem(hidden: tuple[int, ...] = (5,), n: int = 70) -> Problem:
     targets = np.stack([np.abs(inputs[:, 0]), inputs[:, 1]], axis=1)
     rows = build_rows(inputs, targets + 0.1 * rng.normal(size=(n, 2)), rng.uniform(0.5, 2.0, n))
     architecture = build_architecture(3, hidden, 2)
-    model = default_model(architecture, rows.inputs, rows.targets, temperature=0.1)
+    model = default_model(architecture, rows.inputs, rows.targets, gate_temperature=0.1)
     return model, rows, initialize(model, rows, 1)
 
 
@@ -69,7 +69,7 @@ def test_other_parts_differ_by_rounding_only() -> None:
 
 def test_pruning_leaves_the_same_network_for_both() -> None:
     model, rows, factors = problem((8,))
-    settings = {**SETTINGS, "prune_every": 4, "false_discovery_rate": 0.001, "max_sweeps": 16}
+    settings = {**SETTINGS, "prune_every": 4, "false_sign_rate": 0.001, "max_iter": 16}
     held = fit(model, rows, factors, **settings)
     found = fit(model, streamed(rows), factors, **settings)
     assert held.pruning is not None
@@ -122,7 +122,7 @@ class Losing(HeldRows):
 def test_local_factors_that_are_lost_make_the_loop_begin_anew(at: int) -> None:
     """The bound may fall there; it is no failed sweep, and from there on it rises."""
     model, rows, factors = problem()
-    settings = {**SETTINGS, "max_sweeps": 40}
+    settings = {**SETTINGS, "max_iter": 40}
     undisturbed = fit(model, rows, factors, **settings)
     marks: list[int] = []
     found = fit(
@@ -144,7 +144,7 @@ def test_a_loss_does_not_count_towards_convergence() -> None:
     """Changes are those since it: three small ones before it do not end the fit."""
     model, rows, factors = problem()
     keeper = Losing(rows, model, at=3)
-    found = fit(model, keeper, factors, tolerance=1e3, block_size=BLOCK, max_sweeps=40)
+    found = fit(model, keeper, factors, tol=1e3, block_size=BLOCK, max_iter=40)
     assert found.status is Status.CONVERGED
     assert found.n_sweeps == 3 + 3
 
@@ -155,7 +155,7 @@ def test_a_fit_goes_on_from_every_sweep_with_the_same_bits(
     kind: str, prune_every: int | None
 ) -> None:
     model, rows, factors = problem((6,), n=40)
-    settings = {**SETTINGS, "prune_every": prune_every, "max_sweeps": 9}
+    settings = {**SETTINGS, "prune_every": prune_every, "max_iter": 9}
     given = rows if kind == "held" else streamed(rows, 2)
     kept: list[Snapshot] = []
     # A streamed memory is the same blocks whatever the network, a held one is cut anew.

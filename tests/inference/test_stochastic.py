@@ -51,9 +51,11 @@ def bent_rows(n: int, seed: int = 0, outputs: int = 2) -> Rows:
     return build_rows(inputs, targets[:, :outputs] + 0.2 * rng.normal(size=(n, outputs)))
 
 
-def start(rows: Rows, hidden: tuple[int, ...], temperature: float = 0.1) -> Problem:
+def start(rows: Rows, hidden: tuple[int, ...], gate_temperature: float = 0.1) -> Problem:
     architecture = build_architecture(3, hidden, rows.targets.shape[1])
-    model = default_model(architecture, rows.inputs, rows.targets, temperature=temperature)
+    model = default_model(
+        architecture, rows.inputs, rows.targets, gate_temperature=gate_temperature
+    )
     return model, rows, update_shared_covariance(initialize(model, rows, 1))
 
 
@@ -144,10 +146,10 @@ def held_out(result: FitResult, rows: Rows) -> float:
 
 @pytest.mark.parametrize("hidden", [(10,), (6, 5)], ids=str)
 def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> None:
-    model, rows, factors = start(bent_rows(2000, outputs=1), hidden, temperature=0.05)
+    model, rows, factors = start(bent_rows(2000, outputs=1), hidden, gate_temperature=0.05)
     new = bent_rows(1000, seed=1, outputs=1)
-    expected = held_out(fit(model, rows, factors, max_sweeps=150), new)
-    found = fit_stochastic(model, minibatches(rows, 100, 0), factors, n_rows=2000.0, max_epochs=8)
+    expected = held_out(fit(model, rows, factors, max_iter=150), new)
+    found = fit_stochastic(model, minibatches(rows, 100, 0), factors, n_rows=2000.0, max_iter=8)
     assert found.status in (Status.CONVERGED, Status.SWEEP_LIMIT)
     assert held_out(found, new) > expected - 0.03
     late, early = np.mean(found.elbo_history[-20:]), np.mean(found.elbo_history[:20])
@@ -156,7 +158,7 @@ def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> No
 
 def test_a_seed_repeats_a_fit_whatever_the_threads() -> None:
     model, rows, factors = start(bent_rows(300), (6,))
-    settings = {"n_rows": 300.0, "max_epochs": 2, "block_size": 16}
+    settings = {"n_rows": 300.0, "max_iter": 2, "block_size": 16}
     first, second, other = (
         fit_stochastic(model, minibatches(rows, 50, seed), factors, n_threads=n, **settings)
         for seed, n in ((3, 1), (3, 2), (4, 1))
@@ -191,7 +193,7 @@ def test_a_row_of_weight_two_is_two_rows() -> None:
 
 def test_how_a_fit_may_end() -> None:
     model, rows, factors = start(bent_rows(200), (4,))
-    settings = {"n_rows": 200.0, "max_epochs": 3}
+    settings = {"n_rows": 200.0, "max_iter": 3}
     seen: list[Progress] = []
 
     def stop(progress: Progress) -> bool:
@@ -218,7 +220,7 @@ def test_how_a_fit_may_end() -> None:
     result = fit_stochastic(model, minibatches(broken, 20, 0), factors, **settings)
     assert result.status is Status.NON_FINITE
     map_arrays(np.testing.assert_array_equal, result.factors, factors)
-    settled = {**settings, "max_epochs": 200}
+    settled = {**settings, "max_iter": 200}
     result = fit_stochastic(model, minibatches(rows, 20, 0), factors, **settled)
     assert result.status is Status.CONVERGED
     assert result.n_sweeps < 2000
@@ -242,10 +244,10 @@ def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
         ({"forgetting_rate": 0.5}, r"forgetting_rate must lie in \(0.5, 1\], got 0.5"),
         ({"forgetting_rate": 1.1}, "forgetting_rate must lie in"),
         ({"forgetting_rate": "slow"}, "forgetting_rate must be a number"),
-        ({"delay": -1.0}, "delay must be a non-negative"),
-        ({"max_epochs": 0}, "max_epochs must be a whole number"),
+        ({"step_delay": -1.0}, "delay must be a non-negative"),
+        ({"max_iter": 0}, "max_iter must be a whole number"),
         ({"n_rows": 0.0}, "n_rows must be a positive"),
-        ({"tolerance": -1.0}, "tolerance must be a non-negative"),
+        ({"tol": -1.0}, "tol must be a non-negative"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
         ({"momentum": -0.1}, "momentum must lie in"),
         ({"momentum": "much"}, "momentum must be a number"),
@@ -283,7 +285,7 @@ def test_momentum_climbs_faster() -> None:
             minibatches(rows, 100, 0),
             loosened(factors),
             n_rows=400.0,
-            max_epochs=15,
+            max_iter=15,
             adaptive=True,
             momentum=momentum,
         )
@@ -311,7 +313,7 @@ def test_steps_are_whole_while_the_bound_rises_and_shrink_after(
     amounts = amounts_of(monkeypatch)
     model, rows, factors = start(bent_rows(200), (4,))
     result = fit_stochastic(
-        model, minibatches(rows, 20, 0), factors, n_rows=200.0, max_epochs=100, adaptive=True
+        model, minibatches(rows, 20, 0), factors, n_rows=200.0, max_iter=100, adaptive=True
     )
     assert result.status is Status.CONVERGED
     sizes = np.asarray([amount for _, amount in amounts])
@@ -326,7 +328,7 @@ def test_steps_shrink_in_the_last_epochs_at_the_latest(monkeypatch: pytest.Monke
     amounts = amounts_of(monkeypatch)
     model, rows, factors = start(bent_rows(200), (4,))
     result = fit_stochastic(
-        model, minibatches(rows, 50, 0), factors, n_rows=200.0, max_epochs=6, adaptive=True
+        model, minibatches(rows, 50, 0), factors, n_rows=200.0, max_iter=6, adaptive=True
     )
     assert result.status is Status.SWEEP_LIMIT
     sizes = [amount for _, amount in amounts]
@@ -338,7 +340,7 @@ def test_steps_shrink_in_the_last_epochs_at_the_latest(monkeypatch: pytest.Monke
 def test_a_small_last_batch_counts_less(monkeypatch: pytest.MonkeyPatch) -> None:
     amounts = amounts_of(monkeypatch)
     model, rows, factors = start(bent_rows(50), (4,))
-    settings: dict[str, Any] = {"n_rows": 50.0, "max_epochs": 6, "adaptive": True}
+    settings: dict[str, Any] = {"n_rows": 50.0, "max_iter": 6, "adaptive": True}
     fit_stochastic(model, minibatches(rows, 20, 0), factors, **settings)
     assert [n for n, _ in amounts] == [20, 20, 10] * 6
     assert [amount for _, amount in amounts][:6] == [1.0, 1.0, 0.5] * 2
@@ -387,7 +389,7 @@ def test_momentum_that_overflows_is_dropped(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(stochastic, "extrapolate", far)
     monkeypatch.setattr(stochastic, "stochastic_step", spy)
     model, rows, factors = start(bent_rows(100), (4,))
-    settings: dict[str, Any] = {"n_rows": 100.0, "max_epochs": 2, "momentum": 0.5}
+    settings: dict[str, Any] = {"n_rows": 100.0, "max_iter": 2, "momentum": 0.5}
     result = fit_stochastic(model, minibatches(rows, 10, 0), factors, **settings)
     assert (result.status, result.n_sweeps) == (Status.SWEEP_LIMIT, 20)
     assert np.isfinite(result.elbo_history).all()
@@ -399,8 +401,8 @@ def test_momentum_that_overflows_is_dropped(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("adaptive", [True, False])
 def test_a_fit_goes_on_from_every_step_with_the_same_bits(adaptive: bool) -> None:
     model, rows, factors = start(bent_rows(55), (4,))
-    settings: dict[str, Any] = {"n_rows": 55.0, "max_epochs": 9, "adaptive": adaptive}
-    settings |= {"momentum": 0.9 if adaptive else 0.0, "tolerance": 0.0}
+    settings: dict[str, Any] = {"n_rows": 55.0, "max_iter": 9, "adaptive": adaptive}
+    settings |= {"momentum": 0.9 if adaptive else 0.0, "tol": 0.0}
     batches = minibatches(rows, 10, 0)
     kept: list[StochasticSnapshot] = []
     whole = fit_stochastic(
@@ -418,7 +420,7 @@ def test_a_fit_goes_on_from_every_step_with_the_same_bits(adaptive: bool) -> Non
 
 def test_a_snapshot_is_of_its_own_step_whenever_it_is_made() -> None:
     model, rows, factors = start(bent_rows(40), (4,))
-    settings: dict[str, Any] = {"n_rows": 40.0, "max_epochs": 3, "momentum": 0.9}
+    settings: dict[str, Any] = {"n_rows": 40.0, "max_iter": 3, "momentum": 0.9}
     late, soon = [], []
 
     def keep(make: Any, is_last: bool) -> None:
@@ -437,7 +439,7 @@ def test_a_snapshot_is_of_its_own_step_whenever_it_is_made() -> None:
 
 def test_ctrl_c_hands_over_the_last_step() -> None:
     model, rows, factors = start(bent_rows(40), (4,))
-    settings: dict[str, Any] = {"n_rows": 40.0, "max_epochs": 3}
+    settings: dict[str, Any] = {"n_rows": 40.0, "max_iter": 3}
     kept: list[tuple[StochasticSnapshot, bool]] = []
 
     def interrupt(progress: Progress) -> None:

@@ -33,7 +33,7 @@ def test_whole_numbers_of_any_kind() -> None:
 def test_a_bad_width_is_named_with_its_value(bad: Any) -> None:
     for name, arguments in {
         "n_inputs": (bad, (4,), 1),
-        r"hidden\[1\]": (2, (4, bad), 1),
+        r"hidden_layer_sizes\[1\]": (2, (4, bad), 1),
         "n_outputs": (2, (4,), bad),
     }.items():
         with pytest.raises(ValueError, match=rf"{name}.*at least 1.*{bad!r}"):

@@ -28,10 +28,10 @@ def test_everything_lands_where_it_belongs() -> None:
         hidden_noise=(3.0, 0.5),
         output_noise=(4.0, [0.1, 0.2]),
         bias_variance=2.0,
-        temperature=0.03,
+        gate_temperature=0.03,
     )
     assert model.architecture is DEEP
-    assert model.temperature == 0.03
+    assert model.gate_temperature == 0.03
     assert model.prior.bias_variance == 2.0
     assert len(model.prior.local_shrinkage) == 3
     for layer in (0, 1):
@@ -43,14 +43,14 @@ def test_everything_lands_where_it_belongs() -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_families_by_name(family: str) -> None:
-    prior = build_model(DEEP, family=family, scale_with_size=False).prior
+    prior = build_model(DEEP, prior=family, scale_with_size=False).prior
     assert prior.global_shrinkage == prior.local_shrinkage[0] == prior.local_shrinkage[2]
 
 
 def test_global_and_local_parameters_are_apart() -> None:
     prior = build_model(
         DEEP,
-        family="laplace",
+        prior="laplace",
         global_parameters={"rate": 2.0},
         local_parameters={"rate": 5.0},
         scale_with_size=False,
@@ -103,7 +103,7 @@ def test_no_hidden_layer_has_the_global_scale_of_one() -> None:
 BAD_NUMBERS = [0.0, -1.0, float("nan"), float("inf"), float("-inf"), "0.1", None, [0.1], 1j]
 
 
-@pytest.mark.parametrize("name", ["temperature", "bias_variance"])
+@pytest.mark.parametrize("name", ["gate_temperature", "bias_variance"])
 @pytest.mark.parametrize("bad", BAD_NUMBERS)
 def test_temperature_and_bias_variance_must_be_positive(name: str, bad: Any) -> None:
     with pytest.raises(ValueError, match=rf"{name} must be a positive, finite number"):
@@ -111,8 +111,8 @@ def test_temperature_and_bias_variance_must_be_positive(name: str, bad: Any) -> 
 
 
 def test_numpy_numbers_are_numbers() -> None:
-    model = build_model(DEEP, temperature=np.float32(0.5), bias_variance=np.int64(2))
-    assert model.temperature == 0.5
+    model = build_model(DEEP, gate_temperature=np.float32(0.5), bias_variance=np.int64(2))
+    assert model.gate_temperature == 0.5
     assert model.prior.bias_variance == 2.0
 
 
@@ -151,11 +151,11 @@ def test_hidden_noise_is_one_number() -> None:
 
 def test_unknown_names_and_improper_parameters_reach_the_user() -> None:
     with pytest.raises(ValueError, match="unknown prior 'horseshoe'"):
-        build_model(DEEP, family="horseshoe")
+        build_model(DEEP, prior="horseshoe")
     with pytest.raises(ValueError, match="no parameter order"):
-        build_model(DEEP, family="laplace", local_parameters={"order": 1.0})
+        build_model(DEEP, prior="laplace", local_parameters={"order": 1.0})
     with pytest.raises(ValueError, match="not a proper prior"):
-        build_model(DEEP, family="student_t", global_parameters={"order": 0.0})
+        build_model(DEEP, prior="student_t", global_parameters={"order": 0.0})
 
 
 @pytest.mark.parametrize("name", ["global_parameters", "local_parameters"])
@@ -215,17 +215,17 @@ def test_settings_win_over_the_data(rng: np.random.Generator) -> None:
         targets,
         output_noise=(3.0, 7.0),
         global_parameters={"scale": 1.25},
-        temperature=0.02,
+        gate_temperature=0.02,
     )
     assert model.prior.output_noise.scale == 7.0
     assert model.prior.global_shrinkage.scale == 1.25
-    assert model.temperature == 0.02
+    assert model.gate_temperature == 0.02
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_default_model_for_every_family(family: str, rng: np.random.Generator) -> None:
     inputs, targets = linear_data(rng, np.array([[3.0]]), 0.5)
-    model = default_model(build_architecture(1, (5,), 1), inputs, targets, family=family)
+    model = default_model(build_architecture(1, (5,), 1), inputs, targets, prior=family)
     assert type(model.prior.global_shrinkage) is type(build_shrinkage(family))
     assert 0.0 < float(model.prior.output_noise.scale[0]) < 30.0
 
@@ -269,7 +269,7 @@ def test_default_model_before_scaling_gives_no_warning(rng: np.random.Generator)
 def test_models_are_frozen() -> None:
     model = build_model(DEEP)
     with pytest.raises(AttributeError):
-        model.temperature = 1.0  # type: ignore[misc]
+        model.gate_temperature = 1.0  # type: ignore[misc]
     assert isinstance(model.architecture, Architecture)
 
 

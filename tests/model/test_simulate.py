@@ -51,7 +51,7 @@ def small_model(**settings: Any) -> BowTieModel:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_shapes_of_prior_draws(family: str, rng: np.random.Generator) -> None:
-    parameters = sample_prior(small_model(family=family), rng)
+    parameters = sample_prior(small_model(prior=family), rng)
     assert [w.shape for w in parameters.weights] == [(5, 4), (4, 6), (2, 5)]
     assert [v.shape for v in parameters.noise_variance] == [(5,), (4,), (2,)]
     assert [v.shape for v in parameters.local_shrinkage] == [(5, 3), (4, 5), (2, 4)]
@@ -63,7 +63,7 @@ def test_shapes_of_prior_draws(family: str, rng: np.random.Generator) -> None:
 def test_prior_draws_follow_the_prior(family: str, rng: np.random.Generator) -> None:
     model = build_model(
         build_architecture(3, (4, 2), 2),
-        family=family,
+        prior=family,
         hidden_noise=(2.0, 0.3),
         output_noise=(3.0, [0.1, 5.0]),
         bias_variance=4.0,
@@ -114,15 +114,15 @@ def test_shapes_of_model_draws(rng: np.random.Generator) -> None:
     assert all(np.all((g == 0.0) | (g == 1.0)) for g in simulation.gates)
 
 
-@pytest.mark.parametrize("temperature", [0.2, 1.0, 10.0])
+@pytest.mark.parametrize("gate_temperature", [0.2, 1.0, 10.0])
 def test_gates_open_with_the_sigmoid_of_the_preactivation(
-    temperature: float, rng: np.random.Generator
+    gate_temperature: float, rng: np.random.Generator
 ) -> None:
     parameters, n = fixed_parameters(), 20_000
     for x in (-1.0, 0.1, 0.8):
-        gates = sample_model(parameters, temperature, np.full((n, 1), x), rng).gates[0]
+        gates = sample_model(parameters, gate_temperature, np.full((n, 1), x), rng).gates[0]
         z = parameters.weights[0][:, 0] + parameters.weights[0][:, 1] * x
-        probability = expit(z / temperature)
+        probability = expit(z / gate_temperature)
         error = np.sqrt(probability * (1.0 - probability) / n)
         assert np.all(np.abs(gates.mean(axis=0) - probability) < SIGMAS * error)
 
@@ -143,28 +143,28 @@ def test_activations_and_targets_are_gaussian_given_the_layer_below(
 
 def test_moments_of_the_targets(rng: np.random.Generator) -> None:
     """E[y] and Var[y] at one input, from the mixture of the two gates, in closed form."""
-    parameters, n, temperature, x = fixed_parameters(), 40_000, 0.7, 0.4
+    parameters, n, gate_temperature, x = fixed_parameters(), 40_000, 0.7, 0.4
     hidden, output = parameters.weights
     z = hidden[:, 0] + hidden[:, 1] * x
-    probability = expit(z / temperature)
+    probability = expit(z / gate_temperature)
     mean = output[0, 0] + output[0, 1:] @ (probability * z)
     spread = probability * (1.0 - probability) * z**2 + 0.04
     variance = output[0, 1:] ** 2 @ spread + 0.25
-    targets = sample_model(parameters, temperature, np.full((n, 1), x), rng).targets[:, 0]
+    targets = sample_model(parameters, gate_temperature, np.full((n, 1), x), rng).targets[:, 0]
     assert abs(targets.mean() - mean) < SIGMAS * np.sqrt(variance / n)
     fourth = np.mean((targets - targets.mean()) ** 4)
     assert abs(targets.var() - variance) < SIGMAS * np.sqrt((fourth - variance**2) / n)
 
 
-@pytest.mark.parametrize("temperature", [1e-3, 1e-12, 1e-300])
+@pytest.mark.parametrize("gate_temperature", [1e-3, 1e-12, 1e-300])
 def test_low_temperature_is_relu_without_overflow(
-    temperature: float, rng: np.random.Generator
+    gate_temperature: float, rng: np.random.Generator
 ) -> None:
     parameters = fixed_parameters()
     inputs = np.linspace(-40.0, 41.0, 500)[:, None]
-    drawn = sample_model(parameters, temperature, inputs, rng)
+    drawn = sample_model(parameters, gate_temperature, inputs, rng)
     z = parameters.weights[0][:, 0] + inputs @ parameters.weights[0][:, 1:].T
-    clear = np.abs(z) > 40.0 * temperature
+    clear = np.abs(z) > 40.0 * gate_temperature
     np.testing.assert_array_equal(drawn.gates[0][clear], (z > 0.0)[clear])
     assert np.all(np.isfinite(drawn.targets))
 
@@ -198,10 +198,10 @@ def test_same_seed_same_draws() -> None:
     assert not np.array_equal(first, other)
 
 
-@pytest.mark.parametrize("temperature", [0.0, -1.0, float("nan"), float("inf")])
-def test_temperature_must_be_positive(temperature: float, rng: np.random.Generator) -> None:
-    with pytest.raises(ValueError, match="temperature"):
-        sample_model(fixed_parameters(), temperature, np.ones((2, 1)), rng)
+@pytest.mark.parametrize("gate_temperature", [0.0, -1.0, float("nan"), float("inf")])
+def test_temperature_must_be_positive(gate_temperature: float, rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="gate_temperature"):
+        sample_model(fixed_parameters(), gate_temperature, np.ones((2, 1)), rng)
 
 
 @pytest.mark.parametrize(

@@ -81,14 +81,14 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/local_step.py",
-        "(product - 0.5 * square) + preactivation / model.temperature",
-        "(product - 0.5 * square) - preactivation / model.temperature",
+        "(product - 0.5 * square) + preactivation / model.gate_temperature",
+        "(product - 0.5 * square) - preactivation / model.gate_temperature",
         "gates: sign of E[z] / T",
     ),
     Mutation(
         "inference/local_step.py",
-        "xp.sqrt(preactivation_square(layer.weights, second)) / model.temperature",
-        "xp.sqrt(preactivation_square(layer.weights, second)) * model.temperature",
+        "xp.sqrt(preactivation_square(layer.weights, second)) / model.gate_temperature",
+        "xp.sqrt(preactivation_square(layer.weights, second)) * model.gate_temperature",
         "tilts: T for 1/T",
     ),
     Mutation(
@@ -123,14 +123,14 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/global_step.py",
-        "sums.polya_gamma_moment / model.temperature**2\n                + noise",
-        "sums.polya_gamma_moment / model.temperature**2\n                - noise",
+        "sums.polya_gamma_moment / model.gate_temperature**2\n                + noise",
+        "sums.polya_gamma_moment / model.gate_temperature**2\n                - noise",
         "hidden B^{-1}: sign of E[1/eta²] Σ rho P~",
     ),
     Mutation(
         "inference/global_step.py",
-        "+ sums.half_gate_mean / model.temperature",
-        "- sums.half_gate_mean / model.temperature",
+        "+ sums.half_gate_mean / model.gate_temperature",
+        "- sums.half_gate_mean / model.gate_temperature",
         "hidden m: sign of Σ (rho - ½) mu~ / T",
     ),
     Mutation(
@@ -201,8 +201,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/elbo.py",
-        "return sums.polya_gamma_ratio - 0.5 * squares / model.temperature**2",
-        "return sums.polya_gamma_ratio + 0.5 * squares / model.temperature**2",
+        "return sums.polya_gamma_ratio - 0.5 * squares / model.gate_temperature**2",
+        "return sums.polya_gamma_ratio + 0.5 * squares / model.gate_temperature**2",
         "bound: sign of the omega term (erratum 4)",
     ),
     Mutation(

@@ -45,7 +45,7 @@ class OracleState:
     """All variational factors; lists over layers l = 0..L (global) and [n][l], l < L (local)."""
 
     widths: list[int]
-    temperature: float
+    gate_temperature: float
     weight_mean: list[Array]  # (D_l, K)
     weight_covariance: list[Array]  # (D_l, K, K)
     noise_concentration: list[Array]  # (D_l,)
@@ -373,7 +373,7 @@ def local_elbo(
         0.0,
     )
     last = hidden_layers(state)
-    temperature = state.temperature
+    gate_temperature = state.gate_temperature
     for n in range(x.shape[0]):
         weight = 1.0 if weights is None else float(weights[n])
         y_n = None if y is None else y[n]
@@ -403,8 +403,8 @@ def local_elbo(
                 z_square = square_preactivation(state, moments, layer, d)
                 terms["gate_likelihood"] += weight * (
                     -math.log(2.0)
-                    + (rho - 0.5) * z / temperature
-                    - 0.5 * omega * z_square / temperature**2
+                    + (rho - 0.5) * z / gate_temperature
+                    - 0.5 * omega * z_square / gate_temperature**2
                 )
                 # PG(w | 1, A) = cosh(A/2) exp(-A^2 w/2) PG(w | 1, 0)
                 terms["tilt_ratio"] += weight * (0.5 * tilt**2 * omega - log_cosh(tilt / 2))
@@ -543,8 +543,8 @@ def dense_joint_precision(
                     form[parent, other] += precision * rho * second[i, j]
             if layer == last:
                 continue
-            omega = pg_mean(float(state.tilt[n][layer][d])) / state.temperature**2
-            slope = (rho - 0.5) / state.temperature
+            omega = pg_mean(float(state.tilt[n][layer][d])) / state.gate_temperature**2
+            slope = (rho - 0.5) / state.gate_temperature
             for i, parent in enumerate(parents):
                 form[0, parent] -= slope * mean[i]
                 form[parent, 0] -= slope * mean[i]
@@ -594,9 +594,9 @@ def update_activations(state: OracleState, x: Array, y: Array | None) -> OracleS
                 omega = pg_mean(float(state.tilt[n][layer][d]))
                 linear[d] += own[d] * rho * mean[0]
                 cross[d] = own[d] * rho * mean[1:]
-                curvature = own[d] * rho + omega / state.temperature**2
+                curvature = own[d] * rho + omega / state.gate_temperature**2
                 below_precision += curvature * second[1:, 1:]
-                below_linear += (rho - 0.5) / state.temperature * mean[1:]
+                below_linear += (rho - 0.5) / state.gate_temperature * mean[1:]
                 below_linear -= curvature * second[1:, 0]
             s = np.linalg.inv(np.diag(own) + message_precision)
             s = 0.5 * (s + s.T)
@@ -621,7 +621,7 @@ def update_tilts(state: OracleState, x: Array) -> OracleState:
             values = np.zeros(state.widths[layer + 1])
             for d in range(values.size):
                 z_square = square_preactivation(state, moments, layer, d)
-                values[d] = math.sqrt(z_square) / state.temperature
+                values[d] = math.sqrt(z_square) / state.gate_temperature
             tilt_n.append(values)
         tilt.append(tilt_n)
     return replace(state, tilt=tilt)
@@ -644,7 +644,7 @@ def update_gates(state: OracleState, x: Array) -> OracleState:
                 for gamma in (0.0, 1.0):
                     error = moments.a_square[d] - 2 * gamma * cross + gamma**2 * z_square
                     log_joint.append(
-                        -0.5 * precision * error + (gamma - 0.5) * z / state.temperature
+                        -0.5 * precision * error + (gamma - 0.5) * z / state.gate_temperature
                     )
                 values[d] = special.expit(log_joint[1] - log_joint[0])
             gate_n.append(values)
@@ -695,9 +695,9 @@ def update_weights(
             rho = float(state.gate[n][layer][d])
             omega = pg_mean(float(state.tilt[n][layer][d]))
             precision += weight * noise * rho * moments.parent_square
-            precision += weight * omega / state.temperature**2 * moments.parent_square
+            precision += weight * omega / state.gate_temperature**2 * moments.parent_square
             linear += weight * noise * rho * moments.a_parent[d]
-            linear += weight * (rho - 0.5) / state.temperature * moments.parent
+            linear += weight * (rho - 0.5) / state.gate_temperature * moments.parent
         covariance = np.linalg.inv(precision)
         covariances[d] = 0.5 * (covariance + covariance.T)
         means[d] = covariances[d] @ linear
@@ -859,7 +859,7 @@ def random_state(
     count: int,
     families: str | tuple[str, str],
     *,
-    temperature: float = 0.7,
+    gate_temperature: float = 0.7,
     own_rate: bool = True,
 ) -> tuple[OracleState, OraclePrior]:
     """Random valid state of `count` observations and its prior.
@@ -901,7 +901,7 @@ def random_state(
     hidden = [(widths[k + 1], widths[k]) for k in range(layers - 1)]
     state = OracleState(
         widths=list(widths),
-        temperature=temperature,
+        gate_temperature=gate_temperature,
         weight_mean=weight_mean,
         weight_covariance=weight_covariance,
         noise_concentration=concentration,

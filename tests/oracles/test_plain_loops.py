@@ -444,7 +444,7 @@ def sampled_terms(
                 omega = polyagamma.random_polyagamma(
                     1, tilt, size=size, method="devroye", random_state=rng
                 )
-                scaled = z / state.temperature
+                scaled = z / state.gate_temperature
                 gate = -math.log(2) + (gamma - 0.5) * scaled - omega * scaled**2 / 2
                 add("gate_likelihood", weights[n] * gate)
                 ratio = tilt**2 * omega / 2 - math.log(math.cosh(tilt / 2))

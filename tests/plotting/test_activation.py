@@ -23,13 +23,13 @@ from bowtienet.plotting.activation import (
 from tests.plotting.fits import quick
 
 
-@pytest.mark.parametrize(("temperature", "deviation"), [(0.5, 0.3), (0.01, 0.5), (2.0, 0.2)])
-def test_density_against_the_two_normals(temperature: float, deviation: float) -> None:
+@pytest.mark.parametrize(("gate_temperature", "deviation"), [(0.5, 0.3), (0.01, 0.5), (2.0, 0.2)])
+def test_density_against_the_two_normals(gate_temperature: float, deviation: float) -> None:
     z, edges = np.linspace(-2.0, 2.0, 9), np.linspace(-3.0, 3.0, 3001)
     a = 0.5 * (edges[1:] + edges[:-1])[:, None]
-    gate = expit(z / temperature)
+    gate = expit(z / gate_temperature)
     expected = gate * norm.pdf(a, z, deviation) + (1.0 - gate) * norm.pdf(a, 0.0, deviation)
-    found = activation_density(z, edges, temperature, deviation)
+    found = activation_density(z, edges, gate_temperature, deviation)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
@@ -53,8 +53,10 @@ def test_panels_lines_and_titles() -> None:
     assert display.axes_[1, 2].get_title() == "T = 0, η = 0.4"
     z = display.preactivations
     for place, line in enumerate(display.mean_lines_):
-        temperature = [0.1, 1.0, 0.0][place % 3]
-        expected = np.maximum(z, 0.0) if temperature == 0.0 else z * expit(z / temperature)
+        gate_temperature = [0.1, 1.0, 0.0][place % 3]
+        expected = (
+            np.maximum(z, 0.0) if gate_temperature == 0.0 else z * expit(z / gate_temperature)
+        )
         np.testing.assert_allclose(line.get_ydata(), expected)
         relu = display.axes_.flat[place].lines[1]
         np.testing.assert_array_equal(relu.get_ydata(), np.maximum(z, 0.0))
@@ -63,15 +65,15 @@ def test_panels_lines_and_titles() -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["mean", "ReLU", "mean ± deviation"]
 
 
-@pytest.mark.parametrize(("temperature", "deviation"), [(0.5, 0.3), (2.0, 0.1), (0.0, 0.4)])
+@pytest.mark.parametrize(("gate_temperature", "deviation"), [(0.5, 0.3), (2.0, 0.1), (0.0, 0.4)])
 def test_moments_against_draws_of_the_two_normals(
-    temperature: float, deviation: float, rng: np.random.Generator
+    gate_temperature: float, deviation: float, rng: np.random.Generator
 ) -> None:
     """Of 40,000 draws; six standard errors, so that one run in 10^8 fails."""
     z, n = np.linspace(-2.0, 2.0, 5), 40_000
-    gates = rng.uniform(size=(n, 5)) < gate_probability(z, temperature)
+    gates = rng.uniform(size=(n, 5)) < gate_probability(z, gate_temperature)
     draws = np.where(gates, z, 0.0) + deviation * rng.normal(size=(n, 5))
-    mean, spread = activation_moments(z, temperature, deviation)
+    mean, spread = activation_moments(z, gate_temperature, deviation)
     assert np.all(np.abs(draws.mean(axis=0) - mean) < 6.0 * spread / np.sqrt(n))
     squares = np.square(draws - mean)
     error = squares.std(axis=0) / np.sqrt(n)
@@ -82,8 +84,8 @@ def test_dotted_lines_are_a_deviation_from_the_mean() -> None:
     display = ActivationDisplay.from_parameters([0.5, 1.0], [0.2, 0.4], limit=2.0)
     z = display.preactivations
     settings = [(t, eta) for eta in (0.2, 0.4) for t in (0.5, 1.0)]
-    for place, (temperature, eta) in enumerate(settings):
-        gate = expit(z / temperature)
+    for place, (gate_temperature, eta) in enumerate(settings):
+        gate = expit(z / gate_temperature)
         deviation = np.sqrt(eta**2 + z**2 * gate * (1.0 - gate))
         for line, sign in zip(display.deviation_lines_[place], (-1.0, 1.0), strict=True):
             np.testing.assert_allclose(line.get_ydata(), gate * z + sign * deviation)
@@ -109,7 +111,7 @@ def test_darkness_is_relative_in_every_column() -> None:
 def test_the_temperature_and_the_noise_of_a_fit(
     rows: tuple[pd.DataFrame, pd.Series], pipeline: TablePipeline
 ) -> None:
-    fitted = quick(hidden_layer_sizes=(4, 3), temperature=0.25, tol=1.0).fit(*rows)
+    fitted = quick(hidden_layer_sizes=(4, 3), gate_temperature=0.25, tol=1.0).fit(*rows)
     for member in range(2):
         display = ActivationDisplay.from_estimator(fitted, member=member)
         layers = fitted.ensemble_.members[member].factors.layers[:-1]

@@ -20,7 +20,7 @@ from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior import initialize as module
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import SCHEMES, initialize, possible_parts
+from bowtienet.posterior.initialize import INITS, initialize, possible_parts
 
 SIGMAS = 6.0
 """Bounds of 6 standard errors: a right program fails one with odds of 2e-9."""
@@ -43,12 +43,12 @@ def model_for(rows: Rows, hidden: tuple[int, ...], **settings: Any) -> BowTieMod
 
 def training_error(model: BowTieModel, factors: GlobalFactors, rows: Rows) -> float:
     means = [layer.weights.mean for layer in factors.layers]
-    features = module._forward(means[:-1], rows.inputs, model.temperature)
+    features = module._forward(means[:-1], rows.inputs, model.gate_temperature)
     fitted = means[-1][:, 0] + features @ means[-1][:, 1:].T
     return float(np.mean((fitted - rows.targets) ** 2))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", INITS)
 @pytest.mark.parametrize("hidden", [(), (5,), (6, 3), (1, 4, 2)])
 @pytest.mark.parametrize("n_outputs", [1, 3])
 def test_shapes(
@@ -56,7 +56,7 @@ def test_shapes(
 ) -> None:
     rows = wavy_rows(rng, n=40, n_outputs=n_outputs)
     model = model_for(rows, hidden)
-    factors = initialize(model, rows, rng, scheme=scheme, start_iterations=20)
+    factors = initialize(model, rows, rng, init=scheme, start_iterations=20)
     widths = model.architecture.widths
     assert len(factors.layers) == len(widths) - 1
     for layer, (fan_in, width) in zip(factors.layers, pairwise(widths), strict=True):
@@ -80,12 +80,12 @@ def test_shapes(
         assert factors.shared_covariance is None
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", INITS)
 def test_same_seed_same_start(scheme: str, rng: np.random.Generator) -> None:
     rows = wavy_rows(rng)
     model = model_for(rows, (5, 3))
     first, again, other = (
-        initialize(model, rows, np.random.default_rng(seed), scheme=scheme) for seed in (1, 1, 2)
+        initialize(model, rows, np.random.default_rng(seed), init=scheme) for seed in (1, 1, 2)
     )
     for a, b in zip(first.layers, again.layers, strict=True):
         np.testing.assert_array_equal(a.weights.mean, b.weights.mean)
@@ -97,7 +97,7 @@ def test_same_seed_same_start(scheme: str, rng: np.random.Generator) -> None:
 def test_noise_starts_at_its_prior(rng: np.random.Generator) -> None:
     rows = wavy_rows(rng, n_outputs=2)
     model = model_for(rows, (4,), hidden_noise=(2.5, 0.02), output_noise=(3.0, [0.1, 0.4]))
-    hidden, output = initialize(model, rows, rng, scheme="laplace").layers
+    hidden, output = initialize(model, rows, rng, init="laplace").layers
     np.testing.assert_array_equal(hidden.noise_variance.concentration, np.full(4, 2.5))
     np.testing.assert_array_equal(hidden.noise_variance.scale, np.full(4, 0.02))
     np.testing.assert_array_equal(output.noise_variance.concentration, [3.0, 3.0])
@@ -109,7 +109,7 @@ def test_units_bend_inside_the_data(scheme: str, rng: np.random.Generator) -> No
     """One input: the knot -b/W is uniform over the range widened by 5 % on each side."""
     inputs = rng.uniform(-1.0, 3.0, size=(50, 1))
     rows = build_rows(inputs, inputs[:, 0])
-    factors = initialize(model_for(rows, (1000,)), rows, rng, scheme=scheme)
+    factors = initialize(model_for(rows, (1000,)), rows, rng, init=scheme)
     bias, slope = factors.layers[0].weights.mean.T
     knots = -bias[slope != 0.0] / slope[slope != 0.0]
     low, high = inputs.min(), inputs.max()
@@ -128,7 +128,7 @@ def test_hidden_units_of_every_layer_pass_through_their_box(
     """Each unit is zero somewhere in the widened box of the layer below: min <= 0 <= max there."""
     rows = wavy_rows(rng, n_inputs=3)
     model = model_for(rows, (30, 20))
-    factors = initialize(model, rows, rng, scheme=scheme)
+    factors = initialize(model, rows, rng, init=scheme)
     values = rows.inputs
     for layer in factors.layers[:-1]:
         mean = layer.weights.mean
@@ -137,7 +137,7 @@ def test_hidden_units_of_every_layer_pass_through_their_box(
         ends = mean[:, None, 1:] * np.stack([low - margin, high + margin])
         assert np.all(mean[:, 0] + ends.min(axis=1).sum(axis=-1) <= 1e-9)
         assert np.all(mean[:, 0] + ends.max(axis=1).sum(axis=-1) >= -1e-9)
-        values = module._forward([mean], values, model.temperature)
+        values = module._forward([mean], values, model.gate_temperature)
 
 
 @pytest.mark.parametrize("fan_in", [1, 4, 9])
@@ -145,7 +145,7 @@ def test_spike_slab_law(fan_in: int, rng: np.random.Generator) -> None:
     """A share sqrt(D)/(1 + sqrt(D)) of zeros; the others N(0, 2/sqrt(D))."""
     inputs = rng.normal(size=(20, fan_in))
     rows = build_rows(inputs, inputs[:, 0])
-    factors = initialize(model_for(rows, (1800 // fan_in,)), rows, rng, scheme="spike_slab")
+    factors = initialize(model_for(rows, (1800 // fan_in,)), rows, rng, init="spike_slab")
     weights = factors.layers[0].weights.mean[:, 1:].ravel()
     share = np.sqrt(fan_in) / (1.0 + np.sqrt(fan_in))
     error = np.sqrt(share * (1.0 - share) / weights.size)
@@ -158,7 +158,7 @@ def test_spike_slab_law(fan_in: int, rng: np.random.Generator) -> None:
 def test_laplace_law(fan_in: int, rng: np.random.Generator) -> None:
     inputs = rng.normal(size=(20, fan_in))
     rows = build_rows(inputs, inputs[:, 0])
-    factors = initialize(model_for(rows, (2000 // fan_in,)), rows, rng, scheme="laplace")
+    factors = initialize(model_for(rows, (2000 // fan_in,)), rows, rng, init="laplace")
     weights = factors.layers[0].weights.mean[:, 1:].ravel()
     law = stats.laplace(scale=np.sqrt(2.0 / fan_in))
     assert stats.kstest(weights, law.cdf).pvalue > FALSE_ALARM
@@ -169,17 +169,17 @@ def test_warm_start_fits_clearly_better_than_random(
     hidden: tuple[int, ...], rng: np.random.Generator
 ) -> None:
     rows = wavy_rows(rng, n=200)
-    model = model_for(rows, hidden, temperature=0.01)
+    model = model_for(rows, hidden, gate_temperature=0.01)
     error = {
         scheme: np.median(
             [
                 training_error(
-                    model, initialize(model, rows, np.random.default_rng(seed), scheme=scheme), rows
+                    model, initialize(model, rows, np.random.default_rng(seed), init=scheme), rows
                 )
                 for seed in range(5)
             ]
         )
-        for scheme in SCHEMES
+        for scheme in INITS
     }
     assert error["relu_network"] < 0.5 * min(error["laplace"], error["spike_slab"])
     assert error["relu_network"] < 0.05 * float(np.var(rows.targets))
@@ -249,7 +249,7 @@ def test_a_heavier_penalty_gives_smaller_weights(rng: np.random.Generator) -> No
     model = model_for(rows, (10,))
     sizes = [
         np.sum(
-            initialize(model, rows, np.random.default_rng(0), penalty=penalty)
+            initialize(model, rows, np.random.default_rng(0), init_penalty=penalty)
             .layers[0]
             .weights.mean[:, 1:]
             ** 2
@@ -265,7 +265,7 @@ def test_output_layer_is_a_ridge_regression_with_a_free_bias(rng: np.random.Gene
     rows = build_rows(plain.inputs, plain.targets, rng.uniform(0.1, 3.0, size=120))
     model = model_for(rows, (6,))
     hidden, output = (layer.weights.mean for layer in initialize(model, rows, rng).layers)
-    features = module._forward([hidden], rows.inputs, model.temperature)
+    features = module._forward([hidden], rows.inputs, model.gate_temperature)
     residual = (rows.targets - output[:, 0] - features @ output[:, 1:].T) * rows.weights[:, None]
     np.testing.assert_allclose(residual.sum(axis=0), 0.0, atol=1e-8)
     np.testing.assert_allclose(residual.T @ features, output[:, 1:], atol=1e-8)
@@ -274,19 +274,19 @@ def test_output_layer_is_a_ridge_regression_with_a_free_bias(rng: np.random.Gene
 def test_no_hidden_layer_starts_at_the_linear_fit(rng: np.random.Generator) -> None:
     inputs = rng.normal(size=(500, 2))
     rows = build_rows(inputs, 3.0 + inputs @ [2.0, -1.0])
-    for scheme in SCHEMES:
-        (output,) = initialize(model_for(rows, ()), rows, rng, scheme=scheme).layers
+    for scheme in INITS:
+        (output,) = initialize(model_for(rows, ()), rows, rng, init=scheme).layers
         np.testing.assert_allclose(output.weights.mean, [[3.0, 2.0, -1.0]], atol=0.02)
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", INITS)
 def test_a_row_of_weight_zero_is_absent(scheme: str, rng: np.random.Generator) -> None:
     rows = wavy_rows(rng, n=40)
     inputs = np.vstack([rows.inputs, [[1e6, -1e6]]])
     extended = build_rows(inputs, np.vstack([rows.targets, [[1e6]]]), np.append(np.ones(40), 0.0))
     model = model_for(rows, (5,))
     first, second = (
-        initialize(model, r, np.random.default_rng(0), scheme=scheme) for r in (rows, extended)
+        initialize(model, r, np.random.default_rng(0), init=scheme) for r in (rows, extended)
     )
     np.testing.assert_allclose(
         first.layers[0].weights.mean, second.layers[0].weights.mean, rtol=1e-12
@@ -310,8 +310,8 @@ def test_shrinkage_starts_with_the_mean_at_a_prior_draw(
 
     monkeypatch.setattr(module, "sample_shrinkage", spy)
     rows = wavy_rows(rng)
-    model = model_for(rows, (5, 3), family=family)
-    factors = initialize(model, rows, rng, scheme="laplace")
+    model = model_for(rows, (5, 3), prior=family)
+    factors = initialize(model, rows, rng, init="laplace")
     scales = [
         q for layer in factors.layers for q in (layer.global_shrinkage, layer.local_shrinkage)
     ]
@@ -330,15 +330,15 @@ def test_shrinkage_starts_with_the_mean_at_a_prior_draw(
 def test_many_rows_are_thinned(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "START_ROWS", 50)
     rows = wavy_rows(rng, n=500)
-    model = model_for(rows, (8,), temperature=0.01)
+    model = model_for(rows, (8,), gate_temperature=0.01)
     factors = initialize(model, rows, rng)
     assert training_error(model, factors, rows) < 0.5 * float(np.var(rows.targets))
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", INITS)
 def test_constant_columns_and_targets(scheme: str, rng: np.random.Generator) -> None:
     rows = build_rows(np.zeros((10, 2)), np.full(10, 3.0))
-    factors = initialize(model_for(rows, (4, 3)), rows, rng, scheme=scheme)
+    factors = initialize(model_for(rows, (4, 3)), rows, rng, init=scheme)
     assert all(np.all(np.isfinite(layer.weights.mean)) for layer in factors.layers)
     assert training_error(model_for(rows, (4, 3)), factors, rows) < 1e-6
 
@@ -397,13 +397,13 @@ def test_small_networks_are_those_fitted_alone(
     """One stream of random numbers: the first network alone, then the second, side by side."""
     rows = wavy_rows(rng, n=40, n_inputs=3, n_outputs=2)
     model = model_for(rows, hidden)
-    settings = {"penalty": 0.3, "start_iterations": 15}
+    settings = {"init_penalty": 0.3, "start_iterations": 15}
     found = means_of(initialize(model, rows, np.random.default_rng(4), parts=2, **settings))
     stream = np.random.default_rng(4)
     alone = []
     for widths in module._share_out(hidden, 2):
         draws = module._random_weights(
-            widths, model.temperature, rows.inputs, stream, module._laplace
+            widths, model.gate_temperature, rows.inputs, stream, module._laplace
         )
         fitted = module._relu_network(draws, rows.inputs, rows.targets, rows.weights, 0.3, 15)
         alone.append(fitted[:-1])
@@ -433,14 +433,14 @@ def test_the_first_small_network_is_that_of_a_small_model(rng: np.random.Generat
 def test_small_networks_have_one_output_layer(rng: np.random.Generator) -> None:
     """A ridge regression on the units of all of them, which is no worse than any one alone."""
     rows = wavy_rows(rng, n=150, n_outputs=2)
-    model = model_for(rows, (20,), temperature=0.01)
+    model = model_for(rows, (20,), gate_temperature=0.01)
     factors = initialize(model, rows, np.random.default_rng(6), parts=4)
     hidden, output = means_of(factors)
     assert (hidden.shape, output.shape) == ((20, 3), (2, 21))
-    features = module._forward([hidden], rows.inputs, model.temperature)
+    features = module._forward([hidden], rows.inputs, model.gate_temperature)
     expected = module._ridge(features, rows.targets, rows.weights)
     np.testing.assert_allclose(output, expected, rtol=1e-12)
-    narrow = model_for(rows, (5,), temperature=0.01)
+    narrow = model_for(rows, (5,), gate_temperature=0.01)
     alone = initialize(narrow, rows, np.random.default_rng(6))
     assert training_error(model, factors, rows) < training_error(narrow, alone, rows)
 
@@ -450,7 +450,7 @@ def test_random_starts_have_no_parts(scheme: str, rng: np.random.Generator) -> N
     rows = wavy_rows(rng, n=40)
     model = model_for(rows, (10, 10))
     starts = [
-        initialize(model, rows, np.random.default_rng(2), scheme=scheme, parts=parts)
+        initialize(model, rows, np.random.default_rng(2), init=scheme, parts=parts)
         for parts in (1, 2)
     ]
     for one, other in zip(*map(means_of, starts), strict=True):
@@ -477,15 +477,15 @@ def test_parts_must_be_positive(bad: Any, rng: np.random.Generator) -> None:
 def test_an_unknown_scheme_is_told_the_known_ones(bad: Any, rng: np.random.Generator) -> None:
     rows = wavy_rows(rng)
     with pytest.raises(ValueError, match=r"start.*choose one of") as error:
-        initialize(model_for(rows, (4,)), rows, rng, scheme=bad)
-    assert all(scheme in str(error.value) for scheme in SCHEMES)
+        initialize(model_for(rows, (4,)), rows, rng, init=bad)
+    assert all(scheme in str(error.value) for scheme in INITS)
 
 
 @pytest.mark.parametrize("bad", [-0.1, float("nan"), float("inf"), "a", None])
 def test_penalty_must_not_be_negative(bad: Any, rng: np.random.Generator) -> None:
     rows = wavy_rows(rng)
     with pytest.raises(ValueError, match=r"penalty must be a non-negative, finite number"):
-        initialize(model_for(rows, (4,)), rows, rng, penalty=bad)
+        initialize(model_for(rows, (4,)), rows, rng, init_penalty=bad)
 
 
 @pytest.mark.parametrize("bad", [0, -3, float("nan"), 1.5, "a", None])

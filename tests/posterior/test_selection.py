@@ -145,7 +145,7 @@ def test_choice_against_sorting_and_counting(
             )
         ]
         expected = np.mean(doubts) if doubts else 0.0
-        assert found.false_discovery_rate == pytest.approx(expected, rel=1e-10, abs=1e-300)
+        assert found.false_sign_rate == pytest.approx(expected, rel=1e-10, abs=1e-300)
         counts.append(sum(mask.sum() for mask in found.connections))
     assert counts[-1] > counts[0]  # or every case is the same
 
@@ -190,7 +190,7 @@ def test_nothing_survives(hidden: tuple[int, ...], rng: np.random.Generator) -> 
     assert not any(mask.any() for mask in found.connections)
     assert not any(unit.any() for unit in (*found.units, *found.varying, found.inputs))
     assert [len(unit) for unit in found.units] == list(hidden)
-    assert (found.keep_threshold, found.false_discovery_rate) == (1.0, 0.0)
+    assert (found.keep_threshold, found.false_sign_rate) == (1.0, 0.0)
 
 
 def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) -> None:
@@ -203,7 +203,7 @@ def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) ->
     assert not any(mask.any() for mask in found.connections)
     assert found.varying[0].all()
     assert 0.9 < found.keep_threshold < 1.0 + 1e-15
-    assert found.false_discovery_rate == 0.0
+    assert found.false_sign_rate == 0.0
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) ->
 def test_rates_that_are_none(rate: Any, rng: np.random.Generator) -> None:
     model, factors = random_posterior(rng, (4,))
     for call in (lambda: check_rate(rate), lambda: select(model, factors, rate)):
-        with pytest.raises(ValueError, match=r"^false_discovery_rate must .*: .*\.$") as caught:
+        with pytest.raises(ValueError, match=r"^false_sign_rate must .*: .*\.$") as caught:
             call()
         assert repr(rate) in str(caught.value)
         assert str(caught.value).count(". ") == 0
@@ -274,7 +274,7 @@ def test_the_order_of_units_and_inputs_has_no_part(
         varying = [unit[order] for unit, order in zip(here.varying, orders[1:-1], strict=True)]
         assert_masks(there.varying, varying)
         assert there.keep_threshold == here.keep_threshold
-        assert there.false_discovery_rate == pytest.approx(here.false_discovery_rate, rel=1e-12)
+        assert there.false_sign_rate == pytest.approx(here.false_sign_rate, rel=1e-12)
         sizes.add(sum(int(mask.sum()) for mask in here.connections))
     assert len(sizes) > 2
 
@@ -345,7 +345,7 @@ def test_an_output_without_weights_keeps_the_other() -> None:
     np.testing.assert_array_equal(found.inputs, [False, True])
     np.testing.assert_array_equal(found.units[0], [False, True])
     np.testing.assert_array_equal(found.varying[0], [True, True])
-    assert found.false_discovery_rate == pytest.approx(0.2)
+    assert found.false_sign_rate == pytest.approx(0.2)
     assert found.keep_threshold == 0.7
 
 

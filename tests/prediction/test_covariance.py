@@ -34,11 +34,11 @@ tiny_fits = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWa
 
 
 def network(
-    hidden: tuple[int, ...], temperature: float = 0.1, seed: int = 1
+    hidden: tuple[int, ...], gate_temperature: float = 0.1, seed: int = 1
 ) -> tuple[BowTieModel, GlobalFactors, np.ndarray]:
     """A random network of two outputs, and rows of which some are close to each other."""
     rng = np.random.default_rng(seed)
-    model = builders.fixed_model(hidden, temperature=temperature)
+    model = builders.fixed_model(hidden, gate_temperature=gate_temperature)
     factors = builders.random_factors(rng, model)
     inputs = rng.normal(0.0, 1.5, size=(5, 3))
     return model, factors, np.vstack([inputs, inputs[:2] + 0.05 * rng.normal(size=(2, 3))])
@@ -55,7 +55,7 @@ def gate(x: np.ndarray) -> np.ndarray:
 
 
 def covariance_of_gated(
-    mean: tuple[float, float], covariance: np.ndarray, temperature: float
+    mean: tuple[float, float], covariance: np.ndarray, gate_temperature: float
 ) -> float:
     """Cov(g(z), g(z')), g(z) = gate(z/T) z: by quadrature over z, in closed form over z' given z.
 
@@ -66,9 +66,9 @@ def covariance_of_gated(
     z = mean[0] + np.sqrt(covariance[0, 0]) * u
     slope = covariance[0, 1] / covariance[0, 0]
     left = np.full_like(z, covariance[1, 1] - slope * covariance[0, 1])
-    given = gated_moments(mean[1] + slope * (z - mean[0]), left, temperature)[0]
-    averages = gated_moments(np.array(mean), np.diagonal(covariance).copy(), temperature)[0]
-    gated = gate(z / temperature) * z
+    given = gated_moments(mean[1] + slope * (z - mean[0]), left, gate_temperature)[0]
+    averages = gated_moments(np.array(mean), np.diagonal(covariance).copy(), gate_temperature)[0]
+    gated = gate(z / gate_temperature) * z
     return float(np.sum(share * (gated - averages[0]) * (given - averages[1])))
 
 
@@ -83,7 +83,7 @@ def exact_covariance(
     means = np.column_stack(
         [
             np.ones(len(inputs)),
-            gated_moments(mean, np.einsum("iid->id", between), model.temperature)[0],
+            gated_moments(mean, np.einsum("iid->id", between), model.gate_temperature)[0],
         ]
     )
     total = np.stack([means @ b @ means.T for b in output.covariance], axis=-1)
@@ -94,7 +94,7 @@ def exact_covariance(
             continue
         for d in range(mean.shape[1]):
             c = between[[i, i, j, j], [i, j, i, j], d].reshape(2, 2)
-            found = covariance_of_gated((mean[i, d], mean[j, d]), c, model.temperature)
+            found = covariance_of_gated((mean[i, d], mean[j, d]), c, model.gate_temperature)
             total[i, j] += squares[:, d] * found
             size[i, j] += squares[:, d] * np.sqrt(c[0, 0] * c[1, 1])
     return total, size
@@ -115,10 +115,10 @@ def with_exact_diagonal(
 
 
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-@pytest.mark.parametrize("temperature", [1.0, 0.01])
-def test_it_is_a_covariance_matrix(hidden: tuple[int, ...], temperature: float) -> None:
+@pytest.mark.parametrize("gate_temperature", [1.0, 0.01])
+def test_it_is_a_covariance_matrix(hidden: tuple[int, ...], gate_temperature: float) -> None:
     """Symmetric and positive semi-definite, also where rows nearly repeat and lie far out."""
-    model, factors, inputs = network(hidden, temperature)
+    model, factors, inputs = network(hidden, gate_temperature)
     rng = np.random.default_rng(2)
     inputs = np.vstack([inputs, inputs, inputs + 1e-6, 30.0 * rng.normal(size=(20, 3))])
     expansion = output_covariance(model, factors, inputs)
@@ -133,11 +133,11 @@ def test_it_is_a_covariance_matrix(hidden: tuple[int, ...], temperature: float) 
 
 
 @pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-@pytest.mark.parametrize("temperature", [1.0, 0.01])
+@pytest.mark.parametrize("gate_temperature", [1.0, 0.01])
 def test_the_expansion_is_no_larger_than_the_exact_diagonal(
-    hidden: tuple[int, ...], temperature: float
+    hidden: tuple[int, ...], gate_temperature: float
 ) -> None:
-    model, factors, inputs = network(hidden, temperature)
+    model, factors, inputs = network(hidden, gate_temperature)
     inputs = np.vstack([inputs, 100.0 * inputs])
     exact = total_variance(model, factors, inputs)
     expansion = np.einsum("iid->id", output_covariance(model, factors, inputs))
@@ -222,14 +222,14 @@ def test_tiles_do_not_matter(tile: int, monkeypatch: pytest.MonkeyPatch) -> None
     np.testing.assert_allclose(tiled, whole, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("temperature", [0.02, 0.5, 5.0])
-def test_derivatives_against_finite_differences(temperature: float) -> None:
+@pytest.mark.parametrize("gate_temperature", [0.02, 0.5, 5.0])
+def test_derivatives_against_finite_differences(gate_temperature: float) -> None:
     """Central differences of fourth order, with steps of 0.01 r where r² = v + T²: good to 1e-6."""
     mean, variance = np.meshgrid(np.linspace(-4.0, 4.0, 17), [1e-8, 0.01, 0.5, 4.0])
-    slope, curvature = gated_derivatives(mean, variance, temperature)
-    r = np.sqrt(variance + temperature**2)
+    slope, curvature = gated_derivatives(mean, variance, gate_temperature)
+    r = np.sqrt(variance + gate_temperature**2)
     step = 0.01 * r
-    values = [gated_moments(mean + k * step, variance, temperature)[0] for k in range(-2, 3)]
+    values = [gated_moments(mean + k * step, variance, gate_temperature)[0] for k in range(-2, 3)]
     first = (values[0] - 8.0 * values[1] + 8.0 * values[3] - values[4]) / (12.0 * step)
     second = (-values[0] + 16.0 * values[1] - 30.0 * values[2] + 16.0 * values[3] - values[4]) / (
         12.0 * step**2
@@ -257,17 +257,17 @@ def table(n_targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @tiny_fits
-@pytest.mark.parametrize("route", ["push_forward", "variational"])
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
 @pytest.mark.parametrize("n_targets", [1, 2])
-def test_the_estimator_answers_with_the_covariance(route: str, n_targets: int) -> None:
+def test_the_estimator_answers_with_the_covariance(propagation: str, n_targets: int) -> None:
     inputs, targets, new = table(n_targets)
     model = BowTieRegressor(
-        (5,), n_estimators=2, max_iter=10, combine="equal", predictive=route, random_state=0
+        (5,), n_estimators=2, max_iter=10, combine="equal", predictive=propagation, random_state=0
     ).fit(inputs, targets)
     mean, total = model.predict(new, return_cov=True)
     np.testing.assert_array_equal(mean, model.predict(new))
     # Between rows there is the push-forward only, so its deviations are on the diagonal.
-    model.ensemble_ = replace(model.ensemble_, route="push_forward")
+    model.ensemble_ = replace(model.ensemble_, propagation="push_forward")
     _, deviation = model.predict(new, return_std=True)
     assert total.shape == ((60, 60) if n_targets == 1 else (60, 60, 2))
     np.testing.assert_allclose(np.einsum("ii...->i...", total), deviation**2, rtol=1e-12)
@@ -278,14 +278,14 @@ def test_the_estimator_answers_with_the_covariance(route: str, n_targets: int) -
 
 
 @tiny_fits
-@pytest.mark.parametrize("route", ["push_forward", "variational"])
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
 @pytest.mark.parametrize("hidden", [(), (5,), (8, 5)], ids=str)
 def test_the_estimator_s_covariance_is_positive_semi_definite(
-    route: str, hidden: tuple[int, ...]
+    propagation: str, hidden: tuple[int, ...]
 ) -> None:
     inputs, targets, new = table(1)
     model = BowTieRegressor(
-        hidden, n_estimators=2, max_iter=10, combine="equal", predictive=route, random_state=0
+        hidden, n_estimators=2, max_iter=10, combine="equal", predictive=propagation, random_state=0
     ).fit(inputs, targets)
     total = model.predict(new, return_cov=True)[1]
     values = np.linalg.eigvalsh(total)

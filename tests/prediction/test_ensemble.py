@@ -44,7 +44,7 @@ WEIGHTS = np.array([0.5, 0.2, 0.3])
 
 
 def random_member(rng: np.random.Generator, hidden: tuple[int, ...]) -> FitResult:
-    model = builders.fixed_model(hidden, temperature=0.1)
+    model = builders.fixed_model(hidden, gate_temperature=0.1)
     factors = builders.random_factors(rng, model)
     layers = []
     for layer in factors.layers:
@@ -72,7 +72,7 @@ def build(weights: Any = WEIGHTS, **changes: Any) -> Ensemble:
         "input_scaling": Scaling(center=CENTER, scale=SCALE),
         "target_scaling": Scaling(center=TARGET_CENTER, scale=TARGET_SCALE),
         "column_order": ORDER,
-        "route": "push_forward",
+        "propagation": "push_forward",
     }
     return Ensemble(**{**settings, **changes})
 
@@ -87,7 +87,7 @@ def moments_one_by_one(ensemble: Ensemble, inputs: np.ndarray) -> np.ndarray:
     for k, member in enumerate(ensemble.members):
         for n, row in enumerate(inputs):
             x = [(row[column] - CENTER[column]) / SCALE[column] for column in ORDER]
-            new = predict(member.model, member.factors, [x], route=ensemble.route)
+            new = predict(member.model, member.factors, [x], propagation=ensemble.propagation)
             found[0, k, n] = TARGET_CENTER + TARGET_SCALE * new.mean[0]
             found[1, k, n] = TARGET_SCALE**2 * (new.signal_variance - new.chance_variance)[0]
             found[2, k, n] = TARGET_SCALE**2 * (new.noise_variance + new.chance_variance)[0]
@@ -101,12 +101,12 @@ def mixed(weights: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return mean, np.einsum("k,knd->nd", weights, variances + means**2) - mean**2
 
 
-@pytest.mark.parametrize("route", ["push_forward", "variational"])
-def test_moments_against_members_one_by_one(route: str) -> None:
-    ensemble, inputs = build(route=route), rows()
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
+def test_moments_against_members_one_by_one(propagation: str) -> None:
+    ensemble, inputs = build(propagation=propagation), rows()
     found = moments_one_by_one(ensemble, inputs)
     moments = member_moments(ensemble, inputs)
-    tight = {"rtol": 1e-9} if route == "push_forward" else {"rtol": 1e-3}
+    tight = {"rtol": 1e-9} if propagation == "push_forward" else {"rtol": 1e-3}
     np.testing.assert_allclose(TARGET_CENTER + TARGET_SCALE * moments.means, found[0], **tight)
     np.testing.assert_allclose(TARGET_SCALE**2 * moments.epistemic_variances, found[1], **tight)
     np.testing.assert_allclose(TARGET_SCALE**2 * moments.noise_variances, found[2], **tight)
@@ -328,9 +328,9 @@ def everything(ensemble: Ensemble, inputs: np.ndarray) -> list[np.ndarray]:
     ]
 
 
-@pytest.mark.parametrize("route", ["push_forward", "variational"])
-def test_ratios_of_one_change_no_bit(route: str) -> None:
-    ensemble = build(route=route)
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
+def test_ratios_of_one_change_no_bit(propagation: str) -> None:
+    ensemble = build(propagation=propagation)
     ones = stretched(ensemble, np.ones((3, 2)))
     for found, expected in zip(everything(ones, rows()), everything(ensemble, rows()), strict=True):
         np.testing.assert_array_equal(found, expected)

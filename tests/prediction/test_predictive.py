@@ -1,4 +1,4 @@
-"""Predictive moments by the variational route: shapes, parts, limits, and the truth on toys."""
+"""Predictive moments by variational propagation: shapes, parts, limits, and the truth on toys."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction import predictive
 from bowtienet.prediction.predictive import without_targets
 
-predict = partial(predictive.predict, route="variational")
+predict = partial(predictive.predict, propagation="variational")
 
 NOISE = 0.1
 ROUNDING = 1e-7
@@ -43,10 +43,10 @@ def fitted(
     inputs = rng.uniform(-2.0, 2.0, size=(n, 1))
     targets = truth(inputs)[:, :n_outputs] + NOISE * rng.normal(size=(n, n_outputs))
     rows = build_rows(inputs, targets)
-    settings = {"temperature": 0.03, **settings}
+    settings = {"gate_temperature": 0.03, **settings}
     model = default_model(build_architecture(1, hidden, n_outputs), inputs, targets, **settings)
     start = initialize(model, rows, rng)
-    return fit(model, rows, start, max_sweeps=60), rows
+    return fit(model, rows, start, max_iter=60), rows
 
 
 @pytest.fixture(scope="module", params=[(), (10,), (8, 5), (6, 4, 5)], ids=str)

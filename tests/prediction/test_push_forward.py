@@ -53,32 +53,32 @@ def probits(x: np.ndarray) -> np.ndarray:
 
 
 def integrals(
-    gate: Callable[[np.ndarray], np.ndarray], mean: float, variance: float, temperature: float
+    gate: Callable[[np.ndarray], np.ndarray], mean: float, variance: float, gate_temperature: float
 ) -> tuple[float, float]:
     """E[gate(z/T) z] and E[gate(z/T) z²], z ~ N(mean, variance), by Gauss-Legendre in panels.
 
     Panels are narrow about the gate's bend and about the peak of the density.
     """
     if variance == 0.0:
-        opened = float(gate(np.array(mean / temperature)))
+        opened = float(gate(np.array(mean / gate_temperature)))
         return opened * mean, opened * mean**2
     deviation = np.sqrt(variance)
-    bends = temperature * np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+    bends = gate_temperature * np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
     edges = np.concatenate([np.arange(-12.0, 12.5), (np.append(bends, -bends) - mean) / deviation])
     edges = np.unique(edges[np.abs(edges) <= 12.0])
     half = 0.5 * np.diff(edges)[:, None]
     u = edges[:-1, None] + half * (1.0 + NODES)
     z = mean + deviation * u
     density = half * NODE_WEIGHTS * np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
-    gated = gate(z / temperature) * density
+    gated = gate(z / gate_temperature) * density
     return float(np.sum(gated * z)), float(np.sum(gated * z**2))
 
 
 def random_network(
-    rng: np.random.Generator, hidden: tuple[int, ...], temperature: float, **shape: int
+    rng: np.random.Generator, hidden: tuple[int, ...], gate_temperature: float, **shape: int
 ) -> tuple[BowTieModel, GlobalFactors]:
     """Random factors whose noise has four moments, so that averages of squares have error bars."""
-    model = builders.fixed_model(hidden, temperature=temperature, **shape)
+    model = builders.fixed_model(hidden, gate_temperature=gate_temperature, **shape)
     factors = builders.random_factors(rng, model)
     layers = []
     for layer in factors.layers:
@@ -102,7 +102,7 @@ def draw_preactivations(
     for layer in factors.layers:
         weights = gaussian.sample(layer.weights, rng, (n_draws,))
         z = weights[:, None, :, 0] + np.einsum("sdk,snk->snd", weights[:, :, 1:], values)
-        gate = rng.random(size=z.shape) < expit(z / model.temperature)
+        gate = rng.random(size=z.shape) < expit(z / model.gate_temperature)
         noise = inverse_gamma.sample(layer.noise_variance, rng, (n_draws, z.shape[2]))
         values = gate * z + np.sqrt(noise)[:, None, :] * rng.standard_normal(z.shape)
         found.append(z)
@@ -115,10 +115,10 @@ def total(found: tuple[np.ndarray, Spread]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def first_and_second(
-    mean: np.ndarray, variance: np.ndarray, temperature: float
+    mean: np.ndarray, variance: np.ndarray, gate_temperature: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[gate(z/T) z] and E[gate(z/T) z²] = Var[g] + E[g]² + E[gate (1 - gate) z²]."""
-    first, varied, gates = gated_moments(mean, variance, temperature)
+    first, varied, gates = gated_moments(mean, variance, gate_temperature)
     return first, varied + gates + first**2
 
 
@@ -139,14 +139,14 @@ def test_the_mixture_of_probits_is_the_sigmoid() -> None:
     assert sum(module.PROBIT_WEIGHTS) == pytest.approx(1.0, abs=1e-12)
 
 
-@pytest.mark.parametrize("temperature", TEMPERATURES)
-def test_gated_moments_against_quadrature(temperature: float) -> None:
+@pytest.mark.parametrize("gate_temperature", TEMPERATURES)
+def test_gated_moments_against_quadrature(gate_temperature: float) -> None:
     """The closed forms for the probits to rounding; for the sigmoid to the probits' error."""
     mean, variance = (grid.ravel() for grid in np.meshgrid(MEANS, VARIANCES))
-    first, second = first_and_second(mean, variance, temperature)
+    first, second = first_and_second(mean, variance, gate_temperature)
     for gate, error in ((probits, BEYOND_DOUBT), (expit, PROBIT_ERROR + BEYOND_DOUBT)):
         exact = np.array(
-            [integrals(gate, m, v, temperature) for m, v in zip(mean, variance, strict=True)]
+            [integrals(gate, m, v, gate_temperature) for m, v in zip(mean, variance, strict=True)]
         )
         square = mean**2 + variance
         assert np.all(np.abs(first - exact[:, 0]) <= error * np.sqrt(square))
@@ -155,11 +155,11 @@ def test_gated_moments_against_quadrature(temperature: float) -> None:
 
 def test_gates_beyond_doubt_join_the_others_smoothly() -> None:
     """On both sides of the edge at which the integrals are no longer done."""
-    temperature, variance = 0.2, 0.7
-    widest = (temperature / min(module.PROBIT_SLOPES)) ** 2
+    gate_temperature, variance = 0.2, 0.7
+    widest = (gate_temperature / min(module.PROBIT_SLOPES)) ** 2
     edge = module._BEYOND_DOUBT * np.sqrt(variance + widest)
     mean = np.array([edge, -edge])[:, None] * (1.0 + 1e-12 * np.array([-1.0, 1.0]))
-    for moment in gated_moments(mean, np.full((2, 2), variance), temperature):
+    for moment in gated_moments(mean, np.full((2, 2), variance), gate_temperature):
         np.testing.assert_allclose(moment[:, 0], moment[:, 1], rtol=1e-9, atol=1e-9)
 
 
@@ -184,7 +184,7 @@ def test_gated_moments_scale_with_the_temperature(rng: np.random.Generator) -> N
 def test_an_open_gate_passes_the_variance_on() -> None:
     """As it is, not as a difference of squares, which would lose six digits with |m| = 1e3 sd."""
     weights = GaussianRows(mean=np.array([[30.0, 0.0]]), covariance=1e-3 * np.eye(2)[None])
-    model = builders.fixed_model((1,), n_inputs=1, temperature=0.1)
+    model = builders.fixed_model((1,), n_inputs=1, gate_temperature=0.1)
     layer = builders.random_factors(np.random.default_rng(0), model).layers[0]
     layer = replace(layer, weights=weights)
     mean, spread = layer_moments(layer, np.ones((1, 2)), None, 0.1)
@@ -194,44 +194,46 @@ def test_an_open_gate_passes_the_variance_on() -> None:
     assert spread.chance[0, 0] == pytest.approx(noise, rel=1e-12)
 
 
-@pytest.mark.parametrize("temperature", [0.7, 0.02])
+@pytest.mark.parametrize("gate_temperature", [0.7, 0.02])
 @pytest.mark.parametrize("hidden", [(3,), (6,)], ids=str)
-def test_one_hidden_layer_against_draws(hidden: tuple[int, ...], temperature: float) -> None:
+def test_one_hidden_layer_against_draws(hidden: tuple[int, ...], gate_temperature: float) -> None:
     """Exact up to the probits: 12 comparisons each of mean and variance."""
     rng = np.random.default_rng(len(hidden) + hidden[0])
-    model, factors = random_network(rng, hidden, temperature)
+    model, factors = random_network(rng, hidden, gate_temperature)
     inputs = rng.normal(0.0, 1.5, size=(6, 3))
     draws = draw_preactivations(model, factors, inputs, 60_000, rng)[-1]
     assert_moments(*total(push_forward(model, factors, inputs)), draws)
 
 
-@pytest.mark.parametrize("temperature", [0.7, 0.02])
-def test_what_the_weights_leave_open_against_draws_of_functions(temperature: float) -> None:
+@pytest.mark.parametrize("gate_temperature", [0.7, 0.02])
+def test_what_the_weights_leave_open_against_draws_of_functions(gate_temperature: float) -> None:
     """Var[E[y | W]] from draws of weights alone, gates and noise replaced by their means."""
     rng = np.random.default_rng(5)
-    model, factors = random_network(rng, (5,), temperature)
+    model, factors = random_network(rng, (5,), gate_temperature)
     inputs = rng.normal(0.0, 1.5, size=(6, 3))
     hidden, output = (gaussian.sample(layer.weights, rng, (60_000,)) for layer in factors.layers)
     z = np.einsum("sdk,nk->snd", hidden, with_ones(inputs))
-    draws = np.einsum("sok,snk->sno", output, with_ones(expit(z / temperature) * z))
+    draws = np.einsum("sok,snk->sno", output, with_ones(expit(z / gate_temperature) * z))
     mean, spread = push_forward(model, factors, inputs)
     assert_moments(mean, spread.epistemic, draws)
 
 
-@pytest.mark.parametrize("temperature", [0.7, 0.02])
-def test_the_second_preactivation_is_exact(temperature: float) -> None:
+@pytest.mark.parametrize("gate_temperature", [0.7, 0.02])
+def test_the_second_preactivation_is_exact(gate_temperature: float) -> None:
     """Units of the first layer are independent given the inputs: nothing is left out so far."""
     rng = np.random.default_rng(3)
-    model, factors = random_network(rng, (4, 3), temperature)
+    model, factors = random_network(rng, (4, 3), gate_temperature)
     inputs = rng.normal(0.0, 1.5, size=(5, 3))
     draws = draw_preactivations(model, factors, inputs, 60_000, rng)[1]
-    below = layer_moments(factors.layers[0], with_ones(inputs), None, temperature)
+    below = layer_moments(factors.layers[0], with_ones(inputs), None, gate_temperature)
     assert_moments(*total(preactivation_moments(factors.layers[1].weights, *below)), draws)
 
 
-@pytest.mark.parametrize("temperature", [0.7, 0.02])
+@pytest.mark.parametrize("gate_temperature", [0.7, 0.02])
 @pytest.mark.parametrize("hidden", [(4, 3), (6, 5)], ids=str)
-def test_two_hidden_layers_are_near_the_draws(hidden: tuple[int, ...], temperature: float) -> None:
+def test_two_hidden_layers_are_near_the_draws(
+    hidden: tuple[int, ...], gate_temperature: float
+) -> None:
     """Mean within 0.05 deviations, variance within a third.
 
     The second preactivation is taken for a Gaussian, which it is not (products of Gaussians, and a
@@ -239,7 +241,7 @@ def test_two_hidden_layers_are_near_the_draws(hidden: tuple[int, ...], temperatu
     -25 % were seen; the error bars of the draws are 0.004 deviations and 1 %.
     """
     rng = np.random.default_rng(hidden[0])
-    model, factors = random_network(rng, hidden, temperature)
+    model, factors = random_network(rng, hidden, gate_temperature)
     inputs = rng.normal(size=(4, 3))
     draws = draw_preactivations(model, factors, inputs, 50_000, rng)[-1]
     mean, variance = total(push_forward(model, factors, inputs))
@@ -258,8 +260,8 @@ def test_two_fitted_layers_are_nearer_to_the_draws() -> None:
     inputs = rng.uniform(-2.0, 2.0, size=(80, 2))
     targets = np.sin(2.0 * inputs[:, 0]) + 0.1 * rng.normal(size=80)
     rows = build_rows(inputs, targets)
-    model = default_model(build_architecture(2, (8, 5), 1), inputs, targets, temperature=0.03)
-    result = fit(model, rows, initialize(model, rows, 1), max_sweeps=60)
+    model = default_model(build_architecture(2, (8, 5), 1), inputs, targets, gate_temperature=0.03)
+    result = fit(model, rows, initialize(model, rows, 1), max_iter=60)
     new = rng.uniform(-3.0, 3.0, size=(8, 2))
     draws = draw_preactivations(result.model, result.factors, new, 20_000, rng)[-1]
     mean, variance = total(push_forward(result.model, result.factors, new))
@@ -310,7 +312,7 @@ def test_a_fitted_linear_model_has_the_posterior_of_the_textbook(rng: np.random.
     """Fixed scales and no hidden layer: N(m, B) from the normal equations at the fitted noise."""
     model = build_model(
         build_architecture(2, (), 1),
-        family="gaussian",
+        prior="gaussian",
         global_parameters={"variance": 1.0},
         local_parameters={"variance": 0.7},
         bias_variance=2.0,
@@ -318,7 +320,7 @@ def test_a_fitted_linear_model_has_the_posterior_of_the_textbook(rng: np.random.
     )
     inputs = rng.normal(size=(30, 2))
     rows = build_rows(inputs, inputs @ [1.0, -0.5] + 0.3 * rng.normal(size=30))
-    result = fit(model, rows, initialize(model, rows, 0), max_sweeps=200, tolerance=0.0)
+    result = fit(model, rows, initialize(model, rows, 0), max_iter=200, tol=0.0)
     precision = float(inverse_gamma.mean_inverse(result.factors.layers[0].noise_variance)[0])
     design = np.column_stack([np.ones(30), inputs])
     covariance = np.linalg.inv(np.diag([0.5, 1 / 0.7, 1 / 0.7]) + precision * design.T @ design)
@@ -425,6 +427,6 @@ def test_the_variance_is_never_negative(covariance: float, dtype: Any, n_outputs
     new = predict(model, factors, inputs)
     assert np.all(new.signal_variance >= 0.0)
     assert np.all(np.isfinite(new.signal_variance))
-    first = layer_moments(layers[0], with_ones(inputs), None, model.temperature)[1]
+    first = layer_moments(layers[0], with_ones(inputs), None, model.gate_temperature)[1]
     assert np.all(first.epistemic >= 0.0)
     assert np.all(first.chance >= 0.0)

@@ -29,10 +29,10 @@ N_DRAWS = 3000
 tiny_fits = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
-def random_fit(hidden: tuple[int, ...], temperature: float = 0.1, seed: int = 1) -> FitResult:
+def random_fit(hidden: tuple[int, ...], gate_temperature: float = 0.1, seed: int = 1) -> FitResult:
     """Random factors; the noise has four moments, so that averages of squares have error bars."""
     rng = np.random.default_rng(seed)
-    model = builders.fixed_model(hidden, temperature=temperature)
+    model = builders.fixed_model(hidden, gate_temperature=gate_temperature)
     factors = builders.random_factors(rng, model)
     layers = []
     for layer in factors.layers:
@@ -76,7 +76,7 @@ def function_moments(fitted: FitResult, inputs: np.ndarray) -> tuple[np.ndarray,
     share = np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi) * (u[1] - u[0])
     spread = np.einsum("ni,dij,nj->nd", design, hidden.covariance, design)
     z = (design @ hidden.mean.T)[..., None] + np.sqrt(spread)[..., None] * u
-    a = expit(z / fitted.model.temperature) * z
+    a = expit(z / fitted.model.gate_temperature) * z
     first, second = a @ share, a**2 @ share
     means = np.column_stack([np.ones(len(inputs)), first])
     signal = np.einsum("ni,dij,nj->nd", means, output.covariance, means)

@@ -170,7 +170,10 @@ def test_optimal_gates_follow_from_drawn_moments(case, draws):
     gates, _ = local_step.update_gates(case.model, case.factors, case.moments, tilt)
     for index, (rho, z) in enumerate(zip(gates, preactivations(case, draws)[:2], strict=True)):
         precision = 1 / draws.noise[index][:, None, :]
-        gain = precision * (draws.activations[index] * z - 0.5 * z**2) + z / case.state.temperature
+        gain = (
+            precision * (draws.activations[index] * z - 0.5 * z**2)
+            + z / case.state.gate_temperature
+        )
         assert_within_error(np.log(rho) - np.log1p(-rho), gain)
 
 
@@ -204,7 +207,7 @@ def elbo_draws(case: Case, rng: np.random.Generator, size: int) -> dict[str, np.
     """
     state, prior, draws = case.state, case.prior, draw(case, rng, size)
     z, last = preactivations(case, draws), len(state.widths) - 2
-    temperature, rows = state.temperature, case.weights
+    gate_temperature, rows = state.gate_temperature, case.weights
     out = dict.fromkeys(("likelihood", "activations", "gates and omega", "noise", "weights"), 0.0)
 
     variance = draws.noise[last][:, None, :]
@@ -224,7 +227,7 @@ def elbo_draws(case: Case, rng: np.random.Generator, size: int) -> dict[str, np.
         omega = polyagamma.random_polyagamma(
             1.0, tilt, size=(size, *tilt.shape), method="devroye", random_state=rng
         )
-        scaled = z[l] / temperature
+        scaled = z[l] / gate_temperature
         log_p = -np.log(2.0) + (gamma - 0.5) * scaled - 0.5 * omega * scaled**2
         log_ratio = 0.5 * tilt**2 * omega - np.log(np.cosh(tilt / 2))
         log_q = gamma * np.log(rho) + (1 - gamma) * np.log1p(-rho)

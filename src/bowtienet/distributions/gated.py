@@ -30,28 +30,30 @@ _BEYOND_DOUBT = 6.5
 """Standard deviations between a preactivation and its gate's edge: the rest is below 1e-10."""
 
 
-def gated_moments(mean: Array, variance: Array, temperature: float) -> tuple[Array, Array, Array]:
+def gated_moments(
+    mean: Array, variance: Array, gate_temperature: float
+) -> tuple[Array, Array, Array]:
     """E[g], Var[g] and E[sigmoid (1 - sigmoid) z²] for z ~ N(mean, variance).
 
     Most gates of most rows are open or shut beyond doubt, where g is z or zero: the integrals are
     done for the others only.
     """
     xp = namespace(mean)
-    widest = (temperature / min(PROBIT_SLOPES)) ** 2
+    widest = (gate_temperature / min(PROBIT_SLOPES)) ** 2
     in_doubt = mean * mean < (variance + widest) * _BEYOND_DOUBT**2
     opened = xp.astype(mean > 0.0, mean.dtype)
     certain = (mean * opened, variance * opened, xp.zeros_like(mean))
     return where_needed(
-        in_doubt, partial(_integrals, temperature=temperature), (mean, variance), certain
+        in_doubt, partial(_integrals, gate_temperature=gate_temperature), (mean, variance), certain
     )
 
 
-def _integrals(mean: Array, variance: Array, temperature: float) -> tuple[Array, Array, Array]:
+def _integrals(mean: Array, variance: Array, gate_temperature: float) -> tuple[Array, Array, Array]:
     xp = namespace(mean)
     opened = xp.zeros_like(mean)
     edge, bend, gates = opened, opened, opened
     for weight, slope in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True):
-        width = (temperature / slope) ** 2
+        width = (gate_temperature / slope) ** 2
         inverse = 1.0 / xp.sqrt(variance + width)
         standardized = mean * inverse
         density = xp.exp(-0.5 * standardized * standardized) * (weight * _ROOT_TWO_PI_INVERSE)
@@ -64,5 +66,5 @@ def _integrals(mean: Array, variance: Array, temperature: float) -> tuple[Array,
     first = mean * opened + variance * edge
     second = (mean * mean + variance) * opened + variance * mean * bend
     total = xp.clip(second - first * first, min=0.0)
-    gates = xp.minimum(temperature * gates, total)
+    gates = xp.minimum(gate_temperature * gates, total)
     return first, total - gates, gates

@@ -65,7 +65,7 @@ class FittingMixin:
     combine: str
     n_estimators: int
     elbo_tempering: float
-    temperature: float | str
+    gate_temperature: float | str
     init: str
     init_penalty: float | str
     max_iter: int
@@ -224,14 +224,14 @@ class FittingMixin:
     ) -> Ensemble:
         """The one to go on from, or one without members in a new scaling."""
         if going_on:
-            return replace(self.ensemble_, route=self.predictive)
+            return replace(self.ensemble_, propagation=self.predictive)
         return Ensemble(
             members=(),
             weights=np.empty(0),
             input_scaling=input_scaling,
             target_scaling=target_scaling,
             column_order=np.arange(input_scaling.center.shape[0]),
-            route=self.predictive,
+            propagation=self.predictive,
         )
 
     def _fit_members(
@@ -262,7 +262,9 @@ class FittingMixin:
         """For stacking what it may choose from; otherwise members that differ in their seed."""
         alike = self.combine != "stacking"
         menu = RECIPES_ALONE if self.n_estimators == 1 else RECIPES
-        temperature = TEMPERATURE if self.temperature == "auto" else float(self.temperature)
+        gate_temperature = (
+            TEMPERATURE if self.gate_temperature == "auto" else float(self.gate_temperature)
+        )
         starts = [
             (penalty if self.init_penalty == "auto" else float(self.init_penalty), parts)
             for penalty, parts in ((ALIKE,) * self.n_estimators if alike else menu)
@@ -274,7 +276,7 @@ class FittingMixin:
             starts = possible[:1] if same else list(dict.fromkeys(possible))
         seeds = rng.integers(2**32, size=len(starts))
         return [
-            Recipe(temperature=temperature, penalty=penalty, parts=parts, seed=int(seed))
+            Recipe(gate_temperature=gate_temperature, penalty=penalty, parts=parts, seed=int(seed))
             for (penalty, parts), seed in zip(starts, seeds, strict=True)
         ]
 

@@ -210,12 +210,12 @@ def _in_favour_of(weights: Floats) -> Floats:
     return np.where(likely[:, None] == np.arange(len(weights)), 0.0, NEVER)
 
 
-def _recent(before: Floats, members: list[FitResult], batch: Rows, route: str) -> Floats:
+def _recent(before: Floats, members: list[FitResult], batch: Rows, propagation: str) -> Floats:
     """Log densities (rows, members) of the latest rows, each noted before it was taken in."""
     columns = []
     for member in members:
         inputs = member_inputs(member, batch.inputs)
-        found = predict(member.model, member.factors, inputs, route=route)
+        found = predict(member.model, member.factors, inputs, propagation=propagation)
         columns.append(log_density(found, batch.targets, member.variance_ratio))
     new = np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)
     return np.concatenate([before, new])[-RECENT:]

@@ -46,7 +46,7 @@ class Sparsity:
     weights_after: Counts
     keep_threshold: Floats
     """Least sign probability among the weights that `prune` chose; NaN without it."""
-    false_discovery_rate: Floats
+    false_sign_rate: Floats
     """Estimated rate of the weights that `prune` left, when it did; NaN without it. It may lie a
     little above the rate that was asked for, since sure weights on no path go too."""
 
@@ -56,10 +56,10 @@ class Sparsity:
         for name in ("inputs", "nodes", "weights"):
             before, after = getattr(self, f"{name}_before"), getattr(self, f"{name}_after")
             lines.append(f"{name:<8}{before.sum():>8} -> {after.sum()}")
-        if not np.isnan(self.false_discovery_rate).all():
+        if not np.isnan(self.false_sign_rate).all():
             # Of all weights together: each member's rate counts by what it has left.
-            known = ~np.isnan(self.false_discovery_rate)
-            wrong = np.sum((self.false_discovery_rate * self.weights_after)[known])
+            known = ~np.isnan(self.false_sign_rate)
+            wrong = np.sum((self.false_sign_rate * self.weights_after)[known])
             total = max(int(self.weights_after[known].sum()), 1)
             lines.append(f"estimated false discovery rate {wrong / total:.4f}")
         return "\n".join(lines)
@@ -93,7 +93,7 @@ class PruningMixin:
     solver_: str
     n_features_in_: int
     n_outputs_: int
-    false_discovery_rate: float
+    false_sign_rate: float
     random_state: Any
     _single_target: bool
     _fit: Any
@@ -102,7 +102,7 @@ class PruningMixin:
 
     def prune(
         self,
-        false_discovery_rate: float | None = None,
+        false_sign_rate: float | None = None,
         *,
         refit: bool = False,
         X: Any = None,
@@ -118,7 +118,7 @@ class PruningMixin:
 
         Parameters
         ----------
-        false_discovery_rate : float in (0, 1), optional
+        false_sign_rate : float in (0, 1), optional
             Estimated share of kept weights that have the wrong sign; lower prunes more. By default
             that of the estimator, 0.01. From 0.5 on no weight is dropped.
         refit : bool
@@ -135,7 +135,7 @@ class PruningMixin:
         """
         check_is_fitted(self)
         self._validate_params()
-        rate = self.false_discovery_rate if false_discovery_rate is None else false_discovery_rate
+        rate = self.false_sign_rate if false_sign_rate is None else false_sign_rate
         rate = check_rate(rate)
         if refit and (X is None or y is None):
             raise ValueError("refit=True needs the rows: prune(refit=True, X=X, y=y).")
@@ -145,14 +145,14 @@ class PruningMixin:
         members = [_pruned(member, rate) for member in ensemble.members]
         if all(member.model.architecture.n_inputs == 0 for member in members):
             warnings.warn(
-                f"No weight is sure enough at false_discovery_rate={rate:g}: the pruned model "
+                f"No weight is sure enough at false_sign_rate={rate:g}: the pruned model "
                 "predicts a constant. Raise the rate, or fit longer or to more rows.",
                 UserWarning,
                 stacklevel=2,
             )
         pruned = copy.copy(self)
         pruned.random_state = copy.deepcopy(self.random_state)
-        pruned.false_discovery_rate = rate
+        pruned.false_sign_rate = rate
         table = known_columns(self)
         pruned._keep(fitted_attributes(ensemble, members, ensemble.weights, table, self.solver_))
         if not refit:
@@ -190,9 +190,7 @@ class PruningMixin:
             weights_before=np.array([a.n_weights for a in before]),
             weights_after=np.array([member.model.n_weights() for member in members]),
             keep_threshold=np.array([p.keep_threshold if p else nothing for p in chosen]),
-            false_discovery_rate=np.array(
-                [p.false_discovery_rate if p else nothing for p in chosen]
-            ),
+            false_sign_rate=np.array([p.false_sign_rate if p else nothing for p in chosen]),
         )
 
     @property
@@ -202,7 +200,7 @@ class PruningMixin:
         shape = (self.n_features_in_, self.n_outputs_)
         probability, strength = np.zeros(shape), np.zeros(shape)
         for member, weight in zip(self.ensemble_.members, self.ensemble_.weights, strict=True):
-            connections = _surviving(member, self.false_discovery_rate)
+            connections = _surviving(member, self.false_sign_rate)
             places = self.ensemble_.column_order
             places = places if member.pruning is None else places[member.pruning.inputs]
             probability[places] += weight * path_probability(member.factors, connections)
@@ -240,7 +238,7 @@ def _diluted_ratio(member: FitResult, factors: GlobalFactors) -> Floats | None:
 
 def _pruned(member: FitResult, rate: float) -> FitResult:
     """A smaller member. Its bound is not known without the rows."""
-    model, factors, pruning = prune(member.model, member.factors, false_discovery_rate=rate)
+    model, factors, pruning = prune(member.model, member.factors, false_sign_rate=rate)
     return replace(
         member,
         variance_ratio=_diluted_ratio(member, factors),

@@ -18,8 +18,8 @@ from bowtienet.estimators.progress import CallbackSupportMixin, with_callbacks
 from bowtienet.estimators.pruning import PruningMixin
 from bowtienet.estimators.reporting import ReportingMixin
 from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.posterior.initialize import SCHEMES
-from bowtienet.prediction.predictive import ROUTES
+from bowtienet.posterior.initialize import INITS
+from bowtienet.prediction.predictive import PROPAGATIONS
 
 
 class BowTieRegressor(
@@ -45,7 +45,7 @@ class BowTieRegressor(
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
         "normal_inverse_gaussian", "gig", or "gaussian" for none. Keep the default unless you know
         how your weights are distributed.
-    temperature : float or "auto", default="auto"
+    gate_temperature : float or "auto", default="auto"
         Softness of the gates; towards 0 units become rectified linear. Lower if the target has
         sharp bends, higher (0.1) for very smooth ones.
     n_estimators : int, default=8
@@ -74,7 +74,7 @@ class BowTieRegressor(
         tables the first, on the workers); ``solver_`` says which it was.
     batch_size : int or "auto", default="auto"
         Rows of a minibatch for "svi".
-    forgetting_rate, delay : float, default=0.7, 1.0
+    forgetting_rate, step_delay : float, default=0.7, 1.0
         Steps of "svi" with batches of 1,000 rows or more are whole while the bound rises; then, and
         with smaller batches from the first on, they shrink as (t + delay) ** -forgetting_rate, the
         rate in (0.5, 1]. Higher remembers batches longer.
@@ -86,7 +86,7 @@ class BowTieRegressor(
     prune_every : int or None, default=None
         After every so many sweeps take out hidden units that do not matter. It makes wide networks
         cheap: 5 or 10 for widths above a hundred. Of no effect with "svi".
-    false_discovery_rate : float, default=0.01
+    false_sign_rate : float, default=0.01
         How sure the sign of a weight must be to matter, for `prune_every`, `prune` and
         `feature_relevance_`: the estimated share of kept weights that have the wrong sign. Lower
         prunes more.
@@ -151,21 +151,21 @@ class BowTieRegressor(
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "prior": [StrOptions(set(FAMILIES))],
-        "temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "gate_temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
         "combine": [StrOptions({"stacking", "elbo", "equal"})],
         "elbo_tempering": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions(set(SCHEMES))],
+        "init": [StrOptions(set(INITS))],
         "init_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "predictive": [StrOptions(set(ROUTES))],
+        "predictive": [StrOptions(set(PROPAGATIONS))],
         "solver": [StrOptions({"auto", "cavi", "svi"})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "forgetting_rate": [Interval(Real, 0.5, 1, closed="right")],
-        "delay": [Interval(Real, 0, None, closed="left")],
+        "step_delay": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "prune_every": [Interval(Integral, 1, None, closed="left"), None],
-        "false_discovery_rate": [Interval(Real, 0, 1, closed="neither")],
+        "false_sign_rate": [Interval(Real, 0, 1, closed="neither")],
         "warm_start": ["boolean"],
         "checkpoint": [str, os.PathLike, None],
         "checkpoint_every": [Interval(Real, 0, None, closed="left")],
@@ -179,7 +179,7 @@ class BowTieRegressor(
         hidden_layer_sizes: Sequence[int] | int = (50,),
         *,
         prior: str = "student_t",
-        temperature: float | str = "auto",
+        gate_temperature: float | str = "auto",
         n_estimators: int = 8,
         combine: str = "stacking",
         elbo_tempering: float = 0.01,
@@ -189,11 +189,11 @@ class BowTieRegressor(
         solver: str = "auto",
         batch_size: int | str = "auto",
         forgetting_rate: float = 0.7,
-        delay: float = 1.0,
+        step_delay: float = 1.0,
         max_iter: int = 80,
         tol: float = 1e-5,
         prune_every: int | None = None,
-        false_discovery_rate: float = 0.01,
+        false_sign_rate: float = 0.01,
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_every: float = 60.0,
@@ -203,7 +203,7 @@ class BowTieRegressor(
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.prior = prior
-        self.temperature = temperature
+        self.gate_temperature = gate_temperature
         self.n_estimators = n_estimators
         self.combine = combine
         self.elbo_tempering = elbo_tempering
@@ -213,11 +213,11 @@ class BowTieRegressor(
         self.solver = solver
         self.batch_size = batch_size
         self.forgetting_rate = forgetting_rate
-        self.delay = delay
+        self.step_delay = step_delay
         self.max_iter = max_iter
         self.tol = tol
         self.prune_every = prune_every
-        self.false_discovery_rate = false_discovery_rate
+        self.false_sign_rate = false_sign_rate
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.checkpoint_every = checkpoint_every

@@ -62,14 +62,14 @@ class Runner:
             scheme=estimator.init,
             max_sweeps=estimator.max_iter,
             tolerance=estimator.tol,
-            route=estimator.predictive,
+            propagation=estimator.predictive,
             n_threads=None,
             prune_every=estimator.prune_every,
-            false_discovery_rate=estimator.false_discovery_rate,
+            false_sign_rate=estimator.false_sign_rate,
             solver=prepared.solver,
             batch_size=batch_rows(estimator.batch_size, prepared.n_rows),
             forgetting_rate=estimator.forgetting_rate,
-            delay=estimator.delay,
+            step_delay=estimator.step_delay,
         )
 
     def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:

@@ -150,7 +150,7 @@ class TablePipeline(ReportingMixin, Pipeline):
 
     def prune(
         self,
-        false_discovery_rate: float | None = None,
+        false_sign_rate: float | None = None,
         *,
         refit: bool = False,
         X: Any = None,
@@ -163,7 +163,7 @@ class TablePipeline(ReportingMixin, Pipeline):
             X, y, sample_weight = named_columns(X, y, sample_weight)
             X = self._prepared(X)
         regressor = self.regressor_.prune(
-            false_discovery_rate, refit=refit, X=X, y=y, sample_weight=sample_weight
+            false_sign_rate, refit=refit, X=X, y=y, sample_weight=sample_weight
         )
         pruned = copy.copy(self)
         pruned.steps = [(name, copy.copy(step)) for name, step in self.steps[:-1]]

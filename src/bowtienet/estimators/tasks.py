@@ -73,7 +73,7 @@ class Stream(Protocol):
 class Recipe:
     """What may differ from member to member."""
 
-    temperature: float
+    gate_temperature: float
     penalty: float
     parts: int = 1
     """Small networks that the start is made of."""
@@ -89,14 +89,14 @@ class Settings:
     scheme: str
     max_sweeps: int
     tolerance: float
-    route: str
+    propagation: str
     n_threads: int | None
     prune_every: int | None = None
-    false_discovery_rate: float = 0.01
+    false_sign_rate: float = 0.01
     solver: str = "cavi"
     batch_size: int = 4096
     forgetting_rate: float = 0.7
-    delay: float = 1.0
+    step_delay: float = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,10 +166,10 @@ def _coordinate_fit(
         model,
         rows,
         factors,
-        max_sweeps=max(task.lengths, default=settings.max_sweeps),
-        tolerance=settings.tolerance,
+        max_iter=max(task.lengths, default=settings.max_sweeps),
+        tol=settings.tolerance,
         prune_every=settings.prune_every,
-        false_discovery_rate=settings.false_discovery_rate,
+        false_sign_rate=settings.false_sign_rate,
         n_threads=settings.n_threads,
         **hooks,
     )
@@ -185,10 +185,10 @@ def _stochastic_fit(
         task.stream.batches(settings.batch_size, seed),
         factors,
         n_rows=task.stream.total_weight,
-        max_epochs=settings.max_sweeps,
-        tolerance=settings.tolerance,
+        max_iter=settings.max_sweeps,
+        tol=settings.tolerance,
         forgetting_rate=settings.forgetting_rate,
-        delay=settings.delay,
+        step_delay=settings.step_delay,
         n_threads=settings.n_threads,
         **_steps(model, settings),
         **hooks,
@@ -237,15 +237,15 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         rows.inputs,
         rows.targets,
         rows.weights,
-        family=settings.family,
-        temperature=recipe.temperature,
+        prior=settings.family,
+        gate_temperature=recipe.gate_temperature,
     )
     factors = initialize(
         model,
         rows,
         recipe.seed,
-        scheme=settings.scheme,
-        penalty=recipe.penalty,
+        init=settings.scheme,
+        init_penalty=recipe.penalty,
         start_iterations=(
             START_ITERATIONS if recipe.parts == 1 else SMALL_START_ITERATIONS // recipe.parts
         ),
@@ -352,7 +352,7 @@ class _Recorder:
                 result.model,
                 result.factors,
                 member_inputs(result, rows.inputs),
-                route=self.settings.route,
+                propagation=self.settings.propagation,
                 n_threads=self.settings.n_threads,
             )
             self.forecasts.append(np.stack(errors_and_variances(found, rows.targets)))

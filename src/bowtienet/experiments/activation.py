@@ -38,7 +38,7 @@ from bowtienet.prediction.ensemble import network_inputs
 FIT: dict[str, Any] = {
     "n_estimators": 1,
     "combine": "equal",
-    "temperature": 0.5,
+    "gate_temperature": 0.5,
     "max_iter": 100,
     "random_state": 0,
 }

@@ -248,7 +248,7 @@ def _draw_joint() -> Any:
     axes = figure.subplots(2, len(JOINT))
     for column, (name, mixing) in enumerate(JOINT.items()):
         architecture = build_architecture(_WIDTHS[0], (_WIDTHS[1],), 1)
-        prior = build_model(architecture, family=name).prior
+        prior = build_model(architecture, prior=name).prior
         _draw_conditional(axes[0, column], prior.global_shrinkage, prior.local_shrinkage[0])
         _draw_layers(axes[1, column], prior.global_shrinkage, prior.local_shrinkage)
         tidy(axes[0, column], f"{mixing} mixing: one weight given another of its layer")

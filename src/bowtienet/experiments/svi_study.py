@@ -257,10 +257,10 @@ def _fit(
     architecture = build_architecture(2, (study.width,), 1)
     model = default_model(architecture, of.rows.inputs, of.rows.targets)
     seed = 1000 * of.seed + member
-    factors = initialize(model, of.rows, seed, scheme=start)
+    factors = initialize(model, of.rows, seed, init=start)
     begin = time.process_time()
     if cell.batch is None:
-        result = fit(model, of.rows, factors, max_sweeps=study.passes, n_threads=1, callback=watch)
+        result = fit(model, of.rows, factors, max_iter=study.passes, n_threads=1, callback=watch)
     else:
         result = _fit_batches(study, of, cell, model, factors, seed, watch)
     seconds = time.process_time() - begin
@@ -287,7 +287,7 @@ def _fit_batches(
         minibatches(of.rows, cell.batch, seed),
         loosened(factors) if whole else factors,
         n_rows=study.rows,
-        max_epochs=study.passes,
+        max_iter=study.passes,
         forgetting_rate=cell.rate,
         n_threads=1,
         callback=watch,

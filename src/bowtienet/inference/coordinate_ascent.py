@@ -115,13 +115,13 @@ def fit(
     rows: Rows | RowKeeper,
     factors: GlobalFactors,
     *,
-    max_sweeps: int = 500,
-    tolerance: float = 1e-5,
+    max_iter: int = 500,
+    tol: float = 1e-5,
     repeats: int = DEFAULT_REPEATS,
     empirical_bayes: bool = True,
     accelerate: bool = True,
     prune_every: int | None = None,
-    false_discovery_rate: float = 0.01,
+    false_sign_rate: float = 0.01,
     block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callable[[Progress], bool | None] | None = None,
@@ -138,9 +138,9 @@ def fit(
         Training rows on a scale of order 1; see `build_rows` and `fit_scaling`. Or who holds them.
     factors : GlobalFactors
         Where to start; see `initialize`.
-    max_sweeps : int
+    max_iter : int
         Most passes over the data.
-    tolerance : float
+    tol : float
         Stop when the relative change of the bound was below it three times in a row.
     repeats : int
         Rounds of global updates within a sweep; they do not read the data.
@@ -151,7 +151,7 @@ def fit(
     prune_every : int, optional
         After every so many sweeps take out the hidden units that no input reaches, or that reach no
         output, by weights whose sign is sure. Nothing is taken out that would leave a constant.
-    false_discovery_rate : float in (0, 1)
+    false_sign_rate : float in (0, 1)
         How sure: estimated share of such weights that have the wrong sign.
     block_size : int, optional
         Rows worked on at a time; by default so many that a block's largest array has a few MB.
@@ -171,10 +171,10 @@ def fit(
         The last accepted state, whatever ended the fit; Ctrl-C ends it after the first sweep.
     """
     check_factors(model.architecture, factors)
-    max_sweeps, repeats = whole(max_sweeps, "max_sweeps"), whole(repeats, "repeats")
-    tolerance = non_negative(tolerance, "tolerance")
+    max_iter, repeats = whole(max_iter, "max_iter"), whole(repeats, "repeats")
+    tol = non_negative(tol, "tol")
     prune_every = None if prune_every is None else whole(prune_every, "prune_every")
-    rate = check_rate(false_discovery_rate)
+    rate = check_rate(false_sign_rate)
     pruner = None if prune_every is None else _Pruner(prune_every, rate)
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
     architecture = (model if resume is None else resume.accepted.model).architecture
@@ -184,7 +184,7 @@ def fit(
     # A proposal of the momentum may overflow; a bound that is not finite is a status here.
     with workers(n_threads) as apply, np.errstate(all="ignore"):
         step = partial(sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
-        loop = _Loop(step, rows, accelerate, tolerance, pruner, max_sweeps)
+        loop = _Loop(step, rows, accelerate, tol, pruner, max_iter)
         loop.callback, loop.keep = callback, keep
         if resume is not None:
             return loop.run(*loop.restore(resume))
@@ -241,17 +241,17 @@ class _Loop:
         step: Callable[..., tuple[State, ElboTerms]],
         rows: RowKeeper,
         accelerate: bool,
-        tolerance: float,
+        tol: float,
         pruner: _Pruner | None,
-        max_sweeps: int,
+        max_iter: int,
     ) -> None:
         self.step = step
         self.rows = rows
         self.pruner = pruner
         self.pruning: Pruning | None = None
         self.accelerate = accelerate
-        self.tolerance = tolerance
-        self.max_sweeps = max_sweeps
+        self.tol = tol
+        self.max_iter = max_iter
         self.history: list[float] = []
         self.terms: ElboTerms | None = None
         self.age = 0
@@ -283,7 +283,7 @@ class _Loop:
         status: Status | None = None
         snapshot: Snapshot | None = None
         try:
-            while status is None and self.n_sweeps < self.max_sweeps:
+            while status is None and self.n_sweeps < self.max_iter:
                 if self.keep is not None and self.history:
                     snapshot = self.snapshot(proposal)
                     self.keep(partial(_itself, snapshot), False)
@@ -328,7 +328,7 @@ class _Loop:
         if moved and not value >= self.history[-1]:
             self.age = 0
             return self.accepted, None
-        status = check([*self.history[self.begin :], value], self.tolerance)
+        status = check([*self.history[self.begin :], value], self.tol)
         if status in (Status.NON_FINITE, Status.DECREASED):
             return proposal, status
         before, self.accepted, self.terms = self.accepted, candidate, terms
@@ -374,7 +374,7 @@ class _Loop:
             factors=self.accepted.factors,
             pruning=self.pruning,
             n_visited=self.n_sweeps * self.rows.n_rows,
-            n_at_most=self.max_sweeps * self.rows.n_rows,
+            n_at_most=self.max_iter * self.rows.n_rows,
             statistics=self.accepted.statistics,
         )
         return bool(self.callback(progress))

@@ -96,7 +96,7 @@ def _gate_term(
 ) -> Array:
     """Σ (rho - ½) E[z] / T - log 2 - rho log rho - (1 - rho) log(1 - rho)."""
     mean, sums = factors.layers[index].weights.mean, statistics.hidden[index]
-    odds = namespace(mean).sum(mean * sums.half_gate_mean) / model.temperature
+    odds = namespace(mean).sum(mean * sums.half_gate_mean) / model.gate_temperature
     return odds - statistics.count * mean.shape[0] * log(2.0) + sums.gate_entropy
 
 
@@ -107,7 +107,7 @@ def _polya_gamma_term(
     weights, sums = factors.layers[index].weights, statistics.hidden[index]
     moment = unpack(sums.polya_gamma_moment, weights.mean.shape[-1])
     squares = namespace(moment).sum(trace_of_product(gaussian.second_moment(weights), moment))
-    return sums.polya_gamma_ratio - 0.5 * squares / model.temperature**2
+    return sums.polya_gamma_ratio - 0.5 * squares / model.gate_temperature**2
 
 
 def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:

@@ -271,12 +271,12 @@ def _widen(x: Array) -> Array:
 def _block_pass_for(model: BowTieModel, reference: Array) -> Callable[..., Any]:
     """`block_pass` for the rows of `reference`: compiled if they are JAX arrays."""
     if is_jax_array(reference):
-        return _compiled_block_pass(model.architecture, model.temperature)
+        return _compiled_block_pass(model.architecture, model.gate_temperature)
     return partial(block_pass, model)
 
 
 @lru_cache(maxsize=8)
-def _compiled_block_pass(architecture: Architecture, temperature: float) -> Callable[..., Any]:
+def _compiled_block_pass(architecture: Architecture, gate_temperature: float) -> Callable[..., Any]:
     """`block_pass` compiled by JAX, once for each shape of a block; the prior has no part in it."""
     jax = importlib.import_module("jax")
     if not jax.config.jax_enable_x64:
@@ -286,7 +286,7 @@ def _compiled_block_pass(architecture: Architecture, temperature: float) -> Call
         )
     _register_containers()
     prior = build_model(architecture).prior
-    model = BowTieModel(architecture=architecture, prior=prior, temperature=temperature)
+    model = BowTieModel(architecture=architecture, prior=prior, gate_temperature=gate_temperature)
     return jax.jit(partial(block_pass, model))
 
 

@@ -61,12 +61,13 @@ def update_weights(
         if index < len(statistics.hidden):
             sums = statistics.hidden[index]
             precision = (
-                sums.polya_gamma_moment / model.temperature**2
+                sums.polya_gamma_moment / model.gate_temperature**2
                 + noise_precision[:, None] * sums.gate_moment
             )
             precision = unpack(precision, layer.weights.mean.shape[-1])
             linear = (
-                noise_precision[:, None] * sums.gate_cross + sums.half_gate_mean / model.temperature
+                noise_precision[:, None] * sums.gate_cross
+                + sums.half_gate_mean / model.gate_temperature
             )
         else:
             moment = output_moment(factors, statistics)

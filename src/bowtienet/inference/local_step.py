@@ -44,10 +44,10 @@ def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) 
     mean, gates, tilts = with_ones(inputs), [], []
     for index, layer in enumerate(factors.layers[:-1]):
         preactivation = preactivation_mean(layer.weights, mean)
-        gates.append(special("expit", preactivation / model.temperature))
+        gates.append(special("expit", preactivation / model.gate_temperature))
         if index > 0:
             spread = xp.sum((mean @ layer.weights.covariance) * mean[None, :, :], axis=-1).T
-            tilts.append(xp.sqrt(preactivation**2 + spread) / model.temperature)
+            tilts.append(xp.sqrt(preactivation**2 + spread) / model.gate_temperature)
         mean = with_ones(gates[-1] * preactivation)
     return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts))
 
@@ -142,7 +142,7 @@ def update_tilts(
     """A = sqrt(E[z²]) / T."""
     xp = namespace(moments.inputs[0])
     return tuple(
-        xp.sqrt(preactivation_square(layer.weights, second)) / model.temperature
+        xp.sqrt(preactivation_square(layer.weights, second)) / model.gate_temperature
         for layer, second in zip(factors.layers[:-1], moments.second, strict=True)
     )
 
@@ -161,8 +161,10 @@ def update_gates(
         product = product_with_preactivation(
             layer.weights, moments.inputs[index + 1][:, 1:], preactivation, moments.cross[index]
         )
-        square = (tilt[index] * model.temperature) ** 2
-        log_odds = noise_precision * (product - 0.5 * square) + preactivation / model.temperature
+        square = (tilt[index] * model.gate_temperature) ** 2
+        log_odds = (
+            noise_precision * (product - 0.5 * square) + preactivation / model.gate_temperature
+        )
         probability, entropy = bernoulli.probability_and_entropy(log_odds)
         gates.append(probability)
         entropies.append(entropy)
@@ -208,17 +210,17 @@ def _hidden_message(
     In the paper's prediction the gates of these sums carry the lower layer's index; they are this
     layer's (docs/theory/errata, 3).
     """
-    layer, temperature = factors.layers[index], model.temperature
+    layer, gate_temperature = factors.layers[index], model.gate_temperature
     xp = namespace(pull)
     mean = layer.weights.mean[:, 1:]
     second = gaussian.second_moment(layer.weights)
     noise_precision = inverse_gamma.mean_inverse(factors.layers[index - 1].noise_variance)
-    curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / temperature**2
+    curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / gate_temperature**2
     # The diagonal rides along as one more unit with c = 1, which spares a pass over (n, K, K).
     squares = xp.concat([diagonal_matrix(noise_precision)[None, :, :], second[:, 1:, 1:]], axis=0)
     width, size = mean.shape
     quadratic = with_ones(curvature) @ xp.reshape(squares, (width + 1, size * size))
-    half_gates = (memory.gate_probability[index] - 0.5) / temperature
+    half_gates = (memory.gate_probability[index] - 0.5) / gate_temperature
     linear = (half_gates + pull * offset) @ mean - curvature @ second[:, 0, 1:]
     return xp.reshape(quadratic, (-1, size, size)), linear
 

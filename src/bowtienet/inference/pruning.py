@@ -67,12 +67,12 @@ class Pruning:
     """Places of the hidden units that are left, layer by layer."""
     keep_threshold: float
     """Least sign probability among the weights that were chosen."""
-    false_discovery_rate: float
+    false_sign_rate: float
     """Estimated rate of those that lie on a path from input to output."""
 
 
 def prune(
-    model: BowTieModel, factors: GlobalFactors, *, false_discovery_rate: float = 0.01
+    model: BowTieModel, factors: GlobalFactors, *, false_sign_rate: float = 0.01
 ) -> tuple[BowTieModel, GlobalFactors, Pruning]:
     """A smaller network that keeps the weights whose sign is sure enough.
 
@@ -82,7 +82,7 @@ def prune(
         The fitted model.
     factors : GlobalFactors
         Its fitted factors.
-    false_discovery_rate : float in (0, 1)
+    false_sign_rate : float in (0, 1)
         Estimated share of kept weights that have the wrong sign. From ½ on nothing is dropped.
 
     Returns
@@ -94,7 +94,7 @@ def prune(
         What is left of the old network.
     """
     check_factors(model.architecture, factors)
-    selection = select(model, factors, false_discovery_rate)
+    selection = select(model, factors, false_sign_rate)
     smaller = shrink(model, factors, selection)
     return *smaller, build_pruning(model.architecture, selection)
 
@@ -106,7 +106,7 @@ def build_pruning(architecture: Architecture, selection: Selection) -> Pruning:
         inputs=np.flatnonzero(selection.inputs),
         units=tuple(np.flatnonzero(unit) for unit in selection.units),
         keep_threshold=selection.keep_threshold,
-        false_discovery_rate=selection.false_discovery_rate,
+        false_sign_rate=selection.false_sign_rate,
     )
 
 
@@ -196,7 +196,7 @@ def shrink(
         )
         if index < last:
             constants = ~selection.varying[index]
-            activation = _constant_activation(weights, noise, model.temperature)
+            activation = _constant_activation(weights, noise, model.gate_temperature)
             below = alive
     return _assemble(model, layers, selection, _removed(model, factors, selection))
 
@@ -272,11 +272,11 @@ def _host(weights: GaussianRows) -> tuple[Floats, Floats]:
 
 
 def _constant_activation(
-    weights: GaussianRows, noise: InverseGamma, temperature: float
+    weights: GaussianRows, noise: InverseGamma, gate_temperature: float
 ) -> tuple[Floats, Floats, Floats]:
     """Mean, variance that the weights leave open, and variance by chance, (D,), of constants."""
     mean, open_, gates = gated_moments(
-        weights.mean[:, 0].copy(), weights.covariance[:, 0, 0].copy(), temperature
+        weights.mean[:, 0].copy(), weights.covariance[:, 0, 0].copy(), gate_temperature
     )
     return mean, open_, gates + to_numpy(inverse_gamma.mean(noise))
 
@@ -353,7 +353,7 @@ def _assemble(
             n_outputs=shapes[-1][0],
         ),
         prior=prior,
-        temperature=model.temperature,
+        gate_temperature=model.gate_temperature,
         connections=connections,
         removed=removed if varies else None,
     )
@@ -381,6 +381,6 @@ def _removed(
         count = model.removed_weights(index).count + int(gone.sum())
         is_output = index == len(factors.layers) - 1
         precision = np.mean(inverse_gamma.mean_inverse(factors.layers[index].noise_variance))
-        held = 1.0 / (n_rows * (0.25 / model.temperature**2 + 0.5 * float(precision)))
+        held = 1.0 / (n_rows * (0.25 / model.gate_temperature**2 + 0.5 * float(precision)))
         found.append(RemovedWeights(count=0 if is_output else count, held=held))
     return tuple(found)

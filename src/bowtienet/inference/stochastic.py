@@ -91,9 +91,9 @@ Keep = Callable[[Callable[[], StochasticSnapshot], bool], None]
 """Is told how to make a snapshot, and whether it is the last one; it may write it down."""
 
 
-def step_size(step: int, forgetting_rate: float, delay: float) -> float:
+def step_size(step: int, forgetting_rate: float, step_delay: float) -> float:
     """l_t = (t + delay)^(-k), at most 1, for a step counted from 0."""
-    return float(min(1.0, max(step + delay, 1e-300) ** -forgetting_rate))
+    return float(min(1.0, max(step + step_delay, 1e-300) ** -forgetting_rate))
 
 
 def stochastic_step(
@@ -149,10 +149,10 @@ def fit_stochastic(
     factors: GlobalFactors,
     *,
     n_rows: float,
-    max_epochs: int = 20,
-    tolerance: float = 1e-4,
+    max_iter: int = 20,
+    tol: float = 1e-4,
     forgetting_rate: float = 0.7,
-    delay: float = 1.0,
+    step_delay: float = 1.0,
     adaptive: bool = False,
     momentum: float = 0.0,
     repeats: int = 3,
@@ -176,14 +176,14 @@ def fit_stochastic(
         Where to start; see `initialize`.
     n_rows : float
         Sum of the weights of all rows.
-    max_epochs : int
+    max_iter : int
         Most passes over the rows.
-    tolerance : float
+    tol : float
         The bound has stopped rising when its mean over a window of steps has gained less than this
         part of it, or less than its own noise, three times in a row.
     forgetting_rate : float in (0.5, 1]
         k of the steps l_t = (t + delay)^(-k): the higher, the longer early batches are remembered.
-    delay : float
+    step_delay : float
         Larger makes the first steps smaller.
     adaptive : bool
         Take whole steps, l_t = 1, until the bound stops rising, and only then ones that shrink, for
@@ -206,9 +206,9 @@ def fit_stochastic(
     check_factors(model.architecture, factors)
     if not 0.5 < number(forgetting_rate, "forgetting_rate") <= 1.0:
         raise ValueError(f"forgetting_rate must lie in (0.5, 1], got {forgetting_rate!r}: try 0.7.")
-    delay = non_negative(delay, "delay")
-    max_epochs, repeats = whole(max_epochs, "max_epochs"), whole(repeats, "repeats")
-    tolerance = non_negative(tolerance, "tolerance")
+    step_delay = non_negative(step_delay, "step_delay")
+    max_iter, repeats = whole(max_iter, "max_iter"), whole(repeats, "repeats")
+    tol = non_negative(tol, "tol")
     n_rows = positive(n_rows, "n_rows")
     if not 0.0 <= number(momentum, "momentum") < 1.0:
         raise ValueError(f"momentum must lie in [0, 1), got {momentum!r}: try 0.9.")
@@ -224,8 +224,8 @@ def fit_stochastic(
             block_size=block_size,
             apply=apply,
         )
-        loop = _StochasticLoop(advance, batches, n_rows, max_epochs, tolerance, adaptive)
-        loop.size = partial(step_size, forgetting_rate=forgetting_rate, delay=delay)
+        loop = _StochasticLoop(advance, batches, n_rows, max_iter, tol, adaptive)
+        loop.size = partial(step_size, forgetting_rate=forgetting_rate, step_delay=step_delay)
         loop.callback, loop.keep = callback, keep
         if resume is not None:
             return loop.run(loop.restore(resume))
@@ -259,12 +259,12 @@ class _StochasticLoop:
         advance: Callable[..., tuple[StochasticState, ElboTerms]],
         batches: Batches,
         n_rows: float,
-        max_epochs: int,
+        max_iter: int,
         tolerance: float,
         adaptive: bool,
     ) -> None:
         self.advance, self.batches, self.adaptive = advance, batches, adaptive
-        self.n_rows, self.max_epochs = n_rows, max_epochs
+        self.n_rows, self.max_iter = n_rows, max_iter
         self.watch = _Watch(tolerance)
         self.terms: ElboTerms | None = None
         self.epoch = self.n_batches = self.n_visited = 0
@@ -318,7 +318,7 @@ class _StochasticLoop:
 
     def _all_batches(self) -> Iterator[Rows]:
         """Batches still to come, each counted when it is done."""
-        while self.epoch < self.max_epochs:
+        while self.epoch < self.max_iter:
             # The batches of an epoch are the same every time it is asked for.
             done = self.n_batches
             for index, batch in enumerate(self.batches(self.epoch)):
@@ -363,7 +363,7 @@ class _StochasticLoop:
         if not self.adaptive:
             return Status.CONVERGED if self.watch.settled else None
         if self.turned is None:
-            late = self.visited_weight >= RISING * self.max_epochs * self.n_rows
+            late = self.visited_weight >= RISING * self.max_iter * self.n_rows
             if self.watch.settled or late:
                 self.turned = step
             return None
@@ -398,7 +398,7 @@ class _StochasticLoop:
             factors=self.state.factors,
             pruning=None,
             n_visited=self.n_visited,
-            n_at_most=round(self.n_visited * self.max_epochs * self.n_rows / self.visited_weight),
+            n_at_most=round(self.n_visited * self.max_iter * self.n_rows / self.visited_weight),
             statistics=self.state.statistics,
         )
 

@@ -38,14 +38,19 @@ class Architecture:
         return sum(below * above for below, above in pairwise(self.widths))
 
 
-def build_architecture(n_inputs: int, hidden: Iterable[int], n_outputs: int) -> Architecture:
+def build_architecture(
+    n_inputs: int, hidden_layer_sizes: Iterable[int], n_outputs: int
+) -> Architecture:
     """Check the widths and put them together; no hidden layer means linear regression."""
-    if isinstance(hidden, (str, bytes)) or not isinstance(hidden, Iterable):
+    if isinstance(hidden_layer_sizes, (str, bytes)) or not isinstance(hidden_layer_sizes, Iterable):
         raise ValueError(
-            f"hidden must be a sequence of widths such as (50,) or (50, 20), got {hidden!r}."
+            f"hidden_layer_sizes must be a sequence of widths such as (50,) or (50, 20), got "
+            f"{hidden_layer_sizes!r}."
         )
     return Architecture(
         n_inputs=whole(n_inputs, "n_inputs"),
-        hidden=tuple(whole(width, f"hidden[{i}]") for i, width in enumerate(hidden)),
+        hidden=tuple(
+            whole(width, f"hidden_layer_sizes[{i}]") for i, width in enumerate(hidden_layer_sizes)
+        ),
         n_outputs=whole(n_outputs, "n_outputs"),
     )

@@ -50,7 +50,7 @@ class BowTieModel:
 
     architecture: Architecture
     prior: Prior
-    temperature: float
+    gate_temperature: float
     connections: tuple[Array, ...] | None = None
     """Weights (D, K) of every layer that exist, by booleans; None for all, as before pruning."""
     removed: tuple[RemovedWeights, ...] | None = None
@@ -72,13 +72,13 @@ class BowTieModel:
 def build_model(
     architecture: Architecture,
     *,
-    family: str = "student_t",
+    prior: str = "student_t",
     global_parameters: Mapping[str, float] | None = None,
     local_parameters: Mapping[str, float] | None = None,
     hidden_noise: tuple[float, float] = (2.0, 1e-4),
     output_noise: tuple[float, float] | tuple[float, Array] = (2.0, 0.1),
     bias_variance: float = 1.0,
-    temperature: float = 0.1,
+    gate_temperature: float = 0.1,
     scale_with_size: bool = True,
 ) -> BowTieModel:
     """Put a model together from the name of its shrinkage prior.
@@ -87,7 +87,7 @@ def build_model(
     ----------
     architecture : Architecture
         Widths of the network.
-    family : str
+    prior : str
         Shrinkage prior of the weights; see `build_shrinkage`.
     global_parameters, local_parameters : mapping, optional
         Parameters of the prior of tau (one per layer) and of psi (one per weight).
@@ -96,17 +96,17 @@ def build_model(
         scale may be one number for each output.
     bias_variance : float
         Variance of the Gaussian prior of the biases.
-    temperature : float
+    gate_temperature : float
         Softness of the gates; ReLU in the limit 0.
     scale_with_size : bool
         Divide tau by the number of hidden layers and psi by the number of inputs of its layer, so
         that deeper and wider networks shrink more.
     """
-    shared = build_shrinkage(family, **_parameters(global_parameters, "global_parameters"))
-    local = build_shrinkage(family, **_parameters(local_parameters, "local_parameters"))
+    shared = build_shrinkage(prior, **_parameters(global_parameters, "global_parameters"))
+    local = build_shrinkage(prior, **_parameters(local_parameters, "local_parameters"))
     depth = max(architecture.n_hidden, 1) if scale_with_size else 1
     fan_in = architecture.widths[:-1] if scale_with_size else (1,) * architecture.n_layers
-    prior = Prior(
+    built = Prior(
         global_shrinkage=scaled(shared, 1.0 / depth),
         local_shrinkage=tuple(scaled(local, 1.0 / width) for width in fan_in),
         hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
@@ -114,7 +114,9 @@ def build_model(
         bias_variance=positive(bias_variance, "bias_variance"),
     )
     return BowTieModel(
-        architecture=architecture, prior=prior, temperature=positive(temperature, "temperature")
+        architecture=architecture,
+        prior=built,
+        gate_temperature=positive(gate_temperature, "gate_temperature"),
     )
 
 
@@ -149,7 +151,7 @@ def default_model(
     noise_scale = np.clip(np.nan_to_num(residual / 4.0, nan=np.inf), 1e-6, 30.0)
     largest = np.abs(coefficients[1:]).max(initial=0.0)
     settings.setdefault("output_noise", (2.0, noise_scale))
-    if settings.get("family", "student_t") == "student_t":
+    if settings.get("prior", "student_t") == "student_t":
         delta_squared = min(max(float(largest), 1e-2), 100.0)
         settings.setdefault("global_parameters", {"scale": delta_squared / 2.0})
     return build_model(architecture, **settings)

@@ -66,10 +66,10 @@ def sample_prior(model: BowTieModel, rng: np.random.Generator) -> Parameters:
 
 
 def sample_model(
-    parameters: Parameters, temperature: float, inputs: Floats, rng: np.random.Generator
+    parameters: Parameters, gate_temperature: float, inputs: Floats, rng: np.random.Generator
 ) -> Simulation:
     """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²)."""
-    temperature = positive(temperature, "temperature")
+    gate_temperature = positive(gate_temperature, "gate_temperature")
     if not parameters.weights:
         raise ValueError("parameters must hold at least the output layer.")
     n_inputs = parameters.weights[0].shape[1] - 1
@@ -80,7 +80,9 @@ def sample_model(
     for weights, noise in layers[:-1]:
         preactivation = _preactivation(weights, values)
         # P(logistic noise < z/T) is the sigmoid; this form cannot overflow at low temperature.
-        gate = (rng.logistic(size=preactivation.shape) < preactivation / temperature).astype(float)
+        gate = (rng.logistic(size=preactivation.shape) < preactivation / gate_temperature).astype(
+            float
+        )
         values = rng.normal(gate * preactivation, np.sqrt(noise))
         gates.append(gate)
         activations.append(values)

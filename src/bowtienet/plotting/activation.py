@@ -131,7 +131,7 @@ class ActivationDisplay:
                 "or draw ActivationDisplay.from_parameters()."
             )
         display = cls(
-            temperatures=[found.model.temperature],
+            temperatures=[found.model.gate_temperature],
             noise_deviations=[float(np.median(precision)) ** -0.5],
         )
         return display.plot(fig=fig)
@@ -152,10 +152,10 @@ class ActivationDisplay:
         self.mean_lines_: list[Any] = []
         self.deviation_lines_: list[tuple[Any, Any]] = []
         for row, eta in enumerate(self.noise_deviations):
-            for column, temperature in enumerate(self.temperatures):
+            for column, gate_temperature in enumerate(self.temperatures):
                 self._draw_panel(axes[row, column], row, column)
                 axes[row, column].set_title(
-                    f"T = {temperature:.3g}, η = {eta:.3g}", fontsize=SMALL_SIZE + 1.0
+                    f"T = {gate_temperature:.3g}, η = {eta:.3g}", fontsize=SMALL_SIZE + 1.0
                 )
         for ax in axes[-1]:
             ax.set_xlabel("preactivation z")
@@ -197,31 +197,31 @@ class ActivationDisplay:
         self.deviation_lines_.append((below, above))
 
 
-def gate_probability(preactivations: np.ndarray, temperature: float) -> np.ndarray:
+def gate_probability(preactivations: np.ndarray, gate_temperature: float) -> np.ndarray:
     """σ(z/T), and its limit 1[z > 0] for T = 0."""
-    if temperature == 0.0:
+    if gate_temperature == 0.0:
         return (preactivations > 0.0).astype(float)
     with np.errstate(over="ignore"):
-        return expit(preactivations / temperature)
+        return expit(preactivations / gate_temperature)
 
 
 def activation_moments(
-    preactivations: np.ndarray, temperature: float, noise_deviation: float
+    preactivations: np.ndarray, gate_temperature: float, noise_deviation: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """E[a | z] = s z and √Var[a | z] = √(η² + z² s (1 - s)), with s = σ(z/T)."""
-    gate = gate_probability(preactivations, temperature)
+    gate = gate_probability(preactivations, gate_temperature)
     spread = preactivations * np.sqrt(gate * (1.0 - gate))
     return gate * preactivations, np.hypot(noise_deviation, spread)
 
 
 def activation_density(
-    preactivations: np.ndarray, edges: np.ndarray, temperature: float, deviation: float
+    preactivations: np.ndarray, edges: np.ndarray, gate_temperature: float, deviation: float
 ) -> np.ndarray:
     """Mean of p(a | z) over the cells between `edges` (m + 1,), of shape (m, preactivations).
 
     The mean over a cell, from the distribution function, because noise may be finer than a cell.
     """
-    gate = gate_probability(preactivations, temperature)
+    gate = gate_probability(preactivations, gate_temperature)
     ends = edges[:, None]
     open_gate = np.diff(ndtr((ends - preactivations) / deviation), axis=0)
     closed_gate = np.diff(ndtr(ends / deviation), axis=0)

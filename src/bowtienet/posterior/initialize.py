@@ -48,8 +48,8 @@ def initialize(
     rows: Rows,
     rng: np.random.Generator | int,
     *,
-    scheme: str = "relu_network",
-    penalty: float = 0.1,
+    init: str = "relu_network",
+    init_penalty: float = 0.1,
     start_iterations: int = 200,
     parts: int = 1,
 ) -> GlobalFactors:
@@ -63,9 +63,9 @@ def initialize(
         Training rows, standardised.
     rng : numpy.random.Generator or int
         Source of all randomness, or its seed.
-    scheme : {"relu_network", "laplace", "spike_slab"}
+    init : {"relu_network", "laplace", "spike_slab"}
         How the hidden weights are found.
-    penalty : float
+    init_penalty : float
         Ridge penalty of the network of `relu_network`: ½ Σ squared residuals + ½ penalty Σ W².
     start_iterations : int
         Most L-BFGS steps of `relu_network`.
@@ -73,9 +73,9 @@ def initialize(
         Networks of `relu_network` that share out the units and are fitted each by itself; fewer
         where one would have less than three units in a layer.
     """
-    if scheme not in SCHEMES:
-        raise ValueError(f"unknown start {scheme!r}: choose one of {', '.join(SCHEMES)}.")
-    penalty = non_negative(penalty, "penalty")
+    if init not in INITS:
+        raise ValueError(f"unknown start {init!r}: choose one of {', '.join(INITS)}.")
+    init_penalty = non_negative(init_penalty, "init_penalty")
     start_iterations = whole(start_iterations, "start_iterations")
     parts = whole(parts, "parts")
     check_rows(model.architecture, rows)
@@ -83,19 +83,21 @@ def initialize(
     sample = subsample(rows, START_ROWS, rng)
     inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
     row_weights = to_numpy(sample.weights).astype(float)
-    draw = _spike_slab if scheme == "spike_slab" else _laplace
+    draw = _spike_slab if init == "spike_slab" else _laplace
     hidden = model.architecture.hidden
-    if scheme == "relu_network" and hidden:
+    if init == "relu_network" and hidden:
         networks = []
         for widths in _share_out(hidden, parts):
-            means = _random_weights(widths, model.temperature, inputs, rng, draw)
+            means = _random_weights(widths, model.gate_temperature, inputs, rng, draw)
             networks.append(
-                _relu_network(means, inputs, targets, row_weights, penalty, start_iterations)[:-1]
+                _relu_network(means, inputs, targets, row_weights, init_penalty, start_iterations)[
+                    :-1
+                ]
             )
         means = _side_by_side(networks)
     else:
-        means = _random_weights(hidden, model.temperature, inputs, rng, draw)
-    features = _forward(means, inputs, model.temperature)
+        means = _random_weights(hidden, model.gate_temperature, inputs, rng, draw)
+    features = _forward(means, inputs, model.gate_temperature)
     means = [*means, _ridge(features, targets, row_weights)]
     return build_factors(model, means, rng)
 
@@ -183,7 +185,7 @@ def _side_by_side(networks: Sequence[list[Floats]]) -> list[Floats]:
 
 def _random_weights(
     hidden: Sequence[int],
-    temperature: float,
+    gate_temperature: float,
     inputs: Floats,
     rng: np.random.Generator,
     draw: Callable[[np.random.Generator, int, int], Floats],
@@ -197,15 +199,15 @@ def _random_weights(
         margin = 0.05 * (high - low)
         knots = rng.uniform(low - margin, high + margin, size=weights.shape)
         means.append(np.column_stack([-np.sum(weights * knots, axis=1), weights]))
-        values = _forward(means[-1:], values, temperature)
+        values = _forward(means[-1:], values, gate_temperature)
     return means
 
 
-def _forward(means: list[Floats], values: Floats, temperature: float) -> Floats:
+def _forward(means: list[Floats], values: Floats, gate_temperature: float) -> Floats:
     """Mean activations through the layers: a = sigmoid(z / T) z."""
     for mean in means:
         preactivation = mean[:, 0] + values @ mean[:, 1:].T
-        values = expit(preactivation / temperature) * preactivation
+        values = expit(preactivation / gate_temperature) * preactivation
     return values
 
 
@@ -275,4 +277,4 @@ def _relu_features(hidden: list[Floats], inputs: Floats) -> Floats:
     return values
 
 
-SCHEMES = ("relu_network", "laplace", "spike_slab")
+INITS = ("relu_network", "laplace", "spike_slab")

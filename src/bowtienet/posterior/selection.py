@@ -39,7 +39,7 @@ class Selection:
     """Hidden units (D,) that chosen weights connect with an input; the others are constants."""
     keep_threshold: float
     """Least sign probability among the chosen weights; 1 if none was."""
-    false_discovery_rate: float
+    false_sign_rate: float
     """Estimated rate of the chosen weights that lie on such paths; 0 if there are none."""
 
     @property
@@ -52,19 +52,19 @@ def check_rate(rate: float) -> float:
     """A false discovery rate in (0, 1), or a clear error."""
     if isinstance(rate, (bool, np.bool_)) or not isinstance(rate, (int, float, np.number)):
         raise ValueError(
-            f"false_discovery_rate must be a number between 0 and 1, got {rate!r}: try 0.01."
+            f"false_sign_rate must be a number between 0 and 1, got {rate!r}: try 0.01."
         )
     if not 0.0 < rate < 1.0:
         raise ValueError(
-            f"false_discovery_rate must lie strictly between 0 and 1, got {rate!r}: 0.01 keeps "
+            f"false_sign_rate must lie strictly between 0 and 1, got {rate!r}: 0.01 keeps "
             "weights of which about one in a hundred has the wrong sign."
         )
     return float(rate)
 
 
-def select(model: BowTieModel, factors: GlobalFactors, false_discovery_rate: float) -> Selection:
+def select(model: BowTieModel, factors: GlobalFactors, false_sign_rate: float) -> Selection:
     """The weights to keep at a given rate, and the nodes that they leave alive."""
-    rate = check_rate(false_discovery_rate)
+    rate = check_rate(false_sign_rate)
     present = existing(model, factors)
     doubts = [sign_error(layer.weights) for layer in factors.layers]
     pooled = np.concatenate([d[mask] for d, mask in zip(doubts, present, strict=True)])
@@ -96,7 +96,7 @@ def build_selection(
         connections=connections,
         varying=varying,
         keep_threshold=float(keep_threshold),
-        false_discovery_rate=float(kept.mean()) if kept.size else 0.0,
+        false_sign_rate=float(kept.mean()) if kept.size else 0.0,
     )
 
 

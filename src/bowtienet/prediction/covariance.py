@@ -55,11 +55,11 @@ def output_covariance(model: BowTieModel, factors: GlobalFactors, inputs: Floats
     for layer in factors.layers[:-1]:
         center, before = preactivation_moments(layer.weights, mean, spread)
         total = before.epistemic + before.chance
-        slope, curvature = gated_derivatives(center, total, model.temperature)
+        slope, curvature = gated_derivatives(center, total, model.gate_temperature)
         hidden.append(
             _Expansion(weights=layer.weights, mean=mean, slope=slope, curvature=curvature)
         )
-        mean, spread = layer_moments(layer, mean, spread, model.temperature)
+        mean, spread = layer_moments(layer, mean, spread, model.gate_temperature)
     output = factors.layers[-1].weights
     size = max(1, TILE_BYTES // (8 * len(mean) * max(model.architecture.widths[1:])))
     tiles = []
@@ -71,7 +71,9 @@ def output_covariance(model: BowTieModel, factors: GlobalFactors, inputs: Floats
     return np.concatenate(tiles)
 
 
-def gated_derivatives(mean: Floats, variance: Floats, temperature: float) -> tuple[Floats, Floats]:
+def gated_derivatives(
+    mean: Floats, variance: Floats, gate_temperature: float
+) -> tuple[Floats, Floats]:
     """First and second derivative of E[sigmoid(z/T) z] in the mean of z ~ N(mean, variance).
 
     For one probit, with c, r and h of `distributions.gated`, Phi(h) + (m / r)(1 - v / r²) phi(h)
@@ -79,7 +81,7 @@ def gated_derivatives(mean: Floats, variance: Floats, temperature: float) -> tup
     """
     slope, curvature = np.zeros_like(mean), np.zeros_like(mean)
     for weight, steepness in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True):
-        inverse = 1.0 / np.sqrt((temperature / steepness) ** 2 + variance)
+        inverse = 1.0 / np.sqrt((gate_temperature / steepness) ** 2 + variance)
         standardized = mean * inverse
         density = np.exp(-0.5 * standardized**2) / math.sqrt(2.0 * math.pi)
         left = 1.0 - variance * inverse**2

@@ -20,7 +20,7 @@ from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
-from bowtienet.prediction.predictive import ROUTES, predict
+from bowtienet.prediction.predictive import PROPAGATIONS, predict
 from bowtienet.prediction.sampling import sample_functions
 
 Floats = NDArray[np.float64]
@@ -41,7 +41,7 @@ class Ensemble:
     target_scaling: Scaling
     column_order: NDArray[np.intp]
     """The column of the user's table at each place of the networks' inputs."""
-    route: str
+    propagation: str
 
 
 def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
@@ -65,8 +65,8 @@ def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
     for scaling, size in ((ensemble.input_scaling, n_inputs), (ensemble.target_scaling, n_outputs)):
         if np.shape(scaling.center) != (size,) or np.shape(scaling.scale) != (size,):
             raise ValueError("the scaling is for other columns")
-    if ensemble.route not in ROUTES:
-        raise ValueError(f"the route {ensemble.route!r} is not known")
+    if ensemble.propagation not in PROPAGATIONS:
+        raise ValueError(f"the propagation {ensemble.propagation!r} is not known")
 
 
 def original(member: FitResult) -> Architecture:
@@ -106,7 +106,9 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
     """Moments of every member for inputs (n, D_0)."""
     x = network_inputs(ensemble, inputs)
     found = [
-        predict(member.model, member.factors, member_inputs(member, x), route=ensemble.route)
+        predict(
+            member.model, member.factors, member_inputs(member, x), propagation=ensemble.propagation
+        )
         for member in ensemble.members
     ]
 
@@ -181,9 +183,9 @@ def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Arr
 def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     """Covariance (n, n, D) of the targets of all rows, noise on the diagonal.
 
-    By the push-forward, whatever the route: the paper's has no covariance between rows.
+    By the push-forward, whatever the propagation: the paper's has no covariance between rows.
     """
-    ensemble = replace(ensemble, route="push_forward")
+    ensemble = replace(ensemble, propagation="push_forward")
     inputs = np.asarray(to_numpy(inputs), dtype=float)
     x = network_inputs(ensemble, inputs)
     moments = member_moments(ensemble, inputs)

@@ -28,7 +28,7 @@ from bowtienet.posterior.factors import GlobalFactors, check_factors
 from bowtienet.posterior.moments import last_covariance, preactivation_mean
 from bowtienet.prediction.push_forward import push_forward
 
-ROUTES = ("push_forward", "variational")
+PROPAGATIONS = ("push_forward", "variational")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ def predict(
     factors: GlobalFactors,
     inputs: Array,
     *,
-    route: str = "push_forward",
+    propagation: str = "push_forward",
     tolerance: float = 1e-4,
     max_iterations: int = 100,
     block_size: int | None = None,
@@ -65,7 +65,7 @@ def predict(
         Its fitted factors.
     inputs : array (n, D_0)
         New inputs, scaled as those of training.
-    route : {"push_forward", "variational"}
+    propagation : {"push_forward", "variational"}
         Push the generative process forward, or iterate the local step as the paper does.
     tolerance : float
         Largest move of a gate probability at which the iteration of "variational" stops.
@@ -76,8 +76,10 @@ def predict(
     n_threads : int, optional
         Blocks worked on at the same time; all usable cores by default. It changes no result.
     """
-    if route not in ROUTES:
-        raise ValueError(f"unknown route {route!r}: choose one of {', '.join(ROUTES)}.")
+    if propagation not in PROPAGATIONS:
+        raise ValueError(
+            f"unknown propagation {propagation!r}: choose one of {', '.join(PROPAGATIONS)}."
+        )
     inputs = build_inputs(inputs, model.architecture.n_inputs)
     check_factors(model.architecture, factors)
     tolerance = non_negative(tolerance, "tolerance")
@@ -88,7 +90,7 @@ def predict(
         inputs[part, ...]
         for part in slices(inputs.shape[0], block_rows(model.architecture, block_size))
     ]
-    if route == "variational":
+    if propagation == "variational":
         step = partial(_settle, model, factors, tolerance=tolerance, max_iterations=max_iterations)
     else:
         step = partial(_pushed, model, factors)

@@ -38,17 +38,17 @@ def push_forward(model: BowTieModel, factors: GlobalFactors, inputs: Array) -> t
     """Mean (n, D_out) and spread of the network's output, without its noise."""
     mean, spread = with_ones(inputs), None
     for layer in factors.layers[:-1]:
-        mean, spread = layer_moments(layer, mean, spread, model.temperature)
+        mean, spread = layer_moments(layer, mean, spread, model.gate_temperature)
     return preactivation_moments(factors.layers[-1].weights, mean, spread)
 
 
 def layer_moments(
-    layer: LayerFactors, mean: Array, spread: Spread | None, temperature: float
+    layer: LayerFactors, mean: Array, spread: Spread | None, gate_temperature: float
 ) -> tuple[Array, Spread]:
     """E[a~] (n, D+1) and the spread of a (n, D) of a hidden layer from those of the layer below."""
     center, before = preactivation_moments(layer.weights, mean, spread)
     total = before.epistemic + before.chance
-    activation, varied, gates = gated_moments(center, total, temperature)
+    activation, varied, gates = gated_moments(center, total, gate_temperature)
     noise = gates + inverse_gamma.mean(layer.noise_variance)
     if spread is None:
         return with_ones(activation), Spread(epistemic=varied, chance=noise)

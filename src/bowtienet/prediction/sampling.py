@@ -23,14 +23,14 @@ def sample_functions(
     are replaced by their means given the weights, a = sigmoid(z/T) z, and the draw is a smooth
     function.
     """
-    temperature = fitted.model.temperature
+    gate_temperature = fitted.model.gate_temperature
     draws = []
     for _ in range(n_draws):
         parameters = sample_parameters(fitted.factors, rng)
         if noise:
-            draws.append(sample_model(parameters, temperature, inputs, rng).targets)
+            draws.append(sample_model(parameters, gate_temperature, inputs, rng).targets)
         else:
-            draws.append(_mean_response(parameters, temperature, inputs))
+            draws.append(_mean_response(parameters, gate_temperature, inputs))
     return np.stack(draws)
 
 
@@ -48,10 +48,10 @@ def sample_parameters(factors: GlobalFactors, rng: np.random.Generator) -> Param
     )
 
 
-def _mean_response(parameters: Parameters, temperature: float, inputs: Floats) -> Floats:
+def _mean_response(parameters: Parameters, gate_temperature: float, inputs: Floats) -> Floats:
     values = inputs
     for weights in parameters.weights[:-1]:
         preactivation = weights[:, 0] + values @ weights[:, 1:].T
-        values = expit(preactivation / temperature) * preactivation
+        values = expit(preactivation / gate_temperature) * preactivation
     weights = parameters.weights[-1]
     return np.asarray(weights[:, 0] + values @ weights[:, 1:].T)

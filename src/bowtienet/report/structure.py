@@ -114,13 +114,13 @@ def _settings(network: BowTieRegressor, unit: str) -> tuple[tuple[str, str], ...
     found = {
         "hidden layers": ", ".join(count(size, "unit") for size in sizes) or "none: linear",
         "prior of the weights": network.prior,
-        "temperature": network.temperature,
+        "gate_temperature": network.gate_temperature,
         "networks in the ensemble": f"{n_members}, combined by {network.combine}",
         "networks that count": number(float(network.n_effective_members_), 3),
         "solver": solver,
         "length of the longest fit": _length(network, unit),
         "tolerance": network.tol,
-        "false discovery rate of pruning": network.false_discovery_rate,
+        "false discovery rate of pruning": network.false_sign_rate,
         "seed": network.random_state,
     }
     return tuple((name, clean(value)) for name, value in found.items())
@@ -209,7 +209,7 @@ def picture_network(model: Any, pruned: BowTieRegressor, targets: Sequence[str])
 
     return NetworkPictures(
         sizes=tuple((word, int(a.sum()), int(b.sum())) for word, a, b in counts),
-        rate=float(network.false_discovery_rate),
+        rate=float(network.false_sign_rate),
         was_pruned=was_pruned,
         before=None if was_pruned else draw(network),
         after=draw(pruned),

@@ -143,7 +143,7 @@ def test_the_ensemble_has_the_members_of_the_default() -> None:
 
 def test_the_pruned_network_says_how_much_is_left() -> None:
     model = BowTieRegressor((4,), n_estimators=1, random_state=3, **QUICK_NETWORK).fit(*TRAIN)
-    smaller = model.prune(false_discovery_rate=0.01)
+    smaller = model.prune(false_sign_rate=0.01)
     found = forecast("pruned")
     np.testing.assert_array_equal(found.distribution.means, smaller.predict_dist(NEW[0]).means)
     kept = int(smaller.sparsity_.weights_after.sum())

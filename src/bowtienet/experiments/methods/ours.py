@@ -44,7 +44,7 @@ def gaussian_prior(hidden: tuple[int, ...], **settings: Any) -> Method:
 
 def pruned(hidden: tuple[int, ...], **settings: Any) -> Method:
     """One member, without the weights whose sign is not sure."""
-    given = {"n_estimators": 1, "false_discovery_rate": _RATE} | settings
+    given = {"n_estimators": 1, "false_sign_rate": _RATE} | settings
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
         model = _regressor(hidden, given, seed).fit(X, y).prune()
