@@ -79,7 +79,7 @@ def test_means_fall_with_depth_and_width(family: str, depth: int) -> None:
     """E[tau] ~ 1/L and E[psi] ~ 1/D_{l-1}, whatever the family."""
     parameters = FINITE_MEAN[family]
     settings: dict[str, Any] = {
-        "family": family,
+        "prior": family,
         "global_parameters": parameters,
         "local_parameters": parameters,
     }
