@@ -12,7 +12,6 @@ import array_api_compat
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.data import scaling
 from bowtienet.distributions import (
     gaussian,
     generalized_inverse_gaussian,
@@ -24,7 +23,7 @@ from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, priors
 from bowtienet.persistence.layout import DTYPES, FORMAT, damaged
 from bowtienet.posterior import factors
-from bowtienet.prediction import ensemble
+from bowtienet.representation import columns, representation, scaling
 
 SCHEMA = 1
 """Raised, with a migration, when the tree or a class in it changes after the first release."""
@@ -32,7 +31,7 @@ CONTAINERS: tuple[type, ...] = (
     architecture.Architecture,
     priors.BowTieModel,
     elbo.ElboTerms,
-    ensemble.Ensemble,
+    columns.Column,
     coordinate_ascent.FitResult,
     gaussian.GaussianRows,
     generalized_inverse_gaussian.GeneralizedInverseGaussian,
@@ -46,6 +45,7 @@ CONTAINERS: tuple[type, ...] = (
     priors.Prior,
     pruning.Pruning,
     priors.RemovedWeights,
+    representation.Representation,
     scaling.Scaling,
     coordinate_ascent.Snapshot,
     coordinate_ascent.State,

@@ -1,4 +1,4 @@
-"""Predictions into Parquet, block by block."""
+"""Predictions as columns, and into a Parquet file block by block."""
 
 from __future__ import annotations
 

@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._validation import whole
-from bowtienet.estimators.predicting import generator
-from bowtienet.estimators.tables import input_names
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.prediction.sampling import sample_parameters
+from bowtienet.representation.columns import encoded_names
 
 
-def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
+def to_arviz(ensemble: Ensemble, draws: int, rng: np.random.Generator) -> Any:
     """`draws` draws from the mixture of the members' posteriors, as one chain."""
     try:
         with warnings.catch_warnings():
@@ -26,12 +25,11 @@ def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
         raise ImportError(
             "to_arviz needs ArviZ: install it with pip install 'bowtienet[arviz]'."
         ) from error
-    draws = whole(draws, "draws")
-    ensemble, rng = estimator.ensemble_, generator(random_state)
     chosen = rng.choice(len(ensemble.members), size=draws, p=ensemble.weights)
     sampled = [_draw(ensemble.members[index], rng) for index in chosen]
-    # Networks see the columns in an order of their own; users know them by theirs.
-    places = np.concatenate([[0], 1 + np.argsort(ensemble.column_order)])
+    # Networks see their inputs in an order of their own.
+    representation = ensemble.representation
+    places = np.concatenate([[0], 1 + np.argsort(representation.column_order)])
     posterior: dict[str, np.ndarray] = {"member": chosen[None, :]}
     dims: dict[str, list[str]] = {}
     for layer in range(len(sampled[0][0])):
@@ -43,7 +41,7 @@ def to_arviz(estimator: Any, draws: int, random_state: Any) -> Any:
         posterior[f"noise_variance_{number}"] = noise[None]
         dims[f"weights_{number}"] = [unit, "input" if layer == 0 else f"input_{number}"]
         dims[f"noise_variance_{number}"] = [unit]
-    coords = {"input": ["bias", *input_names(estimator)]}
+    coords = {"input": ["bias", *encoded_names(representation.columns)]}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict({"posterior": posterior}, coords=coords, dims=dims)
     return arviz.from_dict(posterior=posterior, coords=coords, dims=dims)

@@ -1,10 +1,9 @@
-"""One fit that an ensemble asks for: what it is given, how it runs, and what comes back."""
+"""One fit of an ensemble: what it is given, how it runs, and what comes back."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,37 +11,36 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble.ensemble import Floats, member_inputs
+from bowtienet.ensemble.settings import Recipe, Settings
+from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, combine
-from bowtienet.inference.row_keepers import RowKeeper
-from bowtienet.inference.stochastic import Batches, fit_stochastic, loosened
+from bowtienet.inference.row_providers import RowProvider
+from bowtienet.inference.stochastic import Batches, PassSnapshot, fit_stochastic, loosened
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
-from bowtienet.prediction.ensemble import member_inputs
 from bowtienet.prediction.predictive import errors_and_variances, predict
-from bowtienet.prediction.weighting import normal_log_densities, variance_ratio
-
-Floats = NDArray[np.float64]
-Callback = Callable[[Progress], bool | None]
-Note = Callable[[Callable[[], dict[str, Any]], bool], None]
-"""Is told how to describe a fit that is under way, and whether this is the last chance."""
 
 START_ITERATIONS = 1000
-"""L-BFGS steps of the network that a fit starts from,"""
+"""L-BFGS steps of the network that a fit starts from."""
 SMALL_START_ITERATIONS = 1500
-"""and of several small ones together, which need fewer each."""
+"""L-BFGS steps of several small networks together, which need fewer each."""
 WHOLE_STEP_ROWS = 1000
 """Rows of a minibatch from which on a step may forget those before it."""
 MOMENTUM = 0.9
-"""Of such steps."""
+"""Momentum of such steps."""
 DEEP_ITERATIONS = 5
 """Local steps for a batch with several hidden layers; one does with a single one."""
 WORTHWHILE = 0.01
 """Gain in log density per row for which the next length is worth its time."""
+
+Callback = Callable[[Progress], bool | None]
 
 
 class Stream(Protocol):
@@ -59,44 +57,14 @@ class Stream(Protocol):
     def batches(self, batch_size: int, seed: int) -> Batches:
         """Minibatches for `fit_stochastic`."""
 
-    def keeper(self, architecture: Architecture) -> RowKeeper:
+    def provider(self, architecture: Architecture) -> RowProvider:
         """All rows for `fit`."""
 
     def taking(self, kept: NDArray[np.intp] | None) -> Stream:
-        """The same for a member that has lost inputs."""
+        """The same rows for a member that has lost inputs."""
 
     def close(self) -> None:
-        """Let go of what is held for it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """What may differ from member to member."""
-
-    gate_temperature: float
-    penalty: float
-    parts: int = 1
-    """Small networks that the start is made of."""
-    seed: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """What all members share."""
-
-    hidden: tuple[int, ...]
-    family: str
-    scheme: str
-    max_sweeps: int
-    tolerance: float
-    propagation: str
-    n_threads: int | None
-    prune_every: int | None = None
-    false_sign_rate: float = 0.01
-    solver: str = "cavi"
-    batch_size: int = 4096
-    forgetting_rate: float = 0.7
-    step_delay: float = 1.0
+        """Release what is held for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,14 +74,18 @@ class Task:
     rows: Rows
     """All rows, or those of a stream to start from."""
     stream: Stream | None = None
+    stochastic: bool = False
+    """Whether the stream is fitted in minibatches."""
+    batch_size: int = 4096
+    n_threads: int | None = None
     recipe: Recipe | None = None
     held_out: Rows | None = None
     lengths: tuple[int, ...] = ()
     start: FitResult | None = None
     chosen: bool = False
-    """Its length is the one it is meant to have: a fit that reaches it was not cut short."""
+    """Its length was chosen by held-out rows: a fit that reaches it was not cut short."""
     variance_ratio: Floats | None = None
-    """What trials of the same fit with rows held out ask of its variances."""
+    """What held-out rows of trials of the same fit ask of its variances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +93,7 @@ class Outcome:
     """What a task gave."""
 
     results: tuple[FitResult, ...]
-    """The fit after each length; of a fit with rows held out only its end."""
+    """The fit after each length; of a fit with held-out rows only its end."""
     forecasts: Floats | None = None
     """Errors and variances of the held-out rows after each length, (2, lengths, n, D_out)."""
     interrupted: bool = False
@@ -132,81 +104,28 @@ def run_task(
     task: Task,
     settings: Settings,
     callback: Callback | None = None,
-    note: Note | None = None,
-    resume: dict[str, Any] | None = None,
+    after_pass: Callable[[PassSnapshot], None] | None = None,
+    resume: PassSnapshot | None = None,
 ) -> Outcome:
-    """Fit one member; `resume` is what `note` was told of the same task."""
+    """Fit one member; a stochastic fit can go on from what `after_pass` was told of it."""
     recorder = _Recorder(task, settings, callback)
     if resume is None:
         # One thread, so that the start has the same bits in a process that was given fewer cores.
         with one_blas_thread():
             model, factors = _begin(task, settings)
     else:
-        recorder.restore(resume["recorder"])
-        state = resume["engine"].accepted if settings.solver == "cavi" else resume["engine"].state
-        model, factors = state.model, state.factors
-    end = (_stochastic_fit if settings.solver == "svi" else _coordinate_fit)(
-        model,
-        task,
-        factors,
-        settings,
-        callback=recorder,
-        keep=None if note is None else partial(_describe, note, recorder),
-        resume=None if resume is None else resume["engine"],
-    )
+        model, factors = resume.state.model, resume.state.factors
+    if task.stochastic:
+        end = _stochastic_fit(model, task, factors, settings, recorder, after_pass, resume)
+    else:
+        end = _coordinate_fit(model, task, factors, settings, recorder)
     outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
     return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
 
 
-def _coordinate_fit(
-    model: BowTieModel, task: Task, factors: GlobalFactors, settings: Settings, **hooks: Any
-) -> FitResult:
-    rows = task.rows if task.stream is None else task.stream.keeper(model.architecture)
-    return fit(
-        model,
-        rows,
-        factors,
-        max_iter=max(task.lengths, default=settings.max_sweeps),
-        tol=settings.tolerance,
-        prune_every=settings.prune_every,
-        false_sign_rate=settings.false_sign_rate,
-        n_threads=settings.n_threads,
-        **hooks,
-    )
-
-
-def _stochastic_fit(
-    model: BowTieModel, task: Task, factors: GlobalFactors, settings: Settings, **hooks: Any
-) -> FitResult:
-    assert task.stream is not None
-    seed = 0 if task.recipe is None else task.recipe.seed
-    return fit_stochastic(
-        model,
-        task.stream.batches(settings.batch_size, seed),
-        factors,
-        n_rows=task.stream.total_weight,
-        max_iter=settings.max_sweeps,
-        tol=settings.tolerance,
-        forgetting_rate=settings.forgetting_rate,
-        step_delay=settings.step_delay,
-        n_threads=settings.n_threads,
-        **_steps(model, settings),
-        **hooks,
-    )
-
-
-def _steps(model: BowTieModel, settings: Settings) -> dict[str, Any]:
-    """Whole steps with momentum for large batches; for small ones, noisy as they are, the paper's.
-
-    docs/guide/bigdata.md has the measurements behind it.
-    """
-    if settings.batch_size < WHOLE_STEP_ROWS:
-        return {}
-    return {
-        "adaptive": True,
-        "momentum": MOMENTUM,
-        "local_iterations": local_iterations(model),
-    }
+def last_bound(result: FitResult) -> float | None:
+    """The bound that a fit reached; None if it never had one."""
+    return result.elbo_history[-1] if result.elbo_history else None
 
 
 def local_iterations(model: BowTieModel) -> int:
@@ -214,16 +133,11 @@ def local_iterations(model: BowTieModel) -> int:
     return DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
 
 
-def _describe(note: Note, recorder: _Recorder, make: Callable[[], Any], is_last: bool) -> None:
-    """Tell a fit's `note` of it: where the engine stands and what was recorded up to there."""
-    if not is_last:
-        recorder.mark()  # the last one, after Ctrl-C, is of the same moment as the one before it
-    note(lambda: {"engine": make(), "recorder": recorder.state()}, is_last)
-
-
-def last_bound(result: FitResult) -> float:
-    """The bound that a fit reached; minus infinity if it never had one."""
-    return result.elbo_history[-1] if result.elbo_history else -np.inf
+def held_out_score(errors: Floats, variances: Floats, row_weights: Floats) -> float:
+    """Mean log density of held-out rows (n, D_out), with the variances that they ask for."""
+    ratio = variance_ratio(errors, variances, row_weights)
+    logs = normal_log_densities(errors, ratio * variances)
+    return float(logs @ row_weights / row_weights.sum())
 
 
 def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
@@ -231,36 +145,92 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         return task.start.model, task.start.factors
     rows, recipe = task.rows, task.recipe
     assert recipe is not None
-    architecture = build_architecture(rows.inputs.shape[1], settings.hidden, rows.targets.shape[1])
+    architecture = build_architecture(
+        rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
+    )
     model = default_model(
         architecture,
         rows.inputs,
         rows.targets,
         rows.weights,
-        prior=settings.family,
+        prior=settings.prior,
         gate_temperature=recipe.gate_temperature,
     )
+    alone = recipe.parts == 1
     factors = initialize(
         model,
         rows,
         recipe.seed,
-        init=settings.scheme,
-        init_penalty=recipe.penalty,
-        start_iterations=(
-            START_ITERATIONS if recipe.parts == 1 else SMALL_START_ITERATIONS // recipe.parts
-        ),
+        init=settings.init,
+        init_penalty=recipe.init_penalty,
+        start_iterations=START_ITERATIONS if alone else SMALL_START_ITERATIONS // recipe.parts,
         parts=recipe.parts,
     )
-    if settings.solver == "svi" and settings.batch_size >= WHOLE_STEP_ROWS:
+    if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS:
         factors = loosened(factors)
     return model, factors
 
 
-def held_out_score(errors: Floats, variances: Floats, row_weights: Floats) -> float:
-    """Mean log density of rows (n, D_out) held out, with the variances that they ask for."""
-    ratio = variance_ratio(errors, variances, row_weights)
-    logs = normal_log_densities(errors, ratio * variances)
-    return float(logs @ row_weights / row_weights.sum())
+def _coordinate_fit(
+    model: BowTieModel,
+    task: Task,
+    factors: GlobalFactors,
+    settings: Settings,
+    callback: Callback,
+) -> FitResult:
+    return fit(
+        model,
+        task.rows if task.stream is None else task.stream.provider(model.architecture),
+        factors,
+        max_iter=max(task.lengths, default=settings.max_iter),
+        tol=settings.tol,
+        prune_every=settings.prune_every,
+        false_sign_rate=settings.false_sign_rate,
+        n_threads=task.n_threads,
+        callback=callback,
+    )
+
+
+def _stochastic_fit(
+    model: BowTieModel,
+    task: Task,
+    factors: GlobalFactors,
+    settings: Settings,
+    callback: Callback,
+    after_pass: Callable[[PassSnapshot], None] | None,
+    resume: PassSnapshot | None,
+) -> FitResult:
+    assert task.stream is not None
+    seed = 0 if task.recipe is None else task.recipe.seed
+    return fit_stochastic(
+        model,
+        task.stream.batches(task.batch_size, seed),
+        factors,
+        n_rows=task.stream.total_weight,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        forgetting_rate=settings.forgetting_rate,
+        step_delay=settings.step_delay,
+        n_threads=task.n_threads,
+        callback=callback,
+        after_pass=after_pass,
+        resume=resume,
+        **_steps(model, task.batch_size),
+    )
+
+
+def _steps(model: BowTieModel, batch_size: int) -> dict[str, Any]:
+    """Whole steps with momentum for large batches; for small ones, which are noisy, the paper's.
+
+    docs/guide/bigdata.md has the measurements behind it.
+    """
+    if batch_size < WHOLE_STEP_ROWS:
+        return {}
+    return {
+        "adaptive": True,
+        "momentum": MOMENTUM,
+        "local_iterations": local_iterations(model),
+    }
 
 
 class _Recorder:
@@ -273,7 +243,6 @@ class _Recorder:
         self.history: list[float] = []
         self.enough = self.asked = False
         self.last: FitResult | None = None
-        self.mark()
 
     def __call__(self, progress: Progress) -> bool:
         progress = replace(progress, pruning=self.pruning(progress))
@@ -289,26 +258,6 @@ class _Recorder:
                 self.enough = len(due) == 1 or not self._still_gains()
             self.last = now
         return self.asked or self.enough
-
-    def mark(self) -> None:
-        """Remember this moment for `state`: a sweep that is interrupted half recorded is redone."""
-        self.marked = len(self.results), len(self.forecasts), len(self.history), self.last
-
-    def state(self) -> dict[str, Any]:
-        """What was recorded up to the mark, for a fit that may have to go on elsewhere."""
-        n_results, n_forecasts, n_history, last = self.marked
-        return {
-            "results": tuple(self.results[:n_results]),
-            "forecasts": tuple(self.forecasts[:n_forecasts]),
-            "history": np.asarray(self.history[:n_history]),
-            "last": last,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` told."""
-        self.results, self.forecasts = list(state["results"]), list(state["forecasts"])
-        self.history, self.last = state["history"].tolist(), state["last"]
-        self.mark()
 
     def finish(self, end: FitResult) -> Outcome:
         """Every length has an entry: one that was not reached has that of the end."""
@@ -327,6 +276,11 @@ class _Recorder:
             interrupted=interrupted,
         )
 
+    def pruning(self, found: Progress | FitResult) -> Pruning | None:
+        """What a fit has left of the network that it, or an earlier one, began with."""
+        before = None if self.task.start is None else self.task.start.pruning
+        return before if found.pruning is None else combine(before, found.pruning)
+
     def _result(self, progress: Progress) -> FitResult:
         return FitResult(
             model=progress.model,
@@ -334,15 +288,10 @@ class _Recorder:
             elbo_terms=progress.elbo_terms,
             elbo_history=tuple(self.history),
             n_sweeps=progress.sweep,
-            status=Status.SWEEP_LIMIT,
+            status=Status.ITERATION_LIMIT,
             pruning=progress.pruning,
             statistics=progress.statistics,
         )
-
-    def pruning(self, found: Progress | FitResult) -> Pruning | None:
-        """What a fit has left of the network that it, or an earlier one, began with."""
-        before = None if self.task.start is None else self.task.start.pruning
-        return before if found.pruning is None else combine(before, found.pruning)
 
     def _note(self, result: FitResult) -> None:
         self.results.append(result)
@@ -353,7 +302,7 @@ class _Recorder:
                 result.factors,
                 member_inputs(result, rows.inputs),
                 propagation=self.settings.propagation,
-                n_threads=self.settings.n_threads,
+                n_threads=self.task.n_threads,
             )
             self.forecasts.append(np.stack(errors_and_variances(found, rows.targets)))
 
@@ -367,9 +316,9 @@ class _Recorder:
 
 
 def _as_asked(task: Task, result: FitResult) -> FitResult:
-    """A fit that ended at the length it was meant to have has not run out of sweeps."""
-    if task.chosen and result.status is Status.SWEEP_LIMIT:
-        result = replace(result, status=Status.HELD_OUT)
+    """A fit that ended at the length it was meant to have was not cut short."""
+    if task.chosen and result.status is Status.ITERATION_LIMIT:
+        result = replace(result, status=Status.EARLY_STOPPED)
     ratio = task.variance_ratio
     if ratio is None and task.start is not None:
         ratio = task.start.variance_ratio

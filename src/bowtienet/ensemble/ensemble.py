@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
-from bowtienet.data.scaling import Scaling, restore_deviation, restore_mean, standardize
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
@@ -22,6 +21,12 @@ from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 from bowtienet.prediction.predictive import PROPAGATIONS, predict
 from bowtienet.prediction.sampling import sample_functions
+from bowtienet.representation.representation import (
+    Representation,
+    check_representation,
+    network_features,
+)
+from bowtienet.representation.scaling import restore_deviation, restore_mean
 
 Floats = NDArray[np.float64]
 
@@ -37,17 +42,17 @@ class Ensemble:
 
     members: tuple[FitResult, ...]
     weights: Floats
-    input_scaling: Scaling
-    target_scaling: Scaling
-    column_order: NDArray[np.intp]
-    """The column of the user's table at each place of the networks' inputs."""
+    representation: Representation
+    """What the members see of the user's table."""
     propagation: str
 
 
-def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
+def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
     """Raise a clear error if the parts do not fit together."""
-    if not isinstance(ensemble, Ensemble) or not ensemble.members:
+    if not ensemble.members:
         raise ValueError("there are no members")
+    check_representation(ensemble.representation, n_columns, n_outputs)
+    n_inputs = len(ensemble.representation.column_order)
     for member in ensemble.members:
         check_factors(member.model.architecture, member.factors)
         check_pruning(member.model, member.pruning)
@@ -56,15 +61,10 @@ def check_ensemble(ensemble: Ensemble, n_inputs: int, n_outputs: int) -> None:
         if np.shape(ratio) != (n_outputs,) or not np.all((ratio > 0.0) & np.isfinite(ratio)):
             raise ValueError("variance ratios are not one positive number for each target")
         if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
-            raise ValueError(f"members are not for {n_inputs} columns and {n_outputs} targets")
+            raise ValueError(f"members are not for {n_inputs} inputs and {n_outputs} targets")
     weights = np.asarray(ensemble.weights)
     if weights.shape != (len(ensemble.members),) or not abs(weights.sum() - 1.0) < 1e-6:
         raise ValueError("weights do not sum to one over the members")
-    if sorted(np.asarray(ensemble.column_order).tolist()) != list(range(n_inputs)):
-        raise ValueError("the order of columns is none")
-    for scaling, size in ((ensemble.input_scaling, n_inputs), (ensemble.target_scaling, n_outputs)):
-        if np.shape(scaling.center) != (size,) or np.shape(scaling.scale) != (size,):
-            raise ValueError("the scaling is for other columns")
     if ensemble.propagation not in PROPAGATIONS:
         raise ValueError(f"the propagation {ensemble.propagation!r} is not known")
 
@@ -85,11 +85,6 @@ class Moments:
     """What no function can explain: noise of the output, of hidden layers, and of gates."""
 
 
-def network_inputs(ensemble: Ensemble, inputs: Array) -> Array:
-    """The user's inputs as the networks know them: standardised and in their order of columns."""
-    return take(standardize(ensemble.input_scaling, inputs), ensemble.column_order, axis=1)
-
-
 def member_inputs(member: FitResult, inputs: Array) -> Array:
     """Those of the networks' inputs that a member has not lost by pruning."""
     return inputs if member.pruning is None else take(inputs, member.pruning.inputs, axis=1)
@@ -103,8 +98,8 @@ def chunks(inputs: Array, draws: int = 1) -> Iterator[Array]:
 
 
 def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
-    """Moments of every member for inputs (n, D_0)."""
-    x = network_inputs(ensemble, inputs)
+    """Moments of every member for encoded features (n, E)."""
+    x = network_features(ensemble.representation, inputs)
     found = [
         predict(
             member.model, member.factors, member_inputs(member, x), propagation=ensemble.propagation
@@ -141,7 +136,7 @@ def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> Gaussia
     variances = to_numpy(moments.epistemic_variances)
     if noise:
         variances = variances + to_numpy(moments.noise_variances)
-    scaling = ensemble.target_scaling
+    scaling = ensemble.representation.target_scaling
     return build_mixture(
         ensemble.weights,
         restore_mean(scaling, to_numpy(moments.means)),
@@ -152,7 +147,7 @@ def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> Gaussia
 def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (n, D) of the targets, where the inputs live."""
     mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
-    scaling = ensemble.target_scaling
+    scaling = ensemble.representation.target_scaling
     deviation = namespace(mean).sqrt(epistemic + noise)
     return restore_mean(scaling, mean), restore_deviation(scaling, deviation)
 
@@ -160,7 +155,7 @@ def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]
 def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
     """Mean, variance of the function, variance of the noise, each (n, D) in the user's units."""
     mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
-    scaling, root = ensemble.target_scaling, namespace(mean).sqrt
+    scaling, root = ensemble.representation.target_scaling, namespace(mean).sqrt
     return (
         restore_mean(scaling, mean),
         restore_deviation(scaling, root(epistemic)) ** 2,
@@ -187,7 +182,7 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     """
     ensemble = replace(ensemble, propagation="push_forward")
     inputs = np.asarray(to_numpy(inputs), dtype=float)
-    x = network_inputs(ensemble, inputs)
+    x = network_features(ensemble.representation, inputs)
     moments = member_moments(ensemble, inputs)
     mean, epistemic, noise = split_variance(ensemble.weights, moments)
     total = np.zeros((len(x), len(x), mean.shape[1]))
@@ -200,7 +195,7 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
         total += weight * (within + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
-    scale = np.asarray(to_numpy(ensemble.target_scaling.scale))
+    scale = np.asarray(to_numpy(ensemble.representation.target_scaling.scale))
     return total * scale * scale
 
 
@@ -208,13 +203,13 @@ def draw_functions(
     ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator, *, noise: bool
 ) -> Floats:
     """Draws (n_draws, n, D) that are coherent across rows: a member, its weights, then all rows."""
-    x = np.asarray(to_numpy(network_inputs(ensemble, inputs)), dtype=float)
+    x = np.asarray(to_numpy(network_features(ensemble.representation, inputs)), dtype=float)
     chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
     centers = {index: _center(ensemble.members[index], x) for index in set(chosen.tolist())}
     draws = [
         _draw_function(ensemble.members[index], x, centers[index], rng, noise) for index in chosen
     ]
-    return np.asarray(restore_mean(ensemble.target_scaling, np.stack(draws)))
+    return np.asarray(restore_mean(ensemble.representation.target_scaling, np.stack(draws)))
 
 
 def _center(member: FitResult, x: Floats) -> Floats | None:
