@@ -79,7 +79,8 @@ def read_part(where: str, X: Any, y: Any, sample_weight: Any, **settings: Any) -
     try:
         block, layout = read_block(X, y, sample_weight, **settings)
     except (ValueError, TypeError) as error:
-        raise type(error)(f"{where}: {error}") from error
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{where}: {error}") from error
     matrix = block.table.matrix
     table = block.table if matrix is None else replace(block.table, matrix=_double(matrix))
     targets, weights = _double(block.targets), _double(block.weights)

@@ -118,6 +118,55 @@ def names_of(values: Any) -> tuple[str, ...]:
     return (values,) if isinstance(values, str) else tuple(values)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Names of the columns of a table that are read."""
+
+    features: tuple[str, ...]
+    y: str | tuple[str, ...] | None
+    """The target as it was named: one name, or several."""
+    weight: str | None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the targets."""
+        return names_of(self.y)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Features, targets and the weight."""
+        return (*self.features, *self.targets, *names_of(self.weight))
+
+
+def choose_columns(
+    names: Sequence[str], y: Any, sample_weight: Any, features: Sequence[str] | None
+) -> Chosen:
+    """The columns to read of a table that is not in memory; each exists and is named once."""
+    for values, name in ((y, "y"), (sample_weight, "sample_weight")):
+        if values is not None and not is_names(values):
+            raise ValueError(
+                f"{name} must name columns of X, which is not in memory; got "
+                f"{type(values).__name__}."
+            )
+    if isinstance(features, str):
+        raise ValueError(f"features must be a list of names of columns, got {features!r}.")
+    used = {*names_of(y), *names_of(sample_weight)}
+    if features is None:
+        features = [name for name in names if name not in used]
+    chosen = Chosen(
+        features=tuple(str(name) for name in features),
+        y=y if y is None or isinstance(y, str) else tuple(y),
+        weight=sample_weight,
+    )
+    check_known(chosen.targets, names, "y")
+    check_known(names_of(sample_weight), names, "sample_weight")
+    check_known(chosen.features, names, "features")
+    check_unique(chosen.all, "the choice of features, y and sample_weight")
+    if not chosen.features:
+        raise ValueError("X has 0 feature(s) besides y and sample_weight: give more columns.")
+    return chosen
+
+
 def check_known(names: Sequence[str], known: Sequence[Any], purpose: str) -> None:
     """Raise if `X` has no column of one of the names that `purpose` gives."""
     for name in names:
