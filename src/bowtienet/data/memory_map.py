@@ -1,4 +1,4 @@
-"""Arrays as a source of rows: memory maps, and arrays in memory that are too large to copy."""
+"""Memory maps as a source of rows."""
 
 from __future__ import annotations
 
@@ -10,57 +10,46 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import slices
-from bowtienet.data.blocks import PIECE_ROWS, Source, Stamp, check_block, check_stamp, stamp
-from bowtienet.data.rows import Rows
+from bowtienet.data.parsing import check_rank
+from bowtienet.data.source import PIECE_ROWS, Source, Stamp, check_stamp, read_part, stamp
+from bowtienet.data.tables import Block
+
+_ARRAYS = ("_features", "_targets", "_weights")
 
 
-class ArraySource(Source):
-    """Rows of arrays in pieces of 4,096; only the piece that is read is ever converted.
+class MemoryMap(Source):
+    """Rows of a memory map in pieces of 4,096; only the piece that is read is ever converted.
 
     Parameters
     ----------
-    X : array (rows, columns)
-        Of real numbers; a memory map, or an array in memory.
+    X : numpy.memmap (rows, columns)
     y : array (rows,) or (rows, outputs), optional
-    weights : array (rows,), optional
-        How many times each row counts; 1 by default.
+        Targets, in memory or mapped.
+    sample_weight : array (rows,), optional
     """
 
-    input_names = None
-    target_names = None
-
-    def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
-        self._inputs = _numbers(X, "X", (2,))
-        n_rows, self.n_inputs = self._inputs.shape
-        if n_rows == 0 or self.n_inputs == 0:
-            raise ValueError(f"X has no {'columns' if n_rows else 'rows'}: at least one is needed.")
-        self._targets = None if y is None else _numbers(y, "y", (1, 2))
-        self._weights = None if weights is None else _numbers(weights, "weights", (1,))
-        for values, name in ((self._targets, "y"), (self._weights, "weights")):
-            if values is not None and values.shape[0] != n_rows:
+    def __init__(self, X: np.memmap, y: Any = None, sample_weight: Any = None) -> None:
+        self._features = _array(X, "X")
+        self._targets = None if y is None else _array(y, "y")
+        self._weights = None if sample_weight is None else _array(sample_weight, "sample_weight")
+        n_rows = len(self._features)
+        for values, name in ((self._targets, "y"), (self._weights, "sample_weight")):
+            if values is not None and len(values) != n_rows:
                 raise ValueError(
-                    f"{name} has {values.shape[0]} rows, but X has {n_rows}: the numbers must be "
-                    "equal."
+                    f"{name} has {len(values)} rows, but X has {n_rows}: inconsistent numbers of "
+                    "samples."
                 )
-        self.n_targets = _n_columns(self._targets)
-        if y is not None and self.n_targets == 0:
-            raise ValueError("y has no columns: give one number, or a row of them, for each row.")
-        self.single_target = self._targets is not None and self._targets.ndim == 1
-        self._parts = slices(n_rows, PIECE_ROWS)
-        self.n_pieces = len(self._parts)
+        self._pieces = slices(n_rows, PIECE_ROWS)
+        self.n_pieces = len(self._pieces)
         self._stamps = [found for found in map(_map_stamp, self._arrays()) if found is not None]
+        # A few rows are enough to know the columns, and to refuse what cannot be read at all.
+        self.set_layout(read_part("X", *self._slices(slice(0, 1)))[1])
 
-    def read(self, piece: int) -> Iterator[Rows]:
+    def read(self, piece: int) -> Iterator[Block]:
         """The one block of a piece."""
         self.check_unchanged()
-        part = self._parts[piece]
-        n_rows = part.stop - part.start
-        rows = Rows(
-            inputs=np.asarray(self._inputs[part], dtype=np.float64),
-            targets=_part(self._targets, part, np.empty((n_rows, 0))).reshape(n_rows, -1),
-            weights=_part(self._weights, part, np.ones(n_rows)),
-        )
-        yield check_block(rows, f"rows {part.start} to {part.stop - 1} of X")
+        part = self._pieces[piece]
+        yield read_part(f"rows {part.start} to {part.stop - 1} of X", *self._slices(part))[0]
 
     def check_unchanged(self) -> None:
         """Raise if the file of a memory map changed since the source was made."""
@@ -68,19 +57,19 @@ class ArraySource(Source):
             check_stamp(found, os.path.basename(found.path))
 
     def _arrays(self) -> list[np.ndarray | None]:
-        return [self._inputs, self._targets, self._weights]
+        return [self._features, self._targets, self._weights]
+
+    def _slices(self, part: slice) -> list[np.ndarray | None]:
+        return [None if array is None else np.asarray(array[part]) for array in self._arrays()]
 
     def __getstate__(self) -> dict[str, Any]:
         # Pickle would send all the numbers of a memory map; its place in the file is enough.
-        state = dict(self.__dict__)
-        for name in ("_inputs", "_targets", "_weights"):
-            state[name] = _place(state[name])
-        return state
+        return {**self.__dict__, **{name: _place(getattr(self, name)) for name in _ARRAYS}}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self.check_unchanged()
-        for name in ("_inputs", "_targets", "_weights"):
+        for name in _ARRAYS:
             if isinstance(state[name], _Place):
                 setattr(self, name, _open_place(state[name]))
 
@@ -96,6 +85,14 @@ class _Place:
     offset: int
     length: int
     first: int
+
+
+def _array(values: Any, name: str) -> np.ndarray:
+    if isinstance(values, str):
+        raise ValueError(f"{name} is a name, but the columns of a memory map have none.")
+    array = values if isinstance(values, np.ndarray) else np.asarray(values)
+    check_rank(array.shape, name)
+    return array
 
 
 def _place(array: np.ndarray | None) -> Any:
@@ -154,30 +151,3 @@ def _map_stamp(array: np.ndarray | None) -> Stamp | None:
         return None
     # Whoever maps a file for writing may write to it: then only its size must stay.
     return stamp(_path(root), with_time=root.mode == "r")
-
-
-def _numbers(values: Any, name: str, ranks: tuple[int, ...]) -> np.ndarray:
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
-    if isinstance(array, np.ma.MaskedArray):
-        raise ValueError(
-            f"{name} must not be a masked array: fill or drop the masked values first."
-        )
-    if array.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must be an array of real numbers, got dtype {array.dtype}: convert or encode "
-            "it first."
-        )
-    if array.ndim not in ranks:
-        words = {"X": "(rows, columns)", "y": "(rows,) or (rows, outputs)", "weights": "(rows,)"}
-        raise ValueError(f"{name} must have shape {words[name]}, got {array.shape}: reshape it.")
-    return array
-
-
-def _n_columns(targets: np.ndarray | None) -> int:
-    if targets is None:
-        return 0
-    return 1 if targets.ndim == 1 else targets.shape[1]
-
-
-def _part(values: np.ndarray | None, part: slice, otherwise: np.ndarray) -> np.ndarray:
-    return otherwise if values is None else np.asarray(values[part], dtype=np.float64)

@@ -1,102 +1,32 @@
-"""Rows larger than memory: opening a source of them, and reading it in order, mixed or sampled.
-
-source = open_source("trips/", "fare")      Parquet files, memory maps, batches
-for rows in in_order(source): ...           once through all rows
-for rows in shuffled(source, 256, rng): ... the same in random minibatches
-"""
+"""Rows in random order and random samples of rows, without knowing how many there are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.data.arrow import ArrowSource, is_arrow, open_arrow
-from bowtienet.data.batches import BatchSource, gives_batches
-from bowtienet.data.blocks import BLOCK_ROWS, PIECE_ROWS, Source
-from bowtienet.data.mapped import ArraySource
 from bowtienet.data.rows import Rows, join_rows, split, take_rows
 
-__all__ = [
-    "BLOCK_ROWS",
-    "PIECE_ROWS",
-    "ArraySource",
-    "ArrowSource",
-    "BatchSource",
-    "RowSample",
-    "Source",
-    "in_order",
-    "open_source",
-    "shuffled",
-]
+WAITING_ROWS = 2_048
+"""New rows of a sample that are sorted in together."""
 
 
 class Pieces(Protocol):
-    """Anything that is read piece by piece: a source, or a part of one."""
+    """What gives rows piece by piece, such as those that networks see of a source."""
 
     @property
     def n_pieces(self) -> int:
         """How many parts can be read in any order."""
 
     def read(self, piece: int) -> Iterator[Rows]:
-        """Blocks of one part."""
-
-
-def open_source(
-    X: Any,
-    y: Any = None,
-    weights: Any = None,
-    *,
-    inputs: Sequence[str] | None = None,
-    read: Callable[[Any, str], Any] | None = None,
-) -> Source | None:
-    """The rows behind `X`, to be read block by block; None if `X` is an ordinary table in memory.
-
-    Parameters
-    ----------
-    X : path, pyarrow Dataset, pyarrow table, numpy.memmap or batches
-        A Parquet or Arrow file, a folder of them (hive folders such as ``year=2024`` are columns),
-        a list of files, or the URI of a Parquet file or folder in other storage; a
-        ``pyarrow.dataset.Dataset``; a pyarrow table of which `y` or `inputs` name columns; a memory
-        map (rows, columns); or anything that can be iterated over again and again and gives
-        ``(X, y)`` or ``(X, y, weights)``, counted from batch 0 (or `X` alone).
-    y : name, list of names, or array, optional
-        The targets: names for files and pyarrow tables, an array (rows,) or (rows, outputs) for a
-        memory map, nothing for batches. Without targets the source is one for prediction.
-    weights : name or array, optional
-        How many times each row counts, in the same way; 1 by default.
-    inputs : list of names, optional
-        The columns of files or pyarrow tables that are inputs, and the only ones read besides
-        targets and weights. By default all others; not the unnamed index of a pandas frame, and
-        of hive folders those that are numbers.
-    read : callable, optional
-        Turns the table of a batch into an array of floats: ``read(values, "X")`` or
-        ``read(values, "y")``.
-    """
-    if is_arrow(X, y, inputs):
-        return open_arrow(X, y, weights, inputs)
-    if isinstance(X, np.memmap):
-        return ArraySource(X, y, weights)
-    if y is None and gives_batches(X):
-        if weights is not None:
-            raise ValueError(
-                "weights must come with the batches when X gives batches: let each be "
-                "(X, y, weights)."
-            )
-        return BatchSource(X, read)
-    return None
-
-
-def in_order(source: Pieces) -> Iterator[Rows]:
-    """All rows once, piece after piece."""
-    for piece in range(source.n_pieces):
-        yield from source.read(piece)
+        """Rows of one part."""
 
 
 def shuffled(
-    source: Pieces, batch_size: int, rng: np.random.Generator, pool_rows: int = 131_072
+    pieces: Pieces, batch_size: int, rng: np.random.Generator, pool_rows: int = 131_072
 ) -> Iterator[Rows]:
     """All rows once in random minibatches of `batch_size`; the last may be smaller.
 
@@ -107,10 +37,10 @@ def shuffled(
     full = max(whole(pool_rows, "pool_rows"), batch_size)
     pool: list[Rows] = []
     gathered = 0
-    for piece in rng.permutation(source.n_pieces):
-        for block in source.read(int(piece)):
-            pool.append(block)
-            gathered += block.inputs.shape[0]
+    for piece in rng.permutation(pieces.n_pieces):
+        for rows in pieces.read(int(piece)):
+            pool.append(rows)
+            gathered += rows.inputs.shape[0]
             if gathered < full:
                 continue
             *batches, rest = _cut(pool, batch_size, rng)
@@ -118,10 +48,6 @@ def shuffled(
             pool, gathered = [rest], rest.inputs.shape[0]
     if gathered:
         yield from _cut(pool, batch_size, rng)
-
-
-WAITING_ROWS = 2_048
-"""New rows of a sample that are sorted in together."""
 
 
 class RowSample:
