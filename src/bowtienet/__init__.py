@@ -18,13 +18,6 @@ Rows in, a fitted network out:
 
 from bowtienet.data.files import read_file
 from bowtienet.data.rows import Rows, build_rows
-from bowtienet.data.scaling import (
-    Scaling,
-    fit_scaling,
-    restore_deviation,
-    restore_mean,
-    standardize,
-)
 from bowtienet.data.sources import Source, open_source
 from bowtienet.estimators.preparing import TablePreparer
 from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
@@ -42,6 +35,13 @@ from bowtienet.model.simulate import Parameters, Simulation, sample_model, sampl
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import Predictive, predict
+from bowtienet.representation.scaling import (
+    Scaling,
+    fit_scaling,
+    restore_deviation,
+    restore_mean,
+    standardize,
+)
 
 __all__ = [
     "Architecture",

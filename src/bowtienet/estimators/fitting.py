@@ -16,7 +16,6 @@ from bowtienet._arrays import Array, like, to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.canonical import canonical_rows, column_order, take_columns
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.data.scaling import Scaling, fit_scaling, standardize
 from bowtienet.data.sources import ArraySource
 from bowtienet.estimators.checkpoint import digest
 from bowtienet.estimators.cluster import DaskSource
@@ -41,6 +40,7 @@ from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.posterior.initialize import START_ROWS, possible_parts
 from bowtienet.prediction.ensemble import Ensemble, original
+from bowtienet.representation.scaling import Scaling, fit_scaling, standardize
 
 TEMPERATURE = 0.01
 """Of "auto"."""

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from bowtienet._arrays import Array, to_numpy
 from bowtienet._validation import number, whole
 from bowtienet.data.rows import Rows, build_weights, concatenate
-from bowtienet.data.scaling import column_moments, combine_moments
 from bowtienet.data.sources import Source, in_order
 from bowtienet.estimators.given import check_source, find_source
 from bowtienet.estimators.tables import named_columns, read_inputs, read_targets, with_names
@@ -27,6 +26,7 @@ from bowtienet.prediction.ensemble import (
 )
 from bowtienet.prediction.intervals import check_coverage, highest_density
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.representation.scaling import column_moments, combine_moments
 
 KINDS = ("central", "highest_density")
 

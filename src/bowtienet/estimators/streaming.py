@@ -15,14 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.data.rows import Rows, join_rows
-from bowtienet.data.scaling import (
-    ColumnMoments,
-    Scaling,
-    column_moments,
-    combine_moments,
-    scaling_from,
-    standardize,
-)
 from bowtienet.data.sources import RowSample, Source, in_order, shuffled
 from bowtienet.estimators.members import FEWEST_ROWS, FOLDS, Run, weigh
 from bowtienet.estimators.tasks import Floats, Task
@@ -34,6 +26,14 @@ from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.prediction.ensemble import Ensemble
 from bowtienet.prediction.weighting import equal_weights
+from bowtienet.representation.scaling import (
+    ColumnMoments,
+    Scaling,
+    column_moments,
+    combine_moments,
+    scaling_from,
+    standardize,
+)
 
 Indices = NDArray[np.intp]
 

@@ -12,7 +12,6 @@ import array_api_compat
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.data import scaling
 from bowtienet.distributions import (
     gaussian,
     generalized_inverse_gaussian,
@@ -25,6 +24,7 @@ from bowtienet.model import architecture, priors
 from bowtienet.persistence.layout import DTYPES, FORMAT, damaged
 from bowtienet.posterior import factors
 from bowtienet.prediction import ensemble
+from bowtienet.representation import scaling
 
 SCHEMA = 1
 """Raised, with a migration, when the tree or a class in it changes after the first release."""

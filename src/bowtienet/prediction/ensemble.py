@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
-from bowtienet.data.scaling import Scaling, restore_deviation, restore_mean, standardize
 from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
@@ -22,6 +21,7 @@ from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 from bowtienet.prediction.predictive import PROPAGATIONS, predict
 from bowtienet.prediction.sampling import sample_functions
+from bowtienet.representation.scaling import Scaling, restore_deviation, restore_mean, standardize
 
 Floats = NDArray[np.float64]
 
