@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bowtienet.data.scaling import Scaling
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
@@ -34,6 +33,7 @@ from bowtienet.prediction.ensemble import (
     split_variance,
 )
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.scaling import Scaling
 from tests import builders
 
 LIMIT = 5.0

@@ -29,13 +29,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bowtienet.data.rows import Rows, build_rows, split
-from bowtienet.data.scaling import (
-    Scaling,
-    fit_scaling,
-    restore_deviation,
-    restore_mean,
-    standardize,
-)
 from bowtienet.data.toy import simulate_toy
 from bowtienet.evaluation.metrics import interval_coverage, negative_log_density, rmse
 from bowtienet.experiments.drawing import Report
@@ -52,6 +45,13 @@ from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.scaling import (
+    Scaling,
+    fit_scaling,
+    restore_deviation,
+    restore_mean,
+    standardize,
+)
 
 PAPER, OURS, CAVI = "SVI, the paper's steps", "SVI, whole steps", "CAVI"
 STARTS = {"laplace": "the paper's start", "relu_network": "the estimator's start"}

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
-from bowtienet.data.scaling import (
+from bowtienet.representation.scaling import (
     Scaling,
     column_moments,
     combine_moments,
