@@ -1,0 +1,1 @@
+"""What fits the members of an ensemble and combines them."""
