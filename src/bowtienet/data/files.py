@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from bowtienet._validation import nearest
-from bowtienet.data.arrow_parts import open_path, pyarrow
-from bowtienet.data.blocks import check_unique
+from bowtienet.data.arrow_files import open_path, pyarrow
+from bowtienet.data.parsing import check_unique
 
 FORMATS = "CSV, TSV, Parquet or Arrow"
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": ","}
@@ -49,7 +49,7 @@ MISSING = (
 """Texts that stand for a missing value: those of pandas, so that both read the same table."""
 
 
-def read_file(
+def read_table(
     path: str | os.PathLike[str],
     *,
     delimiter: str | None = None,

@@ -174,9 +174,7 @@ def _in_favour_of(weights: Floats) -> Floats:
     return np.where(likely[:, None] == np.arange(len(weights)), 0.0, NEVER)
 
 
-def _with_latest(
-    before: Floats, members: list[FitResult], batch: Rows, propagation: str
-) -> Floats:
+def _with_latest(before: Floats, members: list[FitResult], batch: Rows, propagation: str) -> Floats:
     """Log densities (rows, members) of the latest rows, each noted before it was taken in."""
     columns = []
     for member in members:

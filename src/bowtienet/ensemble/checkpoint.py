@@ -2,7 +2,7 @@
 
 A fit is a fixed list of tasks that follows from its seed, its settings and its rows. The file holds
 the outcomes of finished tasks and, of a stream, the state after the last whole pass. It is written
-after each of them; `persistence.save` replaces the file before it only when the new one is complete.
+after each of them, and a file that is there is replaced only when the new one is complete.
 """
 
 from __future__ import annotations
@@ -145,6 +145,5 @@ def _refuse_other_files(path: str | os.PathLike[str]) -> None:
         raise PermissionError(f"{target.parent} cannot be written to: choose another checkpoint.")
     if target.exists() and target.stat().st_size and persistence.claimed_kind(target) != KIND:
         raise ValueError(
-            f"{os.fspath(path)} is not a checkpoint and is not overwritten: choose another name, or "
-            "move it away."
+            f"{os.fspath(path)} is not a checkpoint and is not overwritten: choose another name."
         )

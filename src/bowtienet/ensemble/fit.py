@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import Array, is_foreign_array, like, to_numpy
+from bowtienet._arrays import Array, like, to_numpy
 from bowtienet.data.canonical import canonical_rows, column_order, take_columns
 from bowtienet.data.dask_tables import DaskSource
 from bowtienet.data.in_memory import InMemory
@@ -141,7 +141,9 @@ def prepare(
     solver = "cavi" if reader.on_workers or settings.solver == "cavi" else "svi"
     watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
     weighs = solver == "svi" and settings.weighting == "stacking" and known is None
-    return _prepare_stream(reader, survey, solver, columns, known, hold_out(survey) if weighs else 0)
+    return _prepare_stream(
+        reader, survey, solver, columns, known, hold_out(survey) if weighs else 0
+    )
 
 
 def hold_out(survey: Survey) -> int:
@@ -156,7 +158,8 @@ def _is_fitted_whole(source: InMemory, settings: Settings) -> bool:
         return settings.solver == "cavi"
     table = source.block.table
     # Arrays of another library stay where they are, perhaps on a GPU.
-    return table.n_rows <= LARGE or is_foreign_array(table.matrix)
+    foreign = table.matrix is not None and not isinstance(table.matrix, np.ndarray)
+    return table.n_rows <= LARGE or foreign
 
 
 def _prepare_rows(

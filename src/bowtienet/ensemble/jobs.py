@@ -19,7 +19,8 @@ from bowtienet.inference.iterate import Progress
 class MemberWatch(Protocol):
     """Is told of the sweeps of one fit; a true answer stops it."""
 
-    def __call__(self, progress: Progress) -> bool: ...
+    def __call__(self, progress: Progress) -> bool:
+        """A sweep is done."""
 
     def close(self) -> None:
         """The fit is over."""
@@ -38,7 +39,7 @@ class Watch(Protocol):
         """Something about the whole fit."""
 
     def expect(self, n_fits: int) -> None:
-        """This many more fits are to come."""
+        """More fits are to come."""
 
     def member(self) -> MemberWatch:
         """The watch of the next fit."""

@@ -114,7 +114,7 @@ def run_task(
         with one_blas_thread():
             model, factors = _begin(task, settings)
     else:
-        model, factors = resume.state.model, resume.state.factors
+        model, factors = resume.position.state.model, resume.position.state.factors
     if task.stochastic:
         end = _stochastic_fit(model, task, factors, settings, recorder, after_pass, resume)
     else:

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.rows import Rows, join_rows, split, take_rows
-from bowtienet.data.sampling import in_order, shuffled
-from bowtienet.data.source import Source
+from bowtienet.data.sampling import shuffled
+from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.ensemble.member import Stream
 from bowtienet.inference.execution import block_rows
@@ -171,14 +171,12 @@ class SourceStream:
 
     def _in_order(self) -> Iterator[Rows]:
         self.source.check_unchanged()
-        return in_order(self)
+        for piece in range(self.n_pieces):
+            yield from self.read(piece)
 
 
-def arriving(
-    source: Source, representation: Representation, batch_size: int
-) -> Iterator[Rows]:
+def arriving(source: Source, representation: Representation, batch_size: int) -> Iterator[Rows]:
     """Rows of a source as the networks see them, in batches; those of weight 0 are absent."""
-
     for block in in_order(source):
         rows = map_arrays(to_numpy, encoded_rows(representation.columns, block)[0])
         present = np.flatnonzero(rows.weights > 0.0)

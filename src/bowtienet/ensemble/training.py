@@ -98,9 +98,7 @@ def fit_stacked(
     lengths = lengths_up_to(settings.max_iter)
     parts = [_parted(rows, fold) for fold in folds]
     tasks = [
-        Task(
-            recipe=recipe, rows=rest, held_out=out, lengths=lengths, n_threads=task.n_threads
-        )
+        Task(recipe=recipe, rows=rest, held_out=out, lengths=lengths, n_threads=task.n_threads)
         for recipe in recipes
         for rest, out in parts
     ]
@@ -200,7 +198,7 @@ def weigh(forecasts: Floats, row_weights: Floats, n_members: int) -> tuple[Float
 
 
 def _further(task: Task, member: FitResult, as_long_again: bool) -> Task:
-    """A member whose length was chosen by held-out rows may run as long again; others to the end."""
+    """A member goes on to the end, or runs as long again if held-out rows chose its length."""
     rows, stream = task.rows, task.stream
     if member.pruning is not None:
         rows = take_columns(rows, member.pruning.inputs)

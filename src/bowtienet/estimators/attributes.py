@@ -13,6 +13,8 @@ from bowtienet.ensemble.stacking import effective_members
 from bowtienet.inference.convergence import Status
 
 BROKEN = {Status.NON_FINITE, Status.DECREASED}
+NEGLIGIBLE = 0.1
+"""Ensemble weight below which members that a limit cut short are no reason for a warning."""
 
 
 def source_attributes(source: Source) -> dict[str, Any]:
@@ -63,10 +65,11 @@ def warning_of(ensemble: Ensemble, max_iter: int, tol: float) -> str | None:
             f"Some members stopped before they converged ({', '.join(sorted(broken))}): look for "
             "values far out of line in X and y, or set a higher gate_temperature."
         )
-    if share[Status.ITERATION_LIMIT] > 0.0:
+    cut = share[Status.ITERATION_LIMIT]
+    if cut >= NEGLIGIBLE:
         return (
-            f"max_iter={max_iter} sweeps ended members with {share[Status.ITERATION_LIMIT]:.0%} of "
-            f"the weight before they were finished: raise max_iter (to {4 * max_iter}, say), or tol "
-            f"(now {tol:g}) if the predictions are good enough."
+            f"max_iter={max_iter} cut members with {cut:.0%} of the weight short: raise "
+            f"max_iter (to {4 * max_iter}, say), or tol (now {tol:g}) if the "
+            "predictions are good enough."
         )
     return None

@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import Array
-from bowtienet.data.rows import concatenate
 from bowtienet._validation import number, whole
+from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
 from bowtienet.ensemble import structure
 from bowtienet.ensemble.ensemble import (

@@ -18,7 +18,8 @@ from bowtienet.inference.convergence import Status, relative_change
 from bowtienet.inference.iterate import FitResult, Progress
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 
     WARNING_LEVEL = 6
     """Frames from a warning up to the line that called `fit`, through scikit-learn's wrappers."""
@@ -121,7 +122,7 @@ class Reporter:
             self.line.show(f"{text} | {time.monotonic() - self.started:.1f} s", share)
 
     def expect(self, n_fits: int) -> None:
-        """This many more fits are to come."""
+        """More fits are to come."""
         self.before = self.total
         self.total += n_fits
 
@@ -176,6 +177,7 @@ class MemberReporter:
             self.context.call_on_fit_task_begin(estimator=parent.estimator, **parent.data)
 
     def __call__(self, progress: Progress) -> bool:
+        """A sweep is done; a true answer stops the fit."""
         change = 0.0 if self.before is None else relative_change(self.before, progress.elbo)
         self.before = progress.elbo
         self.parent.show(

@@ -3,32 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
-
-import numpy as np
-from sklearn.utils.validation import validate_data
 
 from bowtienet._arrays import Array
 from bowtienet.data.door import open_features, open_source
-from bowtienet.data.sampling import in_order
-from bowtienet.data.source import Source
+from bowtienet.data.in_memory import InMemory
+from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.ensemble.ensemble import chunks
 from bowtienet.representation.columns import encode
-
-
-class _Header:
-    """Columns without rows, in a form whose number and names scikit-learn reads."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names, self.shape = names, (1, len(names))
-
-    def __dataframe__(self) -> _Header:
-        return self
-
-    def column_names(self) -> list[str]:
-        return self.names
 
 
 def open_known(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
@@ -61,7 +45,8 @@ def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Arra
     """Blocks of a source with their encoded features; one warning of values never seen before."""
     columns = estimator.ensemble_.representation.columns
     surprises: list[str] = []
-    for block in [source.block] if source.in_memory else in_order(source):
+    blocks = [source.block] if isinstance(source, InMemory) else in_order(source)
+    for block in blocks:
         features, found = encode(columns, block.table)
         surprises += [surprise for surprise in found if surprise not in surprises]
         yield block, features
@@ -80,7 +65,41 @@ def _known_names(estimator: Any) -> list[str] | None:
 
 
 def _check_columns(estimator: Any, source: Source) -> None:
-    """scikit-learn's own checks of the number, names and order of columns."""
-    names = source.feature_names
-    header = np.empty((1, source.n_features)) if names is None else _Header(list(names))
-    validate_data(estimator, header, reset=False, skip_check_array=True)
+    """Refuse columns that are not those of training, in the words of scikit-learn's own checks."""
+    owner, known, names = type(estimator).__name__, _known_names(estimator), source.feature_names
+    if known is not None and names is not None:
+        if list(names) != known:
+            raise ValueError(_difference(known, names))
+    elif source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {owner} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    elif known is not None:
+        warnings.warn(
+            f"X does not have valid feature names, but {owner} was fitted with feature names",
+            UserWarning,
+            stacklevel=5,
+        )
+    elif names is not None:
+        warnings.warn(
+            f"X has feature names, but {owner} was fitted without feature names",
+            UserWarning,
+            stacklevel=5,
+        )
+
+
+def _difference(known: Sequence[str], names: Sequence[str]) -> str:
+    """In which way names are not those of training."""
+    message = "The feature names should match those that were passed during fit.\n"
+    unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
+    for found, heading in (
+        (unseen, "Feature names unseen at fit time:"),
+        (missing, "Feature names seen at fit time, yet now missing:"),
+    ):
+        if found:
+            shown = [*found[:5], *(["..."] if len(found) > 5 else [])]
+            message += "\n".join([heading, *(f"- {name}" for name in shown)]) + "\n"
+    if not unseen and not missing:
+        message += "Feature names must be in the same order as they were in fit.\n"
+    return message

@@ -39,6 +39,7 @@ from bowtienet.estimators.progress import (
 from bowtienet.estimators.reading import open_known
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior.selection import check_rate
+from bowtienet.representation.columns import describe
 
 SHARED = ("prior", "n_estimators", "solver", "max_iter", "false_sign_rate", "n_jobs")
 """Parameters that the ensemble is told as they are."""
@@ -249,8 +250,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         ensemble = structure.prune_ensemble(self.ensemble_, rate)
         if structure.is_constant(ensemble):
             warnings.warn(
-                f"No weight is sure enough at false_sign_rate={rate:g}: the pruned model predicts a "
-                "constant. Raise the rate, or fit longer or to more rows.",
+                f"No weight is sure enough at false_sign_rate={rate:g}: the pruned model predicts "
+                "a constant. Raise the rate, or fit longer or to more rows.",
                 UserWarning,
                 stacklevel=2,
             )
@@ -305,7 +306,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         options = self.options or FitOptions()
         options._validate_params()
         own = {name: getattr(self, name) for name in SHARED}
-        sizes = self.hidden_layer_sizes
+        sizes: Any = self.hidden_layer_sizes
         widths = (sizes,) if isinstance(sizes, Integral) else sizes
         own["hidden_layer_sizes"] = tuple(
             whole(width, f"hidden_layer_sizes[{i}]") for i, width in enumerate(widths)
@@ -314,7 +315,9 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
 
     def _open_again(self, X: Any, y: Any, sample_weight: Any, settings: Settings) -> Source:
         """Rows for a fit that goes on: the columns, targets and layers of the one before."""
-        remedy = "This goes on from the last fit; a new estimator, or warm_start=False, starts anew."
+        remedy = (
+            "This goes on from the last fit; a new estimator, or warm_start=False, starts anew."
+        )
         try:
             source = open_known(self, X, y, sample_weight)
         except ValueError as error:
@@ -336,14 +339,15 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         """Set all fitted attributes at once: until here a failed fit has changed nothing."""
         if "n_features_in_" in attributes:
             for name in ("feature_names_in_", "_arrivals"):
-                vars(self).pop(name, None)
+                self.__dict__.pop(name, None)
         for name, value in attributes.items():
             setattr(self, name, value)
 
     def _warn(self, interrupted: bool, settings: Settings) -> None:
         for column in self.columns_:
             if column.note is not None:
-                warnings.warn(column.note, UserWarning, stacklevel=WARNING_LEVEL)
+                message = f"column {column.name!r}: {describe(column)}."
+                warnings.warn(message, UserWarning, stacklevel=WARNING_LEVEL)
         message = warning_of(self.ensemble_, settings.max_iter, settings.tol)
         if interrupted:
             count = len(self.ensemble_.members)
