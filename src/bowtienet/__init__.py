@@ -31,8 +31,9 @@ from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.estimators.table_pipeline import TablePipeline, load, make_table_pipeline
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import ElboTerms
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, prune
 from bowtienet.inference.stochastic import fit_stochastic, minibatches
 from bowtienet.model.architecture import Architecture, build_architecture

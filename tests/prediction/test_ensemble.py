@@ -16,7 +16,7 @@ from bowtienet.data.scaling import Scaling
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.prediction import ensemble as module
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.ensemble import (

@@ -11,7 +11,7 @@ import numpy as np
 from bowtienet._validation import whole
 from bowtienet.estimators.predicting import generator
 from bowtienet.estimators.tables import input_names
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.prediction.sampling import sample_parameters
 

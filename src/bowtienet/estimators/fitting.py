@@ -38,7 +38,7 @@ from bowtienet.estimators.streaming import (
 from bowtienet.estimators.tables import is_foreign_array
 from bowtienet.estimators.tasks import Recipe, Stream, Task
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.posterior.initialize import START_ROWS, possible_parts
 from bowtienet.prediction.ensemble import Ensemble, original
 
@@ -300,7 +300,7 @@ class FittingMixin:
             )
         elif self.converged_:
             return
-        elif Status.SWEEP_LIMIT in statuses:
+        elif Status.ITERATION_LIMIT in statuses:
             message = (
                 f"Most members were still getting better after max_iter={self.max_iter} sweeps: "
                 f"raise max_iter (to {4 * self.max_iter}, say), or tol (now {self.tol:g}) if the "

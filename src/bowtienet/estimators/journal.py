@@ -1,8 +1,7 @@
 """What of a fit is done, so that it can go on after it was cut short.
 
 A fit is a fixed list of tasks that follows from its seed, its settings and the rows. A journal
-holds the outcomes so far and the state of the task under way: when the fit is run again, tasks that
-are in the journal are not.
+holds the outcomes so far: when the fit is run again, tasks that are in the journal are not.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from sklearn.utils import check_random_state
 from bowtienet._arrays import map_arrays
 from bowtienet.estimators.checkpoint import Checkpoint, digest, identity_difference
 from bowtienet.estimators.tasks import Outcome
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 
 INDIFFERENT = ("checkpoint", "checkpoint_every", "n_jobs", "random_state", "verbose", "warm_start")
 """Settings that have no part in the result of a fit with a given seed."""
 
 
 class Journal:
-    """Outcomes and the state under way; in a file too if the estimator has a checkpoint."""
+    """Outcomes; in a file too if the estimator has a checkpoint."""
 
     def __init__(self, estimator: Any, resume: bool) -> None:
         path = estimator.checkpoint
@@ -40,8 +39,6 @@ class Journal:
         self.saved: dict[str, Any] | None = None
         self.outcomes: list[Outcome] = []
         self.recorded: list[Outcome] = []
-        self.under_way: dict[str, Any] | None = None
-        self.taken = False
         if resume:
             assert self.file is not None
             self.saved = self.file.read()
@@ -79,7 +76,6 @@ class Journal:
                 "and rows of that fit, or call fit to start anew."
             )
         self.recorded = [Outcome(**outcome) for outcome in self.saved["outcomes"]]
-        self.under_way = self.saved["under_way"]
 
     def next_recorded(self) -> Outcome | None:
         """The outcome of the next task, if it is known already."""
@@ -89,39 +85,24 @@ class Journal:
         self.outcomes.append(outcome)
         return outcome
 
-    def take_under_way(self) -> dict[str, Any] | None:
-        """Where the task that was under way stood; for the first one that runs again."""
-        if self.taken:
-            return None
-        self.taken = True
-        return self.under_way
-
     def finished(self, outcome: Outcome) -> None:
         """A task has come to its end."""
         self.outcomes.append(outcome)
-        self.under_way = None
         if self.file is not None and self.file.is_due():
-            self._write(None)
-
-    def note(self, describe: Callable[[], dict[str, Any]], is_last: bool) -> None:
-        """A task is under way."""
-        if self.file is not None and (is_last or self.file.is_due()):
-            self.under_way = describe()
-            self._write(self.under_way)
+            self._write()
 
     def close(self) -> None:
         """Write down what is done: after the last task, or after Ctrl-C between two of them."""
         if self.file is not None:
-            self._write(self.under_way)
+            self._write()
 
-    def _write(self, under_way: dict[str, Any] | None) -> None:
+    def _write(self) -> None:
         assert self.file is not None
         self.file.write(
             {
                 "seed": self.seed,
                 "identity": self.identity,
                 "outcomes": [vars(outcome) for outcome in self.outcomes],
-                "under_way": under_way,
             }
         )
 

@@ -26,7 +26,7 @@ from bowtienet.estimators.tasks import (
     held_out_score,
     last_bound,
 )
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.prediction.weighting import (
     elbo_weights,
     equal_weights,

@@ -29,8 +29,8 @@ from bowtienet.estimators.streaming import Standardize
 from bowtienet.estimators.tables import known_columns
 from bowtienet.estimators.tasks import MOMENTUM, Floats, local_iterations
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.execution import usable_cores, workers
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.stochastic import StochasticState, stochastic_step
 from bowtienet.prediction.ensemble import member_inputs
 from bowtienet.prediction.predictive import log_density, predict

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol, TextIO, TypeVar
 
 from bowtienet.inference.convergence import relative_change
-from bowtienet.inference.coordinate_ascent import Progress
+from bowtienet.inference.iterate import Progress
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks

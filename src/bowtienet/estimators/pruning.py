@@ -20,7 +20,7 @@ from bowtienet.estimators.running import fitted_attributes
 from bowtienet.estimators.tables import input_names, known_columns
 from bowtienet.estimators.tasks import Task
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import combine, prune
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.relevance import path_probability, path_strength
@@ -168,7 +168,7 @@ class PruningMixin:
     @with_callbacks
     def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         def as_long(member: FitResult, rows: Rows) -> Task:
-            chosen = member.status is Status.HELD_OUT
+            chosen = member.status is Status.EARLY_STOPPED
             return continued(member, rows, member.n_sweeps if chosen else None)
 
         return self._fit(X, y, sample_weight, as_long, REFIT)

@@ -15,7 +15,7 @@ from bowtienet.estimators.journal import Journal
 from bowtienet.estimators.progress import Reporter
 from bowtienet.estimators.tasks import Outcome, Settings, Stream, Task, last_bound, run_task
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.prediction.ensemble import Ensemble
 from bowtienet.prediction.weighting import effective_members
 
@@ -97,13 +97,7 @@ class Runner:
     def _here(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         for task in tasks:
             member = self.reporter.member(self._attributes)
-            outcome = run_task(
-                task,
-                self._settings_of(task),
-                member,
-                note=self.journal.note,
-                resume=self.journal.take_under_way(),
-            )
+            outcome = run_task(task, self._settings_of(task), member)
             member.close()
             yield outcome
 
@@ -113,12 +107,7 @@ class Runner:
         except ValueError:  # a backend that can only answer all at once
             parallel = Parallel(n_jobs=self.estimator.n_jobs)
         jobs = (
-            delayed(run_task)(
-                task,
-                replace(self._settings_of(task), n_threads=1),
-                resume=self.journal.take_under_way(),
-            )
-            for task in tasks
+            delayed(run_task)(task, replace(self._settings_of(task), n_threads=1)) for task in tasks
         )
         answers = parallel(jobs)
         try:
@@ -167,7 +156,7 @@ def fitted_attributes(
 ) -> dict[str, Any]:
     """What `fit` leaves behind, by name; `table` says what it knows of X and y."""
     heaviest = members[int(np.argmax(weights))]
-    stopped = [member.status in (Status.CONVERGED, Status.HELD_OUT) for member in members]
+    stopped = [member.status in (Status.CONVERGED, Status.EARLY_STOPPED) for member in members]
     return {
         **table,
         "ensemble_": replace(ensemble, members=tuple(members), weights=np.asarray(weights)),

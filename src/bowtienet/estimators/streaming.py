@@ -26,9 +26,9 @@ from bowtienet.data.scaling import (
 from bowtienet.data.sources import RowSample, Source, in_order, shuffled
 from bowtienet.estimators.members import FEWEST_ROWS, FOLDS, Run, weigh
 from bowtienet.estimators.tasks import Floats, Task
-from bowtienet.inference.coordinate_ascent import FitResult
 from bowtienet.inference.execution import block_rows
-from bowtienet.inference.row_keepers import RowKeeper, StreamedRows
+from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.row_providers import RowProvider, StreamedRows
 from bowtienet.inference.stochastic import Batches
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.initialize import START_ROWS
@@ -219,7 +219,7 @@ class SourceStream:
             if batch.weights.any():
                 yield batch
 
-    def keeper(self, architecture: Architecture) -> RowKeeper:
+    def keeper(self, architecture: Architecture) -> RowProvider:
         """All rows, read again for every sweep."""
         return StreamedRows(self._in_order, self.n_rows, block_rows(architecture))
 

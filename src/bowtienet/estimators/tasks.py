@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,10 +12,11 @@ from numpy.typing import NDArray
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, combine
-from bowtienet.inference.row_keepers import RowKeeper
+from bowtienet.inference.row_providers import RowProvider
 from bowtienet.inference.stochastic import Batches, fit_stochastic, loosened
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
@@ -28,8 +28,6 @@ from bowtienet.prediction.weighting import normal_log_densities, variance_ratio
 
 Floats = NDArray[np.float64]
 Callback = Callable[[Progress], bool | None]
-Note = Callable[[Callable[[], dict[str, Any]], bool], None]
-"""Is told how to describe a fit that is under way, and whether this is the last chance."""
 
 START_ITERATIONS = 1000
 """L-BFGS steps of the network that a fit starts from,"""
@@ -59,7 +57,7 @@ class Stream(Protocol):
     def batches(self, batch_size: int, seed: int) -> Batches:
         """Minibatches for `fit_stochastic`."""
 
-    def keeper(self, architecture: Architecture) -> RowKeeper:
+    def keeper(self, architecture: Architecture) -> RowProvider:
         """All rows for `fit`."""
 
     def taking(self, kept: NDArray[np.intp] | None) -> Stream:
@@ -128,32 +126,14 @@ class Outcome:
     """Ctrl-C ended it: the fits that would follow are not wanted."""
 
 
-def run_task(
-    task: Task,
-    settings: Settings,
-    callback: Callback | None = None,
-    note: Note | None = None,
-    resume: dict[str, Any] | None = None,
-) -> Outcome:
-    """Fit one member; `resume` is what `note` was told of the same task."""
+def run_task(task: Task, settings: Settings, callback: Callback | None = None) -> Outcome:
+    """Fit one member."""
     recorder = _Recorder(task, settings, callback)
-    if resume is None:
-        # One thread, so that the start has the same bits in a process that was given fewer cores.
-        with one_blas_thread():
-            model, factors = _begin(task, settings)
-    else:
-        recorder.restore(resume["recorder"])
-        state = resume["engine"].accepted if settings.solver == "cavi" else resume["engine"].state
-        model, factors = state.model, state.factors
-    end = (_stochastic_fit if settings.solver == "svi" else _coordinate_fit)(
-        model,
-        task,
-        factors,
-        settings,
-        callback=recorder,
-        keep=None if note is None else partial(_describe, note, recorder),
-        resume=None if resume is None else resume["engine"],
-    )
+    # One thread, so that the start has the same bits in a process that was given fewer cores.
+    with one_blas_thread():
+        model, factors = _begin(task, settings)
+    run = _stochastic_fit if settings.solver == "svi" else _coordinate_fit
+    end = run(model, task, factors, settings, callback=recorder)
     outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
     return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
 
@@ -214,13 +194,6 @@ def local_iterations(model: BowTieModel) -> int:
     return DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
 
 
-def _describe(note: Note, recorder: _Recorder, make: Callable[[], Any], is_last: bool) -> None:
-    """Tell a fit's `note` of it: where the engine stands and what was recorded up to there."""
-    if not is_last:
-        recorder.mark()  # the last one, after Ctrl-C, is of the same moment as the one before it
-    note(lambda: {"engine": make(), "recorder": recorder.state()}, is_last)
-
-
 def last_bound(result: FitResult) -> float:
     """The bound that a fit reached; minus infinity if it never had one."""
     return result.elbo_history[-1] if result.elbo_history else -np.inf
@@ -273,7 +246,6 @@ class _Recorder:
         self.history: list[float] = []
         self.enough = self.asked = False
         self.last: FitResult | None = None
-        self.mark()
 
     def __call__(self, progress: Progress) -> bool:
         progress = replace(progress, pruning=self.pruning(progress))
@@ -289,26 +261,6 @@ class _Recorder:
                 self.enough = len(due) == 1 or not self._still_gains()
             self.last = now
         return self.asked or self.enough
-
-    def mark(self) -> None:
-        """Remember this moment for `state`: a sweep that is interrupted half recorded is redone."""
-        self.marked = len(self.results), len(self.forecasts), len(self.history), self.last
-
-    def state(self) -> dict[str, Any]:
-        """What was recorded up to the mark, for a fit that may have to go on elsewhere."""
-        n_results, n_forecasts, n_history, last = self.marked
-        return {
-            "results": tuple(self.results[:n_results]),
-            "forecasts": tuple(self.forecasts[:n_forecasts]),
-            "history": np.asarray(self.history[:n_history]),
-            "last": last,
-        }
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` told."""
-        self.results, self.forecasts = list(state["results"]), list(state["forecasts"])
-        self.history, self.last = state["history"].tolist(), state["last"]
-        self.mark()
 
     def finish(self, end: FitResult) -> Outcome:
         """Every length has an entry: one that was not reached has that of the end."""
@@ -334,7 +286,7 @@ class _Recorder:
             elbo_terms=progress.elbo_terms,
             elbo_history=tuple(self.history),
             n_sweeps=progress.sweep,
-            status=Status.SWEEP_LIMIT,
+            status=Status.ITERATION_LIMIT,
             pruning=progress.pruning,
             statistics=progress.statistics,
         )
@@ -368,8 +320,8 @@ class _Recorder:
 
 def _as_asked(task: Task, result: FitResult) -> FitResult:
     """A fit that ended at the length it was meant to have has not run out of sweeps."""
-    if task.chosen and result.status is Status.SWEEP_LIMIT:
-        result = replace(result, status=Status.HELD_OUT)
+    if task.chosen and result.status is Status.ITERATION_LIMIT:
+        result = replace(result, status=Status.EARLY_STOPPED)
     ratio = task.variance_ratio
     if ratio is None and task.start is not None:
         ratio = task.start.variance_ratio

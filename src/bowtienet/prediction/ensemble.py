@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
 from bowtienet.data.scaling import Scaling, restore_deviation, restore_mean, standardize
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors

@@ -1,7 +1,7 @@
-"""Who holds the rows and their local factors during a fit: this process, or files it reads again.
+"""Row providers: the rows of a fit and their local factors, in memory or read again for each pass.
 
-The loop of coordinate ascent asks its keeper for sums over all rows and never sees a row. Whatever
-can add up statistics can be a keeper: workers of a cluster are one too.
+Coordinate ascent asks its row provider for sums over all rows and never sees a row. Whatever can
+add up statistics can be a row provider: workers of a cluster are one too.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 from bowtienet.posterior.selection import Selection
 
 
-class RowKeeper(Protocol):
+class RowProvider(Protocol):
     """Rows cut into blocks for an architecture, and passes over them.
 
     What `begin` and `local_pass` answer as memory stands for the local factors of all rows; only
-    the keeper looks into it, and an older one stays good until the pass after the next, because
+    the provider looks into it, and an older one stays good until the pass after the next, because
     a sweep may be undone.
     """
 
@@ -48,8 +48,8 @@ class RowKeeper(Protocol):
 
     def shrunk(
         self, model: BowTieModel, factors: GlobalFactors, memory: Any, selection: Selection
-    ) -> tuple[RowKeeper, Any]:
-        """Keeper and memory for the smaller network that a selection leaves."""
+    ) -> tuple[RowProvider, Any]:
+        """Provider and memory for the smaller network that a selection leaves."""
 
 
 class _Blocks:
