@@ -15,7 +15,7 @@ import pytest
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.prediction import ensemble as module
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.ensemble import (

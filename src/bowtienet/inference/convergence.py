@@ -1,7 +1,7 @@
 """When to stop, and why a fit stopped.
 
-The bound of coordinate ascent is exact, and three small changes of it in a row are enough. That of a
-stochastic fit is noisy: means over windows of steps are compared, in units of their own noise.
+The bound of coordinate ascent is exact, and three small changes of it in a row are enough. That of
+a stochastic fit is noisy: means over windows of steps are compared, and their noise is known.
 """
 
 from __future__ import annotations
