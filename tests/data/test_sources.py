@@ -230,7 +230,7 @@ MIXTURES: dict[str, Callable[[Path], Any]] = {
     ),
     "Parquet": mixed_file,
     "batches": lambda _: [MIXED.slice(0, 2), MIXED.slice(2)],
-    "Dask": lambda _: dd.from_pandas(MIXED.to_pandas(), npartitions=2),
+    "Dask": lambda _: dd.from_pandas(MIXED.to_pandas().astype({"flag": "boolean"}), npartitions=2),
     "objects": lambda _: np.array([*zip(*KINDS.values(), strict=True)], dtype=object),
     "lists": lambda _: [list(row) for row in zip(*KINDS.values(), strict=True)],
 }
