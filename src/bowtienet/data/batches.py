@@ -8,7 +8,7 @@ from numbers import Number
 from typing import Any
 
 from bowtienet.data.source import BLOCK_ROWS, Source, read_part
-from bowtienet.data.tables import Block, Layout, split_block
+from bowtienet.data.tables import Block, Layout, is_names, split_block
 
 _FORM = "(X, y) or (X, y, weights), or X alone to predict"
 _TABLE_LIKE = ("shape", "dtype", "columns", "__array__", "__dataframe__", "__arrow_c_stream__")
@@ -125,7 +125,7 @@ def _parts(batch: Any, where: str, names: tuple[Any, Any]) -> tuple[Any, Any, An
 
 def _length(values: Any) -> int:
     """Number of rows; 1 of a lone number, whose reading says what is wrong with it."""
-    if values is None or isinstance(values, str):
+    if values is None or is_names(values):
         return 0
     shape = getattr(values, "shape", None)
     if shape is None:

@@ -76,14 +76,12 @@ class MemoryMap(Source):
 
 @dataclass(frozen=True, kw_only=True)
 class _Place:
-    """Where in a file the numbers of a memory map are, in bytes."""
+    """Where in a file the numbers of a memory map are; `first` is the byte of the first one."""
 
     path: str
     dtype: np.dtype
     shape: tuple[int, ...]
     strides: tuple[int, ...]
-    offset: int
-    length: int
     first: int
 
 
@@ -100,32 +98,23 @@ def _place(array: np.ndarray | None) -> Any:
     root = None if array is None else _root(array)
     if root is None or array is None:
         return array
-    low, high = _bounds(array)
     return _Place(
         path=_path(root),
         dtype=array.dtype,
         shape=array.shape,
         strides=array.strides,
-        offset=root.offset + low - _bounds(root)[0],
-        length=high - low,
-        first=array.__array_interface__["data"][0] - low,
+        first=root.offset + _address(array) - _address(root),
     )
 
 
-def _bounds(array: np.ndarray) -> tuple[int, int]:
-    """First address of the numbers and the one after the last; strides may be negative."""
-    address = array.__array_interface__["data"][0]
-    reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)]
-    low = address + sum(step for step in reach if step < 0)
-    return low, address + sum(step for step in reach if step > 0) + array.itemsize
+def _address(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
 
 
 def _open_place(place: _Place) -> np.ndarray:
-    raw = np.memmap(
-        place.path, dtype=np.uint8, mode="r", offset=place.offset, shape=(place.length,)
-    )
+    content = np.memmap(place.path, dtype=np.uint8, mode="r")
     return np.ndarray(
-        place.shape, dtype=place.dtype, buffer=raw, offset=place.first, strides=place.strides
+        place.shape, dtype=place.dtype, buffer=content, offset=place.first, strides=place.strides
     )
 
 
