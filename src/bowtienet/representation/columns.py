@@ -45,8 +45,8 @@ from bowtienet.representation.written import formats
 
 Floats = NDArray[np.float64]
 
-_DAYS = (-719_162.0, 2_932_897.0)
-"""From 1970 to the years 1 and 10000, between which Python has dates."""
+_MOST_DAYS = 1.1e8
+"""Dates of 64 bits in microseconds are not farther from 1970."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,13 +141,11 @@ def by_column(columns: Sequence[Column], values: Any, reduce: Callable[..., Any]
 
 
 def encode(columns: Sequence[Column], table: Table) -> tuple[Array, list[str]]:
-    """Finite floats (n, encoded), and what is to be warned of, such as categories that are new.
+    """Finite floats (n, encoded), and what is to be warned of: texts that training did not have.
 
     A matrix of numbers stays in its library and precision, and is passed on as it is if nothing in
     it has to change; other tables become NumPy arrays of float64.
     """
-    if len(columns) != table.n_columns:
-        raise ValueError(f"X has {table.n_columns} columns, but training had {len(columns)}.")
     if table.matrix is not None and all(column.kind == NUMBER for column in columns):
         return _encode_matrix(columns, table.matrix), []
     given = table.columns if table.matrix is None else tuple(to_numpy(table.matrix).T)
@@ -177,9 +175,9 @@ def _encode_matrix(columns: Sequence[Column], matrix: Array) -> Array:
     if not indicators.any():
         return take(matrix, np.flatnonzero(values), axis=1)
     both = xp.concat([matrix, xp.astype(missing, matrix.dtype)], axis=1)
-    places = np.arange(len(columns))
-    order = [np.stack([places, places + len(columns)]).T[np.stack([values, indicators]).T]]
-    return take(both, np.concatenate(order), axis=1)
+    # The places of each column's values and indicator in `both`, one after the other.
+    places = np.arange(2 * len(columns)).reshape(2, -1).T
+    return take(both, places[np.stack([values, indicators], axis=1)], axis=1)
 
 
 def _fill(encoded: Floats, column: Column, given: Any) -> list[str]:
@@ -222,7 +220,8 @@ def _read_as_numbers(column: Column, texts: Texts) -> tuple[Floats, list[str]]:
     if not strange:
         return values, []
     n_strange = int((np.isnan(values) & (texts.codes >= 0)).sum())
-    return values, [_surprise(column, n_strange, strange)]
+    what = "hold no number but text, which counts as missing"
+    return values, [_surprise(column, n_strange, what, strange)]
 
 
 def _fill_one_hot(encoded: Floats, column: Column, texts: Texts) -> list[str]:
@@ -231,12 +230,13 @@ def _fill_one_hot(encoded: Floats, column: Column, texts: Texts) -> list[str]:
     rows = np.flatnonzero(places >= 0)
     encoded[rows, places[rows]] = 1.0
     n_new = int(((places < 0) & (texts.codes >= 0)).sum())
-    return [_surprise(column, n_new, set(texts.distinct) - set(known))] if n_new else []
+    new = set(texts.distinct) - set(known)
+    what = "hold a category that training did not have"
+    return [_surprise(column, n_new, what, new)] if n_new else []
 
 
-def _surprise(column: Column, n_rows: int, texts: Iterable[str]) -> str:
-    rows = "row" if n_rows == 1 else "rows"
-    return f"column {column.name!r}, {n_rows:,} {rows}, such as {examples(texts)}"
+def _surprise(column: Column, n_rows: int, what: str, texts: Iterable[str]) -> str:
+    return f"{n_rows:,} of the values of column {column.name!r} {what}, such as {examples(texts)}"
 
 
 def examples(texts: Iterable[str]) -> str:
@@ -290,7 +290,7 @@ def _has_sound_fields(column: Any) -> bool:
     typical = column.typical
     if typical is not None and not (type(typical) is float and math.isfinite(typical)):
         return False
-    if column.kind == DATE and typical is not None and not _DAYS[0] <= typical < _DAYS[1]:
+    if column.kind == DATE and typical is not None and not abs(typical) < _MOST_DAYS:
         return False
     return column.kind in KINDS and column.n_missing >= 0
 

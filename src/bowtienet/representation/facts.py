@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, namespace, take, to_numpy
 from bowtienet.data.tables import Table
-from bowtienet.representation.kinds import NUMBER, Numbers, Texts, read_column
+from bowtienet.representation.kinds import NUMBER, Texts, read_column
 
 Floats = NDArray[np.float64]
 
@@ -77,13 +77,25 @@ def gather_facts(table: Table, weights: Array | None = None, *, seed: int = 0) -
     if not present.all():
         table, row_weights = _rows_of(table, np.flatnonzero(present)), row_weights[present]
     names = table.names or tuple(f"x{place}" for place in range(table.n_columns))
+    matrix, kinds, texts = _read(table, names, row_weights)
+    n_missing, low, high = _ranges(matrix)
+    n_missing -= np.array([0 if found is None else found.n_values for found in texts], np.int64)
     keys = np.random.default_rng(seed).random(table.n_rows)
     kept = _smallest(keys, table.n_columns)
-    given: dict[str, Any] = {"names": names, "n_rows": table.n_rows}
-    given |= {"keys": keys[kept], "row_weights": row_weights[kept]}
-    if table.matrix is not None:
-        return TableFacts(**given, **_matrix_facts(table.matrix, kept))
-    return TableFacts(**given, **_column_facts(table, names, row_weights, kept))
+    return TableFacts(
+        names=names,
+        n_rows=table.n_rows,
+        kinds=tuple(
+            frozenset([kind] if some else []) for kind, some in zip(kinds, low <= high, strict=True)
+        ),
+        n_missing=n_missing,
+        low=low,
+        high=high,
+        keys=keys[kept],
+        row_weights=row_weights[kept],
+        sample=np.asarray(to_numpy(take(matrix, kept)), dtype=np.float64),
+        texts=texts,
+    )
 
 
 def merge_facts(*parts: TableFacts) -> TableFacts:
@@ -116,67 +128,47 @@ def _rows_of(table: Table, rows: NDArray[np.intp]) -> Table:
     return Table(**given, n_rows=len(rows), matrix=None, columns=columns)
 
 
-def _smallest(keys: Floats, n_columns: int) -> NDArray[np.intp] | slice:
-    """Places of the keys that are kept, in their order; all of a few."""
+def _smallest(keys: Floats, n_columns: int) -> NDArray[np.intp]:
+    """Places of the keys that are kept, in their order."""
     most = min(KEPT, max(1_000, KEPT_NUMBERS // max(n_columns, 1)))
     if len(keys) <= most:
-        return slice(None)
+        return np.arange(len(keys))
     return np.sort(np.argpartition(keys, most)[:most])
 
 
-def _matrix_facts(matrix: Array, kept: NDArray[np.intp] | slice) -> dict[str, Any]:
-    """All columns at once, where they live."""
-    xp = namespace(matrix)
-    n_rows, n_columns = matrix.shape
-    missing = xp.isnan(matrix)
-    n_missing = to_numpy(xp.sum(xp.astype(missing, xp.int64), axis=0))
-    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
-    if n_rows > 0:
-        infinity = xp.full_like(matrix, float("inf")) if n_missing.any() else None
-        lows = matrix if infinity is None else xp.where(missing, infinity, matrix)
-        highs = matrix if infinity is None else xp.where(missing, -infinity, matrix)
-        low = to_numpy(xp.min(lows, axis=0)).astype(np.float64)
-        high = to_numpy(xp.max(highs, axis=0)).astype(np.float64)
-    rows = matrix if isinstance(kept, slice) else take(matrix, kept)
-    return {
-        "kinds": tuple(frozenset([NUMBER] if n < n_rows else []) for n in n_missing.tolist()),
-        "n_missing": n_missing.astype(np.int64),
-        "low": low,
-        "high": high,
-        "sample": np.asarray(to_numpy(rows), dtype=np.float64),
-        "texts": (None,) * n_columns,
-    }
-
-
-def _column_facts(
-    table: Table, names: Sequence[str], row_weights: Floats, kept: NDArray[np.intp] | slice
-) -> dict[str, Any]:
-    n_columns = table.n_columns
-    kinds: list[frozenset[str]] = []
-    texts: list[TextFacts | None] = []
-    n_missing = np.zeros(n_columns, dtype=np.int64)
-    low, high = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
-    sample = np.full((len(row_weights[kept]), n_columns), np.nan)
+def _read(
+    table: Table, names: Sequence[str], row_weights: Floats
+) -> tuple[Array, Sequence[str], tuple[TextFacts | None, ...]]:
+    """Numbers (n, D) with NaN where there are none, their kinds, and facts of the texts."""
+    if table.matrix is not None:
+        return table.matrix, [NUMBER] * table.n_columns, (None,) * table.n_columns
+    kinds = [NUMBER] * table.n_columns
+    texts: list[TextFacts | None] = [None] * table.n_columns
+    matrix = np.full((table.n_rows, table.n_columns), np.nan, order="F")
     for place, (name, column) in enumerate(zip(names, table.columns or (), strict=True)):
         found = read_column(column, name)
         if isinstance(found, Texts):
-            n_missing[place] = np.sum(found.codes < 0)
-            kinds.append(frozenset())
-            texts.append(_text_facts(found, row_weights))
-            continue
-        present = _present(found)
-        n_missing[place] = len(found.values) - len(present)
-        if len(present):
-            low[place], high[place] = present.min(), present.max()
-        kinds.append(frozenset([found.kind] if len(present) else []))
-        texts.append(None)
-        sample[:, place] = found.values[kept]
-    found_of_all = {"kinds": tuple(kinds), "texts": tuple(texts), "n_missing": n_missing}
-    return {**found_of_all, "low": low, "high": high, "sample": sample}
+            texts[place] = _text_facts(found, row_weights)
+        else:
+            kinds[place], matrix[:, place] = found.kind, found.values
+    return matrix, kinds, tuple(texts)
 
 
-def _present(found: Numbers) -> Floats:
-    return found.values[~np.isnan(found.values)]
+def _ranges(matrix: Array) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """How many numbers are missing in each column, and the least and largest of the others."""
+    xp = namespace(matrix)
+    n_rows, n_columns = matrix.shape
+    n_missing = np.zeros(n_columns, dtype=np.int64)
+    if n_rows == 0:
+        return n_missing, np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    least, largest = xp.min(matrix, axis=0), xp.max(matrix, axis=0)
+    if bool(xp.any(xp.isnan(least))):
+        missing = xp.isnan(matrix)
+        n_missing += to_numpy(xp.count_nonzero(missing, axis=0))
+        infinity = xp.full_like(matrix, float("inf"))
+        least = xp.min(xp.where(missing, infinity, matrix), axis=0)
+        largest = xp.max(xp.where(missing, -infinity, matrix), axis=0)
+    return n_missing, np.asarray(to_numpy(least), float), np.asarray(to_numpy(largest), float)
 
 
 def _text_facts(found: Texts, row_weights: Floats) -> TextFacts:

@@ -76,7 +76,7 @@ def read_texts(column: Any, name: str, categories: Sequence[str]) -> Texts:
     if isinstance(column, np.ndarray):
         return _texts_of_objects(column.tolist(), name, spellings(categories))
     if isinstance(column.dtype, _narwhals().String) or _has_text_categories(column):
-        return _coded(column.cast(_narwhals().String).to_list())
+        return _texts_of_series(column)
     return _texts_of_objects(column.to_list(), name, spellings(categories))
 
 
@@ -146,9 +146,9 @@ def _read_series(column: Any, name: str) -> Numbers | Texts:
     if isinstance(dtype, dtypes.Duration):
         return Numbers(kind=DURATION, values=_floats(column.dt.total_microseconds()) / DAY)
     if isinstance(dtype, dtypes.String):
-        return _coded(column.to_list())
+        return _texts_of_series(column)
     if _has_text_categories(column):
-        return _coded(column.cast(_narwhals().String).to_list(), declared=True)
+        return _texts_of_series(column, declared=True)
     if isinstance(dtype, (dtypes.Categorical, dtypes.Enum)):
         return _texts_of_objects(column.to_list(), name, {}, declared=True)
     return _read_objects(column.to_list(), name)
@@ -156,10 +156,15 @@ def _read_series(column: Any, name: str) -> Numbers | Texts:
 
 def _has_text_categories(column: Any) -> bool:
     """Whether a column is of categories that are texts (in pandas they may be anything)."""
-    narwhals = _narwhals()
-    if not isinstance(column.dtype, (narwhals.Categorical, narwhals.Enum)):
+    if not isinstance(column.dtype, (_narwhals().Categorical, _narwhals().Enum)):
         return False
-    return isinstance(column.cat.get_categories().dtype, narwhals.String)
+    return all(isinstance(value, str) or _is_missing(value) for value in column.unique().to_list())
+
+
+def _texts_of_series(column: Any, *, declared: bool = False) -> Texts:
+    if column.implementation.is_pyarrow():  # whose dictionaries are slow to unpack as they are
+        column = column.cast(_narwhals().String)
+    return _coded(column.to_list(), declared=declared)
 
 
 def _floats(column: Any) -> NDArray[np.float64]:

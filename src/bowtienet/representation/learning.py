@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NoReturn
 
 import numpy as np
@@ -44,17 +44,16 @@ def learn_columns(source: Source, *, max_categories: int) -> tuple[Column, ...]:
         gathered.append(gather_facts(block.table, block.weights, seed=number))
         if len(gathered) == _FOLDED:
             gathered = [merge_facts(*gathered)]
-    if not gathered:
-        raise ValueError("the source has no rows: at least two are needed.")
+    if not any(facts.n_rows for facts in gathered):
+        raise ValueError("the source has no rows of positive weight: at least one is needed.")
     return decide(merge_facts(*gathered), max_categories)
 
 
 def decide(facts: TableFacts, max_categories: int) -> tuple[Column, ...]:
     """What each column is. Constant numbers are kept only where nothing else is left."""
-    typical = _medians(facts)
     columns = [
-        _decide_one(_Seen.of(facts, place), typical[place], max_categories)
-        for place in range(len(facts.names))
+        _decide_one(facts, place, typical, max_categories)
+        for place, typical in enumerate(_medians(facts))
     ]
     if not any(column.has_value or column.has_indicator for column in columns):
         columns = [
@@ -105,122 +104,96 @@ def _median(values: Floats, weights: Floats) -> float | None:
     return float(0.5 * low + 0.5 * high)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Seen:
-    """Facts of one column."""
-
-    name: str
-    n_rows: int
-    n_missing: int
-    kinds: frozenset[str]
-    low: float
-    high: float
-    numbers: Floats
-    weights: Floats
-    texts: TextFacts | None
-
-    @classmethod
-    def of(cls, facts: TableFacts, place: int) -> _Seen:
-        texts = facts.texts[place]
-        values = facts.sample[:, place]
-        return cls(
-            name=facts.names[place],
-            n_rows=facts.n_rows,
-            n_missing=int(facts.n_missing[place]),
-            kinds=facts.kinds[place],
-            low=float(facts.low[place]),
-            high=float(facts.high[place]),
-            numbers=values,
-            weights=facts.row_weights,
-            texts=texts if texts is not None and texts.n_values else None,
-        )
-
-
-def _decide_one(seen: _Seen, typical: float | None, max_categories: int) -> Column:
-    if len(seen.kinds) > 1:
-        _refuse_kinds(seen.name, [KINDS[kind] for kind in sorted(seen.kinds)])
-    [kind] = seen.kinds or {NUMBER}
-    if seen.texts is None:
-        return _number_column(seen, kind, typical, seen.low < seen.high)
-    texts = seen.texts
+def _decide_one(
+    facts: TableFacts, place: int, typical: float | None, max_categories: int
+) -> Column:
+    name, kinds, texts = facts.names[place], facts.kinds[place], facts.texts[place]
+    if len(kinds) > 1:
+        _refuse_kinds(name, [KINDS[kind] for kind in sorted(kinds)])
+    [kind] = kinds or {NUMBER}
+    if texts is None or texts.n_values == 0:
+        several = bool(facts.low[place] < facts.high[place])
+        return _number_column(facts, place, kind=kind, typical=typical, has_value=several)
     if not texts.declared and kind == NUMBER and all(map(is_truth_value, texts.counts)):
-        return _read_column(seen, texts, NUMBER, None)
-    if not texts.declared and (kind == DATE or not seen.kinds) and _all_dates(texts.counts):
-        return _read_column(seen, texts, DATE, None)
-    if seen.kinds - {NUMBER}:
-        _refuse_kinds(seen.name, [KINDS[kind], f"texts such as {examples(texts.counts)}"])
-    if seen.kinds:
-        texts = _with_numbers(texts, seen)
+        return _read_column(facts, place, texts, NUMBER, None)
+    if not texts.declared and (kind == DATE or not kinds) and _all_dates(texts.counts):
+        return _read_column(facts, place, texts, DATE, None)
+    if kinds - {NUMBER}:
+        _refuse_kinds(name, [KINDS[kind], f"texts such as {examples(texts.counts)}"])
+    if kinds:
+        texts = _with_numbers(texts, facts, place)
     number_format = None if texts.declared else find_format(texts.counts)
     if number_format is not None:
-        return _read_column(seen, texts, NUMBER, number_format)
-    return _category_column(seen, texts, max_categories)
+        return _read_column(facts, place, texts, NUMBER, number_format)
+    return _category_column(facts, place, texts, max_categories)
 
 
 def _number_column(
-    seen: _Seen,
+    facts: TableFacts,
+    place: int,
+    *,
     kind: str,
     typical: float | None,
-    several: bool,
-    *,
+    has_value: bool,
     n_unread: int = 0,
     number_format: str | None = None,
     note: str | None = None,
 ) -> Column:
-    n_missing = seen.n_missing + n_unread
-    if typical is None:
-        note = "no values"
-    elif not several:
-        note = _CONSTANT
+    n_missing = int(facts.n_missing[place]) + n_unread
+    if not has_value:
+        note = "no values" if typical is None else _CONSTANT
     return Column(
-        name=seen.name,
+        name=facts.names[place],
         kind=kind,
         n_missing=n_missing,
         typical=typical,
-        has_value=several,
-        has_indicator=0 < n_missing < seen.n_rows,
+        has_value=has_value,
+        has_indicator=0 < n_missing < facts.n_rows,
         categories=(),
         number_format=number_format,
         note=note,
     )
 
 
-def _read_column(seen: _Seen, texts: TextFacts, kind: str, number_format: str | None) -> Column:
+def _read_column(
+    facts: TableFacts, place: int, texts: TextFacts, kind: str, number_format: str | None
+) -> Column:
     """A column of numbers of which some or all came as texts."""
     read = {text: text_as_number(text, kind, number_format) for text in texts.counts}
     found = {text: value for text, value in read.items() if value is not None}
-    unread = {text: texts.counts[text] for text in texts.counts if text not in found}
+    unread = [text for text, value in read.items() if value is None]
     values = np.array(list(found.values()))
     weights = np.array([texts.weights[text] for text in found])
-    low, high = values.min(), values.max()
     note = None
-    if number_format is None and seen.kinds:
-        present = ~np.isnan(seen.numbers)
-        values = np.concatenate([values, seen.numbers[present]])
-        weights = np.concatenate([weights, seen.weights[present]])
-        low, high = min(low, seen.low), max(high, seen.high)
-    if number_format is not None:
+    if number_format is None:
+        values = np.append(values, _numbers(facts, place))
+        weights = np.append(weights, facts.row_weights[~np.isnan(facts.sample[:, place])])
+    else:
         note = f"texts read as numbers, written like {number_format}"
         note += f"; {examples(unread)} count as missing" if unread else ""
     return _number_column(
-        seen,
-        kind,
-        _median(values, weights),
-        bool(low < high),
+        facts,
+        place,
+        kind=kind,
+        typical=_median(values, weights),
+        has_value=bool(values.min() < values.max()),
         n_unread=round(texts.n_values * _share(texts, unread)),
         number_format=number_format,
         note=note,
     )
 
 
-def _category_column(seen: _Seen, texts: TextFacts, max_categories: int) -> Column:
+def _category_column(
+    facts: TableFacts, place: int, texts: TextFacts, max_categories: int
+) -> Column:
+    name, n_missing = facts.names[place], int(facts.n_missing[place])
     strange = [text for text in texts.counts if not reads_as_number(text)]
     categories: tuple[str, ...] = ()
     note: str | None = None
     if _are_identifiers(texts, strange):
         note = f"identifiers: {texts.n_values:,} texts, all different"
     elif len(texts.counts) > max_categories or not texts.complete:
-        _refuse_categories(seen.name, texts, strange, max_categories)
+        _refuse_categories(name, texts, strange, max_categories)
     else:
         categories = tuple(sorted(texts.counts))
         if len(categories) == 1:
@@ -228,12 +201,12 @@ def _category_column(seen: _Seen, texts: TextFacts, max_categories: int) -> Colu
         elif len(categories) > _FEW and 2 * len(strange) <= len(categories):
             note = f"texts that look like numbers, such as {examples(categories)}"
     return Column(
-        name=seen.name,
+        name=name,
         kind=CATEGORY,
-        n_missing=seen.n_missing,
+        n_missing=n_missing,
         typical=None,
         has_value=len(categories) > 1,
-        has_indicator=0 < seen.n_missing < seen.n_rows,
+        has_indicator=0 < n_missing < facts.n_rows,
         categories=categories,
         note=note,
     )
@@ -246,6 +219,12 @@ def _are_identifiers(texts: TextFacts, strange: Sequence[str]) -> bool:
     return 2 * len(strange) > len(texts.counts)
 
 
+def _numbers(facts: TableFacts, place: int) -> Floats:
+    """Numbers of a column in the sample of rows."""
+    values = facts.sample[:, place]
+    return values[~np.isnan(values)]
+
+
 def _all_dates(texts: Mapping[str, Any]) -> bool:
     return all(text_as_date(text) is not None for text in texts)
 
@@ -255,13 +234,13 @@ def _share(texts: TextFacts, some: Iterable[str]) -> float:
     return sum(texts.counts[text] for text in some) / sum(texts.counts.values())
 
 
-def _with_numbers(texts: TextFacts, seen: _Seen) -> TextFacts:
+def _with_numbers(texts: TextFacts, facts: TableFacts, place: int) -> TextFacts:
     """Texts and the numbers of blocks that were read as such, each spelt like a text that is known.
 
     Of more rows than the sample holds, a number may go unseen: it is then none of the categories.
     """
-    numbers, counts = np.unique(seen.numbers[~np.isnan(seen.numbers)], return_counts=True)
-    n_numbers = seen.n_rows - seen.n_missing - texts.n_values
+    numbers, counts = np.unique(_numbers(facts, place), return_counts=True)
+    n_numbers = facts.n_rows - int(facts.n_missing[place]) - texts.n_values
     scale = n_numbers / max(1, counts.sum())
     known = spellings(list(texts.counts))
     all_counts, all_weights = dict(texts.counts), dict(texts.weights)
