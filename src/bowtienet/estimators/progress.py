@@ -1,0 +1,229 @@
+"""What a fit says while it runs: one live line, and scikit-learn's callbacks where it has them."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.estimators.attributes import ensemble_attributes
+from bowtienet.inference.convergence import Status, relative_change
+from bowtienet.inference.iterate import FitResult, Progress
+
+try:
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
+
+    WARNING_LEVEL = 6
+    """Frames from a warning up to the line that called `fit`, through scikit-learn's wrappers."""
+
+except ImportError:  # scikit-learn before 1.9
+    WARNING_LEVEL = 5
+    CallbackSupportMixin = type("CallbackSupportMixin", (), {})
+
+    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+        """Nothing to do where scikit-learn has no callbacks."""
+        return method
+
+
+INTERVAL = 0.1
+"""Seconds between two renewals of the line."""
+
+
+class Line(Protocol):
+    """Where a fit says how far it is."""
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Renew the text; `share` of the fits that are known to come is done."""
+
+    def close(self) -> None:
+        """The fit is over."""
+
+
+_LINE: ContextVar[Line | None] = ContextVar("line", default=None)
+
+
+@contextmanager
+def reporting_to(line: Line) -> Iterator[None]:
+    """Let fits report to `line` meanwhile, whatever their `verbose` is."""
+    token = _LINE.set(line)
+    try:
+        yield
+    finally:
+        _LINE.reset(token)
+
+
+class LiveLine:
+    """A line of text that is overwritten in a terminal, and written once at the end elsewhere."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self.stream = sys.stdout if stream is None else stream
+        self.live = bool(getattr(self.stream, "isatty", lambda: False)())
+        self.text = ""
+        self.width = 0
+        self.last = 0.0
+
+    def show(self, text: str, share: float | None = None) -> None:
+        """Renew the line, not more often than the eye can follow."""
+        self.text = text
+        now = time.monotonic()
+        if self.live and now - self.last >= INTERVAL:
+            self.last = now
+            self._write(text)
+
+    def close(self) -> None:
+        """Leave the last text standing."""
+        if self.text:
+            self._write(self.text)
+            self.stream.write("\n")
+            self.stream.flush()
+
+    def _write(self, text: str) -> None:
+        self.stream.write(("\r" if self.live else "") + text.ljust(self.width))
+        self.stream.flush()
+        self.width = len(text)
+
+
+class Reporter:
+    """Tells the live line and the callbacks of `estimator` about fits and their sweeps."""
+
+    def __init__(self, estimator: Any, data: dict[str, Any], known: dict[str, Any]) -> None:
+        self.estimator = estimator
+        self.data = data
+        self.known = known
+        """Fitted attributes that tell of the columns."""
+        self.line = _LINE.get() or (LiveLine() if estimator.verbose else None)
+        self.started = time.monotonic()
+        self.n_fits = 0
+        self.total = 0
+        self.before = 0
+        """Fits of the stages before this one."""
+        self.stopped = False
+        self.watched = bool(getattr(estimator, "_skl_callbacks", None))
+        self.context: Any = None
+        if hasattr(estimator, "_init_callback_context"):
+            self.context = estimator._init_callback_context(max_subtasks=None)
+            self.context.call_on_fit_task_begin(estimator=estimator, **data)
+
+    def begin(self, ensemble: Ensemble, solver: str) -> None:
+        """Rows are read: an ensemble of this representation is fitted."""
+        self.ensemble, self.solver = ensemble, solver
+
+    def say(self, text: str, share: float | None = None) -> None:
+        """Something about the whole fit; `share` of the fits that are known to come is done."""
+        if self.line is not None:
+            self.line.show(f"{text} | {time.monotonic() - self.started:.1f} s", share)
+
+    def expect(self, n_fits: int) -> None:
+        """More fits are to come."""
+        self.before = self.total
+        self.total += n_fits
+
+    def member(self) -> MemberReporter:
+        """Reporter of the next fit."""
+        self.n_fits += 1
+        return MemberReporter(self)
+
+    def finished(self, elbo: float | None) -> None:
+        """A fit that ran elsewhere came back."""
+        self.n_fits += 1
+        self.show("no finite ELBO" if elbo is None else f"ELBO {elbo:.6g}", self.n_fits)
+
+    def close(self) -> None:
+        """The whole fit is over."""
+        if self.line is not None:
+            self.line.close()
+        if self.context is not None:
+            self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
+
+    def show(self, text: str, done: float) -> None:
+        """Something about one fit; `done` of all fits are."""
+        share = (done - self.before) / max(self.total - self.before, 1)
+        self.say(f"fit {self.n_fits}/{self.total} | {text}", share)
+
+    def attributes(self, progress: Progress) -> dict[str, Any]:
+        """Attributes of an estimator as it would be if the fit had ended with this sweep."""
+        member = FitResult(
+            model=progress.model,
+            factors=progress.factors,
+            elbo_terms=progress.elbo_terms,
+            elbo_history=(progress.elbo,),
+            n_sweeps=progress.sweep,
+            status=Status.INTERRUPTED,
+            pruning=progress.pruning,
+        )
+        ensemble = replace(self.ensemble, members=(member,), weights=np.ones(1))
+        return {**self.known, **ensemble_attributes(ensemble, self.solver)}
+
+
+class MemberReporter:
+    """The engine's callback for one fit."""
+
+    def __init__(self, parent: Reporter) -> None:
+        self.parent = parent
+        self.before: float | None = None
+        self.first: tuple[float, int] | None = None
+        """Time and rows visited at the first sweep: the start before it goes at another pace."""
+        self.context: Any = None
+        if parent.context is not None and parent.watched:
+            self.context = parent.context.subcontext(task_name="member", max_subtasks=None)
+            self.context.call_on_fit_task_begin(estimator=parent.estimator, **parent.data)
+
+    def __call__(self, progress: Progress) -> bool:
+        """A sweep is done; a true answer stops the fit."""
+        change = 0.0 if self.before is None else relative_change(self.before, progress.elbo)
+        self.before = progress.elbo
+        self.parent.show(
+            f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
+            + self._pace(progress),
+            self.parent.n_fits - 1 + min(progress.n_visited / max(progress.n_at_most, 1), 1.0),
+        )
+        if self.context is None:
+            return False
+        sweep = self.context.subcontext(task_name="sweep")
+        estimator = self.parent.estimator
+        sweep.call_on_fit_task_begin(estimator=estimator, **self.parent.data)
+        return bool(
+            sweep.call_on_fit_task_end(
+                estimator=estimator,
+                reconstruction_attributes=lambda: self.parent.attributes(progress),
+                **self.parent.data,
+            )
+        )
+
+    def _pace(self, progress: Progress) -> str:
+        """Rows per second, and the time left if all fits take as many sweeps as they may."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = (now, progress.n_visited)
+            return ""
+        seconds, rows = now - self.first[0], progress.n_visited - self.first[1]
+        if seconds <= 0.0 or rows <= 0:
+            return ""
+        fits_after = self.parent.total - self.parent.n_fits
+        to_come = max(0, (1 + fits_after) * progress.n_at_most - progress.n_visited)
+        left = duration(to_come * seconds / rows)
+        return f" | {rows / seconds:,.0f} rows/s | at most {left} left"
+
+    def close(self) -> None:
+        """The fit is over."""
+        if self.context is not None:
+            asked = self.context.call_on_fit_task_end(
+                estimator=self.parent.estimator, **self.parent.data
+            )
+            self.parent.stopped = self.parent.stopped or bool(asked)
+
+
+def duration(seconds: float) -> str:
+    """A time as one would say it."""
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
