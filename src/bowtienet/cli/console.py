@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import Any, Literal
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -111,10 +110,10 @@ def _plain(content: Any) -> Any:
         content = asdict(content)
     if isinstance(content, dict):
         return {name: _plain(value) for name, value in content.items()}
-    if isinstance(content, (list, tuple, np.ndarray)):
+    if hasattr(content, "tolist"):  # arrays and numbers of NumPy
+        content = content.tolist()
+    if isinstance(content, (list, tuple)):
         return [_plain(value) for value in content]
-    if isinstance(content, np.generic):
-        content = content.item()
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 

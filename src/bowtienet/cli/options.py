@@ -1,11 +1,14 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and the regressor that they describe."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from bowtienet.estimators.regressor import BowTieRegressor
 
 Data = Annotated[
     Path,
@@ -13,6 +16,14 @@ Data = Annotated[
         metavar="DATA",
         show_default=False,
         help="Table with named columns: CSV, TSV, Parquet or Arrow.",
+    ),
+]
+HeldOut = Annotated[
+    Path,
+    typer.Argument(
+        metavar="DATA",
+        show_default=False,
+        help="Rows with targets, best such as the model has not seen.",
     ),
 ]
 Model = Annotated[
@@ -23,6 +34,15 @@ Target = Annotated[
     list[str],
     typer.Option(
         "--target", "-t", show_default=False, help="Column to predict; repeat it for several."
+    ),
+]
+KnownTarget = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        "-t",
+        show_default=False,
+        help="Column of the target, if its name is not that of training; repeat it for several.",
     ),
 ]
 Drop = Annotated[
@@ -58,7 +78,56 @@ Hidden = Annotated[
 ]
 Prior = Annotated[str, typer.Option("--prior", help="Shrinkage prior of the weights.")]
 Members = Annotated[int, typer.Option("--members", min=1, help="Networks in the ensemble.")]
-Combine = Annotated[
-    str, typer.Option("--combine", help="How networks are weighed: stacking, elbo or equal.")
+Weighting = Annotated[
+    str,
+    typer.Option("--weighting", help="Where ensemble weights come from: stacking, elbo or equal."),
 ]
 Sweeps = Annotated[int, typer.Option("--max-iter", min=1, help="Most sweeps of a fit.")]
+
+
+def make_regressor(
+    *,
+    hidden: str,
+    prior: str,
+    members: int,
+    weighting: str,
+    max_iter: int,
+    max_categories: int,
+    jobs: int,
+    seed: int | None,
+) -> BowTieRegressor:
+    """The regressor of some settings, which are checked before anything is read or printed."""
+    from bowtienet.estimators.options import FitOptions
+    from bowtienet.estimators.regressor import BowTieRegressor
+
+    options = FitOptions(weighting=weighting, max_categories=max_categories)
+    regressor = BowTieRegressor(
+        hidden_sizes(hidden),
+        prior=prior,
+        n_estimators=members,
+        max_iter=max_iter,
+        random_state=seed,
+        n_jobs=jobs,
+        options=options,
+    )
+    regressor._validate_params()
+    options._validate_params()
+    if jobs == 0:
+        raise ValueError("--jobs must not be 0: give a number of fits, or -1 for all cores.")
+    return regressor
+
+
+def hidden_sizes(text: str) -> tuple[int, ...]:
+    """Widths from a text such as "50,20"; no hidden layer for "0"."""
+    if text.strip() == "0":
+        return ()
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        sizes = (0,)
+    if any(size < 1 for size in sizes):
+        raise ValueError(
+            f"--hidden must be widths separated by commas, such as 50,20, or 0 for none; got "
+            f"{text!r}."
+        )
+    return sizes

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bowtienet.cli import options
-from bowtienet.cli.commands import guarded
-from bowtienet.cli.console import Output, printable
-from bowtienet.cli.models import inputs_of, prepared, target_names
-from bowtienet.cli.tables import check_table_place, read, write, write_text
-from bowtienet.data.arrow_parts import pyarrow
-from bowtienet.estimators.table_pipeline import load
-from bowtienet.estimators.writing import prediction_columns
-from bowtienet.plotting.fitted import network_of
-from bowtienet.prediction.intervals import check_coverage
+from bowtienet.cli.exits import guarded
 
-_BLOCK = 50_000
-"""Rows that are predicted between two looks at the bar."""
+if TYPE_CHECKING:
+    from bowtienet.cli.console import Output
 
 
 @guarded
@@ -40,8 +31,8 @@ def predict(
         ),
     ] = None,
     coverage: options.Coverage = 0.9,
-    with_inputs: Annotated[
-        bool, typer.Option("--with-inputs", help="Put the columns of DATA before the predictions.")
+    with_columns: Annotated[
+        bool, typer.Option("--with-columns", help="Put the columns of DATA before the predictions.")
     ] = False,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
@@ -53,16 +44,20 @@ def predict(
     Columns are found by their names, in any order; others are ignored. Several targets have columns
     such as mean_price and mean_size.
     """
+    from bowtienet.cli.console import Output
+    from bowtienet.cli.reading import read
+    from bowtienet.cli.writing import check_table_place, write
+    from bowtienet.estimators.files import load
+    from bowtienet.prediction.intervals import check_coverage
+
     output = Output(as_json)
     check_coverage(coverage)
     if out is not None:
         check_table_place(out, data, model)
     fitted = load(model)
     table = read(data, output, delimiter, decimal, encoding)
-    names = target_names(fitted)
-    parts = list(_predicted(fitted, inputs_of(fitted, table, data.name), coverage, names, output))
-    found = pyarrow().concat_tables(parts)
-    if with_inputs:
+    found = _predict(fitted, table, data.name, coverage, output)
+    if with_columns:
         found = _beside(table, found)
     if out is not None:
         write(found, out)
@@ -73,16 +68,26 @@ def predict(
     output.result({"rows": found.num_rows, "out": None if out is None else str(out), **columns})
 
 
-def _predicted(
-    model: Any, inputs: Any, coverage: float, names: list[str], output: Output
-) -> Iterator[Any]:
-    """Tables of predictions, block by block."""
+def _predict(model: Any, table: Any, label: str, coverage: float, output: Output) -> Any:
+    """A table of predictions, made chunk by chunk."""
+    from bowtienet.cli.reading import needed_columns
+    from bowtienet.data.arrow_files import pyarrow
+    from bowtienet.ensemble.ensemble import mixture
+    from bowtienet.ensemble.parquet import prediction_columns
+    from bowtienet.estimators.reading import encoded_chunks, open_known_features
+
+    features = needed_columns(model, table, label)
+    if not hasattr(model, "feature_names_in_"):
+        targets = [name for name in model.target_names_ if name in table.column_names]
+        features = features.drop_columns(targets)
+    parts, n_done = [], 0
     with output.stage("predicting") as bar:
-        values, fitted = prepared(model, inputs), network_of(model)
-        for start in range(0, values.num_rows, _BLOCK):
-            bar.show("predicting", start / values.num_rows)
-            found = fitted.predict_dist(values.slice(start, _BLOCK))
-            yield pyarrow().table(prediction_columns(found, coverage, names))
+        for chunk in encoded_chunks(model, open_known_features(model, features)):
+            found = mixture(model.ensemble_, chunk)
+            parts.append(pyarrow().table(prediction_columns(found, coverage, model.target_names_)))
+            n_done += len(chunk)
+            bar.show("predicting", n_done / table.num_rows)
+    return pyarrow().concat_tables(parts)
 
 
 def _beside(table: Any, found: Any) -> Any:
@@ -90,7 +95,7 @@ def _beside(table: Any, found: Any) -> Any:
     twice = [name for name in found.column_names if name in table.column_names]
     if twice:
         raise ValueError(
-            f"the table has a column {twice[0]!r} already: leave --with-inputs out, or rename it."
+            f"the table has a column {twice[0]!r} already: leave --with-columns out, or rename it."
         )
     for name in found.column_names:
         table = table.append_column(name, found.column(name))
@@ -99,6 +104,9 @@ def _beside(table: Any, found: Any) -> Any:
 
 def _print(table: Any) -> None:
     """A table as text; a terminal gets no character that it would obey."""
+    from bowtienet.cli.console import printable
+    from bowtienet.cli.writing import write_text
+
     if not sys.stdout.isatty():
         write_text(table, sys.stdout.buffer)
         return

@@ -7,14 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from bowtienet.cli import options, rendering
-from bowtienet.cli.commands import guarded, stop_if_interrupted
-from bowtienet.cli.console import Output
-from bowtienet.cli.models import inputs_of, target_names
-from bowtienet.cli.tables import check_place, read, split_columns
-from bowtienet.estimators.progress import reporting_to
-from bowtienet.estimators.table_pipeline import load
-from bowtienet.plotting.fitted import network_of
+from bowtienet.cli import options
+from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 
 @guarded
@@ -26,9 +20,11 @@ def prune(
             "--out", "-o", show_default=False, help="File for it; MODEL's name with -pruned."
         ),
     ] = None,
-    rate: Annotated[
+    false_sign_rate: Annotated[
         float,
-        typer.Option("--rate", help="Estimated share of kept weights that have the wrong sign."),
+        typer.Option(
+            "--false-sign-rate", help="Estimated share of kept weights that have the wrong sign."
+        ),
     ] = 0.01,
     refit: Annotated[
         Path | None,
@@ -36,15 +32,7 @@ def prune(
             "--refit", show_default=False, help="Table to go on fitting to what is left, all of it."
         ),
     ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            "-t",
-            show_default=False,
-            help="Column of the target in it, for a model that does not know its name.",
-        ),
-    ] = None,
+    target: options.KnownTarget = None,
     weight: options.Weight = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
@@ -52,28 +40,42 @@ def prune(
     as_json: options.Json = False,
 ) -> None:
     """Keep the weights whose sign is sure, and take out the nodes that are left alone."""
+    from bowtienet.cli.console import Output
+    from bowtienet.cli.facts import sizes
+    from bowtienet.cli.reading import open_known_rows, read, target_columns
+    from bowtienet.cli.writing import check_place
+    from bowtienet.estimators.files import load
+    from bowtienet.estimators.progress import reporting_to
+
     output = Output(as_json)
-    if not 0.0 < rate < 1.0:
-        raise ValueError(f"--rate must lie between 0 and 1, got {rate:g}.")
+    if not 0.0 < false_sign_rate < 1.0:
+        raise ValueError(f"--false-sign-rate must lie between 0 and 1, got {false_sign_rate:g}.")
     before = load(model)
     place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
     check_place(place, model, *([] if refit is None else [refit]))
-    rows: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
     if refit is not None:
+        names = target_columns(before, target or [])
         table = read(refit, output, delimiter, decimal, encoding)
-        names = target_names(before, target or [])
-        known = split_columns(table, names, [], weight, refit.name, output)
-        rows = {"X": inputs_of(before, known.table, refit.name), "y": known.targets}
-        rows |= {"refit": True, "sample_weight": known.weights}
+        rows = open_known_rows(before, table, refit.name, output, targets=names, weight=weight)
+        settings = {"refit": True, "X": rows.features, "y": rows.named_targets}
+        settings["sample_weight"] = rows.weights
     with output.stage("pruning") as bar, reporting_to(bar):
-        after = before.prune(rate, **rows)
+        after = before.prune(false_sign_rate, **settings)
     stop_if_interrupted()
     after.save(place)
-    old, new = rendering.sizes(network_of(before)), rendering.sizes(network_of(after))
+    old, new = sizes(before), sizes(after)
     counts = {name: {"before": old[name]["now"], "after": new[name]["now"]} for name in new}
     output.table(
         ("all networks", "before", "after"),
         [(name, f"{n['before']:,}", f"{n['after']:,}") for name, n in counts.items()],
     )
     output.say(f"\nmodel: {place}")
-    output.result({"model": str(place), "rate": rate, "refitted": refit is not None, **counts})
+    output.result(
+        {
+            "model": str(place),
+            "false_sign_rate": false_sign_rate,
+            "refitted": refit is not None,
+            **counts,
+        }
+    )
