@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from bowtienet.data.rows import Rows, split
 from bowtienet.inference import execution
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, fit
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.iterate import FitResult
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.initialize import initialize
 from tests import builders

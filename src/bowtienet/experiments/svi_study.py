@@ -35,9 +35,10 @@ from bowtienet.experiments.drawing import Report
 from bowtienet.experiments.provenance import describe_run
 from bowtienet.experiments.records import Run, append_line, mend_lines, numbers, parse_run
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.execution import settled_pass
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.stochastic import fit_stochastic, loosened, minibatches
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model

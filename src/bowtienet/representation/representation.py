@@ -31,8 +31,9 @@ class Representation:
 def encoded_rows(columns: Sequence[Column], block: Block) -> tuple[Rows, list[str]]:
     """Rows with encoded features, in the user's units, and what is to be warned of."""
     encoded, surprises = encode(columns, block.table)
-    targets, weights = like(encoded, block.targets), like(encoded, block.weights)
-    return Rows(inputs=encoded, targets=targets, weights=weights), surprises
+    # Targets keep their precision until they are standardised.
+    weights = like(encoded, block.weights)
+    return Rows(inputs=encoded, targets=block.targets, weights=weights), surprises
 
 
 def network_features(representation: Representation, encoded: Array) -> Array:
