@@ -13,9 +13,11 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from bowtienet.data.door import open_source
+from bowtienet.data.source import in_order
 from bowtienet.data.tables import Block
 from bowtienet.representation import facts as module
 from bowtienet.representation.columns import Column, encode
@@ -23,14 +25,20 @@ from bowtienet.representation.facts import TableFacts, gather_facts, merge_facts
 from bowtienet.representation.learning import decide, learn_columns
 from tests.representation.tables import (
     ListSource,
-    WholeSource,
     as_table,
     block_of,
     encoded,
     learn,
     matrix_table,
 )
-from tests.representation.test_columns import FILE, FRAME, OBJECTS, READERS, TABLES, random_columns
+from tests.representation.test_columns import (
+    EXPECTED,
+    FILE,
+    OBJECTS,
+    READERS,
+    TABLES,
+    random_columns,
+)
 
 NAN = float("nan")
 
@@ -91,8 +99,16 @@ def test_many_blocks_are_folded() -> None:
     assert learn_columns(source, max_categories=5) == learn(matrix)
 
 
-def test_a_table_in_memory_is_read_as_one_block() -> None:
-    assert learn_columns(WholeSource(block_of(FRAME)), max_categories=5) == learn(FRAME)
+@pytest.mark.parametrize("kind", TABLES)
+def test_tables_in_memory_and_batches_of_them(kind: str) -> None:
+    """As the door reads them."""
+    table = TABLES[kind]
+    parts = [(part, np.zeros(2)) for part in in_parts(table, [2])]
+    for source in (open_source(table, np.zeros(4)), open_source(parts)):
+        columns = learn_columns(source, max_categories=5)
+        assert columns == learn(table)
+        values = [encode(columns, block.table)[0] for block in in_order(source)]
+        np.testing.assert_array_equal(np.concatenate(values).T, list(EXPECTED.values()))
 
 
 def test_the_limit_of_categories_counts_all_blocks() -> None:
@@ -190,6 +206,7 @@ def test_a_weight_is_as_good_as_a_repetition(library: int) -> None:
     values=st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=12),
     unit=st.floats(1e-300, 1e300),
 )
+@example(values=[(0, 1), (0, 1), (0, 1), (-1, 3)], unit=1.0)
 def test_weighted_medians_in_any_unit(values: list[tuple[int, int]], unit: float) -> None:
     numbers = np.array([[float(number), index] for index, (number, _) in enumerate(values)])
     times = [count for _, count in values]
@@ -206,8 +223,7 @@ def test_no_rows_of_positive_weight() -> None:
 
 
 def gathered(table: Any, cuts: Sequence[int]) -> TableFacts:
-    parts = in_parts(table, cuts)
-    return merge_facts(*(gather_facts(as_table(part), seed=k) for k, part in enumerate(parts)))
+    return merge_facts(*(gather_facts(as_table(part)) for part in in_parts(table, cuts)))
 
 
 def test_more_texts_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,8 +241,7 @@ def test_more_texts_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         decide(gathered(table, []), 1_000)
     ids = pd.DataFrame({"x": [f"id {index}" for index in range(1_000)], "n": range(1_000)})
     assert not decide(gathered(ids, [300]), 100)[0].has_value
-    # In several blocks a text that comes again is found, if it is one of those that are kept.
-    assert decide(gathered(ids, [300]), 100)[0].note is not None
+    # A text that comes again in another block is found, if it is one of those that are kept.
     again = pd.concat([ids, ids[:200]], ignore_index=True)
     with pytest.raises(ValueError, match="'x' holds more than 50"):
         decide(gathered(again, [1_000]), 100)
