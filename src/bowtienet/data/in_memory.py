@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.source import PIECE_ROWS, Source
-from bowtienet.data.tables import Block, read_block, split_block
+from bowtienet.data.tables import Block, read_block, split_block, take_block
 
 
 class InMemory(Source):
@@ -37,12 +38,18 @@ class InMemory(Source):
                 "sample_weight is zero for all rows: at least one must have a positive weight."
             )
         self.set_layout(layout)
-        self._parts = split_block(self.block, PIECE_ROWS)
-        self.n_pieces = len(self._parts)
+        self._cut()
 
     def read(self, piece: int) -> Iterator[Block]:
         """The one block of a piece."""
         yield self._parts[piece]
+
+    def take(self, rows: np.ndarray) -> InMemory:
+        """Some of the rows, in the given order."""
+        some = copy(self)
+        some.block = take_block(self.block, rows)
+        some._cut()
+        return some
 
     def check_unchanged(self) -> None:
         """What is in memory was read when the source was made."""
@@ -53,4 +60,8 @@ class InMemory(Source):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self._cut()
+
+    def _cut(self) -> None:
         self._parts = split_block(self.block, PIECE_ROWS)
+        self.n_pieces = len(self._parts)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import Array, namespace, slices, to_numpy
+from bowtienet._arrays import Array, namespace, slices, take, to_numpy
 from bowtienet._validation import suggestion
 from bowtienet.data.parsing import Parsed, as_frame, check_unique, label_of, parse, text_names
 from bowtienet.data.rows import build_weights
@@ -102,6 +102,21 @@ def split_block(block: Block, size: int) -> list[Block]:
         )
         for part in slices(table.n_rows, size)
     ]
+
+
+def take_block(block: Block, rows: np.ndarray) -> Block:
+    """Some rows of a block, in the given order."""
+    table = block.table
+    return Block(
+        table=replace(
+            table,
+            n_rows=len(rows),
+            matrix=None if table.matrix is None else take(table.matrix, rows),
+            columns=None if table.columns is None else tuple(c[rows] for c in table.columns),
+        ),
+        targets=take(block.targets, rows),
+        weights=take(block.weights, rows),
+    )
 
 
 def is_names(values: Any) -> bool:

@@ -19,6 +19,7 @@ from bowtienet.ensemble.dask_client import on_each, release, running_client, sur
 from bowtienet.model.architecture import Architecture
 from bowtienet.representation.columns import Column
 from bowtienet.representation.facts import TableFacts, gather_facts, merge_facts
+from bowtienet.representation.learning import decide
 from bowtienet.representation.representation import Representation, encoded_rows, network_rows
 from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
 
@@ -37,12 +38,12 @@ class ClusterReader:
         self.parts = source.partitions()
         self.held: list[Any] = list(self.client.compute(self.parts))
 
-    def facts(self) -> TableFacts:
+    def columns(self, max_categories: int) -> tuple[Column, ...]:
         """What one reading tells of the columns."""
         found = [part for part in self._ask(_facts) if part is not None]
         if not found:
             raise ValueError("the source has no rows: at least two are needed.")
-        return merge_facts(*found)
+        return decide(merge_facts(*found), max_categories)
 
     def survey(self, columns: tuple[Column, ...], seed: int) -> Iterator[PieceSurvey]:
         """What one reading tells of the encoded rows, partition by partition."""

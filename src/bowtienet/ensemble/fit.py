@@ -33,7 +33,6 @@ from bowtienet.ensemble.streams import Reader, SourceReader
 from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.representation.columns import Column
-from bowtienet.representation.learning import decide
 from bowtienet.representation.representation import Representation, network_rows
 from bowtienet.representation.scaling import fit_scaling, standardize
 from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surveys
@@ -129,7 +128,7 @@ def prepare(
     if isinstance(source, DaskSource) and settings.solver != "svi":
         reader = ClusterReader(source)
     watch.say("reading")
-    columns = decide(reader.facts(), settings.max_categories) if known is None else known.columns
+    columns = reader.columns(settings.max_categories) if known is None else known.columns
     if isinstance(source, InMemory) and _is_fitted_whole(source, settings):
         return _prepare_rows(reader.rows(columns), columns, known)
     survey = combine_surveys(reader.survey(columns, seed))

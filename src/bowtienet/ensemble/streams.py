@@ -27,7 +27,7 @@ from bowtienet.inference.row_providers import RowProvider, StreamedRows
 from bowtienet.inference.stochastic import Batches
 from bowtienet.model.architecture import Architecture
 from bowtienet.representation.columns import Column
-from bowtienet.representation.facts import TableFacts, gather_facts, merge_facts
+from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.representation import Representation, encoded_rows, network_rows
 from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
 
@@ -40,7 +40,7 @@ class Reader(Protocol):
     on_workers: bool
     """Whether a cluster holds the rows."""
 
-    def facts(self) -> TableFacts:
+    def columns(self, max_categories: int) -> tuple[Column, ...]:
         """What one reading tells of the columns."""
 
     def survey(self, columns: tuple[Column, ...], seed: int) -> Iterable[PieceSurvey]:
@@ -60,15 +60,9 @@ class SourceReader:
     source: Source
     on_workers = False
 
-    def facts(self) -> TableFacts:
+    def columns(self, max_categories: int) -> tuple[Column, ...]:
         """What one reading tells of the columns."""
-        found: TableFacts | None = None
-        for block in self._blocks():
-            new = gather_facts(block.table, block.weights)
-            found = new if found is None else merge_facts(found, new)
-        if found is None:
-            raise ValueError("the source has no rows: at least two are needed.")
-        return found
+        return learn_columns(self.source, max_categories=max_categories)
 
     def survey(self, columns: tuple[Column, ...], seed: int) -> Iterator[PieceSurvey]:
         """What one reading tells of the encoded rows, piece by piece."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from bowtienet._arrays import Array
@@ -65,41 +65,19 @@ def _known_names(estimator: Any) -> list[str] | None:
 
 
 def _check_columns(estimator: Any, source: Source) -> None:
-    """Refuse columns that are not those of training, in the words of scikit-learn's own checks."""
-    owner, known, names = type(estimator).__name__, _known_names(estimator), source.feature_names
-    if known is not None and names is not None:
-        if list(names) != known:
-            raise ValueError(_difference(known, names))
-    elif source.n_features != estimator.n_features_in_:
+    """Names are checked where rows are read; here their number, and whether there are names."""
+    owner, fitted = type(estimator).__name__, hasattr(estimator, "feature_names_in_")
+    if source.n_features != estimator.n_features_in_:
         raise ValueError(
             f"X has {source.n_features} features, but {owner} is expecting "
             f"{estimator.n_features_in_} features as input."
         )
-    elif known is not None:
-        warnings.warn(
-            f"X does not have valid feature names, but {owner} was fitted with feature names",
-            UserWarning,
-            stacklevel=5,
-        )
-    elif names is not None:
-        warnings.warn(
-            f"X has feature names, but {owner} was fitted without feature names",
-            UserWarning,
-            stacklevel=5,
-        )
-
-
-def _difference(known: Sequence[str], names: Sequence[str]) -> str:
-    """In which way names are not those of training."""
-    message = "The feature names should match those that were passed during fit.\n"
-    unseen, missing = sorted(set(names) - set(known)), sorted(set(known) - set(names))
-    for found, heading in (
-        (unseen, "Feature names unseen at fit time:"),
-        (missing, "Feature names seen at fit time, yet now missing:"),
-    ):
-        if found:
-            shown = [*found[:5], *(["..."] if len(found) > 5 else [])]
-            message += "\n".join([heading, *(f"- {name}" for name in shown)]) + "\n"
-    if not unseen and not missing:
-        message += "Feature names must be in the same order as they were in fit.\n"
-    return message
+    if fitted == (source.feature_names is not None):
+        return
+    warnings.warn(
+        f"X does not have valid feature names, but {owner} was fitted with feature names"
+        if fitted
+        else f"X has feature names, but {owner} was fitted without feature names",
+        UserWarning,
+        stacklevel=5,
+    )

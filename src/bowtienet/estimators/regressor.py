@@ -39,7 +39,7 @@ from bowtienet.estimators.progress import (
 from bowtienet.estimators.reading import open_known
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior.selection import check_rate
-from bowtienet.representation.columns import describe
+from bowtienet.representation.columns import CONSTANT, describe
 
 SHARED = ("prior", "n_estimators", "solver", "max_iter", "false_sign_rate", "n_jobs")
 """Parameters that the ensemble is told as they are."""
@@ -345,9 +345,9 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
 
     def _warn(self, interrupted: bool, settings: Settings) -> None:
         for column in self.columns_:
-            if column.note is not None:
-                message = f"column {column.name!r}: {describe(column)}."
-                warnings.warn(message, UserWarning, stacklevel=WARNING_LEVEL)
+            if column.note not in (None, CONSTANT):
+                text = f"column {column.name!r}: {describe(column)}."
+                warnings.warn(text, UserWarning, stacklevel=WARNING_LEVEL)
         message = warning_of(self.ensemble_, settings.max_iter, settings.tol)
         if interrupted:
             count = len(self.ensemble_.members)

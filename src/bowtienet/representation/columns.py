@@ -49,6 +49,10 @@ _MOST_DAYS = 1.1e8
 """Dates of 64 bits in microseconds are not farther from 1970."""
 
 
+CONSTANT = "only one value"
+"""Note of a column that says nothing."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Column:
     """What was learnt of one column; `describe` says it in words."""

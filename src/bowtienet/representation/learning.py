@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from bowtienet.data.source import Source
 from bowtienet.data.tables import Block
-from bowtienet.representation.columns import Column, check_names, examples
+from bowtienet.representation.columns import CONSTANT, Column, check_names, examples
 from bowtienet.representation.facts import TableFacts, TextFacts, gather_facts, merge_facts
 from bowtienet.representation.kinds import (
     CATEGORY,
@@ -34,7 +34,6 @@ _FEW = 10
 """Texts up to which numbers among them may well be names of categories."""
 _FOLDED = 32
 """Blocks whose facts are put together at once."""
-_CONSTANT = "only one value"
 
 
 def learn_columns(source: Source, *, max_categories: int) -> tuple[Column, ...]:
@@ -62,7 +61,7 @@ def decide(facts: TableFacts, max_categories: int) -> tuple[Column, ...]:
     ]
     if not any(column.has_value or column.has_indicator for column in columns):
         columns = [
-            replace(column, has_value=column.typical is not None and column.note == _CONSTANT)
+            replace(column, has_value=column.typical is not None and column.note == CONSTANT)
             for column in columns
         ]
     if not any(column.has_value or column.has_indicator for column in columns):
@@ -147,7 +146,7 @@ def _number_column(
 ) -> Column:
     n_missing = int(facts.n_missing[place]) + n_unread
     if not has_value:
-        note = "no values" if typical is None else _CONSTANT
+        note = "no values" if typical is None else CONSTANT
     return Column(
         name=facts.names[place],
         kind=kind,
@@ -203,7 +202,7 @@ def _category_column(
     else:
         categories = tuple(sorted(texts.counts))
         if len(categories) == 1:
-            note = _CONSTANT
+            note = CONSTANT
         elif len(categories) > _FEW and 2 * len(strange) <= len(categories):
             note = f"texts that look like numbers, such as {examples(categories)}"
     return Column(
