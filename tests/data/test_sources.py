@@ -296,7 +296,7 @@ def test_dask_partitions_are_checked_on_workers(kind: str) -> None:
     with (
         dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster),
     ):
