@@ -291,8 +291,7 @@ def test_dask_partitions_without_a_cluster(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["array", "frame"])
-def test_dask_partitions_are_checked_on_workers(kind: str) -> None:
+def test_dask_partitions_are_checked_on_workers() -> None:
     with (
         dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}),
         distributed.LocalCluster(
@@ -300,7 +299,8 @@ def test_dask_partitions_are_checked_on_workers(kind: str) -> None:
         ) as cluster,
         distributed.Client(cluster),
     ):
-        check_partitions(kind)
+        check_partitions("array")
+        check_partitions("frame")
 
 
 def check_partitions(kind: str) -> None:
