@@ -80,19 +80,6 @@ class ListSource(Source):
         pass
 
 
-class WholeSource(ListSource):
-    """One block in memory, which must not be read piece by piece."""
-
-    in_memory = True
-
-    def __init__(self, block: Block) -> None:
-        super().__init__([block])
-        self.block = block
-
-    def read(self, piece: int) -> Iterator[Block]:
-        raise AssertionError
-
-
 def block_of(given: Any, weights: Any = None) -> Block:
     table = as_table(given)
     weights = np.ones(table.n_rows) if weights is None else np.asarray(weights, dtype=float)

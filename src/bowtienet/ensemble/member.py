@@ -118,7 +118,17 @@ def run_task(
     if task.stochastic:
         end = _stochastic_fit(model, task, factors, settings, recorder, after_pass, resume)
     else:
-        end = _coordinate_fit(model, task, factors, settings, recorder)
+        end = fit(
+            model,
+            task.rows if task.stream is None else task.stream.provider(model.architecture),
+            factors,
+            max_iter=max(task.lengths, default=settings.max_iter),
+            tol=settings.tol,
+            prune_every=settings.prune_every,
+            false_sign_rate=settings.false_sign_rate,
+            n_threads=task.n_threads,
+            callback=recorder,
+        )
     outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
     return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
 
@@ -169,26 +179,6 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
     if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS:
         factors = loosened(factors)
     return model, factors
-
-
-def _coordinate_fit(
-    model: BowTieModel,
-    task: Task,
-    factors: GlobalFactors,
-    settings: Settings,
-    callback: Callback,
-) -> FitResult:
-    return fit(
-        model,
-        task.rows if task.stream is None else task.stream.provider(model.architecture),
-        factors,
-        max_iter=max(task.lengths, default=settings.max_iter),
-        tol=settings.tol,
-        prune_every=settings.prune_every,
-        false_sign_rate=settings.false_sign_rate,
-        n_threads=task.n_threads,
-        callback=callback,
-    )
 
 
 def _stochastic_fit(

@@ -51,12 +51,7 @@ def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Arra
         surprises += [surprise for surprise in found if surprise not in surprises]
         yield block, features
     if surprises:
-        warnings.warn(
-            f"X has categories that training did not have: {'; '.join(surprises[:5])}; they are "
-            "treated as none of the known ones.",
-            UserWarning,
-            stacklevel=4,
-        )
+        warnings.warn("; ".join(surprises[:5]) + ".", UserWarning, stacklevel=4)
 
 
 def _known_names(estimator: Any) -> list[str] | None:

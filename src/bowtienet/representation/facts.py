@@ -70,8 +70,8 @@ class TableFacts:
     """None for columns without texts."""
 
 
-def gather_facts(table: Table, weights: Array | None = None, *, seed: int = 0) -> TableFacts:
-    """Facts of one block; another seed for each makes the sample of all a random one."""
+def gather_facts(table: Table, weights: Array | None = None) -> TableFacts:
+    """Facts of one block, in which rows of weight 0 are absent."""
     row_weights = np.ones(table.n_rows) if weights is None else np.array(to_numpy(weights), float)
     present = row_weights > 0.0
     if not present.all():
@@ -80,6 +80,8 @@ def gather_facts(table: Table, weights: Array | None = None, *, seed: int = 0) -
     matrix, kinds, texts = _read(table, names, row_weights)
     n_missing, low, high = _ranges(matrix)
     n_missing -= np.array([0 if found is None else found.n_values for found in texts], np.int64)
+    # Random, other ones for every block, and the same for the same block.
+    seed = zlib.crc32(np.ascontiguousarray(to_numpy(matrix[:1, :])).data)
     keys = np.random.default_rng(seed).random(table.n_rows)
     kept = _smallest(keys, table.n_columns)
     return TableFacts(

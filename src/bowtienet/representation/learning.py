@@ -38,14 +38,19 @@ _FOLDED = 32
 
 def learn_columns(source: Source, *, max_categories: int) -> tuple[Column, ...]:
     """What each column of a source is, by one reading of it."""
+    return decide(facts_of_blocks(_blocks(source)), max_categories)
+
+
+def facts_of_blocks(blocks: Iterable[Block]) -> TableFacts:
+    """Facts of all rows of positive weight; a ValueError if there are none."""
     gathered: list[TableFacts] = []
-    for number, block in enumerate(_blocks(source)):
-        gathered.append(gather_facts(block.table, block.weights, seed=number))
+    for block in blocks:
+        gathered.append(gather_facts(block.table, block.weights))
         if len(gathered) == _FOLDED:
             gathered = [merge_facts(*gathered)]
     if not any(facts.n_rows for facts in gathered):
         raise ValueError("the source has no rows of positive weight: at least one is needed.")
-    return decide(merge_facts(*gathered), max_categories)
+    return merge_facts(*gathered)
 
 
 def decide(facts: TableFacts, max_categories: int) -> tuple[Column, ...]:
@@ -98,8 +103,9 @@ def _median(values: Floats, weights: Floats) -> float | None:
         return float(np.median(values))
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order] / np.max(weights))
-    sides = [np.searchsorted(share, 0.5 * share[-1], side=side) for side in ("left", "right")]
-    low, high = (values[order[min(int(place), len(order) - 1)]] for place in sides)
+    # Sums of weights are rounded: a half is one to twelve digits.
+    half = 0.5 * share[-1] * np.array([1.0 - 1e-12, 1.0 + 1e-12])
+    low, high = values[order[np.searchsorted(share, half)]]
     return float(0.5 * low + 0.5 * high)
 
 
