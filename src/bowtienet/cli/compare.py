@@ -21,7 +21,7 @@ def compare(
     drop: options.Drop = None,
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random splits.")] = 3,
     test_size: Annotated[
-        float, typer.Option("--test-size", help="Share of the rows held out in each split.")
+        float, options.share_option("--test-size", "Share of the rows held out in each split.")
     ] = 0.1,
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
@@ -37,23 +37,19 @@ def compare(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Compare with Bayesian ridge regression, a Gaussian process and boosted quantiles.
+    """Compare with scikit-learn's models on the same splits.
 
-    Split i holds out a share of the rows with the seed plus i; figures are means over the splits,
+    These are Bayesian ridge regression, a Gaussian process and boosted quantiles. Split i holds out a share of the rows with the seed plus i; figures are means over the splits,
     in the unit of the target. Seconds are those of a fit.
     """
     from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_rows, read
     from bowtienet.evaluation import compare as compare_methods
     from bowtienet.evaluation import default_methods
-    from bowtienet.prediction.intervals import check_coverage
 
     output = Output(as_json)
-    check_coverage(coverage)
     if len(target) > 1:
         raise ValueError("compare takes one target at a time: name --target once.")
-    if not 0.0 < test_size < 1.0:
-        raise ValueError(f"--test-size must lie between 0 and 1, got {test_size:g}.")
     regressor = options.make_regressor(
         hidden=hidden,
         prior=prior,
@@ -110,7 +106,7 @@ def _show(
     )
     notes = {one.method: one.note for one in found if one.note}
     for method, note in notes.items():
-        output.say(f"{method}: {note}")
+        output.explain(f"{method}: {note}.")
     output.result(
         {
             "rows": n_rows,

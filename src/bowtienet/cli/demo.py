@@ -27,7 +27,7 @@ def demo(
     ),
     seed: options.Seed = 0,
 ) -> None:
-    """Fit, compare, predict, prune and plot the diabetes data and the paper's toy data."""
+    """Run these commands on two data sets that need no download."""
     from bowtienet.cli.console import Output
     from bowtienet.cli.writing import check_folder
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -38,6 +41,14 @@ def sizes(model: Any) -> dict[str, dict[str, int]]:
 def column_uses(columns: Any) -> list[dict[str, str]]:
     """What becomes of every column."""
     return [{"name": column.name, "use": describe(column)} for column in columns]
+
+
+@contextmanager
+def without_column_notes() -> Iterator[None]:
+    """Fit without notes about columns, since `column_uses` tells of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column '", UserWarning)
+        yield
 
 
 def relevance(model: Any) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,10 +76,8 @@ def fit(
     from bowtienet.cli.plot import draw, painters_of
     from bowtienet.cli.reading import open_rows, read
     from bowtienet.cli.scores import hold_out, score, show_scores
-    from bowtienet.prediction.intervals import check_coverage
 
     output = Output(as_json)
-    check_coverage(coverage)
     place = _check_places(data, out, plots, report)
     regressor = options.make_regressor(
         hidden=hidden,
@@ -163,11 +160,10 @@ def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[
 
 def _fit(regressor: Any, rows: Rows, output: Output) -> Any:
     """Fit with a bar."""
+    from bowtienet.cli.facts import without_column_notes
     from bowtienet.estimators.progress import reporting_to
 
-    with output.stage("fitting") as bar, reporting_to(bar), warnings.catch_warnings():
-        # The table of columns has said it.
-        warnings.filterwarnings("ignore", "column '", UserWarning)
+    with output.stage("fitting") as bar, reporting_to(bar), without_column_notes():
         regressor.fit(rows.source)
     stop_if_interrupted()
     return regressor

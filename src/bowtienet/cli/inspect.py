@@ -12,7 +12,7 @@ _SHOWN = 20
 
 @guarded
 def inspect(model: options.Model, as_json: options.Json = False) -> None:
-    """Show the columns, settings, fit and size of a model, and which features matter."""
+    """Show what a model file holds, and which features matter."""
     from bowtienet.cli.console import Output, number
     from bowtienet.estimators.files import load
 

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
     from bowtienet.estimators.regressor import BowTieRegressor
+
+
+def _between_0_and_1(value: float | None) -> float | None:
+    if value is not None and not 0.0 < value < 1.0:
+        raise typer.BadParameter(f"{value:g} does not lie strictly between 0 and 1.")
+    return value
+
+
+def share_option(name: str, words: str) -> Any:
+    """An option for a share or probability."""
+    return typer.Option(name, callback=_between_0_and_1, help=words)
+
 
 Data = Annotated[
     Path,
@@ -18,13 +30,10 @@ Data = Annotated[
         help="Table with named columns: CSV, TSV, Parquet or Arrow.",
     ),
 ]
-HeldOut = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="Rows with targets, best such as the model has not seen.",
-    ),
+_KNOWN_ROWS = "Rows with targets, best such as the model has not seen."
+KnownRows = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=_KNOWN_ROWS)]
+OptionalKnownRows = Annotated[
+    Path | None, typer.Argument(metavar="[DATA]", show_default=False, help=_KNOWN_ROWS)
 ]
 Model = Annotated[
     Path,
@@ -33,7 +42,11 @@ Model = Annotated[
 Target = Annotated[
     list[str],
     typer.Option(
-        "--target", "-t", show_default=False, help="Column to predict; repeat it for several."
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        show_default=False,
+        help="Column to predict; repeat it for several.",
     ),
 ]
 KnownTarget = Annotated[
@@ -41,20 +54,31 @@ KnownTarget = Annotated[
     typer.Option(
         "--target",
         "-t",
+        metavar="COLUMN",
         show_default=False,
         help="Column of the target, if its name is not that of training; repeat it for several.",
     ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option("--drop", show_default=False, help="Column to leave out; repeat it for several."),
+    typer.Option(
+        "--drop",
+        metavar="COLUMN",
+        show_default=False,
+        help="Column to leave out; repeat it for several.",
+    ),
 ]
 Weight = Annotated[
     str | None,
-    typer.Option("--weight", show_default=False, help="Column that says how often a row counts."),
+    typer.Option(
+        "--weight",
+        metavar="COLUMN",
+        show_default=False,
+        help="Column that says how often a row counts.",
+    ),
 ]
 Coverage = Annotated[
-    float, typer.Option("--coverage", help="Probability of the intervals, between 0 and 1.")
+    float, share_option("--coverage", "Probability of the intervals, between 0 and 1.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Fits at the same time; -1 for all cores.")]

@@ -55,21 +55,25 @@ NEED_ROWS = (Kind.CALIBRATION, Kind.PIT, Kind.PREDICTED, Kind.BAND)
 @guarded
 def plot(
     model: options.Model,
-    data: options.HeldOut | None = None,
+    data: options.OptionalKnownRows = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the plots.")] = Path("plots"),
     kind: Annotated[
         list[Kind] | None,
         typer.Option(
             "--kind",
+            metavar="KIND",
             show_default=False,
-            help="Plot to draw, repeat it for several; all by default. "
-            f"{', '.join(NEED_ROWS)} need DATA.",
+            help=f"Plot to draw, repeat it for several; all by default: {', '.join(Kind)}. "
+            f"Those that need DATA are {', '.join(NEED_ROWS)}.",
         ),
     ] = None,
     feature: Annotated[
         str | None,
         typer.Option(
-            "--feature", show_default=False, help="Feature for band; the strongest by default."
+            "--feature",
+            metavar="COLUMN",
+            show_default=False,
+            help="Feature for band; the strongest by default.",
         ),
     ] = None,
     others: Annotated[
@@ -81,6 +85,7 @@ def plot(
         typer.Option(
             "--target",
             "-t",
+            metavar="COLUMN",
             show_default=False,
             help="Which of several targets, the first by default; or the column of the only "
             "target, if its name is not that of training.",
@@ -93,15 +98,13 @@ def plot(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Draw the network, its fit and, with rows, how well it predicts them."""
+    """Draw a model, its fit and, with rows, how well it predicts them."""
     from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_known_rows, read
     from bowtienet.cli.writing import check_folder
     from bowtienet.estimators.files import load
-    from bowtienet.prediction.intervals import check_coverage
 
     output = Output(as_json)
-    check_coverage(coverage)
     check_folder(out)
     fitted = load(model)
     names, place = _targets(fitted, target)

@@ -39,19 +39,18 @@ def predict(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Predict the rows of a table: mean, std, and the lower and upper end of an interval.
+    """Predict the rows of a table, with intervals.
 
-    Columns are found by their names, in any order; others are ignored. Several targets have columns
+    The predictions have the columns mean, std, lower and upper, the ends of the interval. Columns
+    of DATA are found by their names, in any order; others are ignored. Several targets have columns
     such as mean_price and mean_size.
     """
     from bowtienet.cli.console import Output
     from bowtienet.cli.reading import read
     from bowtienet.cli.writing import check_table_place, write
     from bowtienet.estimators.files import load
-    from bowtienet.prediction.intervals import check_coverage
 
     output = Output(as_json)
-    check_coverage(coverage)
     if out is not None:
         check_table_place(out, data, model)
     fitted = load(model)

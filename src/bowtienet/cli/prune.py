@@ -22,8 +22,8 @@ def prune(
     ] = None,
     false_sign_rate: Annotated[
         float,
-        typer.Option(
-            "--false-sign-rate", help="Estimated share of kept weights that have the wrong sign."
+        options.share_option(
+            "--false-sign-rate", "Estimated share of kept weights that have the wrong sign."
         ),
     ] = 0.01,
     refit: Annotated[
@@ -39,17 +39,18 @@ def prune(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Keep the weights whose sign is sure, and take out the nodes that are left alone."""
+    """Write a smaller model, of the weights whose sign is sure.
+
+    Nodes that no feature reaches, or that reach no target, go too.
+    """
     from bowtienet.cli.console import Output
-    from bowtienet.cli.facts import sizes
+    from bowtienet.cli.facts import sizes, without_column_notes
     from bowtienet.cli.reading import open_known_rows, read, target_columns
     from bowtienet.cli.writing import check_place
     from bowtienet.estimators.files import load
     from bowtienet.estimators.progress import reporting_to
 
     output = Output(as_json)
-    if not 0.0 < false_sign_rate < 1.0:
-        raise ValueError(f"--false-sign-rate must lie between 0 and 1, got {false_sign_rate:g}.")
     before = load(model)
     place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
     check_place(place, model, *([] if refit is None else [refit]))
@@ -60,7 +61,7 @@ def prune(
         rows = open_known_rows(before, table, refit.name, output, targets=names, weight=weight)
         settings = {"refit": True, "X": rows.features, "y": rows.named_targets}
         settings["sample_weight"] = rows.weights
-    with output.stage("pruning") as bar, reporting_to(bar):
+    with output.stage("pruning") as bar, reporting_to(bar), without_column_notes():
         after = before.prune(false_sign_rate, **settings)
     stop_if_interrupted()
     after.save(place)

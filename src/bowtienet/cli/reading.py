@@ -170,7 +170,7 @@ def _check_target(name: str, values: np.ndarray, label: str, output: Output) -> 
 def _numbers(table: Any, name: str, label: str) -> np.ndarray:
     """A column of numbers (n,) as floats, NaN where they are missing."""
     column = table.column(name)
-    found = parse(column, name).array
+    found = parse(column, "y").array
     if found is not None:
         return np.asarray(found, dtype=np.float64)
     entries = [str(value) for value in column.drop_null().to_pylist()]

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @guarded
 def report(
     model: options.Model,
-    data: options.HeldOut,
+    data: options.KnownRows,
     out: Annotated[Path, typer.Option("--out", "-o", help="File for the page.")] = Path(
         "report.html"
     ),
@@ -37,19 +37,17 @@ def report(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Write one HTML page: the data, the fit, scores, calibration, features and surprises.
+    """Write one HTML page about a model and how it predicts some rows.
 
-    The page holds all it needs and asks the network for nothing. Scores of rows that the model was
+    It shows the data, the fit, scores, calibration, features and surprises. The page holds all it needs and asks the network for nothing. Scores of rows that the model was
     fitted to flatter it; fit --report writes the page for held-out rows.
     """
     from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_known_rows, read, target_columns
     from bowtienet.cli.writing import check_page_place
     from bowtienet.estimators.files import load
-    from bowtienet.prediction.intervals import check_coverage
 
     output = Output(as_json)
-    check_coverage(coverage)
     place = check_page_place(out, model, data)
     fitted = load(model)
     names = target_columns(fitted, target or [])
