@@ -39,8 +39,9 @@ def compare(
 ) -> None:
     """Compare with scikit-learn's models on the same splits.
 
-    These are Bayesian ridge regression, a Gaussian process and boosted quantiles. Split i holds out a share of the rows with the seed plus i; figures are means over the splits,
-    in the unit of the target. Seconds are those of a fit.
+    These are Bayesian ridge regression, a Gaussian process and boosted quantiles. Split i holds out
+    a share of the rows with the seed plus i; figures are means over the splits, in the unit of the
+    target. Seconds are those of a fit.
     """
     from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_rows, read

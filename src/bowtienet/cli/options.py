@@ -30,11 +30,13 @@ Data = Annotated[
         help="Table with named columns: CSV, TSV, Parquet or Arrow.",
     ),
 ]
-_KNOWN_ROWS = "Rows with targets, best such as the model has not seen."
-KnownRows = Annotated[Path, typer.Argument(metavar="DATA", show_default=False, help=_KNOWN_ROWS)]
-OptionalKnownRows = Annotated[
-    Path | None, typer.Argument(metavar="[DATA]", show_default=False, help=_KNOWN_ROWS)
-]
+_KNOWN_ROWS = typer.Argument(
+    metavar="DATA",
+    show_default=False,
+    help="Rows with targets, best such as the model has not seen.",
+)
+KnownRows = Annotated[Path, _KNOWN_ROWS]
+OptionalKnownRows = Annotated[Path | None, _KNOWN_ROWS]
 Model = Annotated[
     Path,
     typer.Argument(metavar="MODEL", show_default=False, help="File that fit or save wrote."),

@@ -39,8 +39,9 @@ def report(
 ) -> None:
     """Write one HTML page about a model and how it predicts some rows.
 
-    It shows the data, the fit, scores, calibration, features and surprises. The page holds all it needs and asks the network for nothing. Scores of rows that the model was
-    fitted to flatter it; fit --report writes the page for held-out rows.
+    It shows the data, the fit, scores, calibration, features and surprises. The page holds all it
+    needs and asks the network for nothing. Scores of rows that the model was fitted to flatter it;
+    fit --report writes the page for held-out rows.
     """
     from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_known_rows, read, target_columns
