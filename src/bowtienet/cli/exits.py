@@ -111,13 +111,15 @@ def _interruptible() -> Iterator[None]:
 
 @contextmanager
 def _noted() -> Iterator[None]:
-    """Warnings as notes on standard error."""
+    """Warnings as notes on standard error, each once."""
     from bowtienet.cli.console import Output
 
-    output = Output(as_json=False)
+    output, told = Output(as_json=False), set[str]()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        if not _signals:  # what a fit says of its early end is of no use here
+        # What a fit says of its early end is of no use here.
+        if not _signals and str(message) not in told:
+            told.add(str(message))
             output.note(str(message))
 
     with warnings.catch_warnings():

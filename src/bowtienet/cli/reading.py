@@ -169,11 +169,10 @@ def _check_target(name: str, values: np.ndarray, label: str, output: Output) -> 
 
 def _numbers(table: Any, name: str, label: str) -> np.ndarray:
     """A column of numbers (n,) as floats, NaN where they are missing."""
-    column = table.column(name)
-    found = parse(column, "y").array
+    found = parse(table.select([name]), "y").array
     if found is not None:
-        return np.asarray(found, dtype=np.float64)
-    entries = [str(value) for value in column.drop_null().to_pylist()]
+        return np.asarray(found[:, 0], dtype=np.float64)
+    entries = [str(value) for value in table.column(name).drop_null().to_pylist()]
     example = next((entry for entry in entries if not reads_as_number(entry)), entries[0])
     comma = reads_as_number(example.replace(",", ".", 1))
     remedy = "give --decimal ','" if comma else "name another column, or correct its entries"
