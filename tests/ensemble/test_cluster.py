@@ -155,9 +155,9 @@ def test_rows_that_do_not_fit_are_refused(client: Any) -> None:
     assert not left_over(client)
 
 
-def slow_sweep(*arguments: Any) -> Any:
+def slow_sweep(*arguments: Any, **more: Any) -> Any:
     time.sleep(0.6)
-    return SWEEP(*arguments)
+    return SWEEP(*arguments, **more)
 
 
 SWEEP = cluster._sweep
@@ -231,7 +231,7 @@ def test_without_workers_a_fit_ends_with_an_error(doomed: Any) -> None:
             list(survey_partitions(doomed, pieces(rows, 100), count_rows, patience=0.5))
 
 
-def deadly(*arguments: Any) -> Any:
+def deadly(*arguments: Any, **more: Any) -> Any:
     os._exit(1)
 
 
