@@ -1,1 +1,1 @@
-"""What fits the members of an ensemble and combines them."""
+"""What fits and combines the members of an ensemble: recipes, stacking, streams, checkpoints."""

@@ -26,8 +26,8 @@ _MOST_NAMED = 5
 """Inputs that are named in place of a drawing."""
 _ENDINGS = {
     Status.CONVERGED: "its bound had stopped rising",
-    Status.SWEEP_LIMIT: "the limit of sweeps was reached while its bound was still rising",
-    Status.HELD_OUT: "it was as long as rows held out inside the fit are predicted best",
+    Status.ITERATION_LIMIT: "the limit of sweeps was reached while its bound was still rising",
+    Status.EARLY_STOPPED: "it was as long as rows held out inside the fit are predicted best",
     Status.NON_FINITE: "its numbers overflowed",
     Status.DECREASED: "its bound fell by more than rounding explains",
     Status.ARRIVING: "rows are taken in as they come, without an end",
@@ -35,12 +35,12 @@ _ENDINGS = {
 }
 _NOISY_ENDINGS = _ENDINGS | {
     Status.CONVERGED: "its bound had stopped rising, as far as its noise lets one see",
-    Status.SWEEP_LIMIT: "the limit of passes over the rows was reached while its bound was still "
-    "rising",
+    Status.ITERATION_LIMIT: "the limit of passes over the rows was reached while its bound "
+    "was still rising",
 }
 """Of a fit that goes in steps, each on some of the rows."""
 _REMEDIES = {
-    Status.SWEEP_LIMIT: "Raise max_iter if the bound below still rises steeply.",
+    Status.ITERATION_LIMIT: "Raise max_iter if the bound below still rises steeply.",
     Status.NON_FINITE: "Look for values far out of line, or scale the data.",
     Status.DECREASED: "Noise or temperature may be very small: raise the temperature.",
     Status.INTERRUPTED: "Fit again, or go on from a checkpoint with resume.",
@@ -136,7 +136,7 @@ def _length(network: BowTieRegressor, unit: str) -> str:
 
 
 def _bound_words(network: BowTieRegressor, unit: str) -> str:
-    if network.status_ == Status.HELD_OUT:
+    if network.status_ == Status.EARLY_STOPPED:
         return "It may still rise: a fit that is too long predicts new rows worse."
     if unit == "step":
         return "It is noisy: a fit is done when its mean over many steps no longer rises."
@@ -146,7 +146,7 @@ def _bound_words(network: BowTieRegressor, unit: str) -> str:
 def _verdict(network: BowTieRegressor) -> str:
     if not network.converged_:
         return "Not converged."
-    return "Ended where it should." if network.status_ == Status.HELD_OUT else "Converged."
+    return "Ended where it should." if network.status_ == Status.EARLY_STOPPED else "Converged."
 
 
 def _reason(network: BowTieRegressor, unit: str) -> str:
@@ -164,7 +164,7 @@ def _reason(network: BowTieRegressor, unit: str) -> str:
 
 
 def _caveat(network: BowTieRegressor) -> str:
-    if network.converged_ and network.status_ != Status.HELD_OUT:
+    if network.converged_ and network.status_ != Status.EARLY_STOPPED:
         return ""
     why = (
         "The fit ended where rows held out are predicted best, often before it converges"
