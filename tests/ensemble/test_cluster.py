@@ -20,7 +20,14 @@ from bowtienet.ensemble import cluster
 from bowtienet.ensemble.cluster import ClusterRows
 from bowtienet.ensemble.dask_client import on_each, survey_partitions
 from bowtienet.inference.execution import initialize_memory, local_pass
-from tests.ensemble.clusters import in_mid_fit, kill_worker, left_over, local_cluster, remembered
+from tests.ensemble.clusters import (
+    in_mid_fit,
+    kill_worker,
+    left_over,
+    local_cluster,
+    pause_worker,
+    remembered,
+)
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
@@ -194,14 +201,21 @@ def assert_same_end(found: bt.FitResult, expected: bt.FitResult, rows: Rows) -> 
     np.testing.assert_allclose(*means, atol=0.02)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
-def test_a_fit_survives_a_worker_that(doomed: Any, how: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("harm", "rebuilt"),
+    [
+        pytest.param(kill_worker, 1, id="dies"),
+        pytest.param(partial(kill_worker, how=signal.SIGSTOP), 1, id="hangs"),
+        pytest.param(pause_worker, 0, id="is paused"),
+    ],
+)
+def test_a_fit_survives_a_worker_that(doomed: Any, harm: Any, rebuilt: int) -> None:
     before, rows, expected = settled()
     with ClusterRows(doomed, pieces(rows, 20, 40, 90)) as there:
         watched = Watched(there)
-        callback = in_mid_fit(partial(kill_worker, doomed, how=how))
+        callback = in_mid_fit(partial(harm, doomed))
         found = bt.fit(before.model, watched, before.factors, max_iter=40, callback=callback)
-    assert sum(watched.seen) == 1
+    assert sum(watched.seen) == rebuilt
     assert_same_end(found, expected, rows)
 
 

@@ -51,7 +51,7 @@ from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 from bowtienet.posterior.selection import Selection
 
 ATTEMPTS = 5
-"""Times that a sweep is tried; it is tried again when a worker dies."""
+"""Times that a sweep is tried: again when a worker dies."""
 FAN_IN = 8
 """Statistics that one task adds up."""
 GAIN = 0.9
@@ -116,7 +116,7 @@ class ClusterRows:
         check_rows(architecture, none)
 
     def begin(self, model: BowTieModel, factors: GlobalFactors, apply: Mapper = map) -> _Memory:
-        """Memory of all rows from a forward pass, which the first local pass makes."""
+        """Memory of all rows from a forward pass; the first local pass makes it on its way."""
         return _Memory()
 
     def local_pass(
@@ -175,8 +175,8 @@ class ClusterRows:
             if answer is not None:
                 return answer
         raise RuntimeError(
-            f"a worker died in each of {ATTEMPTS} attempts at one sweep, probably for want of "
-            "memory: cut the table into more partitions, or use larger workers."
+            f"a worker died or was paused in each of {ATTEMPTS} attempts at one sweep, for want of "
+            "memory perhaps: cut the table into more partitions, or use larger workers."
         )
 
     def _find_homes(self) -> None:
