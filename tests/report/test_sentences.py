@@ -180,7 +180,11 @@ def test_inputs_are_used_which_does_not_mean_that_they_matter(strengths, words):
     ("status", "converged", "lead"),
     [
         ("converged", True, ""),
-        ("stopped early (validation)", True, "The fit ended where rows held out are predicted best"),
+        (
+            "stopped early (validation)",
+            True,
+            "The fit ended where rows held out are predicted best",
+        ),
         ("iteration limit", False, "The fit did not converge"),
     ],
 )
