@@ -12,8 +12,12 @@ its data too closely.
 
 from __future__ import annotations
 
+import importlib
+import sys
 import warnings
+from importlib.metadata import Distribution, PackageNotFoundError
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -36,6 +40,7 @@ def laplace(
     marginal likelihood is climbed by `rounds` steps in the precisions and the noise. The library
     does so after each epoch unless told; with a full curvature that takes minutes.
     """
+    load_laplace()
     settings = {
         "hessian_structure": structure,
         "n_epochs": epochs,
@@ -66,18 +71,15 @@ def approximate(
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the library, about the way it calls torch itself
-        from laplace import marglik_training
-        from laplace.curvature import BackPackGGN
-
         rows = torch.utils.data.TensorDataset(
             torch.from_numpy(inputs), torch.from_numpy(targets)[:, None]
         )
-        found, *_ = marglik_training(
+        found, *_ = load_laplace().marglik_training(
             model=build_network(inputs.shape[1], hidden),
             # All rows at once, taken as one slice.
             train_loader=torch.utils.data.DataLoader(rows, batch_size=None, sampler=[slice(None)]),
             likelihood="regression",
-            backend=BackPackGGN,
+            backend=importlib.import_module("laplace.curvature").BackPackGGN,
             **settings,
         )
     return found
@@ -107,3 +109,29 @@ def build_network(columns: int, hidden: tuple[int, ...]) -> Any:
         layers.append(torch.nn.Linear(columns, width, dtype=torch.float32))
         columns = width
     return torch.nn.Sequential(*layers)
+
+
+def load_laplace() -> Any:
+    """laplace-torch, as if there were no torchvision.
+
+    It needs none, but torchmetrics, which it imports, takes one that is installed for one that
+    works. A build for CUDA beside a torch without it does not.
+    """
+    if "laplace" in sys.modules:
+        return sys.modules["laplace"]
+    find = Distribution.from_name
+
+    def from_name(name: str) -> Distribution:
+        if name == "torchvision":
+            raise PackageNotFoundError(name)
+        return find(name)
+
+    loaded = {name: sys.modules[name] for name in list(sys.modules) if "torchvision" in name}
+    sys.modules["torchvision"] = None  # type: ignore[assignment]  # says: cannot be found
+    try:
+        with mock.patch.object(Distribution, "from_name", from_name), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return importlib.import_module("laplace")
+    finally:
+        del sys.modules["torchvision"]
+        sys.modules.update(loaded)
