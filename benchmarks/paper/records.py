@@ -25,6 +25,9 @@ import numpy as np
 import pandas as pd
 
 DONE, FAILED, MISSING = STATUSES = ("done", "failed", "missing")
+SCORES = (
+    *("rmse", "nll", "crps", "coverage", "gaussian_nll", "gaussian_coverage", "interval_width"),
+)
 _CASE = ("experiment", "dataset", "method", "seed", "hidden", "members", "settings")
 
 Record = dict[str, Any]
@@ -107,13 +110,14 @@ def to_frame(records: Iterable[Record]) -> pd.DataFrame:
     rows = [
         {
             **{name: record[name] for name in record if name not in ("scores", "settings")},
-            **{name: _number(value) for name, value in record["scores"].items()},
+            **{name: _number(record["scores"].get(name)) for name in SCORES},
             "seconds": _number(record["seconds"]),
             "depth": len(record["hidden"]),
         }
         for record in records
     ]
-    frame = pd.DataFrame(rows, columns=None if rows else ["experiment", "seed", "depth"])
+    columns = ["experiment", "dataset", "method", "members", "seed", "status", "depth", *SCORES]
+    frame = pd.DataFrame(rows, columns=None if rows else columns)
     return frame.sort_values("seed", kind="stable", ignore_index=True)
 
 

@@ -44,8 +44,7 @@ COUNTERPARTS = {
 _MOST_NOTES = 3
 """Notes of one kind and method in full; more are counted."""
 
-Results = dict[tuple[str, str, int], pd.DataFrame]
-"""Records by data set, method and number of members, in the order of their seeds."""
+_GROUP, _ROWS = ["dataset", "method", "members"], ["n_train", "n_test"]
 PUBLISHED = pd.read_csv(
     Path(__file__).parent / "published.csv", index_col=["method", "score", "dataset"]
 )
@@ -65,21 +64,28 @@ class Cell(NamedTuple):
     """Whether it is of all splits: a mean of some cannot be the best."""
 
 
-def collect(frame: pd.DataFrame, experiment: str) -> Results:
-    """The records of one experiment by data set, method and members."""
-    chosen = frame[frame["experiment"] == experiment]
-    return {} if chosen.empty else dict(iter(chosen.groupby(["dataset", "method", "members"])))
+class Results:
+    """Records of an experiment, by data set, method and number of members."""
 
+    def __init__(self, frame: pd.DataFrame) -> None:
+        self.frame = frame
+        self._runs = dict(iter(frame.groupby(_GROUP))) if len(frame) else {}
+        counts = frame[frame["status"] != MISSING].groupby(_GROUP).size()
+        self._splits = counts.groupby("dataset").max()
 
-def runs_of(results: Results, dataset: str, method: str, members: int = 1) -> pd.DataFrame:
-    """Records of one method on one data set; none if it was not run."""
-    return results.get((dataset, method, members), pd.DataFrame(columns=["status", "seed"]))
+    @property
+    def methods(self) -> list[str]:
+        """Methods that have records, in the order of `METHODS`."""
+        found = set(self.frame["method"])
+        return [method for method in METHODS if method in found]
 
+    def splits(self, dataset: str) -> int:
+        """The largest number of splits that a method was run on."""
+        return int(self._splits.get(dataset, 0))
 
-def methods_of(results: Results) -> list[str]:
-    """Methods that have records, in the order of `METHODS`."""
-    found = {method for _, method, _ in results}
-    return [method for method in METHODS if method in found]
+    def runs(self, dataset: str, method: str, members: int = 1) -> pd.DataFrame:
+        """Records of one method on one data set, by seed; none if it was not run."""
+        return self._runs.get((dataset, method, members), self.frame.iloc[:0])
 
 
 def label_of(method: str, members: int = 1) -> str:
@@ -90,8 +96,7 @@ def label_of(method: str, members: int = 1) -> str:
 
 def values_of(runs: pd.DataFrame, score: str) -> np.ndarray:
     """A score of all splits that were run; NaN where the method failed."""
-    was_run = runs[runs["status"] != MISSING]
-    return was_run.get(score, pd.Series(math.nan, was_run.index)).to_numpy(dtype=float)
+    return runs.loc[runs["status"] != MISSING, score].to_numpy(dtype=float)
 
 
 def mean_of(runs: pd.DataFrame, score: str) -> float:
@@ -103,12 +108,6 @@ def mean_of(runs: pd.DataFrame, score: str) -> float:
 def loss_of(mean: float, score: str) -> float:
     """What makes a mean bad: its distance to 0.95 for a coverage, itself for others."""
     return abs(mean - NOMINAL) if score.endswith("coverage") else mean
-
-
-def most_splits(results: Results, dataset: str) -> int:
-    """The largest number of splits that a method was run on."""
-    counts = [values_of(runs, RMSE).size for (name, *_), runs in results.items() if name == dataset]
-    return max(counts, default=0)
 
 
 def score_cell(runs: pd.DataFrame, score: str, digits: int, splits: int) -> Cell:
@@ -173,16 +172,13 @@ def embolden(cells: Sequence[Cell], score: str, digits: int) -> list[str]:
 def compare_runs(first: pd.DataFrame, second: pd.DataFrame, score: str) -> Difference | None:
     """Score of the first minus that of the second over the splits that both were run on."""
     ours, theirs = (runs[runs["status"] != MISSING].set_index("seed") for runs in (first, second))
-    both = ours.join(theirs, how="inner", lsuffix="", rsuffix="_other").sort_index()
-    sized = both[both["n_train"] > 0] if len(both) else both
-    if sized.empty:
+    seeds = ours.index.intersection(theirs.index)
+    if not len(seeds):
         return None
-    return paired_difference(
-        both[score],
-        both[f"{score}_other"],
-        n_train=int(sized["n_train"].iloc[0]),
-        n_test=int(sized["n_test"].iloc[0]),
-    )
+    ours, theirs = ours.loc[seeds], theirs.loc[seeds]
+    # A failure may not know its rows.
+    n_train, n_test = np.maximum(ours[_ROWS].max(), theirs[_ROWS].max())
+    return paired_difference(ours[score], theirs[score], n_train=n_train, n_test=n_test)
 
 
 def difference_text(found: Difference | None, splits: int, digits: int = 3) -> str:
@@ -201,9 +197,7 @@ def difference_text(found: Difference | None, splits: int, digits: int = 3) -> s
 
 def notes_of(results: Results) -> str:
     """A list of what failed or is missing, where and why, and of what readers must know."""
-    if not results:
-        return ""
-    frame = pd.concat(results.values())
+    frame = results.frame
     place = {method: place for place, method in enumerate(METHODS)}
     frame = frame[frame["note"].notna()].assign(place=frame["method"].map(place))
     frame = frame.sort_values(["place", "members", "dataset", "seed"], kind="stable")

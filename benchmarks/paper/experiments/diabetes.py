@@ -27,7 +27,7 @@ from benchmarks.paper.experiments.toy import FIT
 from benchmarks.paper.methods import METHODS as ENTRIES
 from benchmarks.paper.methods import missing, ours
 from benchmarks.paper.sets import load_set, rows_of
-from benchmarks.paper.tables import COUNTERPARTS, label_of, published_cell, runs_of, score_column
+from benchmarks.paper.tables import COUNTERPARTS, label_of, published_cell, score_column
 from bowtienet import BowTieRegressor
 
 NAME = "diabetes"
@@ -63,11 +63,11 @@ def cases(seeds: Iterable[int], methods: Sequence[str] | None = None) -> list[Ca
 
 def pages(frame: pd.DataFrame) -> dict[str, str]:
     """Scores beside the paper's."""
-    results = tables.collect(frame, NAME)
-    if not results:
+    results = tables.Results(frame[frame["experiment"] == NAME])
+    if results.frame.empty:
         return {}
-    splits, methods = tables.most_splits(results, NAME), tables.methods_of(results)
-    runs = [runs_of(results, NAME, method) for method in methods]
+    splits, methods = results.splits(NAME), results.methods
+    runs = [results.runs(NAME, method) for method in methods]
     words = (
         f"Mean ± standard deviation over {splits} random splits, a tenth of 442 rows held out, one "
         f"hidden layer of {HIDDEN[0]} units. NLL and coverage are the paper's, of N(mean, "

@@ -53,20 +53,19 @@ def cases(seeds: Iterable[int], methods: Sequence[str] | None = None) -> list[Ca
 
 def results_of(frame: pd.DataFrame) -> Results:
     """Ensembles of four, and single runs of the same methods from the UCI experiment."""
-    singles = tables.collect(frame, uci.EXPERIMENT).items()
-    known = (*REPEATED, *ALONE)
-    chosen = {key: runs for key, runs in singles if key[0] == DATASET and key[1] in known}
-    return chosen | tables.collect(frame, EXPERIMENT)
+    single = frame["method"].isin((*REPEATED, *ALONE)) & (frame["experiment"] == uci.EXPERIMENT)
+    chosen = (single & (frame["dataset"] == DATASET)) | (frame["experiment"] == EXPERIMENT)
+    return Results(frame[chosen])
 
 
 def pages(frame: pd.DataFrame) -> dict[str, str]:
     """Scores of single runs and of fours, what four runs change, and the paper's numbers."""
     results = results_of(frame)
-    if not results:
+    if results.frame.empty:
         return {}
-    methods, splits = tables.methods_of(results), tables.most_splits(results, DATASET)
-    kinds = [(m, n) for m in methods for n in (1, MEMBERS) if (DATASET, m, n) in results]
-    runs = [results[DATASET, method, members] for method, members in kinds]
+    methods, splits = results.methods, results.splits(DATASET)
+    kinds = [(m, n) for m in methods for n in (1, MEMBERS) if len(results.runs(DATASET, m, n))]
+    runs = [results.runs(DATASET, method, members) for method, members in kinds]
     columns = [tables.score_column(runs, score, 2, splits) for score in _SCORES]
     columns.append(tables.score_column(runs, "seconds", 1, splits, bold=False))
     rows = [list(row) for row in zip((label_of(*kind) for kind in kinds), *columns, strict=True)]
@@ -104,7 +103,7 @@ def _paper_rows() -> list[list[str]]:
 def _change_rows(results: Results, splits: int) -> list[list[str]]:
     rows = []
     for method in _repeated(results):
-        four, one = (results[DATASET, method, n] for n in (MEMBERS, 1))
+        four, one = (results.runs(DATASET, method, n) for n in (MEMBERS, 1))
         found = [tables.compare_runs(four, one, score) for score in _SCORES]
         rows.append([label_of(method), *(tables.difference_text(each, splits) for each in found)])
     return rows
@@ -112,8 +111,11 @@ def _change_rows(results: Results, splits: int) -> list[list[str]]:
 
 def _repeated(results: Results) -> list[str]:
     """Methods with records of single runs and of fours."""
-    both = {method for _, method, members in results if members == MEMBERS}
-    return [m for m in tables.methods_of(results) if m in both and (DATASET, m, 1) in results]
+    return [
+        method
+        for method in results.methods
+        if all(len(results.runs(DATASET, method, n)) for n in (1, MEMBERS))
+    ]
 
 
 def relative_change(single: float, ensemble: float, score: str) -> float:
@@ -128,7 +130,7 @@ def relative_change(single: float, ensemble: float, score: str) -> float:
 def draw(frame: pd.DataFrame, folder: Path) -> None:
     """RMSE and NLL over the best, coverage, and the change by ensembles on a log scale."""
     results = results_of(frame)
-    if not results:
+    if results.frame.empty:
         return
     figure = drawing.new_figure(12.0, 8.6)
     axes = figure.subplots(2, 2).flat
@@ -140,8 +142,12 @@ def draw(frame: pd.DataFrame, folder: Path) -> None:
 
 
 def _draw_bars(ax: Axes, results: Results, score: str) -> None:
-    methods = tables.methods_of(results)
-    means = {key: tables.mean_of(runs, score) for key, runs in results.items()}
+    methods = results.methods
+    means = {
+        (method, n): tables.mean_of(results.runs(DATASET, method, n), score)
+        for method in methods
+        for n in (1, MEMBERS)
+    }
     best = min(filter(math.isfinite, means.values()), default=1.0)
     # A ratio to a best NLL below zero would be upside down.
     scaled = score != COVERAGE and best > 0.0
@@ -149,9 +155,9 @@ def _draw_bars(ax: Axes, results: Results, score: str) -> None:
         1: {"color": BLUE, "label": "single run"},
         MEMBERS: {"color": SKY, "hatch": "///", "label": f"ensemble of {MEMBERS}"},
     }
-    for (_, method, count), mean in means.items():
+    for (method, count), mean in means.items():
         if math.isfinite(mean):
-            values = tables.values_of(results[DATASET, method, count], score)
+            values = tables.values_of(results.runs(DATASET, method, count), score)
             values = values / best if scaled else values
             place = methods.index(method) + (-0.2 if count == 1 else 0.2)
             spread = values.std(ddof=1) if values.size > 1 else None
@@ -170,8 +176,8 @@ def _draw_changes(ax: Axes, results: Results) -> None:
     methods = _repeated(results)
     for shift, (score, color) in enumerate(_COLORS.items()):
         for place, method in enumerate(methods):
-            one, four = (tables.mean_of(results[DATASET, method, n], score) for n in (1, MEMBERS))
-            change = relative_change(one, four, score)
+            runs = [results.runs(DATASET, method, n) for n in (1, MEMBERS)]
+            change = relative_change(*(tables.mean_of(each, score) for each in runs), score)
             if math.isfinite(change) and change != 0.0:
                 hatch = "///" if change < 0.0 else None
                 look = {"color": color, "hatch": hatch, "edgecolor": INK, "linewidth": 0.6}

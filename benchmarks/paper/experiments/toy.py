@@ -23,7 +23,7 @@ from benchmarks.paper.drawing import BLUE, GREY, INK, ORANGE, Report, new_figure
 from benchmarks.paper.methods import ours
 from benchmarks.paper.records import DONE
 from benchmarks.paper.sets import rows_of
-from benchmarks.paper.tables import Results, label_of, runs_of
+from benchmarks.paper.tables import Results, label_of
 from bowtienet import BowTieRegressor
 from bowtienet.data.toy import NOISE_VARIANCE, toy_function
 from bowtienet.evaluation import LEVELS
@@ -71,7 +71,8 @@ def cases(seeds: Iterable[int], methods: Sequence[str] | None = None) -> list[Ca
 
 def results_of(frame: pd.DataFrame) -> dict[int, Results]:
     """Records of each depth, by method."""
-    return {depth: tables.collect(frame[frame["depth"] == depth], NAME) for depth in DEPTHS}
+    own = frame[frame["experiment"] == NAME]
+    return {depth: Results(own[own["depth"] == depth]) for depth in DEPTHS}
 
 
 def _layers(depth: int) -> str:
@@ -81,9 +82,9 @@ def _layers(depth: int) -> str:
 def pages(frame: pd.DataFrame) -> dict[str, str]:
     """The scores by depth."""
     by_depth = results_of(frame)
-    if not any(by_depth.values()):
+    if all(found.frame.empty for found in by_depth.values()):
         return {}
-    splits = max(tables.most_splits(found, NAME) for found in by_depth.values())
+    splits = max(found.splits(NAME) for found in by_depth.values())
     words = (
         f"Mean ± standard deviation over {splits} random splits, 30 rows of 300 held out. {WIDTH} "
         "units a layer. "
@@ -97,8 +98,8 @@ def pages(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _part(depth: int, results: Results) -> list[str]:
-    methods, splits = tables.methods_of(results), tables.most_splits(results, NAME)
-    runs = [runs_of(results, NAME, method) for method in methods]
+    methods, splits = results.methods, results.splits(NAME)
+    runs = [results.runs(NAME, method) for method in methods]
     columns = [
         tables.score_column(runs, score, digits, splits) for score, (_, digits) in _SCORES.items()
     ]
@@ -111,8 +112,7 @@ def _part(depth: int, results: Results) -> list[str]:
 def draw(frame: pd.DataFrame, folder: Path) -> None:
     """Scores and coverage by depth."""
     by_depth = results_of(frame)
-    runs = [each for found in by_depth.values() for each in found.values()]
-    if any((each["status"] == DONE).any() for each in runs):
+    if any((found.frame["status"] == DONE).any() for found in by_depth.values()):
         drawing.save_figure(_draw_scores(by_depth), folder, "toy_depth")
         drawing.save_figure(_draw_coverage(by_depth), folder, "toy_coverage")
 
@@ -121,12 +121,12 @@ def _draw_scores(by_depth: dict[int, Results]) -> Figure:
     """RMSE and NLL by depth: means over splits with standard errors."""
     figure = new_figure(9.0, 4.0)
     axes = figure.subplots(1, 2)
-    methods = [m for m in METHODS if any((NAME, m, 1) in found for found in by_depth.values())]
+    methods = [m for m in METHODS if any(m in found.methods for found in by_depth.values())]
     for ax, score in zip(axes, _SCORES, strict=False):
         for place, method in enumerate(methods):
             shift = 1.0 + _APART * (place - 0.5 * (len(methods) - 1))
             values = [
-                tables.values_of(runs_of(found, NAME, method), score) for found in by_depth.values()
+                tables.values_of(found.runs(NAME, method), score) for found in by_depth.values()
             ]
             # As in the table, a method that failed on a split has no mean.
             means = [v.mean() if v.size else np.nan for v in values]
@@ -148,8 +148,8 @@ def _draw_coverage(by_depth: dict[int, Results]) -> Figure:
     axes = figure.subplots(1, len(DEPTHS))
     for ax, (depth, results) in zip(axes, by_depth.items(), strict=True):
         ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linestyle=(0, (5, 3)), label="calibrated")
-        for method in tables.methods_of(results):
-            runs = runs_of(results, NAME, method)
+        for method in results.methods:
+            runs = results.runs(NAME, method)
             if (runs["status"] == DONE).all():
                 look = drawing.style(method, markersize=3.5)
                 curve = np.mean(runs["curve"].tolist(), axis=0)

@@ -31,19 +31,15 @@ from benchmarks.paper.tables import (
     RMSE,
     Cell,
     Results,
-    collect,
     compare_runs,
     difference_text,
     label_of,
     loss_of,
     markdown,
     mean_of,
-    methods_of,
-    most_splits,
     notes_of,
     page,
     published_cell,
-    runs_of,
     score_cell,
     score_column,
     seconds_text,
@@ -95,8 +91,8 @@ def cases(seeds: Iterable[int], methods: Sequence[str] | None = None) -> list[Ca
 
 def pages(frame: pd.DataFrame) -> dict[str, str]:
     """Tables that records alone can make, by the names of their files."""
-    results = collect(frame, EXPERIMENT)
-    if not results:
+    results = Results(frame[frame["experiment"] == EXPERIMENT])
+    if results.frame.empty:
         return {}
     return {
         "uci_summary": _summary(results),
@@ -110,17 +106,18 @@ def pages(frame: pd.DataFrame) -> dict[str, str]:
 
 
 def _sets(results: Results) -> list[str]:
-    return [dataset for dataset in SETS if any(dataset == name for name, *_ in results)]
+    found = set(results.frame["dataset"])
+    return [dataset for dataset in SETS if dataset in found]
 
 
 def _splits(results: Results) -> int:
-    return max(most_splits(results, dataset) for dataset in _sets(results))
+    return max(results.splits(dataset) for dataset in _sets(results))
 
 
 def _was_run(results: Results, dataset: str, method: str) -> bool:
     """Whether a method was run on all splits of a set."""
-    count = values_of(runs_of(results, dataset, method), RMSE).size
-    return 0 < count == most_splits(results, dataset)
+    count = values_of(results.runs(dataset, method), RMSE).size
+    return 0 < count == results.splits(dataset)
 
 
 def _parted(results: Results, methods: Sequence[str]) -> tuple[list[str], str]:
@@ -130,11 +127,6 @@ def _parted(results: Results, methods: Sequence[str]) -> tuple[list[str], str]:
     return complete, ", ".join(label_of(m) for m in methods if m not in complete)
 
 
-def _by_method(header: str, results: Results, columns: Sequence[Sequence[str]]) -> list[list[str]]:
-    labels = [label_of(method) for method in methods_of(results)]
-    return [list(row) for row in zip(labels, *columns, strict=True)]
-
-
 def _summary(results: Results) -> str:
     """RMSE and NLL of the methods that were run on all splits, and the mean seconds of a fit."""
     sets = _sets(results)
@@ -142,10 +134,10 @@ def _summary(results: Results) -> str:
         f"RMSE / NLL (of N(mean, variance)), means over {_splits(results)} splits, and CPU seconds "
         "of a fit, mean over the sets."
     )
-    complete, absent = _parted(results, methods_of(results))
+    complete, absent = _parted(results, results.methods)
     rows = []
     for method in complete:
-        found = [runs_of(results, dataset, method) for dataset in sets]
+        found = [results.runs(dataset, method) for dataset in sets]
         seconds = float(np.mean([mean_of(runs, "seconds") for runs in found]))
         rows.append([label_of(method), *map(_pair, found), seconds_text(seconds)])
     left = f"Not run on all splits, and so not here: {absent}." if absent else ""
@@ -175,13 +167,13 @@ def _scores(results: Results) -> str:
 
 
 def _score_table(results: Results, score: str) -> str:
-    sets, methods = _sets(results), methods_of(results)
+    sets, methods = _sets(results), results.methods
     columns = [
         score_column(
-            [runs_of(results, dataset, method) for method in methods],
+            [results.runs(dataset, method) for method in methods],
             score,
             2,
-            most_splits(results, dataset),
+            results.splits(dataset),
             bold=score != "seconds",
         )
         for dataset in sets
@@ -214,7 +206,7 @@ def judge(
     found = []
     for score in scores:
         for dataset in SETS:
-            runs, splits = runs_of(results, dataset, method), most_splits(results, dataset)
+            runs, splits = results.runs(dataset, method), results.splits(dataset)
             ours = score_cell(runs, score, 3, splits)
             paper = published_cell(COUNTERPARTS[method], score, dataset)
             met: bool | None = ours.mean < paper.mean + (-_ROUNDING if strict else _ROUNDING)
@@ -276,7 +268,7 @@ def _nuts(results: Results) -> str:
     words = "Ours minus NUTS on the same splits: below zero ours is better. " + _INTERVALS
     parts = []
     for reference in REFERENCES:
-        if reference == REFERENCES[0] or reference in methods_of(results):
+        if reference == REFERENCES[0] or reference in results.methods:
             parts += [f"## {label_of(reference)}", _nuts_table(results, reference)]
     return page("UCI data sets: distance to NUTS", words, *parts)
 
@@ -284,9 +276,9 @@ def _nuts(results: Results) -> str:
 def _nuts_table(results: Results, reference: str) -> str:
     rows = []
     for dataset in _sets(results):
-        nuts, splits = runs_of(results, dataset, reference), most_splits(results, dataset)
+        nuts, splits = results.runs(dataset, reference), results.splits(dataset)
         for method in OURS:
-            ours = runs_of(results, dataset, method)
+            ours = results.runs(dataset, method)
             differences = [
                 difference_text(compare_runs(ours, nuts, score), splits)
                 for score in (RMSE, NLL, "nll")
@@ -303,15 +295,15 @@ def _paired(results: Results) -> str:
     sets = _sets(results)
 
     def text(dataset: str, method: str, ours: str, score: str) -> str:
-        theirs, own = (runs_of(results, dataset, name) for name in (method, ours))
-        return difference_text(compare_runs(theirs, own, score), most_splits(results, dataset))
+        theirs, own = (results.runs(dataset, name) for name in (method, ours))
+        return difference_text(compare_runs(theirs, own, score), results.splits(dataset))
 
     parts = ["Above zero ours is better. " + _INTERVALS]
     for ours in OURS:
         for score, name in _JUDGED.items():
             rows = [
                 [label_of(method), *(text(dataset, method, ours, score) for dataset in sets)]
-                for method in methods_of(results)
+                for method in results.methods
                 if method != ours
             ]
             parts += [f"## {name}: minus {label_of(ours)}", markdown(["method", *sets], rows)]
@@ -330,7 +322,7 @@ def _wins_page(results: Results) -> str:
     for ours in OURS:
         rows = [
             [label_of(method), *(_wins(results, ours, method, score) for score in _JUDGED)]
-            for method in methods_of(results)
+            for method in results.methods
             if method != ours
         ]
         header = [f"{label_of(ours)} against", *_JUDGED.values()]
@@ -341,7 +333,7 @@ def _wins_page(results: Results) -> str:
 def _wins(results: Results, ours: str, other: str, score: str) -> str:
     sets = _sets(results)
     differences = [
-        compare_runs(runs_of(results, s, ours), runs_of(results, s, other), score)
+        compare_runs(results.runs(s, ours), results.runs(s, other), score)
         for s in sets
         if _was_run(results, s, ours) and _was_run(results, s, other)
     ]
@@ -355,7 +347,7 @@ def _wins(results: Results, ours: str, other: str, score: str) -> str:
 def _ranks(results: Results) -> str:
     """Average ranks of the methods that were run on all splits, with Friedman's test."""
     sets = _sets(results)
-    ranked, absent = _parted(results, [m for m in methods_of(results) if m not in _VARIANTS])
+    ranked, absent = _parted(results, [m for m in results.methods if m not in _VARIANTS])
     left = f"Not ranked, as not run on all splits: {absent}." if absent else ""
     if len(ranked) < 2:
         return page("UCI data sets: ranks", "Fewer than two methods were run on all splits.", left)
@@ -383,5 +375,5 @@ def _losses(
     seldom near 0.95.
     """
     return pd.DataFrame(
-        {m: [loss_of(mean_of(runs_of(results, s, m), score), score) for s in sets] for m in methods}
+        {m: [loss_of(mean_of(results.runs(s, m), score), score) for s in sets] for m in methods}
     )

@@ -15,7 +15,7 @@ from scipy.stats import gmean
 from benchmarks.paper import drawing, tables
 from benchmarks.paper.drawing import BLUE, GREY, INK, ORANGE, label_points, new_figure, tidy
 from benchmarks.paper.records import DONE
-from benchmarks.paper.tables import COVERAGE, NLL, RMSE, Results, mean_of, runs_of, values_of
+from benchmarks.paper.tables import COVERAGE, NLL, RMSE, Results, mean_of, values_of
 from bowtienet.evaluation import LEVELS
 
 DEVIATIONS = {
@@ -35,19 +35,20 @@ _SHOWN = ("single", "ensemble", "gaussian", "mean_field", "nuts", "backprop", "h
 
 def draw(frame: pd.DataFrame, folder: Path) -> None:
     """Draw the figures that the records allow."""
-    results = tables.collect(frame, "uci")
-    if not any((runs["status"] == DONE).any() for runs in results.values()):
+    results = Results(frame[frame["experiment"] == "uci"])
+    if not (results.frame["status"] == DONE).any():
         return
-    sets = [dataset for dataset in DEVIATIONS if any(dataset == name for name, *_ in results)]
+    found = set(results.frame["dataset"])
+    sets = [dataset for dataset in DEVIATIONS if dataset in found]
     drawing.save_figure(_draw_scores(results, sets), folder, "uci_scores")
     drawing.save_figure(_draw_coverage(results, sets), folder, "uci_coverage")
-    if complete := [m for m in tables.methods_of(results) if _is_complete(results, sets, m)]:
+    if complete := [m for m in results.methods if _is_complete(results, sets, m)]:
         drawing.save_figure(_draw_seconds(results, sets, complete), folder, "uci_seconds")
 
 
 def _draw_scores(results: Results, sets: Sequence[str]) -> Figure:
     """RMSE over the target's deviation, NLL and coverage of each method on each set."""
-    methods = tables.methods_of(results)
+    methods = results.methods
     figure = new_figure(2.4 + 2.4 * len(sets), 1.2 + 3 * (0.5 + 0.185 * len(methods)))
     axes = figure.subplots(len(_PANELS), len(sets), sharey=True, squeeze=False)
     for row, (score, name) in zip(axes, _PANELS.items(), strict=True):
@@ -67,7 +68,7 @@ def _draw_panel(
 ) -> None:
     """Means with deviations; what lies far beyond the others is a number at the edge."""
     unit = DEVIATIONS[dataset] if score == RMSE else 1.0
-    runs = [runs_of(results, dataset, method) for method in methods]
+    runs = [results.runs(dataset, method) for method in methods]
     means = np.array([mean_of(each, score) for each in runs]) / unit
     papers = [tables.published_cell(tables.COUNTERPARTS.get(m), score, dataset) for m in methods]
     theirs = np.array([cell.mean for cell in papers]) / unit
@@ -135,8 +136,8 @@ def _draw_coverage(results: Results, sets: Sequence[str]) -> Figure:
     axes = figure.subplots(1, len(sets), sharey=True, squeeze=False)[0]
     for ax, dataset in zip(axes, sets, strict=True):
         ax.axhline(0.0, color=INK, lw=0.8)
-        for method in tables.methods_of(results):
-            runs = runs_of(results, dataset, method)
+        for method in results.methods:
+            runs = results.runs(dataset, method)
             if (done := runs[runs["status"] == DONE]).empty:
                 continue
             look, label = {"color": GREY, "lw": 0.8, "zorder": 2}, "other methods"
@@ -152,14 +153,13 @@ def _draw_coverage(results: Results, sets: Sequence[str]) -> Figure:
 
 
 def _mean(results: Results, dataset: str, method: str, score: str) -> float:
-    return mean_of(runs_of(results, dataset, method), score)
+    return mean_of(results.runs(dataset, method), score)
 
 
 def _is_complete(results: Results, sets: Sequence[str], method: str) -> bool:
     """Whether a method has finite scores on all splits of all sets."""
     return all(
-        values_of(runs_of(results, dataset, method), score).size
-        == tables.most_splits(results, dataset)
+        values_of(results.runs(dataset, method), score).size == results.splits(dataset)
         and math.isfinite(_mean(results, dataset, method, score))
         for dataset in sets
         for score in (RMSE, NLL, "seconds")
