@@ -33,7 +33,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "guide" / "commandline.md"
 SOURCE = str(Path(bt.__file__).parents[1])
 COMMANDS = (
     *("fit", "predict", "prune", "inspect", "plot", "report", "compare"),
-    *("reproduce", "demo"),
+    "demo",
 )
 pytestmark = pytest.mark.filterwarnings(
     "ignore:Most members were still:sklearn.exceptions.ConvergenceWarning"

@@ -15,7 +15,6 @@ from bowtienet.cli.inspecting import inspect
 from bowtienet.cli.predicting import predict
 from bowtienet.cli.pruning import prune
 from bowtienet.cli.reporting import report
-from bowtienet.cli.reproducing import reproduce
 from bowtienet.persistence import version
 
 app = typer.Typer(
@@ -35,7 +34,6 @@ EXAMPLES: dict[Callable[..., None], str] = {
     plot: "bowtienet plot model.btn data.csv --kind band --feature x1",
     report: "bowtienet report model.btn data.csv --out report.html",
     compare: "bowtienet compare data.csv --target y --splits 1",
-    reproduce: "bowtienet reproduce priors --out evidence",
     demo: "bowtienet demo --out bowtienet-demo",
 }
 """What the help of each command shows; the tests run them one after another."""
