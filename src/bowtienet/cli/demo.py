@@ -5,19 +5,15 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from sklearn.datasets import load_diabetes
 
 from bowtienet.cli import options
-from bowtienet.cli.commands import guarded
-from bowtienet.cli.console import Output
-from bowtienet.cli.drawing import check_folder
-from bowtienet.cli.tables import write
-from bowtienet.data.arrow_parts import pyarrow
-from bowtienet.data.toy import simulate_toy
+from bowtienet.cli.exits import guarded
+
+if TYPE_CHECKING:
+    from bowtienet.cli.console import Output
 
 N_NEW = 42
 """Rows of the diabetes data, about a tenth, that no fit sees."""
@@ -31,7 +27,10 @@ def demo(
     ),
     seed: options.Seed = 0,
 ) -> None:
-    """Fit, compare, predict, prune and plot the diabetes data and the paper's toy data."""
+    """Run these commands on two data sets that need no download."""
+    from bowtienet.cli.console import Output
+    from bowtienet.cli.writing import check_folder
+
     output = Output(as_json=False)
     begin = time.perf_counter()
     if out.exists():
@@ -41,7 +40,7 @@ def demo(
     model, small, curve = (
         str(out / name) for name in ("diabetes.btn", "diabetes-small.btn", "toy.btn")
     )
-    answers, pictures, toy_pictures = (
+    answers, plots, toy_plots = (
         str(out / name) for name in ("diabetes-predictions.csv", "diabetes-plots", "toy-plots")
     )
     report = str(out / "diabetes.html")
@@ -50,11 +49,11 @@ def demo(
     for arguments in (
         ["fit", data, "--target", TARGET, "--out", model, "--report", report, *chosen],
         ["predict", model, new, "--out", answers, "--coverage", "0.9"],
-        ["plot", model, new, "--out", pictures],
-        ["prune", model, "--out", small, "--rate", "0.05"],
+        ["plot", model, new, "--out", plots],
+        ["prune", model, "--out", small, "--false-sign-rate", "0.05"],
         ["compare", data, "--target", TARGET, "--splits", "1", *chosen],
         ["fit", toy, "--target", "y", "--out", curve, *chosen],
-        ["plot", curve, toy, "--out", toy_pictures, "--kind", "band", "--kind", "activation"],
+        ["plot", curve, toy, "--out", toy_plots, "--kind", "band", "--kind", "activation"],
     ):
         _run(arguments, output)
     output.say(f"\nfiles in {out}:")
@@ -74,6 +73,13 @@ def _run(arguments: list[str], output: Output) -> None:
 
 
 def _write_tables(data: Path, new: Path, toy: Path, seed: int) -> None:
+    import numpy as np
+    from sklearn.datasets import load_diabetes
+
+    from bowtienet.cli.writing import write
+    from bowtienet.data.arrow_files import pyarrow
+    from bowtienet.data.toy import simulate_toy
+
     bunch = load_diabetes(scaled=False)
     columns = dict(zip(bunch.feature_names, bunch.data.T, strict=True)) | {TARGET: bunch.target}
     table = pyarrow().table(columns)

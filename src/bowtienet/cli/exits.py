@@ -15,7 +15,6 @@ from typing import Any, NoReturn, TypeVar
 import typer
 
 from bowtienet.cli import INTERRUPTED
-from bowtienet.cli.console import Output, fail
 
 MISTAKE = 2
 CLOSED = 141
@@ -23,7 +22,7 @@ CLOSED = 141
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, RuntimeWarning)
 """Warnings for those who write programs."""
 _signals: list[int] = []
-"""That came since the command began, and were to end it."""
+"""Numbers of the signals that came since the command began."""
 _SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -34,6 +33,8 @@ def guarded(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(*args: Any, **settings: Any) -> None:
+        from bowtienet.cli.console import fail
+
         code = 0
         try:
             with _interruptible(), _noted():
@@ -41,7 +42,7 @@ def guarded(function: Function) -> Function:
                 sys.stdout.flush()
         except KeyboardInterrupt:
             fail("interrupted: nothing more was written.")
-            code = interruption_code()
+            code = INTERRUPTED
         except BrokenPipeError:
             # The reader of a pipe has seen enough; the interpreter would complain once more.
             _silence()
@@ -82,15 +83,9 @@ def _silence() -> None:
         os.close(nowhere)
 
 
-def interrupt(number: int, frame: Any) -> NoReturn:
-    """Handle a signal to end: what is under way is left, and `stop_if_interrupted` knows of it."""
+def _interrupt(number: int, frame: Any) -> NoReturn:
     _signals.append(number)
     raise KeyboardInterrupt
-
-
-def interruption_code() -> int:
-    """128 + the first signal that came, as if it had ended the program; Ctrl-C if none was seen."""
-    return 128 + _signals[0] if _signals else INTERRUPTED
 
 
 def stop_if_interrupted() -> None:
@@ -103,38 +98,35 @@ def stop_if_interrupted() -> None:
 def _interruptible() -> Iterator[None]:
     """Remember Ctrl-C for `stop_if_interrupted`."""
     _signals.clear()
-    with heeding(signal.SIGINT):
-        yield
-
-
-@contextmanager
-def heeding(number: signal.Signals) -> Iterator[None]:
-    """Let a signal end the command as Ctrl-C does."""
     try:
-        before = signal.signal(number, interrupt)
+        before = signal.signal(signal.SIGINT, _interrupt)
     except ValueError:  # not the main thread, where signals arrive
         yield
         return
     try:
         yield
     finally:
-        signal.signal(number, before)
-
-
-def _note(output: Output, message: str) -> None:
-    if not _signals:  # what a fit says of its early end is of no use here
-        output.note(message)
+        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager
 def _noted() -> Iterator[None]:
-    """Warnings as notes on standard error."""
-    output = Output(as_json=False)
+    """Warnings as notes on standard error, each once."""
+    from bowtienet.cli.console import Output
+
+    output, told = Output(as_json=False), set[str]()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        # What a fit says of its early end is of no use here.
+        if not _signals and str(message) not in told:
+            told.add(str(message))
+            output.note(str(message))
+
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         for category in _HIDDEN:
             warnings.simplefilter("ignore", category)
         # scikit-learn's, of tables with names for models without.
         warnings.filterwarnings("ignore", "X has feature names")
-        warnings.showwarning = lambda message, *_, **__: _note(output, str(message))
+        warnings.showwarning = show
         yield

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
 
 from bowtienet.cli import options
-from bowtienet.cli.commands import guarded, stop_if_interrupted
-from bowtienet.cli.console import Output, number
-from bowtienet.cli.fitting import SHARE
-from bowtienet.cli.settings import make_regressor
-from bowtienet.cli.tables import check_inputs, read, split_columns
-from bowtienet.estimators.preparing import TablePreparer
-from bowtienet.evaluation import Comparison, average_scores
-from bowtienet.evaluation import compare as compare_methods
-from bowtienet.evaluation.methods import default_methods
-from bowtienet.prediction.intervals import check_coverage
+from bowtienet.cli.exits import guarded, stop_if_interrupted
+
+if TYPE_CHECKING:
+    from bowtienet.cli.console import Output
+    from bowtienet.evaluation import Comparison
 
 
 @guarded
@@ -27,13 +21,13 @@ def compare(
     drop: options.Drop = None,
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random splits.")] = 3,
     test_size: Annotated[
-        float, typer.Option("--test-size", help="Share of the rows held out in each split.")
-    ] = SHARE,
+        float, options.share_option("--test-size", "Share of the rows held out in each split.")
+    ] = 0.1,
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
     prior: options.Prior = "student_t",
     members: options.Members = 8,
-    combine: options.Combine = "stacking",
+    weighting: options.Weighting = "stacking",
     max_iter: options.Sweeps = 80,
     max_categories: options.Categories = 100,
     seed: options.Seed = 0,
@@ -43,21 +37,32 @@ def compare(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Compare with Bayesian ridge regression, a Gaussian process and boosted quantiles.
+    """Compare with scikit-learn's models on the same splits.
 
-    Split i holds out a share of the rows with the seed plus i; figures are means over the splits,
-    in the unit of the target. Seconds are those of a fit.
+    These are Bayesian ridge regression, a Gaussian process and boosted quantiles. Split i holds out
+    a share of the rows with the seed plus i; figures are means over the splits, in the unit of the
+    target. Seconds are those of a fit.
     """
+    from bowtienet.cli.console import Output
+    from bowtienet.cli.reading import open_rows, read
+    from bowtienet.evaluation import compare as compare_methods
+    from bowtienet.evaluation import default_methods
+
     output = Output(as_json)
-    check_coverage(coverage)
     if len(target) > 1:
         raise ValueError("compare takes one target at a time: name --target once.")
-    if not 0.0 < test_size < 1.0:
-        raise ValueError(f"--test-size must lie between 0 and 1, got {test_size:g}.")
-    regressor = make_regressor(hidden, prior, members, combine, max_iter, jobs, seed=None)
+    regressor = options.make_regressor(
+        hidden=hidden,
+        prior=prior,
+        members=members,
+        weighting=weighting,
+        max_iter=max_iter,
+        max_categories=max_categories,
+        jobs=jobs,
+        seed=None,
+    )
     table = read(data, output, delimiter, decimal, encoding)
-    rows = split_columns(table, target, drop or [], None, data.name, output)
-    check_inputs(rows, data.name)
+    rows = open_rows(table, data.name, output, targets=target, drop=drop or [])
     total, done = splits * len(default_methods()), 0
     with output.stage("comparing") as bar:
 
@@ -68,14 +73,13 @@ def compare(
             bar.show(f"comparing | {method}, split {split + 1}/{splits} is done", done / total)
 
         found = compare_methods(
-            rows.inputs,
-            rows.targets,
+            rows.source,
             regressor=regressor,
             n_splits=splits,
             test_size=test_size,
             random_state=seed,
             coverage=coverage,
-            prepare=TablePreparer(max_categories=max_categories),
+            max_categories=max_categories,
             callback=advance,
         )
     _show(found, rows.n_rows, splits, coverage, output)
@@ -85,6 +89,9 @@ def _show(
     found: list[Comparison], n_rows: int, splits: int, coverage: float, output: Output
 ) -> None:
     """The table, what must be known to read it, and all of it for machines."""
+    from bowtienet.cli.console import number
+    from bowtienet.evaluation import average_scores
+
     means = [average_scores(one.scores) for one in found]
     size = f"{n_rows:,} rows, {splits} split{'s' if splits > 1 else ''}"
     output.table(
@@ -93,14 +100,14 @@ def _show(
             (
                 one.method,
                 *map(number, (mean.rmse, mean.nll, mean.crps, mean.coverage)),
-                number(round(float(np.mean(one.seconds)), 2)),
+                number(round(sum(one.seconds) / len(one.seconds), 2)),
             )
             for one, mean in zip(found, means, strict=True)
         ],
     )
     notes = {one.method: one.note for one in found if one.note}
     for method, note in notes.items():
-        output.say(f"{method}: {note}")
+        output.explain(f"{method}: {note}.")
     output.result(
         {
             "rows": n_rows,
