@@ -12,7 +12,12 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from bowtienet.plotting._axes import NEGATIVE, POSITIVE
-from bowtienet.plotting.matrices import draw_weights
+from bowtienet.plotting import WeightsDisplay
+
+
+def draw_weights(before, after=None, *, input_names=None, output_names=None, **look):
+    return WeightsDisplay(before=before, after=after, input_names=input_names, output_names=output_names).plot(**look).figure_
+
 
 
 def _network(rng: np.random.Generator, *sizes: int) -> list[np.ndarray]:

@@ -14,7 +14,12 @@ from matplotlib.colors import to_rgb
 
 from bowtienet.plotting._axes import ABSENT, NEGATIVE, POSITIVE
 from bowtienet.plotting._layout import arrange, crossings, linked_units
-from bowtienet.plotting.network import draw_network
+from bowtienet.plotting import NetworkDisplay
+
+
+def draw_network(weights, *, input_names=None, output_names=None, **look):
+    return NetworkDisplay(weights=weights, input_names=input_names, output_names=output_names).plot(**look).ax_
+
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...], keep: float) -> list[np.ndarray]:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROOM = 3.0
-"""Height of the picture, in heights of the second half: the first sweeps may come from below."""
+"""Height of the plot, in heights of the second half: the first sweeps may come from below."""
 _STILL = 1e-9
 """The least height of the second half that counts, relative to the whole rise."""
 
 
 class ElboDisplay:
-    """The evidence bound of the heaviest member after every sweep, and by block at the end.
+    """The evidence bound after every sweep, and by block at the end, of the heaviest member.
 
     The left panel shows as much of the beginning as leaves the second half readable. On the right
     the terms of the gates and of their Pólya-Gamma variables, which are large at low temperature
@@ -76,15 +76,7 @@ class ElboDisplay:
         return cls(history=network.elbo_history_, terms=terms, unit=unit).plot(fig=fig, **line)
 
     def plot(self, *, fig: Figure | None = None, **line: Any) -> Self:
-        """Draw again, in another figure.
-
-        Parameters
-        ----------
-        fig : matplotlib figure, optional
-            Where to draw; a new one by default.
-        **line
-            Of the bound, for matplotlib's `plot`.
-        """
+        """Draw again, in another figure; with the arguments of `from_estimator`."""
         fig = new_figure(9.0, 3.4) if fig is None else fig
         left, right = fig.subplots(1, 2)
         self._draw_history(left, line)
