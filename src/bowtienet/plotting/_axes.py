@@ -71,6 +71,14 @@ def signed(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}".replace("-", "−")
 
 
+def group_thousands(axis: Any) -> None:
+    """Write numbers from 10,000 to 100 million in full, with commas, and no factor elsewhere."""
+    largest = max(map(abs, axis.get_view_interval()))
+    if 1e4 <= largest < 1e8:
+        formatter = load("ticker").FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−"))
+        axis.set_major_formatter(formatter)
+
+
 def points_high(area: Any) -> float:
     """Height of axes or of a figure in points, the unit of line widths and letters."""
     return float(area.bbox.height / area.figure.dpi * _POINTS_PER_INCH)

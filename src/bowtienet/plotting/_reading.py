@@ -17,7 +17,9 @@ import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import suggestion
+from bowtienet.data.rows import build_weights
 from bowtienet.estimators.columns import (
+    CATEGORY,
     DATE,
     DAY,
     NUMBER,
@@ -27,8 +29,8 @@ from bowtienet.estimators.columns import (
     read_column,
     read_texts,
 )
-from bowtienet.estimators.tables import named_columns
-from bowtienet.estimators.tables import read_targets as read_y
+from bowtienet.estimators.preparing import Column
+from bowtienet.estimators.tables import named_columns, read_targets
 from bowtienet.plotting._checks import chosen
 
 MISSING = "missing"
@@ -48,28 +50,48 @@ class TableColumns:
     n_rows: int
 
 
-def read_columns(X: Any) -> TableColumns:
-    """Columns of a table with what they hold; truth values are texts, with nothing in between."""
+def read_columns(X: Any, learnt: Sequence[Column] = ()) -> TableColumns:
+    """Columns of a table with what they hold, read as a model did that has `learnt` of them.
+
+    Truth values are texts: there is nothing in between.
+    """
     table = open_table(X)
-    contents = tuple(
-        read_texts(column, name, ()) if _holds_truth(column, found) else found
-        for name, column in zip(table.names, table.columns, strict=True)
-        for found in (read_column(column, name),)
-    )
+    categories = {column.name: column.categories for column in learnt if column.kind == CATEGORY}
+    contents = []
+    for name, column in zip(table.names, table.columns, strict=True):
+        found = read_column(column, name)
+        if name in categories or _holds_truth(column, found):
+            found = read_texts(column, name, categories.get(name, ()))
+        contents.append(found)
     return TableColumns(
         frame=table.frame,
         names=table.names,
         columns=table.columns,
-        contents=contents,
+        contents=tuple(contents),
         n_rows=table.n_rows,
     )
 
 
-def split_targets(X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Features, and targets (n, outputs) that may be named columns of X."""
-    X, y, _ = named_columns(X, y, None)
+def split_rows(
+    X: Any, y: Any, sample_weight: Any = None
+) -> tuple[Any, np.ndarray, np.ndarray | None]:
+    """Features, targets (n, outputs) and weights (n,), which may be named columns of X."""
+    X, y, sample_weight = named_columns(X, y, sample_weight)
     n_rows = open_table(X).n_rows
-    return X, to_numpy(read_y(y, n_rows)).astype(float).reshape(n_rows, -1)
+    targets = to_numpy(read_targets(y, n_rows)).astype(float).reshape(n_rows, -1)
+    if sample_weight is not None:
+        sample_weight = to_numpy(build_weights(to_numpy(sample_weight), targets, "sample_weight"))
+    return X, targets, sample_weight
+
+
+def take(X: Any, rows: np.ndarray, names: Sequence[str] = ()) -> Any:
+    """Some rows of a table in its own library, and of its columns those with the given names."""
+    table = open_table(X)
+    if table.frame is None:
+        return np.stack(table.columns, axis=1)[rows]
+    known = [name for name in names if name in table.frame.columns]
+    frame = table.frame.select(known) if known else table.frame
+    return frame[rows.tolist()].to_native()
 
 
 def names_of_targets(y: Any) -> list[str]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from bowtienet.evaluation.checks import read_sample_weight, read_targets
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting._reading import split_targets
+from bowtienet.plotting._reading import split_rows
 from bowtienet.plotting.fitted import predictive
 from bowtienet.prediction.mixture import GaussianMixture
 
@@ -54,7 +54,7 @@ class ScoredDisplay:
         **settings
             Those of `from_predictions`.
         """
-        X, targets = split_targets(X, y)
+        X, targets, _ = split_rows(X, y)
         return cls.from_predictions(targets, predictive(model, X), target=target, **settings)
 
 

@@ -12,8 +12,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
+from bowtienet.estimators.preparing import Column, output_names
+from bowtienet.estimators.pruning import FeatureRelevance
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.estimators.tables import input_names
+from bowtienet.estimators.table_pipeline import TablePipeline
+from bowtienet.estimators.tables import input_names, read_inputs
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting._checks import chosen
 from bowtienet.prediction.mixture import GaussianMixture
@@ -34,6 +37,39 @@ def network_of(model: Any) -> BowTieRegressor:
 def encoded_names(model: Any) -> list[str]:
     """Names of the inputs of the network."""
     return input_names(network_of(model))
+
+
+def learnt_columns(model: Any) -> tuple[Column, ...]:
+    """What the model learnt of each of the user's columns; empty for other models."""
+    return model.preparer_.columns_ if isinstance(model, TablePipeline) else ()
+
+
+def relevance_of(model: Any) -> FeatureRelevance:
+    """Relevance of the user's columns; one that became several inputs counts by the strongest."""
+    found, columns = network_of(model).feature_relevance_, learnt_columns(model)
+    if not columns:
+        return found
+    owners = np.repeat(np.arange(len(columns)), [len(output_names([c])) for c in columns])
+    probability, strength = (
+        np.zeros((len(columns), *values.shape[1:]))
+        for values in (found.probability, found.strength)
+    )
+    np.maximum.at(probability, owners, found.probability)
+    np.maximum.at(strength, owners, found.strength)
+    names = np.array([column.name for column in columns], dtype=object)
+    return FeatureRelevance(name=names, probability=probability, strength=strength)
+
+
+def encoded_features(model: Any, X: Any) -> np.ndarray:
+    """Numbers (n, inputs) that the network sees of a table, before they are standardised."""
+    found = model.preparer_.transform(X) if isinstance(model, TablePipeline) else X
+    return to_numpy(read_inputs(found)).astype(float)
+
+
+def feature_names(model: Any) -> list[str]:
+    """Names of the user's columns; none if the model finds them by their place."""
+    first = model.preparer_ if isinstance(model, TablePipeline) else model
+    return [str(name) for name in getattr(first, "feature_names_in_", ())]
 
 
 def target_names(model: Any) -> list[str]:

@@ -129,7 +129,7 @@ class PitHistogramDisplay(ScoredDisplay):
             self.high,
             facecolor=tint(MUTED, 0.25),
             edgecolor="none",
-            label=f"by chance, {percent(self.probability)} of each bar",
+            label=f"by chance, {percent(self.probability)}",
             zorder=0,
         )
         for end in (self.low, self.high):

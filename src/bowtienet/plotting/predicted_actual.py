@@ -14,6 +14,7 @@ from bowtienet.plotting._axes import (
     POSITIVE,
     add_legend,
     axes_or_new,
+    group_thousands,
     percent,
     tidy,
     tint,
@@ -167,7 +168,9 @@ class PredictedActualDisplay(ScoredDisplay):
         )
         self._draw_points(ax, points)
         ax.set(xlabel=f"predicted {self.target_name}", ylabel=f"actual {self.target_name}")
-        ax.locator_params(axis="x", nbins=6)  # long numbers would run into each other
+        ax.locator_params(axis="x", nbins=5)  # long numbers would run into each other
+        for axis in (ax.xaxis, ax.yaxis):
+            group_thousands(axis)
         add_legend(ax, loc="upper left")  # off the diagonal, where the rows are
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure

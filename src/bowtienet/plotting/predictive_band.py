@@ -14,6 +14,7 @@ from bowtienet.plotting._axes import (
     POSITIVE,
     add_legend,
     axes_or_new,
+    group_thousands,
     load,
     percent,
     tidy,
@@ -24,9 +25,9 @@ from bowtienet.plotting._reading import (
     find_column,
     names_of_targets,
     read_columns,
-    split_targets,
+    split_rows,
 )
-from bowtienet.plotting.fitted import target_names
+from bowtienet.plotting.fitted import learnt_columns, target_names
 from bowtienet.prediction.intervals import check_coverage
 
 if TYPE_CHECKING:
@@ -140,9 +141,12 @@ class PredictiveBandDisplay:
         name = target_name or _name_of_target(model, y, target)
         targets = None
         if y is not None:
-            X, every = split_targets(X, y)
+            X, every, _ = split_rows(X, y)
             targets = every[:, chosen(target, every.shape[1], "target")]
-        shares, table = np.atleast_1d(check_coverage(coverages)), read_columns(X)
+        shares, table = (
+            np.atleast_1d(check_coverage(coverages)),
+            read_columns(X, learnt_columns(model)),
+        )
         index, average = find_column(table, feature), others == "average"
         points = points_along(table, index, grid)
         found = forecast_along(model, table, index, points, target, average=average)
@@ -183,11 +187,13 @@ class PredictiveBandDisplay:
         draw = self._draw_categories if self.is_categorical else self._draw_line
         draw(ax, line)
         ax.set(xlabel=self.feature_name, ylabel=self.target_name)
-        # Bars leave no corner free, and matplotlib does not see them when it looks for one.
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        place = outside if self.is_categorical else {"loc": "best"}
+        for axis in [ax.yaxis] if self.is_categorical or self.is_dated else [ax.xaxis, ax.yaxis]:
+            group_thousands(axis)
         points = [] if self.points_ is None else [self.points_]
-        add_legend(ax, handles=[self.line_, *self.bands_, *points], **place)
+        handles = [self.line_, *self.bands_, *points]
+        # Above the axes: bands and bars leave no corner free.
+        place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(handles)}
+        add_legend(ax, handles=handles, **place)
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

@@ -9,7 +9,7 @@ import numpy as np
 
 from bowtienet.plotting._checks import chosen, read_names, read_vector
 from bowtienet.plotting.bars import draw_bars
-from bowtienet.plotting.fitted import network_of
+from bowtienet.plotting.fitted import relevance_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,8 +59,7 @@ class RelevanceDisplay:
         **look
             Those of `plot`.
         """
-        network = network_of(model)
-        found = network.feature_relevance_
+        found = relevance_of(model)
         strength, probability = (
             values.reshape(len(found.name), -1) for values in (found.strength, found.probability)
         )
