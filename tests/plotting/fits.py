@@ -1,8 +1,10 @@
-"""Fits of a moment, for pictures."""
+"""Fits of a moment, for plots."""
 
 from __future__ import annotations
 
-from bowtienet import BowTieRegressor
+from typing import Any
+
+from bowtienet import BowTieRegressor, make_table_pipeline
 
 
 def quick(**settings: object) -> BowTieRegressor:
@@ -18,3 +20,8 @@ def quick(**settings: object) -> BowTieRegressor:
         }
         | settings
     )
+
+
+def fit_table(table: Any, target: Any, **settings: object) -> Any:
+    """A fit to a table with texts and missing values."""
+    return make_table_pipeline(quick(**settings)).fit(table, target)

@@ -74,10 +74,10 @@ class PitHistogramDisplay(ScoredDisplay):
                 "bowtienet.evaluation.metrics.pit does."
             )
         self.bins, self.probability = whole(bins, "bins"), probability
+        n_rows = effective_rows(self.values.size, sample_weight)
         self.heights, self.edges = np.histogram(
             self.values, bins=self.bins, range=(0.0, 1.0), density=True, weights=sample_weight
         )
-        n_rows = effective_rows(self.values.size, sample_weight)
         shares = binomial_band([1.0 / self.bins], n_rows, probability)
         self.low, self.high = (float(share[0]) * self.bins for share in shares)
 

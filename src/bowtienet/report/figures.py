@@ -1,9 +1,8 @@
-"""The plots of a report: displays of `bowtienet.plotting` as elements of a page, with words."""
+"""The plots of a report: displays of `bowtienet.plotting`, drawn in `page_style`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from bowtienet.plotting.fitted import (
     network_of,
 )
 from bowtienet.prediction.mixture import GaussianMixture
-from bowtienet.report.svg import inline_svg, new_figure, page_style
+from bowtienet.report.svg import Plot, inline_svg, new_figure
 from bowtienet.report.wording import clean, count, number, percent
 
 MOST_BARS = 20
@@ -36,43 +35,33 @@ _WIDTH = 3.9
 """Inches, which become the width of a phone: letters of 8 points are then large enough."""
 _MOST_LINES = 1200
 """Weights beyond which they are drawn as an image: lines would take megabytes."""
-_NAME = 22
-"""Letters of a name beside a plot."""
+_NAME, _SHORT = 22, 14
+"""Letters of a name beside a plot, and of names on both sides."""
 _GRID, _FEW, _TAIL = 30, 20, 0.01
 """Values along a feature; different numbers up to which each is shown; rows beyond either end."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Plot:
-    """A plot as an element of a page."""
-
-    svg: str
-    words: str
-    """What it shows, also for those who do not see it."""
 
 
 def predicted_plot(
     name: str, y: np.ndarray, forecast: GaussianMixture, coverage: float, target: str, most: int
 ) -> Plot:
     """Actual targets over predictions."""
-    with page_style():
-        figure = new_figure(_WIDTH, 3.9)
-        display = PredictedActualDisplay.from_predictions(
-            y,
-            forecast,
-            coverage=coverage,
-            target_name=clean(target, _NAME),
-            most_bars=min(most, 300),
-            most_points=most,
-            ax=figure.add_subplot(),
-        )
-        shown = display.rows_with_points.size
-        some = f"; {shown:,} rows, chosen at random, are shown" if shown < y.size else ""
-        words = (
-            f"Actual over predicted {target}: {int(display.outside.sum()):,} of "
-            f"{count(y.size, 'row')} lie outside their {percent(coverage)} intervals{some}."
-        )
-        return Plot(svg=inline_svg(figure, name, words), words=words)
+    figure = new_figure(_WIDTH, 3.9)
+    display = PredictedActualDisplay.from_predictions(
+        y,
+        forecast,
+        coverage=coverage,
+        target_name=clean(target, _NAME),
+        most_bars=min(most, 300),
+        most_points=most,
+        ax=figure.add_subplot(),
+    )
+    shown = display.rows_with_points.size
+    some = f"; {shown:,} rows, chosen at random, are shown" if shown < y.size else ""
+    words = (
+        f"Actual over predicted {target}: {int(display.outside.sum()):,} of "
+        f"{count(y.size, 'row')} lie outside their {percent(coverage)} intervals{some}."
+    )
+    return inline_svg(figure, name, words)
 
 
 def calibration_plot(
@@ -83,45 +72,42 @@ def calibration_plot(
     weights: np.ndarray | None,
 ) -> tuple[Plot, CalibrationCurveDisplay]:
     """Observed against nominal coverage, of the linear model too; and the curve of the network."""
-    with page_style():
-        figure = new_figure(_WIDTH, 3.9)
-        ax = figure.add_subplot()
-        draw = CalibrationCurveDisplay.from_predictions
-        display = draw(y, forecast, sample_weight=weights, name="this model", ax=ax)
-        if baseline is not None:
-            draw(y, baseline, sample_weight=weights, name="linear model", ax=ax)
-        words = f"Observed over nominal coverage at {display.levels.size} levels."
-        return Plot(svg=inline_svg(figure, name, words), words=words), display
+    figure = new_figure(_WIDTH, 3.9)
+    ax = figure.add_subplot()
+    draw = CalibrationCurveDisplay.from_predictions
+    display = draw(y, forecast, sample_weight=weights, name="this model", ax=ax)
+    if baseline is not None:
+        draw(y, baseline, sample_weight=weights, name="linear model", ax=ax)
+    words = f"Observed over nominal coverage at {display.levels.size} levels."
+    return inline_svg(figure, name, words), display
 
 
 def pit_plot(
     name: str, y: np.ndarray, forecast: GaussianMixture, weights: np.ndarray | None
 ) -> Plot:
     """Where targets fall in their predictive distributions."""
-    with page_style():
-        figure = new_figure(_WIDTH, 3.2)
-        display = PitHistogramDisplay.from_predictions(
-            y, forecast, sample_weight=weights, ax=figure.add_subplot()
-        )
-        heights = ", ".join(number(float(height), 2) for height in display.heights)
-        words = f"Histogram of the probability integral transform: {heights}; 1 is calibrated."
-        return Plot(svg=inline_svg(figure, name, words), words=words)
+    figure = new_figure(_WIDTH, 3.2)
+    display = PitHistogramDisplay.from_predictions(
+        y, forecast, sample_weight=weights, ax=figure.add_subplot()
+    )
+    heights = ", ".join(number(float(height), 2) for height in display.heights)
+    words = f"Histogram of the probability integral transform: {heights}; 1 is calibrated."
+    return inline_svg(figure, name, words)
 
 
 def relevance_plot(
     name: str, names: Sequence[str], strength: np.ndarray, probability: np.ndarray, target: str
 ) -> Plot:
     """Strength of the features for one target."""
-    with page_style():
-        figure = new_figure(_WIDTH, 0.9 + 0.25 * min(len(names), MOST_BARS))
-        shown = [clean(one, _NAME) for one in names]
-        RelevanceDisplay(names=shown, strength=strength, probability=probability).plot(
-            most=MOST_BARS, ax=figure.add_subplot()
-        )
-        order = np.argsort(-strength, kind="stable")[:5]
-        strongest = ", ".join(f"{shown[i]} {number(float(strength[i]), 3)}" for i in order)
-        words = f"Strength of the features for {target}, the strongest first: {strongest}."
-        return Plot(svg=inline_svg(figure, name, words), words=words)
+    figure = new_figure(_WIDTH, 0.9 + 0.25 * min(len(names), MOST_BARS))
+    shown = [clean(one, _NAME) for one in names]
+    RelevanceDisplay(names=shown, strength=strength, probability=probability).plot(
+        most=MOST_BARS, ax=figure.add_subplot()
+    )
+    order = np.argsort(-strength, kind="stable")[:5]
+    strongest = ", ".join(f"{shown[i]} {number(float(strength[i]), 3)}" for i in order)
+    words = f"Strength of the features for {target}, the strongest first: {strongest}."
+    return inline_svg(figure, name, words)
 
 
 def bound_plot(name: str, model: Any) -> Plot | None:
@@ -129,14 +115,13 @@ def bound_plot(name: str, model: Any) -> Plot | None:
     network = network_of(model)
     if len(network.elbo_history_) == 0 or network.elbo_terms_ is None:
         return None
-    with page_style():
-        figure = new_figure(_WIDTH, 5.0)
-        display = ElboDisplay.from_estimator(model, fig=figure)
-        words = (
-            f"Evidence bound by {display.unit}, from {number(float(display.history[0]), 6)} to "
-            f"{number(float(display.history[-1]), 6)} after {display.history.size:,}."
-        )
-        return Plot(svg=inline_svg(figure, name, words), words=words)
+    figure = new_figure(_WIDTH, 5.0)
+    display = ElboDisplay.from_estimator(model, fig=figure)
+    words = (
+        f"Evidence bound by {display.unit}, from {number(float(display.history[0]), 6)} to "
+        f"{number(float(display.history[-1]), 6)} after {display.history.size:,}."
+    )
+    return inline_svg(figure, name, words)
 
 
 def band_plots(
@@ -149,38 +134,37 @@ def band_plots(
     coverage: float,
 ) -> list[Plot]:
     """Predictions along each feature, all over the same range of the target."""
-    with page_style():
-        figures, displays = [], []
-        for feature, content in features.items():
-            figures.append(new_figure(_WIDTH, 3.4))
-            displays.append(
-                PredictiveBandDisplay.from_estimator(
-                    model,
-                    table,
-                    feature,
-                    others="average",
-                    coverages=(0.5, coverage) if coverage > 0.6 else (coverage,),
-                    grid=_grid(content),
-                    target=target,
-                    target_name=clean(target_name, _NAME),
-                    ax=figures[-1].add_subplot(),
-                )
+    figures, displays = [], []
+    for feature, content in features.items():
+        figures.append(new_figure(_WIDTH, 3.4))
+        displays.append(
+            PredictiveBandDisplay.from_estimator(
+                model,
+                table,
+                feature,
+                others="average",
+                coverages=(0.5, coverage) if coverage > 0.6 else (coverage,),
+                grid=_grid(content),
+                target=target,
+                target_name=clean(target_name, _NAME),
+                ax=figures[-1].add_subplot(),
             )
-            displays[-1].ax_.set_xlabel(clean(feature, 30))
-            if displays[-1].is_categorical:
-                labels = [clean(label, 16) for label in displays[-1].x]
-                displays[-1].ax_.set_xticks(range(len(labels)), labels)
-            elif isinstance(content, Numbers):
-                _add_deciles(displays[-1], content)
-        low = min((float(one.intervals.min()) for one in displays), default=0.0)
-        high = max((float(one.intervals.max()) for one in displays), default=1.0)
-        margin = 0.04 * (high - low)
-        found = []
-        for place, (figure, display) in enumerate(zip(figures, displays, strict=True)):
-            display.ax_.set_ylim(low - margin, high + margin)
-            words = _band_words(display, list(features)[place], target_name)
-            found.append(Plot(svg=inline_svg(figure, f"{name}-{place}", words), words=words))
-        return found
+        )
+        displays[-1].ax_.set_xlabel(clean(feature, 30))
+        if displays[-1].is_categorical:
+            labels = [clean(label, 16) for label in displays[-1].x]
+            displays[-1].ax_.set_xticks(range(len(labels)), labels)
+        elif isinstance(content, Numbers):
+            _add_deciles(displays[-1], content)
+    low = min((float(one.intervals.min()) for one in displays), default=0.0)
+    high = max((float(one.intervals.max()) for one in displays), default=1.0)
+    margin = 0.04 * (high - low)
+    found = []
+    for place, (figure, display) in enumerate(zip(figures, displays, strict=True)):
+        display.ax_.set_ylim(low - margin, high + margin)
+        words = _band_words(display, list(features)[place], target_name)
+        found.append(inline_svg(figure, f"{name}-{place}", words))
+    return found
 
 
 def strongest_inputs(model: Any, pruned: Any) -> np.ndarray:
@@ -199,18 +183,17 @@ def network_plot(
     """The network of a member, with some of its inputs."""
     weights = member_weights(network_of(model), member)
     weights = [weights[0][:, [0, *(1 + inputs)]], *weights[1:]]
-    names = [clean(encoded_names(model)[place], _NAME) for place in inputs]
+    names = [clean(encoded_names(model)[place], _SHORT) for place in inputs]
     tallest = max(len(names), 6.0 * max(len(matrix) for matrix in weights) ** 0.5)
-    with page_style():
-        figure = new_figure(_WIDTH, float(np.clip(1.2 + 0.2 * tallest, 3.0, 8.0)))
-        display = NetworkDisplay(
-            weights=weights,
-            input_names=names,
-            output_names=[clean(target, _NAME) for target in targets],
-        ).plot(ax=figure.add_subplot())
-        if sum(int(np.count_nonzero(matrix[:, 1:])) for matrix in weights) > _MOST_LINES:
-            display.ax_.collections[0].set_rasterized(True)
-        return Plot(svg=inline_svg(figure, name, words), words=words)
+    figure = new_figure(_WIDTH, float(np.clip(1.2 + 0.2 * tallest, 3.0, 8.0)))
+    display = NetworkDisplay(
+        weights=weights,
+        input_names=names,
+        output_names=[clean(target, _SHORT) for target in targets],
+    ).plot(ax=figure.add_subplot())
+    if sum(int(np.count_nonzero(matrix[:, 1:])) for matrix in weights) > _MOST_LINES:
+        display.ax_.collections[0].set_rasterized(True)
+    return inline_svg(figure, name, words)
 
 
 def _grid(content: Numbers | Texts) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,10 +99,6 @@ def is_pruned(model: Any) -> bool:
     return any(m.model.connections is not None for m in network_of(model).ensemble_.members)
 
 
-def prune_quietly(model: Any) -> Any:
-    """The pruned model, or the model itself if it has been pruned; without warnings."""
-    if is_pruned(model):
-        return model
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a constant model is seen in the page
-        return model.prune()
+def pruned_model(model: Any) -> Any:
+    """The pruned model, or the model itself if it has been pruned."""
+    return model if is_pruned(model) else model.prune()

@@ -14,7 +14,9 @@ from typing import Any
 from bowtienet import persistence
 from bowtienet.estimators.preparing import KINDS
 from bowtienet.report import sentences
-from bowtienet.report.content import Progress, ReportContent, collect
+from bowtienet.report.content import ReportContent, collect
+from bowtienet.report.figures import MOST_BARS
+from bowtienet.report.targets import Progress
 from bowtienet.report.wording import clean, count, number, percent, quantity
 
 SECTIONS = (
@@ -99,6 +101,7 @@ def render(content: ReportContent) -> str:
         "quantity": quantity,
         "clean": clean,
         "count": count,
+        "quote": shlex.quote,
         "drawn": lambda plot: markup(plot.svg),
     }
     script, style = _resource("report.js"), _resource("report.css")
@@ -107,8 +110,9 @@ def render(content: ReportContent) -> str:
         say=sentences,
         sections=SECTIONS,
         kinds=KINDS,
-        python_code=python_code(content),
-        shell_code=shell_code(content),
+        most_bars=MOST_BARS,
+        number=number,
+        percent=percent,
         style=markup(style),
         script=markup(script),
         policy=_policy(script, style),
@@ -125,29 +129,6 @@ def _policy(script: str, style: str) -> str:
 
 def _digest(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def python_code(content: ReportContent) -> str:
-    """Lines that load the model and predict."""
-    return (
-        "import bowtienet as bt\n\n"
-        f"model = bt.load({content.model_file or 'model.btn'!r})\n"
-        'table = bt.read_file("new.csv")\n'
-        "mean, std = model.predict(table, return_std=True)\n"
-        f"intervals = model.predict_interval(table, coverage={content.coverage:g})"
-    )
-
-
-def shell_code(content: ReportContent) -> str | None:
-    """Commands to copy; None if the file has a name whose letters deceive a reader."""
-    name = content.model_file or "model.btn"
-    if not name.isprintable():
-        return None
-    file = shlex.quote(name)
-    return (
-        f"bowtienet inspect {file}\n"
-        f"bowtienet predict {file} new.csv --out pred.csv --coverage {content.coverage:g}"
-    )
 
 
 def _resource(name: str) -> str:

@@ -13,6 +13,7 @@ import warnings
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
@@ -34,12 +35,21 @@ _REFERENCE = re.compile(r"#([\w.-]+)")
 _FONT_SIZE = re.compile(r"([\d.]+)px")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Plot:
+    """A plot as an element of a page."""
+
+    svg: str
+    words: str
+    """What it shows, also for those who do not see it."""
+
+
 @contextmanager
 def page_style() -> Iterator[None]:
-    """How figures are drawn and written for a page."""
+    """How figures are drawn and written for a page; without warnings of users' data."""
     with importlib.import_module("matplotlib").rc_context(_STYLE), warnings.catch_warnings():
-        # The browser has glyphs that matplotlib lacks.
-        warnings.filterwarnings("ignore", "Glyph .* missing")
+        # Of glyphs, which the browser has, and of new categories and names, told of by `predict`.
+        warnings.simplefilter("ignore", UserWarning)
         yield
 
 
@@ -49,11 +59,8 @@ def new_figure(width: float, height: float) -> Any:
     return module.Figure(figsize=(width, height), layout="constrained")
 
 
-def inline_svg(figure: Any, name: str, words: str) -> str:
-    """A figure as an element of a page, with a name of its own and words for those who do not see.
-
-    To be called in `page_style`.
-    """
+def inline_svg(figure: Any, name: str, words: str) -> Plot:
+    """A figure, drawn in `page_style`, as an element of a page with a name of its own."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata=_METADATA)
     root = ET.fromstring(buffer.getvalue())
@@ -69,7 +76,8 @@ def inline_svg(figure: Any, name: str, words: str) -> str:
     root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt"}
     root.attrib |= {"class": "plot", "role": "img", "aria-label": words}
     ET.register_namespace("", _SVG)
-    return re.sub(r"\s*\n\s*", "\n", ET.tostring(root, encoding="unicode"))
+    svg = re.sub(r"\s*\n\s*", "\n", ET.tostring(root, encoding="unicode"))
+    return Plot(svg=svg, words=words)
 
 
 def _references(element: ET.Element) -> list[str]:
