@@ -20,13 +20,15 @@ TORCH  ?= torch==2.13.0
 WHAT   ?= all
 OUT    ?= reproduced
 
+MATHEMATICS := $(addprefix tests/,distributions model posterior inference prediction oracles statistical)
+
 # Two test processes share the machine: one BLAS thread each.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,10 +36,13 @@ help: ## show this list
 demo: $(CLI) ## install into .venv, then fit, compare, predict, prune and plot two data sets
 	$(BIN)/bowtienet demo
 
-test: lint ## lint, types, import order and all but the slow tests
+check: lint ## lint, types, import order, the engine's mathematics and scikit-learn's contract
+	$(PYTEST) $(MATHEMATICS) tests/estimators/test_contract.py
+
+test: lint ## the same and all tests of a process of their own: no clusters, browsers or signals
 	$(PYTEST)
 
-test-all: lint ## the same with the slow statistical tests
+test-all: lint ## everything: also slow statistics, clusters, browsers, signals, the built wheel
 	$(PYTEST) -m ""
 
 bench-speed: $(DEV) ## a sweep against the speed of a matrix product

@@ -34,10 +34,8 @@ from bowtienet import persistence
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import State
-from bowtienet.inference.stochastic import StochasticState
+from bowtienet.inference.stochastic import PassSnapshot, Position, StochasticState
 from bowtienet.persistence import load, save
-from bowtienet.posterior.factors import LocalMemory
 from tests.builders import random_point, statistics_of
 
 KIND = "example"
@@ -145,13 +143,13 @@ def test_a_loaded_fit_goes_on(path: Path, rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
 def test_the_state_of_a_fit(hidden: tuple[int, ...], path: Path, rng: np.random.Generator) -> None:
     point = random_point(rng, hidden)
-    memory = LocalMemory(gate_probability=point.local.gate_probability, tilt=point.local.tilt[1:])
-    base = {"model": point.model, "factors": point.factors}
-    content = [
-        State(**base, memory=[memory, memory]),
-        StochasticState(**base, statistics=statistics_of(point), step=7),
-        StochasticState(**base, statistics=None, step=0),
-    ]
+    state = StochasticState(
+        model=point.model, factors=point.factors, statistics=statistics_of(point), step=7
+    )
+    snapshot = PassSnapshot(
+        position=Position(state=state, n_passes=2, full_batch=9.5), elbo_history=(-7.5, -7.25)
+    )
+    content = [snapshot, replace(state, statistics=None, step=0, ahead=point.factors)]
     assert_same(through_file(path, content), content)
 
 
@@ -898,10 +896,10 @@ def test_containers_are_those_of_the_schema() -> None:
     assert persistence.SCHEMA == 1
     assert list(described()) == [
         "Architecture: n_inputs hidden n_outputs",
-        "BowTieModel: architecture prior temperature connections removed",
+        "BowTieModel: architecture prior gate_temperature connections removed",
         "ElboTerms: likelihood activations gates polya_gamma weights noise_variance"
         " global_shrinkage local_shrinkage",
-        "Ensemble: members weights input_scaling target_scaling column_order route",
+        "Ensemble: members weights input_scaling target_scaling column_order propagation",
         "FitResult: model factors elbo_terms elbo_history n_sweeps status pruning statistics"
         " variance_ratio",
         "GaussianRows: mean covariance",
@@ -911,19 +909,24 @@ def test_containers_are_those_of_the_schema() -> None:
         " activation_square activation_entropy gate_entropy polya_gamma_ratio",
         "InverseGamma: concentration scale",
         "LayerFactors: weights noise_variance global_shrinkage local_shrinkage",
-        "LocalMemory: gate_probability tilt",
         "OutputStatistics: input_moment target_cross target_square",
+        "PassSnapshot: position elbo_history",
         "PointMass: value",
+        "Position: state elbo_terms n_passes n_visited visited_weight full_batch still turned moved"
+        " status",
         "Prior: global_shrinkage local_shrinkage hidden_noise output_noise bias_variance",
         "Pruning: architecture inputs units keep_threshold false_sign_rate",
         "RemovedWeights: count held",
         "Scaling: center scale",
-        "Snapshot: accepted proposal elbo_terms elbo_history n_sweeps age begin pruning",
-        "State: model factors memory statistics",
         "Statistics: hidden output count",
-        "StochasticSnapshot: state elbo_terms elbo_history still epoch n_batches "
-        "n_visited visited_weight full_batch turned",
         "StochasticState: model factors statistics step ahead",
     ]
-    known = {"converged", "sweep limit", "held out", "non-finite", "decreased", "interrupted"}
-    assert known <= {status.value for status in Status}
+    assert {status.value for status in Status} == {
+        "converged",
+        "iteration limit",
+        "stopped early (validation)",
+        "non-finite",
+        "decreased",
+        "rows arriving",
+        "interrupted",
+    }

@@ -31,7 +31,7 @@ from bowtienet._arrays import to_numpy
 from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS, State, sweep
 from bowtienet.inference.execution import workers
 from bowtienet.inference.global_step import update_shared_covariance
-from bowtienet.inference.row_keepers import HeldRows
+from bowtienet.inference.row_providers import HeldRows
 
 SHAPES = (
     (1_000, 8, (50,)),

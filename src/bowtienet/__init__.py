@@ -1,89 +1,63 @@
-"""Bayesian bow tie neural networks with shrinkage priors, fitted by closed-form updates.
-
-Rows in, a fitted network out:
+"""Calibrated regression on tables: Bayesian bow tie neural networks with shrinkage priors.
 
 >>> import numpy as np
->>> import bowtienet as bt
+>>> from bowtienet import BowTieRegressor
 >>> rng = np.random.default_rng(0)
->>> inputs = rng.uniform(-2.0, 2.0, size=(200, 2))
->>> targets = np.sin(2.0 * inputs[:, 0]) + rng.normal(0.0, 0.1, size=200)
->>> rows = bt.build_rows(inputs, targets)
->>> architecture = bt.build_architecture(n_inputs=2, hidden=(20,), n_outputs=1)
->>> model = bt.default_model(architecture, inputs, targets)
->>> result = bt.fit(model, rows, bt.initialize(model, rows, rng), max_sweeps=50)
->>> new = bt.predict(result.model, result.factors, inputs[:3])
->>> new.mean.shape
-(3, 1)
+>>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
+>>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)
+>>> model = BowTieRegressor((20,), n_estimators=2, random_state=0).fit(X, y)
+>>> mean, std = model.predict(X[:3], return_std=True)
+>>> mean.shape
+(3,)
+
+The engine under the estimator is `bowtienet.engine`.
 """
 
-from bowtienet.data.files import read_file
-from bowtienet.data.rows import Rows, build_rows
-from bowtienet.data.scaling import (
-    Scaling,
-    fit_scaling,
-    restore_deviation,
-    restore_mean,
-    standardize,
-)
-from bowtienet.data.sources import Source, open_source
-from bowtienet.estimators.preparing import TablePreparer
-from bowtienet.estimators.pruning import FeatureRelevance, Sparsity
-from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline, load, make_table_pipeline
-from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
-from bowtienet.inference.elbo import ElboTerms
-from bowtienet.inference.pruning import Pruning, prune
-from bowtienet.inference.stochastic import fit_stochastic, minibatches
-from bowtienet.model.architecture import Architecture, build_architecture
-from bowtienet.model.priors import BowTieModel, Prior, build_model, default_model
-from bowtienet.model.shrinkage import build_shrinkage
-from bowtienet.model.simulate import Parameters, Simulation, sample_model, sample_prior
-from bowtienet.posterior.factors import GlobalFactors, LayerFactors
-from bowtienet.posterior.initialize import initialize
-from bowtienet.prediction.predictive import Predictive, predict
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bowtienet import engine
+    from bowtienet.data.door import open_source
+    from bowtienet.data.files import read_table
+    from bowtienet.estimators.files import load
+    from bowtienet.estimators.options import FitOptions
+    from bowtienet.estimators.regressor import BowTieRegressor
+    from bowtienet.evaluation.comparison import compare
 
 __all__ = [
-    "Architecture",
-    "BowTieModel",
     "BowTieRegressor",
-    "ElboTerms",
-    "FeatureRelevance",
-    "FitResult",
-    "GlobalFactors",
-    "LayerFactors",
-    "Parameters",
-    "Predictive",
-    "Prior",
-    "Progress",
-    "Pruning",
-    "Rows",
-    "Scaling",
-    "Simulation",
-    "Source",
-    "Sparsity",
-    "Status",
-    "TablePipeline",
-    "TablePreparer",
-    "build_architecture",
-    "build_model",
-    "build_rows",
-    "build_shrinkage",
-    "default_model",
-    "fit",
-    "fit_scaling",
-    "fit_stochastic",
-    "initialize",
+    "FitOptions",
+    "__version__",
+    "compare",
+    "engine",
     "load",
-    "make_table_pipeline",
-    "minibatches",
     "open_source",
-    "predict",
-    "prune",
-    "read_file",
-    "restore_deviation",
-    "restore_mean",
-    "sample_model",
-    "sample_prior",
-    "standardize",
+    "read_table",
 ]
+
+__version__ = version("bowtienet")
+_HOMES = {
+    "BowTieRegressor": "estimators.regressor",
+    "FitOptions": "estimators.options",
+    "compare": "evaluation.comparison",
+    "load": "estimators.files",
+    "open_source": "data.door",
+    "read_table": "data.files",
+}
+"""Where names live: they are imported when they are first used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "engine":
+        return import_module("bowtienet.engine")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'bowtienet' has no attribute {name!r}")
+    found = getattr(import_module(f"bowtienet.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,4 +1,4 @@
-"""`read_file` against pandas, against what was written, and against files that are none."""
+"""`read_table` against pandas, against what was written, and against files that are none."""
 
 import bz2
 import csv
@@ -7,6 +7,7 @@ import gzip
 import io
 import math
 import os
+import re
 import string
 import tempfile
 from pathlib import Path
@@ -21,7 +22,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowtienet.data.files import MISSING, read_file
+from bowtienet.data.files import MISSING, read_table
 
 TABLE = pa.table({"a": [1.5, None, 3.0], "b": ["u", "v", None], "y": [1, 2, 3]})
 TEXT = "a,b,y\n1.5,u,1\n,v,2\n3.0,,3\n"
@@ -47,7 +48,7 @@ def kinds(table):
 
 
 def test_types_are_found_from_what_columns_hold(write):
-    table = read_file(
+    table = read_table(
         write(
             "whole,real,text,truth,date,moment,time,empty\n"
             "1,1.5,u,true,2024-01-31,2024-01-31 10:00:00,10:00:00,\n"
@@ -83,7 +84,7 @@ def test_an_ordinary_file_is_read_as_pandas_reads_it(write, rng):
         }
     )
     text = frame.to_csv(index=False)
-    found = read_file(write(text)).to_pydict()
+    found = read_table(write(text)).to_pydict()
     expected = pd.read_csv(io.StringIO(text), float_precision="round_trip")
     assert list(found) == list(expected.columns)
     for name in expected.columns:
@@ -94,7 +95,7 @@ def test_an_ordinary_file_is_read_as_pandas_reads_it(write, rng):
 @pytest.mark.parametrize("text", MISSING)
 def test_what_is_missing_is_missing_for_pandas_too(write, text):
     content = f"a,b,c\n{text},{text},1\n2.5,u,2\n"
-    assert read_file(write(content)).to_pydict() == {
+    assert read_table(write(content)).to_pydict() == {
         "a": [None, 2.5],
         "b": [None, "u"],
         "c": [1, 2],
@@ -108,13 +109,13 @@ def test_what_is_missing_is_missing_for_pandas_too(write, text):
 @pytest.mark.parametrize("text", ["-", "?", "missing", "na", "Null", "none", "NIL"])
 def test_other_texts_are_texts(write, text):
     content = f"a,b\n{text},1\n2.5,2\n"
-    assert read_file(write(content))["a"].to_pylist() == [text, "2.5"]
+    assert read_table(write(content))["a"].to_pylist() == [text, "2.5"]
     assert pd.read_csv(io.StringIO(content))["a"].tolist() == [text, "2.5"]
 
 
 def test_a_text_far_below_makes_a_column_of_texts(write):
     rows = "".join(f"{i},{i}\n" for i in range(100_000))
-    table = read_file(write(f"a,b\n{rows}oops,1\n"))
+    table = read_table(write(f"a,b\n{rows}oops,1\n"))
     assert kinds(table) == ["string", "int64"]
     assert table["a"].to_pylist()[-2:] == ["99999", "oops"]
 
@@ -124,11 +125,11 @@ def test_a_text_far_below_makes_a_column_of_texts(write):
 @pytest.mark.parametrize("last", [True, False])
 def test_line_ends_and_byte_order_marks_make_no_difference(write, end, mark, last):
     text = (TEXT if last else TEXT[:-1]).replace("\n", end)
-    assert read_file(write(mark + text)).to_pydict() == TABLE.to_pydict()
+    assert read_table(write(mark + text)).to_pydict() == TABLE.to_pydict()
 
 
 def test_blanks_around_names_and_values_are_gone(write):
-    table = read_file(write("a , b, c,  d\n 1.5, u ,NA, 7\n  , v, 2 , NA\n"))
+    table = read_table(write("a , b, c,  d\n 1.5, u ,NA, 7\n  , v, 2 , NA\n"))
     assert table.to_pydict() == {
         "a": [1.5, None],
         "b": ["u", "v"],
@@ -138,29 +139,29 @@ def test_blanks_around_names_and_values_are_gone(write):
 
 
 def test_quotes_after_blanks_are_quotes(write):
-    table = read_file(write('"a", "b" , "c d"\n"u", "1" , "v w"\n"""x""", 2 , "NA"\n'))
+    table = read_table(write('"a", "b" , "c d"\n"u", "1" , "v w"\n"""x""", 2 , "NA"\n'))
     assert table.to_pydict() == {"a": ["u", '"x"'], "b": [1.0, 2.0], "c d": ["v w", None]}
 
 
 def test_quotes_hold_delimiters_quotes_and_newlines(write):
-    table = read_file(write('a,b\n1,"x, ""y""\nz"\n2,"\n"\n3,w\n'))
+    table = read_table(write('a,b\n1,"x, ""y""\nz"\n2,"\n"\n3,w\n'))
     assert table.to_pydict() == {"a": [1, 2, 3], "b": ['x, "y"\nz', None, "w"]}
 
 
 def test_decimal_commas(write):
     path = write("a;b;c\n1,5;u,v;-2,25e1\n2;w; 3,5\n")
-    assert read_file(path, delimiter=";", decimal=",").to_pydict() == {
+    assert read_table(path, delimiter=";", decimal=",").to_pydict() == {
         "a": [1.5, 2.0],
         "b": ["u,v", "w"],
         "c": [-22.5, 3.5],
     }
     quoted = write('a,b\n"1,5",1\n"2,5",2\n')
-    assert read_file(quoted, decimal=",")["a"].to_pylist() == [1.5, 2.5]
+    assert read_table(quoted, decimal=",")["a"].to_pylist() == [1.5, 2.5]
 
 
 @pytest.mark.parametrize("text", ["1,000", "1'000", "1 000", "1_000", "5 €"])
 def test_decorated_numbers_are_texts(write, text):
-    table = read_file(write(f'a,b\n"{text}",1\n"2,000",2\n'))
+    table = read_table(write(f'a,b\n"{text}",1\n"2,000",2\n'))
     assert table["a"].to_pylist() == [text, "2,000"]
 
 
@@ -182,7 +183,7 @@ def test_decorated_numbers_are_texts(write, text):
 )
 def test_delimiters(write, name, delimiter, given):
     path = write(TEXT.replace(",", delimiter), name)
-    assert read_file(path, delimiter=given).to_pydict() == TABLE.to_pydict()
+    assert read_table(path, delimiter=given).to_pydict() == TABLE.to_pydict()
 
 
 @pytest.mark.parametrize(
@@ -190,32 +191,32 @@ def test_delimiters(write, name, delimiter, given):
 )
 def test_encodings(write, encoding):
     path = write("ä,b\nü,1\né,2\n".encode(encoding))
-    assert read_file(path, encoding=encoding).to_pydict() == {"ä": ["ü", "é"], "b": [1, 2]}
+    assert read_table(path, encoding=encoding).to_pydict() == {"ä": ["ü", "é"], "b": [1, 2]}
 
 
 @pytest.mark.parametrize(("ending", "pack"), [("gz", gzip.compress), ("bz2", bz2.compress)])
 def test_packed_text(write, ending, pack):
-    assert read_file(write(pack(TEXT.encode()), f"t.csv.{ending}")).equals(read_file(write(TEXT)))
+    assert read_table(write(pack(TEXT.encode()), f"t.csv.{ending}")).equals(read_table(write(TEXT)))
     tabs = write(pack(TEXT.replace(",", "\t").encode()), f"t.tsv.{ending}")
-    assert read_file(tabs).to_pydict() == TABLE.to_pydict()
+    assert read_table(tabs).to_pydict() == TABLE.to_pydict()
 
 
 @pytest.mark.parametrize("name", ["t.parquet", "t.pq", "t.PARQ"])
 def test_parquet(tmp_path, name):
     pa.parquet.write_table(TABLE, tmp_path / name)
-    assert read_file(tmp_path / name).equals(TABLE)
+    assert read_table(tmp_path / name).equals(TABLE)
 
 
 @pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
 @pytest.mark.parametrize("name", ["t.arrow", "t.feather", "t.ipc"])
 def test_arrow(tmp_path, name, compression):
     pa.feather.write_feather(TABLE, str(tmp_path / name), compression=compression)
-    assert read_file(tmp_path / name).equals(TABLE)
+    assert read_table(tmp_path / name).equals(TABLE)
 
 
 def test_arrow_of_polars(tmp_path):
     pl.DataFrame(TABLE.to_pydict()).write_ipc(tmp_path / "t.arrow")
-    found = read_file(tmp_path / "t.arrow")
+    found = read_table(tmp_path / "t.arrow")
     assert found.to_pydict() == TABLE.to_pydict()
     assert found.take([2, 0]).to_pylist() == [TABLE.to_pylist()[2], TABLE.to_pylist()[0]]
 
@@ -225,7 +226,7 @@ def test_a_folder_of_parquet_files(tmp_path):
     folder.mkdir()
     for index in range(2):
         pa.parquet.write_table(TABLE, folder / f"{index}.parquet")
-    assert read_file(folder).to_pydict() == pa.concat_tables([TABLE, TABLE]).to_pydict()
+    assert read_table(folder).to_pydict() == pa.concat_tables([TABLE, TABLE]).to_pydict()
 
 
 @pytest.mark.parametrize("name", [None, "key"])
@@ -233,18 +234,18 @@ def test_the_nameless_index_of_pandas_is_no_column(tmp_path, name):
     index = pd.Index(["p", "q", "r"], name=name)
     TABLE.to_pandas().set_index(index).to_parquet(tmp_path / "t.parquet")
     expected = ["a", "b", "y", *([] if name is None else [name])]
-    assert read_file(tmp_path / "t.parquet").column_names == expected
+    assert read_table(tmp_path / "t.parquet").column_names == expected
 
 
 def test_paths_may_be_texts_and_begin_at_home(write, monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     path = write(TEXT)
-    assert read_file(str(path)).equals(read_file("~/table.csv"))
+    assert read_table(str(path)).equals(read_table("~/table.csv"))
 
 
 def test_nameless_columns_are_left_out_with_a_warning(write):
     with pytest.warns(UserWarning, match=r"table\.csv has no name for column 1, 4, which is left"):
-        table = read_file(write(",a,b, \n0,1,2,\n"))
+        table = read_table(write(",a,b, \n0,1,2,\n"))
     assert table.to_pydict() == {"a": [1], "b": [2]}
 
 
@@ -289,7 +290,7 @@ def test_what_was_written_comes_back(table, delimiter, end, encoding):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "table.csv")
         path.write_bytes(text.getvalue().encode(encoding))
-        found = read_file(path, delimiter=delimiter, encoding=encoding)
+        found = read_table(path, delimiter=delimiter, encoding=encoding)
     assert found.to_pydict() == table
     for column, values in zip(found.columns, table.values(), strict=True):
         present = {type(value) for value in values} - {type(None)}
@@ -297,147 +298,7 @@ def test_what_was_written_comes_back(table, delimiter, end, encoding):
         assert str(column.type) == (expected[present.pop()] if present else "null")
 
 
-# What is refused, with one sentence
-
-
-def refused(path, **settings):
-    with pytest.raises((ValueError, OSError)) as caught:
-        read_file(path, **settings)
-    sentence = str(caught.value)
-    assert "\n" not in sentence
-    assert sentence.endswith((".", "?"))
-    return sentence
-
-
-def test_a_file_that_is_not_there(tmp_path, write):
-    write(TEXT, "houses.csv")
-    assert refused(tmp_path / "house.csv").endswith("does not exist; did you mean houses.csv?")
-    assert refused(tmp_path / "zzz").endswith("zzz does not exist: check its name.")
-    assert refused(tmp_path / "none" / "a.csv").endswith("does not exist: check its name.")
-    assert refused("~nobody-has-this-name/a.csv").endswith("does not exist: check its name.")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "is empty: give"),
-        ("\n\n \n", "has no columns|is empty"),
-        ("\ufeff", "is empty: give"),
-        ("a,b", "has names of columns but no rows"),
-        ("a,b\n", "has names of columns but no rows"),
-        ("a,b\n\n\n", "has names of columns but no rows"),
-        (",,\n1,2,3\n", "has no columns: give a table with named columns"),
-        ("a,b,a\n1,2,3\n", "has several columns called 'a': rename them"),
-        ("a,b, a\n1,2,3\n", "has several columns called 'a': rename them"),
-    ],
-)
-def test_text_without_a_table(write, content, words):
-    path = write(content)
-    with pytest.raises(ValueError, match=words):
-        read_file(path)
-    assert refused(path).startswith("table.csv ")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("a,b\n1,2\n3\n", "line 3 of table.csv has 1 columns where the first has 2: mend the"),
-        ("a,b\n1,2\n3,4,5\n6\n", "line 3 of table.csv has 3 columns where the first has 2"),
-        ("a,b\r\n1,2\r\n3\r\n", "line 3 of table.csv has 1 columns"),
-        ("a,b\n\n1,2\n\n3\n", "line 5 of table.csv has 1 columns"),
-        ('a,b\n1,"x\n\ny"\n3\n', "line 5 of table.csv has 1 columns"),
-        ('a,b\n1,"x\ny",3\n', "line 2 of table.csv has 3 columns"),
-    ],
-)
-def test_lines_of_other_lengths_are_told_by_their_number(write, content, words):
-    assert refused(write(content)).startswith(words)
-    packed = write(gzip.compress(content.encode(), mtime=0), "table.csv.gz")
-    assert refused(packed).startswith(words.replace("table.csv", "table.csv.gz"))
-
-
-@pytest.mark.parametrize(
-    ("content", "line"),
-    [
-        ('a,b\n1,"2\n3,4\n', 2),
-        ('a,b\n1,2\n3,"4\n', 3),
-        ('a,"b\n1,2\n', 1),
-        ('a,b\n1,"x\ny"\n2,"z\n3,4\n5,6\n', 4),
-        ('a,b\n1,5" pipe\n2,"6" pipe\n3,4\n', None),
-        ('a,b\n1,5" pipe\n2,"x\ny"\n', None),
-        ('a,b\n1,"' + "3,4\n" * 50_000, 2),
-    ],
-)
-def test_a_quote_that_never_ends_swallows_nothing_unseen(write, content, line):
-    path = write(content)
-    if line is None:
-        assert read_file(path).num_rows == content.count("\n2,") + content.count("\n3,") + 1
-    else:
-        assert f"line {line} of table.csv, or after it, never ends: close it" in refused(path)
-
-
-def test_a_line_without_end(write, monkeypatch):
-    monkeypatch.setattr("bowtienet.data.files._LONGEST", 1000)
-    path = write("a,b\n1," + "x" * 3000 + "\n")
-    assert refused(path) == (
-        "table.csv has a line of more than 1,000 bytes: does a quote never end?"
-    )
-
-
-@pytest.mark.parametrize(
-    ("real", "given", "named"),
-    [(";", None, ";"), ("\t", None, "tab"), ("|", None, "|"), (",", ";", ","), (";", ",", ";")],
-)
-def test_a_wrong_delimiter(write, real, given, named):
-    sentence = refused(write("a,b\n1,2\n".replace(",", real)), delimiter=given)
-    assert "has a single column" in sentence
-    assert f"give the delimiter '{named}'" in sentence
-
-
-def test_decimal_commas_do_not_hide_a_wrong_delimiter(write):
-    sentence = refused(write("a;b;y\n1,5;2,5;3,5\n"))
-    assert "they seem to be parted by ';'" in sentence
-    assert "the decimal ','" in sentence
-    read_file(write("a;b;y\n1,5;2,5;3,5\n"), delimiter=";", decimal=",")
-
-
-@pytest.mark.parametrize("name", ["delimiter", "decimal"])
-@pytest.mark.parametrize("mark", ["", ";;", "é", '"', "\n", "\r"])
-def test_characters_that_cannot_part(write, name, mark):
-    with pytest.raises(ValueError, match=f"{name} must be one plain character, got"):
-        read_file(write(TEXT), **{name: mark})
-
-
-@pytest.mark.parametrize(
-    ("content", "encoding", "where"),
-    [
-        ("a,b\n1,é\n".encode("latin-1"), "utf-8", r"utf-8 \(byte 0xE9, line 2\)"),
-        ("é,b\n1,2\n".encode("latin-1"), "utf-8", r"utf-8 \(byte 0xE9, line 1\)"),
-        (b"a,b\n1,2\n3,\xff\n", "utf-8", r"utf-8 \(byte 0xFF, line 3\)"),
-        (b"a,b\n1,2\n3,\xc3", "utf-8", r"utf-8 \(byte 0xC3, line 3\)"),
-        ("a,b\n1,é\n".encode(), "ascii", r"ascii \(byte 0xC3, line 2\)"),
-        (b"a,b\n1,2\n", "utf-16", r"utf-16 \(line 1\)"),
-        (b"a,b\n1,\x81\n", "cp1252", r"cp1252 \(byte 0x81, line 2\)"),
-    ],
-)
-def test_bytes_of_another_encoding(write, content, encoding, where):
-    match = f"is not text in {where}: save it as UTF-8, or name its encoding"
-    with pytest.raises(ValueError, match=match):
-        read_file(write(content), encoding=encoding)
-    with pytest.raises(ValueError, match=match):
-        read_file(write(gzip.compress(content, mtime=0), "table.csv.gz"), encoding=encoding)
-
-
-@pytest.mark.parametrize(
-    "encoding", ["latin-99", "", "rot13", "base64", "hex", "a\0b", "undefined"]
-)
-def test_encodings_that_are_none(write, encoding):
-    with pytest.raises(ValueError, match="is no known encoding: try 'utf-8', 'latin-1'"):
-        read_file(write(TEXT), encoding=encoding)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_wide_encodings_that_are_not_named(write, encoding):
-    assert "utf-16" in refused(write(TEXT.encode(encoding)))
+# What is refused
 
 
 def parquet(table=TABLE):
@@ -452,55 +313,127 @@ def arrow(table=TABLE):
     return stream.getvalue()
 
 
+TWICE = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
+
+
+def test_a_file_that_is_not_there(tmp_path, write):
+    write(TEXT, "houses.csv")
+    with pytest.raises(FileNotFoundError, match=r"did you mean houses\.csv"):
+        read_table(tmp_path / "house.csv")
+    with pytest.raises(FileNotFoundError, match="nobody-has-this-name"):
+        read_table("~nobody-has-this-name/a.csv")
+
+
 @pytest.mark.parametrize(
-    ("content", "name", "words"),
+    ("content", "name"),
     [
-        (parquet(), "t.csv", "t.csv is a Parquet file: let its name end in .parquet."),
-        (arrow(), "t.csv", "t.csv is an Arrow file: let its name end in .arrow."),
-        (
-            gzip.compress(b"a\n1\n", mtime=0),
-            "t.csv",
-            "t.csv is packed: let its name end in .csv.gz.",
-        ),
-        (bz2.compress(b"a\n1\n"), "t.tsv", "t.tsv is packed: let its name end in .tsv.bz2."),
-        (b"PK\x03\x04aaaa", "t.csv", "t.csv is a spreadsheet or archive, not text: save it"),
-        (b"PK\x03\x04aaaa", "t.xlsx", "(its name ends in '.xlsx'): save the sheet as CSV."),
-        (b"a\n1\n", "t.dat", "(its name ends in '.dat'): give CSV, TSV, Parquet or Arrow."),
-        (b"a\n1\n", "t", "(its name has no ending): give CSV, TSV, Parquet or Arrow."),
-        (b"a\n1\n", "t.parquet", "t.parquet is no Parquet or Arrow file"),
-        (b"", "t.parquet", "t.parquet is empty: give a file with a table."),
-        (parquet()[:200], "t.parquet", "t.parquet cannot be read ("),
-        (parquet()[:60] + b"\xff" * 60 + parquet()[120:], "t.parquet", "t.parquet cannot be read"),
-        (arrow()[:-50], "t.arrow", "t.arrow cannot be read ("),
-        (parquet(TABLE[:0]), "t.parquet", "has names of columns but no rows"),
-        (b"a\n1\n", "t.csv.gz", "t.csv.gz cannot be read ("),
-        (gzip.compress(TEXT.encode() * 9, mtime=0)[:-20], "t.csv.gz", "t.csv.gz cannot be read ("),
-        (gzip.compress(b"", mtime=0), "t.csv.gz", "t.csv.gz is empty: give"),
+        ("", "t.csv"),
+        ("\n\n \n", "t.csv"),
+        ("\ufeff", "t.csv"),
+        ("a,b", "t.csv"),
+        ("a,b\n\n\n", "t.csv"),
+        (",,\n1,2,3\n", "t.csv"),
+        ("a,b\n1,2\n3\n", "t.csv"),
+        ("a,b\n1,2\n3,4,5\n", "t.csv"),
+        ('a,b\n1,"2\n3,4\n', "t.csv"),
+        ('a,"b\n1,2\n', "t.csv"),
+        ('a,b\n1,"x\ny"\n2,"z\n3,4\n5,6\n', "t.csv"),
+        (TEXT.encode("utf-16"), "t.csv"),
+        (TEXT.encode("utf-16-le"), "t.csv"),
+        ("a,b\n1,é\n".encode("latin-1"), "t.csv"),
+        ("é,b\n1,2\n".encode("latin-1"), "t.csv"),
+        (gzip.compress("a,b\n1,é\n".encode("latin-1"), mtime=0), "t.csv.gz"),
+        (parquet(), "t.csv"),
+        (arrow(), "t.csv"),
+        (gzip.compress(b"a\n1\n", mtime=0), "t.csv"),
+        (b"PK\x03\x04aaaa", "t.csv"),
+        (b"PK\x03\x04aaaa", "t.xlsx"),
+        (b"a\n1\n", "t.dat"),
+        (b"a\n1\n", "t"),
+        (b"a\n1\n", "t.parquet"),
+        (b"", "t.parquet"),
+        (parquet()[:200], "t.parquet"),
+        (parquet()[:60] + b"\xff" * 60 + parquet()[120:], "t.parquet"),
+        (arrow()[:-50], "t.arrow"),
+        (parquet(TABLE[:0]), "t.parquet"),
+        (b"a\n1\n", "t.csv.gz"),
+        (gzip.compress(TEXT.encode() * 9, mtime=0)[:-20], "t.csv.gz"),
+        (gzip.compress(b"", mtime=0), "t.csv.gz"),
     ],
 )
-def test_files_that_are_not_what_their_name_says(write, content, name, words):
-    assert words in refused(write(content, name))
+def test_files_without_a_table_are_named(write, content, name):
+    path = write(content, name)
+    with pytest.raises(ValueError, match=re.escape(name)):
+        read_table(path)
 
 
-@pytest.mark.parametrize("encode", [parquet, arrow])
-def test_names_that_occur_twice(write, encode):
-    table = pa.Table.from_arrays([pa.array([1, 2])] * 3, names=["a", "b", "a"])
-    name = f"t.{encode.__name__}"
-    assert f"{name} has several columns called 'a': rename" in refused(write(encode(table), name))
+@pytest.mark.parametrize(
+    ("content", "name"),
+    [
+        ("a,b,a\n1,2,3\n", "t.csv"),
+        ("a,b, a\n1,2,3\n", "t.csv"),
+        (parquet(TWICE), "t.parquet"),
+        (arrow(TWICE), "t.arrow"),
+    ],
+)
+def test_names_that_occur_twice(write, content, name):
+    with pytest.raises(ValueError, match=f"{name}.*'a'"):
+        read_table(write(content, name))
+
+
+def test_lines_of_another_length_are_told_by_their_number(write):
+    with pytest.raises(ValueError, match=r"#4.*2 columns, got 3"):
+        read_table(write("a,b\n1,2\n3,4\n5,6,7\n"))
+
+
+def test_quotes_within_values_are_no_quotes(write):
+    assert read_table(write('a,b\n1,5" pipe\n2,"6" pipe\n3,4\n')).num_rows == 3
+    assert read_table(write('a,b\n1,5" pipe\n2,"x\ny"\n')).num_rows == 2
+
+
+@pytest.mark.parametrize(
+    ("real", "given", "named"),
+    [(";", None, ";"), ("\t", None, "tab"), ("|", None, "|"), (",", ";", ",")],
+)
+def test_a_wrong_delimiter(write, real, given, named):
+    path = write("a,b\n1,2\n".replace(",", real))
+    with pytest.raises(ValueError, match=f"delimiter '{re.escape(named)}'"):
+        read_table(path, delimiter=given)
+
+
+def test_decimal_commas_do_not_hide_a_wrong_delimiter(write):
+    path = write("a;b;y\n1,5;2,5;3,5\n")
+    with pytest.raises(ValueError, match=r"delimiter ';'.*decimal"):
+        read_table(path)
+    assert read_table(path, delimiter=";", decimal=",")["y"].to_pylist() == [3.5]
+
+
+@pytest.mark.parametrize("name", ["delimiter", "decimal"])
+@pytest.mark.parametrize("mark", ["", ";;", "é", '"', "\n", "\r"])
+def test_characters_that_cannot_part(write, name, mark):
+    with pytest.raises(ValueError, match=name):
+        read_table(write(TEXT), **{name: mark})
+
+
+@pytest.mark.parametrize("encoding", ["latin-99", "", "rot13", "base64", "a\0b", "undefined"])
+def test_encodings_that_are_none(write, encoding):
+    with pytest.raises(ValueError, match="encoding"):
+        read_table(write(TEXT), encoding=encoding)
 
 
 def test_folders_without_tables(tmp_path, write):
     (tmp_path / "folder").mkdir()
-    assert "folder is an empty folder" in refused(tmp_path / "folder")
     write(TEXT, "folder/table.csv")
-    assert "folder has no Parquet or Arrow file" in refused(tmp_path / "folder")
+    with pytest.raises(ValueError, match="folder"):
+        read_table(tmp_path / "folder")
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no named pipes")
 def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    assert "is not a regular file: copy its content to one" in refused(tmp_path / "pipe.csv")
+    with pytest.raises(ValueError, match=r"pipe\.csv"):
+        read_table(tmp_path / "pipe.csv")
 
 
 def test_infinite_numbers_are_numbers(write):
-    assert read_file(write("a,b\ninf,1\n-Infinity,2\n"))["a"].to_pylist() == [math.inf, -math.inf]
+    assert read_table(write("a,b\ninf,1\n-Infinity,2\n"))["a"].to_pylist() == [math.inf, -math.inf]

@@ -36,7 +36,7 @@ from bowtienet.estimators.cluster import (
 from bowtienet.estimators.cluster import rows as keeping
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import initialize_memory, local_pass
-from bowtienet.inference.row_keepers import HeldRows
+from bowtienet.inference.row_providers import HeldRows
 from tests.estimators.clusters import kill_worker, left_over, once, stored, wait_for_two
 
 dask = pytest.importorskip("dask")

@@ -37,7 +37,8 @@ from bowtienet.estimators.tasks import (
     run_task,
 )
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, fit
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.iterate import FitResult
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.weighting import stack_forecasts, variance_ratio
@@ -211,9 +212,9 @@ def test_a_task_may_go_on_from_an_earlier_result() -> None:
 
 def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
     task = Task(recipe=RECIPE, rows=bent_rows(), lengths=(3,))
-    assert run_task(task, SETTINGS).results[0].status is Status.SWEEP_LIMIT
+    assert run_task(task, SETTINGS).results[0].status is Status.ITERATION_LIMIT
     chosen = run_task(replace(task, chosen=True), SETTINGS).results[0]
-    assert (chosen.status, chosen.n_sweeps) == (Status.HELD_OUT, 3)
+    assert (chosen.status, chosen.n_sweeps) == (Status.EARLY_STOPPED, 3)
     finished = replace(task, lengths=(2000,), chosen=True)
     loose = replace(SETTINGS, tolerance=1e-2)
     assert run_task(finished, loose).results[0].status is Status.CONVERGED
@@ -387,7 +388,7 @@ def result_of(task: Task) -> FitResult:
         elbo_terms=None,
         elbo_history=(-float(task.recipe.seed),),
         n_sweeps=max(task.lengths, default=0),
-        status=Status.HELD_OUT if task.chosen else Status.SWEEP_LIMIT,
+        status=Status.EARLY_STOPPED if task.chosen else Status.ITERATION_LIMIT,
         variance_ratio=task.variance_ratio,
     )
 
@@ -437,7 +438,7 @@ def test_the_best_recipe_and_length_get_the_members() -> None:
         np.testing.assert_allclose(weights, np.full(n_members, 1.0 / n_members), rtol=1e-12)
         for task in stage.calls[1]:
             assert (task.recipe.gate_temperature, task.lengths) == (0.2, (best,))
-        assert {member.status for member in members} == {Status.HELD_OUT}
+        assert {member.status for member in members} == {Status.EARLY_STOPPED}
 
 
 def errors_here_and_there(task: Task, length: int) -> np.ndarray:
@@ -488,11 +489,11 @@ def test_a_fit_that_was_still_gaining_says_so() -> None:
     stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), 1000.0 / length))
     members, _ = stacked(stage, n_recipes=1)
     assert {task.lengths for task in stage.calls[1]} == {(100,)}
-    assert {member.status for member in members} == {Status.SWEEP_LIMIT}
+    assert {member.status for member in members} == {Status.ITERATION_LIMIT}
     # Wider intervals do as well as a longer fit where errors stay as they are.
     stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), 10.0))
     members, _ = stacked(stage, n_recipes=1)
-    assert {member.status for member in members} == {Status.HELD_OUT}
+    assert {member.status for member in members} == {Status.EARLY_STOPPED}
 
 
 @pytest.mark.parametrize("n_members", [1, 4])

@@ -455,7 +455,7 @@ def test_too_few_sweeps_are_said_with_what_to_change() -> None:
     with pytest.warns(ConvergenceWarning, match=r"max_iter=3 .*raise max_iter .*tol \(now 1e-09\)"):
         model.fit(X, Y)
     assert not model.converged_
-    assert model.status_ == "sweep limit"
+    assert model.status_ == "iteration limit"
     assert model.n_iter_ == 3
     assert np.all(np.isfinite(model.predict(X)))
 

@@ -26,7 +26,7 @@ from bowtienet.estimators.checkpoint import KIND
 from bowtienet.estimators.streaming import fit_streamed
 from bowtienet.estimators.tasks import Outcome, Task
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.prediction.ensemble import mean_and_deviation
 from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.weighting import stack_forecasts, variance_ratio

@@ -11,11 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from bowtienet import BowTieRegressor
 from bowtienet.data.rows import build_rows
-from bowtienet.data.scaling import standardize
 from bowtienet.data.toy import simulate_toy
 from bowtienet.experiments import activation
 from bowtienet.inference.local_step import settle
 from bowtienet.prediction.ensemble import network_inputs
+from bowtienet.representation.scaling import standardize
 
 TINY = {"n_estimators": 1, "combine": "equal", "max_iter": 4, "random_state": 0}
 

@@ -5,7 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bowtienet.inference.convergence import CONSECUTIVE, ROUNDING, Status, check, relative_change
+from bowtienet.inference.convergence import (
+    CONSECUTIVE,
+    FEWEST_STEPS,
+    ROUNDING,
+    Status,
+    check,
+    count_still,
+    relative_change,
+    running_means,
+    window_steps,
+)
 
 NAN, INF = float("nan"), float("inf")
 
@@ -72,13 +82,43 @@ def test_any_sequence_will_do() -> None:
     assert check(tuple(np.full(4, -10.0)), 1e-5) is Status.CONVERGED
 
 
-def test_statuses_read_as_text() -> None:
-    assert {str(status) for status in Status} == {
-        "converged",
-        "sweep limit",
-        "held out",
-        "non-finite",
-        "decreased",
-        "rows arriving",
-        "interrupted",
-    }
+def test_windows() -> None:
+    assert window_steps(1e9, 4096.0) == 61  # so many rows
+    assert window_steps(400_000.0, 4096.0) == 49  # half of all
+    assert window_steps(100.0, 20.0) == FEWEST_STEPS
+
+
+def test_running_means() -> None:
+    values = (1.0, 2.0, 6.0, -3.0, 4.0)
+    expected = [np.mean(values[max(0, i - 2) : i + 1]) for i in range(5)]
+    np.testing.assert_allclose(running_means(values, 3), expected)
+    np.testing.assert_allclose(running_means(values, 100)[-1], np.mean(values))
+    assert running_means((), 3) == ()
+
+
+def still_after(means: list[float], tol: float, window: int = 4) -> list[int]:
+    """What is counted at the end of each window of bounds around these means."""
+    bounds, counts, still = [], [], 0
+    for mean in means:
+        for noise in (1.0, -1.0, 1.0, -1.0):
+            before, still = still, count_still(still, bounds, mean + noise, window, tol)
+            bounds.append(mean + noise)
+            assert still == before or len(bounds) % window == 0
+        counts.append(still)
+    return counts
+
+
+@pytest.mark.parametrize(
+    ("means", "tol", "counts"),
+    [
+        ([100.0, 110.0, 120.0], 0.0, [0, 0, 0]),
+        ([100.0, 100.0, 100.0, 100.0, 150.0], 0.0, [0, 1, 2, 3, 3]),
+        # Noise of a difference of means: sqrt((1 + 1) / 4).
+        ([100.0, 100.6, 101.4, 102.2], 0.0, [0, 1, 0, 0]),
+        ([100.0, 101.0, 102.0, 103.0, 104.0], 0.025, [0, 1, 2, 0, 1]),
+        ([100.0, 50.0, 40.0, 30.0], 0.0, [0, 1, 2, 3]),
+    ],
+    ids=["rising", "standing still", "within noise", "slow gains add up", "falling"],
+)
+def test_windows_that_stand_still(means: list[float], tol: float, counts: list[int]) -> None:
+    assert still_after(means, tol) == counts

@@ -1,4 +1,4 @@
-"""The one loop: monotone, bounded, interruptible, safe under any momentum."""
+"""Coordinate ascent: monotone, and safe under any momentum. See test_iterate for how it ends."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import pytest
 
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.inference import coordinate_ascent as module
-from bowtienet.inference import row_keepers
+from bowtienet.inference import row_providers
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.iterate import FitResult
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors
@@ -74,28 +75,17 @@ def test_history_is_monotone_and_complete(
     assert float(result.elbo_terms.total) == result.elbo_history[-1]
 
 
-@pytest.mark.parametrize("accelerate", [False, True])
-@pytest.mark.parametrize("max_iter", [1, 2, 3, 17])
-def test_the_sweep_limit_is_honoured(accelerate: bool, max_iter: int) -> None:
-    result = fit(*toy_problem(), max_iter=max_iter, tol=0.0, accelerate=accelerate)
-    assert result.status is Status.SWEEP_LIMIT
-    assert result.n_sweeps == max_iter
-    assert 1 <= len(result.elbo_history) <= max_iter
-    if not accelerate:
-        assert len(result.elbo_history) == max_iter
-
-
 def test_undone_sweeps_count(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every pass over the data is counted, and the limit holds for them all."""
     passes = 0
-    original = row_keepers.local_pass
+    original = row_providers.local_pass
 
     def counted(*arguments: Any) -> Any:
         nonlocal passes
         passes += 1
         return original(*arguments)
 
-    monkeypatch.setattr(row_keepers, "local_pass", counted)
+    monkeypatch.setattr(row_providers, "local_pass", counted)
     monkeypatch.setattr(module, "momentum", lambda age: 30.0)
     result = fit(*toy_problem(), max_iter=25, tol=0.0)
     assert passes == result.n_sweeps == 25
@@ -155,7 +145,7 @@ def test_tolerance_zero_runs_to_the_limit() -> None:
     assert fit(*problem, tol=1e-5).status is Status.CONVERGED
     result = fit(*problem, max_iter=100, tol=0.0, accelerate=False)
     assert result.n_sweeps == 100
-    assert result.status is Status.SWEEP_LIMIT
+    assert result.status is Status.ITERATION_LIMIT
 
 
 def test_a_looser_tolerance_stops_sooner_with_three_small_changes() -> None:
@@ -210,94 +200,14 @@ def test_a_fit_can_go_on_from_its_result() -> None:
     assert second.elbo_history[-1] >= first.elbo_history[-1] - slack(first.elbo_history[-1])
 
 
-def test_the_callback_sees_every_accepted_sweep() -> None:
-    seen: list[Progress] = []
-    result = fit(*toy_problem(), max_iter=15, tol=0.0, callback=seen.append)
-    assert tuple(progress.elbo for progress in seen) == result.elbo_history
-    sweeps = [progress.sweep for progress in seen]
-    assert sweeps == sorted(set(sweeps))
-    assert sweeps[0] == 1
-    assert sweeps[-1] <= 15
-    assert seen[-1].factors is result.factors
-    assert seen[-1].model is result.model
-
-
-@pytest.mark.parametrize("stop_at", [1, 4])
-def test_the_callback_can_stop_the_fit(stop_at: int) -> None:
-    calls = 0
-
-    def callback(progress: Progress) -> bool:
-        nonlocal calls
-        calls += 1
-        return calls == stop_at
-
-    result = fit(*toy_problem(), max_iter=50, callback=callback)
-    assert result.status is Status.INTERRUPTED
-    assert calls == len(result.elbo_history) == stop_at
-    assert_finite(result)
-
-
-@pytest.mark.parametrize("interrupt_at", [1, 3])
-def test_ctrl_c_in_the_callback_keeps_the_last_sweep(interrupt_at: int) -> None:
-    def callback(progress: Progress) -> None:
-        if progress.sweep >= interrupt_at:
-            raise KeyboardInterrupt
-
-    model, rows, factors = toy_problem()
-    result = fit(model, rows, factors, max_iter=50, callback=callback)
-    assert result.status is Status.INTERRUPTED
-    assert len(result.elbo_history) >= 1
-    assert float(result.elbo_terms.total) == result.elbo_history[-1]
-    assert_finite(result)
-    assert np.all(np.isfinite(predict(result.model, result.factors, rows.inputs).mean))
-
-
-@pytest.mark.parametrize("interrupt_at", [1, 2, 5])
-@pytest.mark.parametrize("part", ["local_pass", "global_step", "elbo"])
-def test_ctrl_c_in_a_sweep(interrupt_at: int, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first sweep is complete there is nothing to return; after it there is."""
-    model, rows, factors = toy_problem()
-    place = row_keepers if part == "local_pass" else module
-    calls, original = 0, getattr(place, part)
-
-    def interrupted(*arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == interrupt_at:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    monkeypatch.setattr(place, part, interrupted)
-    if interrupt_at == 1:
-        with pytest.raises(KeyboardInterrupt):
-            fit(model, rows, factors, max_iter=50)
-        return
-    result = fit(model, rows, factors, max_iter=50)
-    assert result.status is Status.INTERRUPTED
-    assert_finite(result)
-    assert len(result.elbo_history) >= 1
-
-
-def test_other_errors_of_a_callback_are_the_callers() -> None:
-    def callback(progress: Progress) -> None:
-        raise RuntimeError("stop here")
-
-    with pytest.raises(RuntimeError, match="stop here"):
-        fit(*toy_problem(), callback=callback)
-
-
-@pytest.mark.parametrize("hidden", [(), (6,), (5, 4)])
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), 1e200])
-def test_a_non_finite_start_is_a_status(hidden: tuple[int, ...], factor: float) -> None:
-    model, rows, factors = toy_problem(hidden)
+def test_a_linear_model_may_recover_from_a_non_finite_start(factor: float) -> None:
+    """Its first update does not look at the means."""
+    model, rows, factors = toy_problem(())
     result = fit(model, rows, with_means_times(factors, factor), max_iter=5)
-    if hidden:
-        assert result.status is Status.NON_FINITE
-        assert result.elbo_history == ()
-        assert result.elbo_terms is None
-    else:
-        # The linear model's first update does not look at the means, so it may well recover.
-        assert result.status in (Status.NON_FINITE, Status.SWEEP_LIMIT, Status.CONVERGED)
+    assert result.status is not Status.DECREASED
+    assert np.isfinite(result.elbo_history).all()
+    assert (result.status is Status.NON_FINITE) == (result.elbo_terms is None)
 
 
 def test_a_decrease_is_a_status_and_the_better_state_is_kept(
@@ -330,37 +240,26 @@ def test_a_decrease_is_a_status_and_the_better_state_is_kept(
     )
 
 
-BAD_SETTINGS: list[tuple[str, Any]] = [
-    *[(name, bad) for name in ("max_iter", "repeats", "block_size") for bad in (0, -1)],
-    *[
-        (name, bad)
-        for name in ("max_iter", "repeats", "block_size")
-        for bad in (1.5, "3", float("nan"))
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [
+        *[(name, bad) for name in ("max_iter", "repeats", "block_size") for bad in (0, 1.5)],
+        *[(name, 0) for name in ("n_threads", "prune_every", "false_sign_rate")],
+        *[("tol", bad) for bad in (-1e-9, float("nan"))],
     ],
-    ("max_iter", None),
-    ("repeats", None),
-    *[("tol", bad) for bad in (-1e-9, float("nan"), float("inf"), "a", None)],
-]
-
-
-@pytest.mark.parametrize(("name", "bad"), BAD_SETTINGS)
+)
 def test_bad_settings_are_named(name: str, bad: Any) -> None:
-    with pytest.raises(ValueError, match=rf"{name} must be .*got {bad!r}"):
+    with pytest.raises(ValueError, match=name):
         fit(*toy_problem(n=10), **{"max_iter": 2, name: bad})
-
-
-def test_numpy_whole_numbers_are_whole_numbers() -> None:
-    result = fit(*toy_problem(n=10), max_iter=np.int64(2), block_size=np.int32(4))
-    assert result.n_sweeps == 2
 
 
 def test_rows_of_another_shape() -> None:
     model, _, factors = toy_problem(n=10)
     wider = build_rows(np.ones((4, 3)), np.ones(4))
-    with pytest.raises(ValueError, match=r"rows have 3 inputs and 1 targets.* 2 and 1"):
+    with pytest.raises(ValueError, match="3 inputs"):
         fit(model, wider, factors)
     more = build_rows(np.ones((4, 2)), np.ones((4, 2)))
-    with pytest.raises(ValueError, match=r"rows have 2 inputs and 2 targets.* 2 and 1"):
+    with pytest.raises(ValueError, match="2 targets"):
         fit(model, more, factors)
 
 
@@ -368,7 +267,7 @@ def test_rows_of_another_shape() -> None:
 def test_factors_of_another_model(hidden: tuple[int, ...]) -> None:
     _, rows, factors = toy_problem((6,), n=10)
     other = build_model(build_architecture(2, hidden, 1))
-    with pytest.raises(ValueError, match=r"factors have weights.*initialize"):
+    with pytest.raises(ValueError, match="factors"):
         fit(other, rows, factors)
 
 

@@ -10,22 +10,23 @@ import numpy as np
 import pytest
 
 from bowtienet.data.rows import Rows, build_rows
-from bowtienet.data.scaling import (
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.iterate import FitResult
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import default_model
+from bowtienet.posterior.initialize import INITS, initialize
+from bowtienet.prediction.predictive import Predictive, predict
+from bowtienet.representation.scaling import (
     fit_scaling,
     restore_deviation,
     restore_mean,
     standardize,
 )
-from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, fit
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.priors import default_model
-from bowtienet.posterior.initialize import INITS, initialize
-from bowtienet.prediction.predictive import Predictive, predict
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray | None]
 FAMILIES = ["student_t", "laplace", "gaussian"]
-GOOD = {Status.CONVERGED, Status.SWEEP_LIMIT}
+GOOD = {Status.CONVERGED, Status.ITERATION_LIMIT}
 
 
 def smooth(rng: np.random.Generator, n: int = 20, n_inputs: int = 2) -> Table:

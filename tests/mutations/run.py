@@ -291,7 +291,7 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/coordinate_ascent.py",
-        "if moved and not value >= self.history[-1]:",
+        "if moved and not value >= history[-1]:",
         "if moved and value != value:",
         "momentum: a step that lowers the bound is kept",
     ),
@@ -309,8 +309,8 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/stochastic.py",
-        "self.size(self.state.step - self.turned)",
-        "self.size(self.state.step)",
+        "self.size(at.state.step - at.turned)",
+        "self.size(at.state.step)",
         "stochastic: steps shrink as if they had always done so",
     ),
 )

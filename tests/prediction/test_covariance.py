@@ -17,7 +17,7 @@ from bowtienet import BowTieRegressor
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS, gated_moments
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 from bowtienet.prediction import covariance as module

@@ -13,9 +13,10 @@ import pytest
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions import inverse_gamma
-from bowtienet.inference.coordinate_ascent import FitResult, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_shared_covariance
+from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.local_step import initialize_local, local_step, settle
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.architecture import build_architecture

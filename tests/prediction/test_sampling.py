@@ -17,7 +17,7 @@ from bowtienet import BowTieRegressor
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.sampling import sample_functions, sample_parameters
 from tests import builders

@@ -318,8 +318,8 @@ def test_a_pruned_model_has_no_network_before(pipeline, flats):
     ("status", "converged", "words"),
     [
         ("converged", True, "Converged."),
-        ("held out", True, "Ended where it should."),
-        ("sweep limit", False, "Not converged."),
+        ("stopped early (validation)", True, "Ended where it should."),
+        ("iteration limit", False, "Not converged."),
     ],
 )
 def test_whether_it_converged(status, converged, words):
@@ -329,7 +329,7 @@ def test_whether_it_converged(status, converged, words):
     model.status_, model.converged_ = status, converged
     found = structure.fit_facts(model)
     assert found.verdict == words
-    assert ("max_iter" in found.reason) == (status == "sweep limit")
+    assert ("max_iter" in found.reason) == (status == "iteration limit")
 
 
 def test_many_rows_are_sampled(pipeline, flats, monkeypatch):

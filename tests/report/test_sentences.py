@@ -180,8 +180,8 @@ def test_inputs_are_used_which_does_not_mean_that_they_matter(strengths, words):
     ("status", "converged", "lead"),
     [
         ("converged", True, ""),
-        ("held out", True, "The fit ended where rows held out are predicted best"),
-        ("sweep limit", False, "The fit did not converge"),
+        ("stopped early (validation)", True, "The fit ended where rows held out are predicted best"),
+        ("iteration limit", False, "The fit did not converge"),
     ],
 )
 def test_a_fit_that_did_not_settle_has_a_caveat(status, converged, lead):

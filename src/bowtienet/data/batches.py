@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields
+from numbers import Number
 from typing import Any
 
-import numpy as np
-
-from bowtienet._arrays import to_numpy
-from bowtienet.data.blocks import BLOCK_ROWS, Source, check_block, check_unique
-from bowtienet.data.rows import Rows, _floats, split
+from bowtienet.data.source import BLOCK_ROWS, Source, read_part
+from bowtienet.data.tables import Block, Layout, is_names, split_block
 
 _FORM = "(X, y) or (X, y, weights), or X alone to predict"
 _TABLE_LIKE = ("shape", "dtype", "columns", "__array__", "__dataframe__", "__arrow_c_stream__")
@@ -25,14 +22,24 @@ class BatchSource(Source):
     batches : iterable
         A list, or an object whose ``__iter__`` starts anew each time and gives the same rows in
         the same order. Batches without rows are passed over.
-    read : callable, optional
-        ``read(values, "X")`` and ``read(values, "y")`` turn a table into an array of floats.
+    y, sample_weight : names, optional
+        Names of columns of batches that are frames.
+    features : list of names, optional
+        The columns of frames that are features, in this order.
+    with_targets : bool
+        False passes over targets and weights.
     """
 
     n_pieces = 1
 
     def __init__(
-        self, batches: Iterable[Any], read: Callable[[Any, str], Any] | None = None
+        self,
+        batches: Iterable[Any],
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+        with_targets: bool = True,
     ) -> None:
         first = iter(batches)
         if first is batches or first is iter(batches):
@@ -42,143 +49,84 @@ class BatchSource(Source):
                 "__iter__ starts anew."
             )
         self._batches = batches
-        self._read = _plain if read is None else read
+        self._names = (y, sample_weight)
+        self._features = features
+        self._with_targets = with_targets
         self._n_rows: int | None = None
-        found = next(self._converted(first), None)
+        found = next(self._blocks(first), None)
         if found is None:
-            raise ValueError(f"X gave no rows: let it give batches {_FORM}.")
-        self._layout = found[1]
-        self.input_names, self.n_inputs = self._layout.input_names, self._layout.n_inputs
-        self.target_names, self.n_targets = self._layout.target_names, self._layout.n_targets
-        self.single_target = self._layout.single_target
+            raise ValueError(f"X gave 0 sample(s): let it give batches {_FORM}.")
+        self._layout = found[2]
+        self.set_layout(self._layout)
 
-    def read(self, piece: int) -> Iterator[Rows]:
+    def read(self, piece: int) -> Iterator[Block]:
         """All batches from the beginning, cut where they are longer than a block."""
         count = 0
-        for number, layout, rows in self._converted(iter(self._batches)):
+        for number, block, layout in self._blocks(iter(self._batches)):
             _compare(layout, self._layout, f"batch {number}")
-            count += rows.inputs.shape[0]
+            count += block.table.n_rows
             if self._n_rows is not None and count > self._n_rows:
-                self._refuse_count(f"more than {self._n_rows:,}")
-            check_block(rows, f"batch {number}", self.input_names, self.target_names)
-            yield from split(rows, BLOCK_ROWS)
+                break
+            yield from split_block(block, BLOCK_ROWS)
         if self._n_rows is None:
             self._n_rows = count
         if count != self._n_rows:
-            self._refuse_count(f"{count:,}")
+            raise ValueError(
+                f"X gave {self._n_rows:,} rows in the first pass, but not in a later one: let it "
+                "give the same rows each time."
+            )
 
     def check_unchanged(self) -> None:
         """No file to look at; that every pass gives as many rows is checked while reading."""
 
-    def _converted(self, batches: Iterator[Any]) -> Iterator[tuple[int, _Layout, Rows]]:
-        """Number, layout and rows of the batches that have any."""
+    def _blocks(self, batches: Iterator[Any]) -> Iterator[tuple[int, Block, Layout]]:
+        """Number, rows and layout of the batches that have rows."""
         for number, batch in enumerate(batches):
             where = f"batch {number}"
-            parts = _parts(batch, where)
-            if _n_rows(parts, where) > 0:
-                yield number, *self._convert(parts, where)
-
-    def _convert(self, parts: dict[str, Any], where: str) -> tuple[_Layout, Rows]:
-        try:
-            inputs = _double(self._read(parts["X"], "X"), "X", (2,))
-            n_rows = inputs.shape[0]
-            targets, weights = np.empty((n_rows, 0)), np.ones(n_rows)
-            if "y" in parts:
-                targets = _double(self._read(parts["y"], "y"), "y", (1, 2))
-            if "weights" in parts:
-                weights = _double(_plain(parts["weights"], "weights"), "weights", (1,))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{where}: {error}") from error
-        layout = _Layout(
-            input_names=_names(parts["X"], where),
-            n_inputs=inputs.shape[1],
-            target_names=_names(parts["y"], where) if "y" in parts else None,
-            n_targets=1 if targets.ndim == 1 else targets.shape[1],
-            single_target=targets.ndim == 1,
-        )
-        return layout, Rows(inputs=inputs, targets=targets.reshape(n_rows, -1), weights=weights)
-
-    def _refuse_count(self, count: str) -> None:
-        raise ValueError(
-            f"X gave {self._n_rows:,} rows in the first pass and {count} in a later one: let it "
-            "give the same rows each time."
-        )
+            X, y, weights = _parts(batch, where, self._names)
+            if not self._with_targets:
+                y = weights = None
+            if _length(X) > 0 or _length(y) > 0:
+                yield number, *read_part(where, X, y, weights, features=self._features)
 
 
 def gives_batches(X: Any) -> bool:
     """Whether `X` gives batches rather than being a table itself."""
     if isinstance(X, (list, tuple)):
-        return len(X) > 0 and (
-            (not isinstance(X[0], (list, tuple)) and _is_table(X[0]))
-            or (isinstance(X[0], (list, tuple)) and len(X[0]) > 0 and _is_table(X[0][0]))
-        )
+        if not X or not isinstance(X[0], (list, tuple)):
+            return len(X) > 0 and _is_table(X[0])
+        return len(X[0]) > 0 and _is_table(X[0][0])
     if isinstance(X, (str, bytes, range, Mapping, Set, type)):
         return False
     return hasattr(X, "__iter__") and not any(hasattr(X, name) for name in _TABLE_LIKE)
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Layout:
-    """What all batches must have in common."""
-
-    input_names: tuple[str, ...] | None
-    n_inputs: int
-    target_names: tuple[str, ...] | None
-    n_targets: int
-    single_target: bool
-
-
-def _compare(found: _Layout, first: _Layout, where: str) -> None:
+def _compare(found: Layout, first: Layout, where: str) -> None:
     """Raise if a batch is not laid out as the first one."""
-    if found == first:
-        return
-    if found.n_inputs != first.n_inputs:
-        difference = f"has {found.n_inputs} columns, but the first has {first.n_inputs}"
-    elif found.input_names != first.input_names:
-        difference = _other_names("columns", found.input_names, first.input_names)
-    elif found.n_targets != first.n_targets:
-        difference = f"has {found.n_targets} targets, but the first has {first.n_targets}"
-    elif found.single_target != first.single_target:
-        shapes = {True: "(rows,)", False: "(rows, outputs)"}
-        difference = (
-            f"has a y of shape {shapes[found.single_target]}, but the first has one of shape "
-            f"{shapes[first.single_target]}"
-        )
-    else:
-        difference = _other_names("targets", found.target_names, first.target_names)
-    raise ValueError(f"{where} {difference}: let all batches have the same columns in one order.")
+    for field in fields(Layout):
+        now, before = getattr(found, field.name), getattr(first, field.name)
+        if now != before:
+            raise ValueError(
+                f"{where} has {field.name} = {now!r}, but the first one has {before!r}: let all "
+                "batches have the same columns in one order."
+            )
 
 
-def _other_names(what: str, found: tuple[str, ...] | None, first: tuple[str, ...] | None) -> str:
-    if found is None or first is None:
-        given = "no names" if found is None else "names"
-        return f"has {given} of {what}, but the first has {'names' if found is None else 'none'}"
-    index = next(i for i, (a, b) in enumerate(zip(found, first, strict=True)) if a != b)
-    return f"has {found[index]!r} where the first has {first[index]!r} among its {what}"
-
-
-def _parts(batch: Any, where: str) -> dict[str, Any]:
-    """X, y and weights of a batch, those that it has."""
-    if not isinstance(batch, (list, tuple)) and _is_table(batch):
-        return {"X": batch}
+def _parts(batch: Any, where: str, names: tuple[Any, Any]) -> tuple[Any, Any, Any]:
+    """X, y and weights of a batch."""
     if not isinstance(batch, (list, tuple)):
-        raise ValueError(f"{where} is of type {type(batch).__name__}: let it be {_FORM}.")
+        if not _is_table(batch):
+            raise ValueError(f"{where} is of type {type(batch).__name__}: let it be {_FORM}.")
+        return batch, *names
     if not 1 <= len(batch) <= 3:
         raise ValueError(f"{where} has {len(batch)} parts: let it be {_FORM}.")
-    parts = zip(("X", "y", "weights"), batch, strict=False)
-    return {name: part for name, part in parts if part is not None or name == "X"}
-
-
-def _n_rows(parts: dict[str, Any], where: str) -> int:
-    lengths = {name: _length(values) for name, values in parts.items()}
-    if len(set(lengths.values())) > 1:
-        counts = ", ".join(f"{length} in {name}" for name, length in lengths.items())
-        raise ValueError(f"{where} has different numbers of rows ({counts}): let them be equal.")
-    return lengths["X"]
+    return (*batch, *names[len(batch) - 1 :]) if len(batch) < 3 else tuple(batch)
 
 
 def _length(values: Any) -> int:
-    """Number of rows; 1 of a lone number, which its conversion refuses with better words."""
+    """Number of rows; 1 of a lone number, whose reading says what is wrong with it."""
+    if values is None or is_names(values):
+        return 0
     shape = getattr(values, "shape", None)
     if shape is None:
         return len(values) if hasattr(values, "__len__") else 1
@@ -186,35 +134,11 @@ def _length(values: Any) -> int:
 
 
 def _is_table(values: Any) -> bool:
-    """Whether `values` has rows and columns: an array, a frame, or rows of numbers in lists."""
+    """Whether `values` has rows and columns: an array, a frame, or rows of values in lists."""
     shape = getattr(values, "shape", None)
     if shape is not None:
         return len(shape) == 2
     if not isinstance(values, (list, tuple)) or not values:
         return False
     row = values[0]
-    return isinstance(row, (list, tuple)) and len(row) > 0 and isinstance(row[0], numbers.Number)
-
-
-def _names(values: Any, where: str) -> tuple[str, ...] | None:
-    """Names of the columns of a frame, if they are text."""
-    found = getattr(values, "column_names", None)
-    if found is None:
-        found = getattr(values, "columns", None)
-    names = () if found is None else tuple(found)
-    if not names or not all(isinstance(name, str) for name in names):
-        return None
-    check_unique(names, where)
-    return tuple(str(name) for name in names)
-
-
-def _plain(values: Any, name: str) -> Any:
-    return _floats(values, name, None)
-
-
-def _double(values: Any, name: str, ranks: tuple[int, ...]) -> np.ndarray:
-    array = np.asarray(to_numpy(values), dtype=np.float64)
-    if array.ndim not in ranks or 0 in array.shape[1:]:
-        shape = {"X": "(rows, columns)", "y": "(rows,) or (rows, outputs)", "weights": "(rows,)"}
-        raise ValueError(f"{name} must have shape {shape[name]}, got {array.shape}.")
-    return array
+    return isinstance(row, (list, tuple)) and len(row) > 0 and isinstance(row[0], (Number, str))

@@ -6,7 +6,6 @@ Rows that do not fit in memory are read by `open_source` instead.
 from __future__ import annotations
 
 import codecs
-import collections
 import contextlib
 import csv
 import io
@@ -14,17 +13,16 @@ import itertools
 import os
 import re
 import warnings
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bowtienet._validation import nearest
-from bowtienet.data.arrow_parts import open_path, pyarrow
-from bowtienet.data.blocks import check_unique
+from bowtienet.data.arrow import INDEX
+from bowtienet.data.arrow_files import SUFFIXES, open_path, pyarrow
+from bowtienet.data.parsing import check_unique
 
 FORMATS = "CSV, TSV, Parquet or Arrow"
 _DELIMITERS = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".txt": ","}
-_BINARY = (".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc")
 _PACKED = {
     ".gz": b"\x1f\x8b",
     ".bz2": b"BZh9",
@@ -32,16 +30,22 @@ _PACKED = {
     ".lz4": b"\x04\x22M\x18",
 }
 """Endings of packed files, and how these begin."""
-_SHEETS = (".xls", ".xlsx", ".ods")
+_OTHERS = {
+    b"PAR1": "a Parquet file: let its name end in .parquet",
+    b"ARROW1": "an Arrow file: let its name end in .arrow",
+    b"PK\x03\x04": "a spreadsheet or archive, not text: save it as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet, not text: save it as CSV",
+    codecs.BOM_UTF16_LE: "text in UTF-16: name the encoding utf-16",
+    codecs.BOM_UTF16_BE: "text in UTF-16: name the encoding utf-16",
+    **{mark: f"packed: let its name end in {ending}" for ending, mark in _PACKED.items()},
+}
+"""How files that are no plain text begin, and what they are."""
 _CANDIDATES = ",;\t|"
-_INDEX = re.compile(r"__index_level_\d+__")
 _QUOTED = (r'(?s)^"(.*)"$', r"\1")
 """Quotes after a blank, which are no quotes for readers of CSV."""
 _SHOWN = 60
 _LONGEST = 2**24
 """Bytes of a line."""
-_WIDE = ("utf-16", "utf-32")
-_END = "\x04"
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -49,7 +53,7 @@ MISSING = (
 """Texts that stand for a missing value: those of pandas, so that both read the same table."""
 
 
-def read_file(
+def read_table(
     path: str | os.PathLike[str],
     *,
     delimiter: str | None = None,
@@ -81,21 +85,20 @@ def read_file(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = pathlib.Path(folder, "table.csv")
     ...     _ = file.write_text("size,colour\n1.5,red\n,blue\n")
-    ...     read_file(file).to_pydict()
+    ...     read_table(file).to_pydict()
     {'size': [1.5, None], 'colour': ['red', 'blue']}
     """
     found = _existing(path)
     suffix = _suffix(found)
-    if found.is_dir() or suffix in _BINARY:
+    if found.is_dir() or suffix in SUFFIXES:
         table = _read_binary(found)
     elif suffix in _DELIMITERS:
         delimiter = _DELIMITERS[suffix] if delimiter is None else delimiter
         table = _read_text(found, *_marks(delimiter, decimal), encoding)
     else:
-        remedy = "save the sheet as CSV" if suffix in _SHEETS else f"give {FORMATS}"
-        ending = f"its name ends in {suffix!r}" if suffix else "its name has no ending"
         raise ValueError(
-            f"{found.name} is not a kind of file that can be read ({ending}): {remedy}."
+            f"{found.name} is not a kind of file that can be read (its name ends in {suffix!r}): "
+            f"give {FORMATS}."
         )
     if table.num_columns == 0:
         raise ValueError(f"{found.name} has no columns: give a table with named columns.")
@@ -152,7 +155,7 @@ def _read_binary(path: Path) -> Any:
         table = open_path(path).to_table()
     except (OSError, pyarrow().ArrowException) as error:
         raise ValueError(_unreadable(path, error)) from error
-    table = table.select([name for name in table.column_names if not _INDEX.fullmatch(name)])
+    table = table.select([name for name in table.column_names if not INDEX.fullmatch(name)])
     for index, field in enumerate(table.schema):
         if str(field.type) == "string_view":  # polars writes it, but pyarrow can do little with it
             table = table.set_column(index, field.name, table.column(index).cast("string"))
@@ -175,14 +178,16 @@ def _read_text(path: Path, delimiter: str, decimal: str, encoding: str) -> Any:
         )
         names = table.column_names  # decoded only now
     except UnicodeError:
-        raise ValueError(_bad_byte(path, codec)) from None
-    except pyarrow().ArrowException as error:
-        raise ValueError(_bad_text(path, delimiter, codec, error)) from error
-    except OSError as error:
+        raise ValueError(_bad_encoding(path, codec)) from None
+    except (OSError, pyarrow().ArrowException) as error:
+        if "Empty CSV" in str(error):
+            raise ValueError(f"{path.name} has no rows below the names of columns.") from None
+        if "Expected" in str(error):
+            _check_delimiter(_first_line(path, codec), delimiter, path)
         raise ValueError(_unreadable(path, error)) from error
     if any(pyarrow().types.is_binary(kind) for kind in table.schema.types):
-        raise ValueError(_bad_byte(path, codec))
-    _check_delimiter(names, delimiter, path)
+        raise ValueError(_bad_encoding(path, codec))
+    _check_delimiter(delimiter.join(names), delimiter, path)
     _check_quotes(table, delimiter, codec, path)
     return _trimmed(_named(table, path), decimal)
 
@@ -203,95 +208,30 @@ def _refuse_bytes(path: Path, codec: str) -> None:
         start = file.read(4096)
     if not start:
         raise ValueError(f"{path.name} is empty: give a file with names of columns and rows.")
-    for mark, kind in ((b"PAR1", "a Parquet"), (b"ARROW1", "an Arrow")):
-        if start.startswith(mark):
-            ending = kind.split()[1].lower()
-            raise ValueError(f"{path.name} is {kind} file: let its name end in .{ending}.")
-    if start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        raise ValueError(f"{path.name} is a spreadsheet or archive, not text: save it as CSV.")
-    if path.suffix.lower() in _PACKED:
+    if path.suffix.lower() in _PACKED or codec.startswith(("utf-16", "utf-32")):
         return
-    for ending, mark in _PACKED.items():
+    for mark, words in _OTHERS.items():
         if start.startswith(mark):
-            raise ValueError(f"{path.name} is packed: let its name end in {path.suffix}{ending}.")
-    if codec.startswith(_WIDE):
-        return
-    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise ValueError(f"{path.name} is text in UTF-16: name the encoding utf-16.")
+            raise ValueError(f"{path.name} is {words}.")
     if b"\0" in start:
-        raise ValueError(
-            f"{path.name} holds zero bytes, as text in UTF-8 does not: save it as UTF-8, or name "
-            "its encoding, such as utf-16."
-        )
+        raise ValueError(_bad_encoding(path, codec))
 
 
-def _unpacked(path: Path) -> io.BufferedReader:
-    return io.BufferedReader(pyarrow().input_stream(str(path)))
-
-
-def _bad_byte(path: Path, codec: str) -> str:
-    """Where a file first fails to be text of its encoding."""
-    decoder = codecs.getincrementaldecoder(codec)()
-    where, number = "", 0
-    with _unpacked(path) as file:
-        try:
-            for line in file:
-                number += 1
-                decoder.decode(line)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError as error:
-            where = f" (byte 0x{error.object[error.start]:02X}, line {number})"
-        except UnicodeError:
-            where = f" (line {number})"
+def _bad_encoding(path: Path, codec: str) -> str:
     return (
-        f"{path.name} is not text in {codec}{where}: save it as UTF-8, or name its encoding, such "
-        "as latin-1."
+        f"{path.name} is not text in {codec}: save it as UTF-8, or name its encoding, such as "
+        "latin-1 or utf-16."
     )
 
 
-def _bad_text(path: Path, delimiter: str, codec: str, error: Exception) -> str:
-    if "straddling" in str(error):
-        return f"{path.name} has a line of more than {_LONGEST:,} bytes: does a quote never end?"
-    if "Empty CSV" in str(error):
-        lines = [line for line, row in _rows(path, delimiter, codec) if row != [_END]]
-        content = "has names of columns but no rows" if lines else "is empty"
-        return (
-            _unclosed(path, delimiter, codec)
-            or f"{path.name} {content}: give a file with names of columns and rows."
-        )
-    found = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
-    if found is None:
-        return _unreadable(path, error)
-    _, first = next(_rows(path, delimiter, codec))
-    _check_delimiter(first, delimiter, path)  # decimal commas in a table parted by ';'
-    alike = (line for line, row in _rows(path, delimiter, codec) if len(row) == int(found[2]))
-    return (
-        f"line {next(alike, '?')} of {path.name} has {found[2]} columns where the first has "
-        f"{found[1]}: mend the line, or give the right delimiter."
-    )
+def _text(path: Path, codec: str) -> io.TextIOWrapper:
+    stream = io.BufferedReader(pyarrow().input_stream(str(path)))
+    return io.TextIOWrapper(stream, codec, errors="replace", newline="")
 
 
-def _unclosed(path: Path, delimiter: str, codec: str) -> str | None:
-    """What to say of a quote that never ends; None if all do."""
-    line, row = collections.deque(_rows(path, delimiter, codec), maxlen=1).pop()
-    if row == [_END]:
-        return None
-    return f"a quote that begins in line {line} of {path.name}, or after it, never ends: close it."
-
-
-def _rows(path: Path, delimiter: str, codec: str) -> Iterator[tuple[int, list[str]]]:
-    """Rows and the lines they begin in; the last is `_END`, unless an open quote swallows it."""
-    start = 1
-    codec = "utf-8-sig" if codec == "utf-8" else codec  # pyarrow passes over its mark, too
-    with io.TextIOWrapper(_unpacked(path), codec, errors="replace", newline="") as file:
-        rows = csv.reader(itertools.chain(file, [_END]), delimiter=delimiter)
-        try:
-            for row in rows:
-                if row:
-                    yield start, row
-                start = rows.line_num + 1
-        except csv.Error:  # a value so long that it is none
-            yield start, []
+def _first_line(path: Path, codec: str) -> str:
+    with _text(path, codec) as file:
+        return file.readline().strip()
 
 
 def _unreadable(path: Path, error: Exception) -> str:
@@ -318,29 +258,31 @@ def _named(table: Any, path: Path) -> Any:
     return table.select(kept).rename_columns([names[index] for index in kept])
 
 
-def _check_delimiter(names: Sequence[str], delimiter: str, path: Path) -> None:
-    """Refuse a single column whose name looks like several."""
-    if len(names) > 1:
+def _check_delimiter(line: str, delimiter: str, path: Path) -> None:
+    """Refuse names of columns that look like one with a wrong delimiter, and several without."""
+    if delimiter in line:
         return
-    name = names[0] if names else ""
-    counts = {other: name.count(other) for other in _CANDIDATES if other != delimiter}
-    likely = max(counts, key=lambda other: counts[other])
-    if counts[likely] > 0:
+    likely = max(_CANDIDATES, key=line.count)
+    if line.count(likely) > 0:
         shown = "tab" if likely == "\t" else likely
         raise ValueError(
-            f"{path.name} has a single column, {name[:_SHOWN]!r}, when columns are parted by "
-            f"{delimiter!r}: they seem to be parted by {likely!r}; give the delimiter '{shown}', "
-            "and the decimal ',' if numbers have commas."
+            f"{path.name} has a single column, {line[:_SHOWN]!r}, when columns are parted by "
+            f"{delimiter!r}: give the delimiter '{shown}', and the decimal ',' if numbers have "
+            "commas."
         )
 
 
 def _check_quotes(table: Any, delimiter: str, codec: str, path: Path) -> None:
     """Refuse a last value that is all the rest of the file, since its quote never ends."""
     last = [column[-1].as_py() for column in table.columns if len(column)]
-    if any(isinstance(value, str) and ("\n" in value or "\r" in value) for value in last):
-        remark = _unclosed(path, delimiter, codec)
-        if remark is not None:
-            raise ValueError(remark)
+    if not any(isinstance(value, str) and ("\n" in value or "\r" in value) for value in last):
+        return
+    end = "\x04"
+    with _text(path, codec) as file:
+        rows = csv.reader(itertools.chain(file, [end]), delimiter=delimiter)
+        *_, final = rows
+    if final != [end]:
+        raise ValueError(f"a quote in {path.name} never ends: close it.")
 
 
 def _trimmed(table: Any, decimal: str) -> Any:

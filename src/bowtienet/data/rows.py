@@ -46,8 +46,10 @@ def build_rows(inputs: Any, targets: Any, weights: Any = None) -> Rows:
     return Rows(inputs=inputs, targets=targets, weights=build_weights(weights, inputs))
 
 
-def build_weights(weights: Any, rows: Array, name: str = "weights") -> Array:
-    """Check the weights (n,) of `rows`; ones by default."""
+def build_weights(
+    weights: Any, rows: Array, name: str = "weights", *, allow_zero: bool = False
+) -> Array:
+    """Check the weights (n,) of `rows`; ones by default. A part of a table may have only zeros."""
     if weights is None:
         return namespace(rows).ones_like(rows[:, 0])
     weights = _floats(weights, name, rows)
@@ -58,7 +60,7 @@ def build_weights(weights: Any, rows: Array, name: str = "weights") -> Array:
     xp = namespace(weights)
     if bool(xp.any(weights < 0.0)):
         raise ValueError(f"{name} must not be negative: use 0 to leave a row out.")
-    if not bool(xp.any(weights > 0.0)):
+    if not allow_zero and not bool(xp.any(weights > 0.0)):
         raise ValueError(f"{name} are all zero: at least one row must have a positive weight.")
     return weights
 

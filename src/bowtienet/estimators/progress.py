@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Protocol, TextIO, TypeVar
+from dataclasses import replace
+from typing import Any, Protocol, TextIO
 
-from bowtienet.inference.convergence import relative_change
-from bowtienet.inference.coordinate_ascent import Progress
+import numpy as np
+
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.estimators.attributes import ensemble_attributes
+from bowtienet.inference.convergence import Status, relative_change
+from bowtienet.inference.iterate import FitResult, Progress
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 
     WARNING_LEVEL = 6
     """Frames from a warning up to the line that called `fit`, through scikit-learn's wrappers."""
+
 except ImportError:  # scikit-learn before 1.9
     WARNING_LEVEL = 5
     CallbackSupportMixin = type("CallbackSupportMixin", (), {})
@@ -26,29 +33,8 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
-__all__ = [
-    "WARNING_LEVEL",
-    "CallbackSupportMixin",
-    "Line",
-    "LiveLine",
-    "Reporter",
-    "reporting_to",
-    "with_callbacks",
-]
-
 INTERVAL = 0.1
 """Seconds between two renewals of the line."""
-
-
-class HasRows(Protocol):
-    """A part of the rows that was read."""
-
-    @property
-    def n_rows(self) -> int:
-        """How many there were."""
-
-
-Counted = TypeVar("Counted", bound=HasRows)
 
 
 class Line(Protocol):
@@ -108,11 +94,13 @@ class LiveLine:
 class Reporter:
     """Tells the live line and the callbacks of `estimator` about fits and their sweeps."""
 
-    def __init__(self, estimator: Any, data: dict[str, Any]) -> None:
+    def __init__(self, estimator: Any, data: dict[str, Any], known: dict[str, Any]) -> None:
         self.estimator = estimator
         self.data = data
+        self.known = known
+        """Fitted attributes that tell of the columns."""
         self.line = _LINE.get() or (LiveLine() if estimator.verbose else None)
-        self.begin = time.monotonic()
+        self.started = time.monotonic()
         self.n_fits = 0
         self.total = 0
         self.before = 0
@@ -124,33 +112,29 @@ class Reporter:
             self.context = estimator._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=estimator, **data)
 
-    def reading(self, pieces: Iterable[Counted]) -> Iterator[Counted]:
-        """Pass on what a first reading of the rows finds, and say how far it is."""
-        n_rows = 0
-        for piece in pieces:
-            n_rows += piece.n_rows
-            self.say(f"reading | {n_rows:,} rows")
-            yield piece
+    def begin(self, ensemble: Ensemble, solver: str) -> None:
+        """Rows are read: an ensemble of this representation is fitted."""
+        self.ensemble, self.solver = ensemble, solver
 
     def say(self, text: str, share: float | None = None) -> None:
-        """Something about the whole fit."""
+        """Something about the whole fit; `share` of the fits that are known to come is done."""
         if self.line is not None:
-            self.line.show(f"{text} | {time.monotonic() - self.begin:.1f} s", share)
+            self.line.show(f"{text} | {time.monotonic() - self.started:.1f} s", share)
 
     def expect(self, n_fits: int) -> None:
-        """So many more fits are to come."""
+        """More fits are to come."""
         self.before = self.total
         self.total += n_fits
 
-    def member(self, attributes: Callable[[Progress], dict[str, Any]]) -> MemberReporter:
-        """Reporter of the next fit; `attributes` builds a fitted estimator's from its progress."""
+    def member(self) -> MemberReporter:
+        """Reporter of the next fit."""
         self.n_fits += 1
-        return MemberReporter(self, attributes)
+        return MemberReporter(self)
 
-    def finished(self, elbo: float) -> None:
+    def finished(self, elbo: float | None) -> None:
         """A fit that ran elsewhere came back."""
         self.n_fits += 1
-        self._show(f"ELBO {elbo:.6g}", self.n_fits)
+        self.show("no finite ELBO" if elbo is None else f"ELBO {elbo:.6g}", self.n_fits)
 
     def close(self) -> None:
         """The whole fit is over."""
@@ -159,17 +143,31 @@ class Reporter:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
-    def _show(self, text: str, done: float) -> None:
+    def show(self, text: str, done: float) -> None:
+        """Something about one fit; `done` of all fits are."""
         share = (done - self.before) / max(self.total - self.before, 1)
         self.say(f"fit {self.n_fits}/{self.total} | {text}", share)
+
+    def attributes(self, progress: Progress) -> dict[str, Any]:
+        """Attributes of an estimator as it would be if the fit had ended with this sweep."""
+        member = FitResult(
+            model=progress.model,
+            factors=progress.factors,
+            elbo_terms=progress.elbo_terms,
+            elbo_history=(progress.elbo,),
+            n_sweeps=progress.sweep,
+            status=Status.INTERRUPTED,
+            pruning=progress.pruning,
+        )
+        ensemble = replace(self.ensemble, members=(member,), weights=np.ones(1))
+        return {**self.known, **ensemble_attributes(ensemble, self.solver)}
 
 
 class MemberReporter:
     """The engine's callback for one fit."""
 
-    def __init__(self, parent: Reporter, attributes: Callable[[Progress], dict[str, Any]]) -> None:
+    def __init__(self, parent: Reporter) -> None:
         self.parent = parent
-        self.attributes = attributes
         self.before: float | None = None
         self.first: tuple[float, int] | None = None
         """Time and rows visited at the first sweep: the start before it goes at another pace."""
@@ -179,9 +177,10 @@ class MemberReporter:
             self.context.call_on_fit_task_begin(estimator=parent.estimator, **parent.data)
 
     def __call__(self, progress: Progress) -> bool:
+        """A sweep is done; a true answer stops the fit."""
         change = 0.0 if self.before is None else relative_change(self.before, progress.elbo)
         self.before = progress.elbo
-        self.parent._show(
+        self.parent.show(
             f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
             + self._pace(progress),
             self.parent.n_fits - 1 + min(progress.n_visited / max(progress.n_at_most, 1), 1.0),
@@ -194,7 +193,7 @@ class MemberReporter:
         return bool(
             sweep.call_on_fit_task_end(
                 estimator=estimator,
-                reconstruction_attributes=lambda: self.attributes(progress),
+                reconstruction_attributes=lambda: self.parent.attributes(progress),
                 **self.parent.data,
             )
         )

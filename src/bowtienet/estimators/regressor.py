@@ -2,138 +2,107 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, Self
 
-from sklearn.base import BaseEstimator, RegressorMixin, _fit_context
+import numpy as np
+from sklearn.base import _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from bowtienet.estimators.members import GoOn, continued
-from bowtienet.estimators.partial import PartialMixin
-from bowtienet.estimators.predicting import PredictingMixin
-from bowtienet.estimators.progress import CallbackSupportMixin, with_callbacks
-from bowtienet.estimators.pruning import PruningMixin
-from bowtienet.estimators.reporting import ReportingMixin
-from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.posterior.initialize import INITS
-from bowtienet.prediction.predictive import PROPAGATIONS
-
-
-class BowTieRegressor(
+from bowtienet._validation import whole
+from bowtienet.data.door import open_source
+from bowtienet.data.rows import Rows
+from bowtienet.data.source import Source
+from bowtienet.ensemble import structure
+from bowtienet.ensemble.arriving import Arrivals, remember, take_in
+from bowtienet.ensemble.checkpoint import Checkpoint
+from bowtienet.ensemble.ensemble import Ensemble, original
+from bowtienet.ensemble.fit import fit_ensemble
+from bowtienet.ensemble.settings import AUTO_BATCH, Settings
+from bowtienet.ensemble.streams import arriving
+from bowtienet.estimators.attributes import ensemble_attributes, source_attributes, warning_of
+from bowtienet.estimators.options import FitOptions
+from bowtienet.estimators.predictor import EnsemblePredictor
+from bowtienet.estimators.progress import (
+    WARNING_LEVEL,
     CallbackSupportMixin,
-    PartialMixin,
-    PredictingMixin,
-    PruningMixin,
-    ReportingMixin,
-    RegressorMixin,
-    BaseEstimator,
-):
-    """Bayesian bow tie network with shrinkage priors, fitted by closed-form updates.
+    Reporter,
+    with_callbacks,
+)
+from bowtienet.estimators.reading import open_known
+from bowtienet.model.shrinkage import FAMILIES
+from bowtienet.posterior.selection import check_rate
+from bowtienet.representation.columns import CONSTANT, describe
 
-    Inputs and targets are standardised inside, and everything is reported in the user's units.
+SHARED = ("prior", "n_estimators", "solver", "max_iter", "false_sign_rate", "n_jobs")
+"""Parameters that the ensemble is told as they are."""
+
+
+class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
+    """Ensemble of Bayesian bow tie networks with shrinkage priors, fitted by closed-form updates.
+
+    Tables are taken as they are: numbers, categories, text, dates and missing values. Features and
+    targets are standardised inside, and everything is reported in the user's units.
 
     Parameters
     ----------
     hidden_layer_sizes : sequence of int or int, default=(50,)
         Widths of the hidden layers. Shrinkage takes out what is not needed, so rather too wide
-        than too narrow; a second layer seldom pays below ten thousand rows. ``()`` is linear
-        regression.
+        than too narrow; ``()`` is linear regression.
     prior : str, default="student_t"
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
-        "normal_inverse_gaussian", "gig", or "gaussian" for none. Keep the default unless you know
-        how your weights are distributed.
-    gate_temperature : float or "auto", default="auto"
-        Softness of the gates; towards 0 units become rectified linear. Lower if the target has
-        sharp bends, higher (0.1) for very smooth ones.
+        "normal_inverse_gaussian", "gig", or "gaussian" for none.
     n_estimators : int, default=8
         Members of the ensemble. More is better and takes longer.
-    combine : {"stacking", "elbo", "equal"}, default="stacking"
-        How members are weighed: by the densities they give to rows held out, by the evidence bound
-        (members then differ only in their random start), or all alike. "stacking" also chooses the
-        start and length of the fits (one member is the best alone), and multiplies the variances
-        of predictions by what rows held out ask for; the other two fit each member once, to
-        convergence.
-    elbo_tempering : float, default=0.01
-        For "elbo": weights are softmax(elbo_tempering * bound). Towards 0 all count alike.
-    init : {"relu_network", "laplace", "spike_slab"}, default="relu_network"
-        Where a fit starts: at an ordinary network fitted quickly, or several small ones side by
-        side if "stacking" chooses so, or at random. The first predicts better; the others are the
-        paper's.
-    init_penalty : float or "auto", default="auto"
-        Ridge penalty of the network of "relu_network", for standardised targets. Larger is
-        smoother: for few or noisy rows. "auto" lets "stacking" choose, and is 0.1 otherwise.
-    predictive : {"push_forward", "variational"}, default="push_forward"
-        How predictive moments are found: by pushing the weights' distribution through the network,
-        or by the paper's iteration. Takes effect with the next fit.
     solver : {"auto", "cavi", "svi"}, default="auto"
         Coordinate ascent, which looks at all rows before every update, or stochastic variational
         inference, which looks at a minibatch. "auto" takes the second above 50,000 rows (for Dask
-        tables the first, on the workers); ``solver_`` says which it was.
-    batch_size : int or "auto", default="auto"
-        Rows of a minibatch for "svi".
-    forgetting_rate, step_delay : float, default=0.7, 1.0
-        Steps of "svi" with batches of 1,000 rows or more are whole while the bound rises; then, and
-        with smaller batches from the first on, they shrink as (t + delay) ** -forgetting_rate, the
-        rate in (0.5, 1]. Higher remembers batches longer.
+        tables the first, on the workers).
     max_iter : int, default=80
         Most sweeps over the rows for each fit. Raise it when a warning asks for it.
-    tol : float, default=1e-5
-        A fit stops when the relative change of its bound is below this three times in a row; for
-        "svi" the change between means over many steps, or if it is below their noise.
-    prune_every : int or None, default=None
-        After every so many sweeps take out hidden units that do not matter. It makes wide networks
-        cheap: 5 or 10 for widths above a hundred. Of no effect with "svi".
     false_sign_rate : float, default=0.01
-        How sure the sign of a weight must be to matter, for `prune_every`, `prune` and
-        `feature_relevance_`: the estimated share of kept weights that have the wrong sign. Lower
-        prunes more.
+        How sure the sign of a weight must be to matter, for `prune` and `feature_relevance_`: the
+        estimated share of kept weights with the wrong sign. Lower prunes more. It is a rate of
+        weights, not of features.
     warm_start : bool, default=False
         Go on from the members of the last fit instead of from new starts. Their number, weights,
-        scaling, prior and temperature stay; only `max_iter`, `tol` and the rows may differ.
+        representation, prior and temperature stay; `max_iter`, `tol` and the rows may differ.
     checkpoint : path or None, default=None
-        File to keep the state of a running fit in; `resume` goes on from it.
-    checkpoint_every : float, default=60
-        Seconds between two states.
+        File that keeps finished members (of streams also every pass) of a running fit; `resume`
+        goes on from it.
     n_jobs : int, default=None
-        Fits at the same time, through joblib; 1 for None. Also reaches Dask and other backends by
-        ``joblib.parallel_config``. The result does not depend on it. Callbacks hear of single
-        members and sweeps only if fits run one by one.
+        Fits at the same time, through joblib; 1 for None. The result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of starts and held-out rows; an int makes a fit repeatable to the last bit.
     verbose : int, default=0
         1 shows one live line: sweeps, bound, change, rows per second, time left and seconds.
+    options : FitOptions or None, default=None
+        What few people touch.
 
     Attributes
     ----------
     ensemble_ : Ensemble
-        The fitted members with their weights and scaling.
-    member_weights_ : ndarray (K,)
-        Weights of the members, summing to 1.
-    n_effective_members_ : float
-        1 / sum of squared weights.
+        The fitted members with their weights and representation.
+    columns_ : tuple of Column
+        What was learnt of every column of X.
+    member_weights_, n_effective_members_ : ndarray (K,), float
+        Ensemble weights, and 1 / sum of their squares.
     elbo_, elbo_terms_, elbo_history_ : float, ElboTerms, ndarray
-        Evidence bound of the heaviest member, by block, and after every accepted sweep.
-    solver_ : str
-        "cavi" or "svi"; with "svi" the history is that of steps, and noisy.
-    status_ : str
-        Why the heaviest member stopped.
+        Evidence bound of the heaviest member, by block, and after every accepted sweep; None and
+        empty where it is not known.
+    solver_, status_, n_iter_ : str, str, int
+        The solver, why the heaviest member stopped, and sweeps of the longest member.
     converged_ : bool
-        Whether members with most of the weight stopped by themselves.
-    n_iter_ : int
-        Sweeps of the longest member.
-    n_features_in_ : int
-        Columns of X.
-    feature_names_in_ : ndarray
-        Their names, if X had names.
-    n_outputs_ : int
-        Targets.
-    sparsity_ : Sparsity
-        Inputs, nodes and weights of every member before and after pruning.
-    feature_relevance_ : FeatureRelevance
-        Which inputs matter, by name: the probability of a path to the target, and its strength.
+        Whether the bound converged for members with at least half of the weight.
+    n_features_in_, feature_names_in_, n_outputs_, target_names_ :
+        Columns of X and y, with their names.
 
     Examples
     --------
@@ -142,7 +111,7 @@ class BowTieRegressor(
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
     >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)
-    >>> model = BowTieRegressor((20,), n_estimators=2, max_iter=20, random_state=0).fit(X, y)
+    >>> model = BowTieRegressor((20,), n_estimators=2, random_state=0).fit(X, y)
     >>> mean, std = model.predict(X[:3], return_std=True)
     >>> model.predict_interval(X[:3], coverage=0.9).shape
     (3, 2)
@@ -151,27 +120,16 @@ class BowTieRegressor(
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "prior": [StrOptions(set(FAMILIES))],
-        "gate_temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
-        "combine": [StrOptions({"stacking", "elbo", "equal"})],
-        "elbo_tempering": [Interval(Real, 0, None, closed="left")],
-        "init": [StrOptions(set(INITS))],
-        "init_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
-        "predictive": [StrOptions(set(PROPAGATIONS))],
         "solver": [StrOptions({"auto", "cavi", "svi"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "forgetting_rate": [Interval(Real, 0.5, 1, closed="right")],
-        "step_delay": [Interval(Real, 0, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "prune_every": [Interval(Integral, 1, None, closed="left"), None],
         "false_sign_rate": [Interval(Real, 0, 1, closed="neither")],
         "warm_start": ["boolean"],
         "checkpoint": [str, os.PathLike, None],
-        "checkpoint_every": [Interval(Real, 0, None, closed="left")],
         "n_jobs": [None, Integral],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
+        "options": [FitOptions, None],
     }
 
     def __init__(
@@ -179,51 +137,29 @@ class BowTieRegressor(
         hidden_layer_sizes: Sequence[int] | int = (50,),
         *,
         prior: str = "student_t",
-        gate_temperature: float | str = "auto",
         n_estimators: int = 8,
-        combine: str = "stacking",
-        elbo_tempering: float = 0.01,
-        init: str = "relu_network",
-        init_penalty: float | str = "auto",
-        predictive: str = "push_forward",
         solver: str = "auto",
-        batch_size: int | str = "auto",
-        forgetting_rate: float = 0.7,
-        step_delay: float = 1.0,
         max_iter: int = 80,
-        tol: float = 1e-5,
-        prune_every: int | None = None,
         false_sign_rate: float = 0.01,
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
-        checkpoint_every: float = 60.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        options: FitOptions | None = None,
     ) -> None:
         self.hidden_layer_sizes = hidden_layer_sizes
         self.prior = prior
-        self.gate_temperature = gate_temperature
         self.n_estimators = n_estimators
-        self.combine = combine
-        self.elbo_tempering = elbo_tempering
-        self.init = init
-        self.init_penalty = init_penalty
-        self.predictive = predictive
         self.solver = solver
-        self.batch_size = batch_size
-        self.forgetting_rate = forgetting_rate
-        self.step_delay = step_delay
         self.max_iter = max_iter
-        self.tol = tol
-        self.prune_every = prune_every
         self.false_sign_rate = false_sign_rate
         self.warm_start = warm_start
         self.checkpoint = checkpoint
-        self.checkpoint_every = checkpoint_every
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.options = options
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
@@ -233,8 +169,8 @@ class BowTieRegressor(
         Parameters
         ----------
         X : table (n, columns) or source
-            NumPy array, pandas, polars or pyarrow table, or torch tensor; finite numbers. Or rows
-            that need not fit in memory: a Parquet or Arrow file or folder (its path, or a
+            NumPy array, pandas, polars or pyarrow table, or torch tensor. Or rows that need not fit
+            in memory: a Parquet or Arrow file or folder (its path, or a
             ``pyarrow.dataset.Dataset``), a ``numpy.memmap``, anything that can be iterated over
             again and again and gives ``(X, y)`` or ``(X, y, weights)``, a Dask array or data frame,
             or what `bowtienet.open_source` gives.
@@ -243,78 +179,183 @@ class BowTieRegressor(
         sample_weight : (n,) or name, optional
             How many times each row counts. A row of weight 0 is as good as absent, one of weight 2
             as good as there twice.
-
-        Returns
-        -------
-        self
         """
-        return self._fit(X, y, sample_weight, self._how_to_go_on())
+        return self._fit(X, y, sample_weight)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
     def resume(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Go on with a fit that was cut short, from its `checkpoint`.
 
-        With the same settings and rows it ends in the same bits as if it had never stopped; on a
-        cluster, whose local factors are not written, close to them.
+        X, y and sample_weight are those of the fit that was cut short, and so are the settings.
+        Nothing that was finished is repeated; on one machine the end has the same bits.
+        """
+        return self._fit(X, y, sample_weight, resume=True)
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Take in more rows, as for `fit`.
+
+        The first call is a fit, so let it have a few hundred rows; later ones may have any number.
+        A sample of up to 5,000 of the rows is kept in the estimator (and pickled with it, but not
+        written by `save`): with it, many calls come closer to one fit. After `fit` or `load` there
+        is none, and new rows move the model more slowly.
+        """
+        if not hasattr(self, "ensemble_"):
+            self._fit(X, y, sample_weight)
+            self._arrivals = remember(self._arriving(open_known(self, X, y, sample_weight)))
+            return self
+        if any(member.statistics is None for member in self.ensemble_.members):
+            raise ValueError(
+                "the sums over the rows so far are not known: partial_fit cannot go on from a "
+                "pruned model; prune after the last rows have come."
+            )
+        batches = self._arriving(open_known(self, X, y, sample_weight))
+        before: Arrivals | None = getattr(self, "_arrivals", None)
+        reweigh = self._settings().weighting == "stacking"
+        ensemble, arrivals = take_in(self.ensemble_, batches, before, reweigh=reweigh)
+        self._set(ensemble_attributes(ensemble, "svi"))
+        self._arrivals = arrivals
+        return self
+
+    def prune(
+        self,
+        false_sign_rate: float | None = None,
+        *,
+        refit: bool = False,
+        X: Any = None,
+        y: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """A new, fitted, physically smaller estimator; this one is unchanged.
+
+        Each member keeps the weights whose sign is sure and loses nodes that no input reaches or
+        that reach no output. What is constant moves into the next bias, and the others take in what
+        is gone as far as the posterior says they can.
 
         Parameters
         ----------
-        X, y, sample_weight :
-            As for the `fit` that was cut short.
-
-        Returns
-        -------
-        self
+        false_sign_rate : float in (0, 1), optional
+            Estimated share of kept weights with the wrong sign; by default that of the estimator.
+        refit : bool
+            Go on fitting what is left; needs the rows X, y, sample_weight. A member whose length
+            was chosen by held-out rows runs as long again, others until `max_iter` or `tol`.
         """
-        return self._fit(X, y, sample_weight, self._how_to_go_on(), resume=True)
-
-    def _how_to_go_on(self) -> GoOn | None:
-        return continued if self.warm_start and hasattr(self, "ensemble_") else None
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to one file that loads without running code.
-
-        A `random_state` that is not a number is not kept.
-        """
-        from bowtienet.estimators.keeping import save_estimator
-
         check_is_fitted(self)
-        save_estimator(self, path)
+        self._validate_params()
+        rate = check_rate(self.false_sign_rate if false_sign_rate is None else false_sign_rate)
+        if refit == (X is None or y is None):
+            raise ValueError("refit=True and the rows go together: prune(refit=True, X=X, y=y).")
+        ensemble = structure.prune_ensemble(self.ensemble_, rate)
+        if structure.is_constant(ensemble):
+            warnings.warn(
+                f"No weight is sure enough at false_sign_rate={rate:g}: the pruned model predicts "
+                "a constant. Raise the rate, or fit longer or to more rows.",
+                UserWarning,
+                stacklevel=2,
+            )
+        pruned = copy.copy(self)
+        pruned.random_state = copy.deepcopy(self.random_state)
+        pruned.false_sign_rate = rate
+        pruned._set(ensemble_attributes(ensemble, self.solver_))
+        if refit:
+            pruned.ensemble_ = structure.with_whole_noise(ensemble, self.ensemble_)
+            pruned._refit(X, y, sample_weight)
+        return pruned
 
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fitted estimator that `save` wrote."""
-        from bowtienet.estimators.keeping import load_estimator
+    @with_callbacks
+    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        return self._fit(X, y, sample_weight, before=self.ensemble_, as_long_again=True)
 
-        return load_estimator(cls, path)
+    def _fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        *,
+        resume: bool = False,
+        before: Ensemble | None = None,
+        as_long_again: bool = False,
+    ) -> Self:
+        """A new fit, one that was cut short, or one in which the members of the last go on."""
+        settings = self._settings()
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        checkpoint = Checkpoint(self.checkpoint, seed, resume=resume)
+        if before is None and self.warm_start and (checkpoint.goes_on or not resume):
+            before = getattr(self, "ensemble_", None)
+        if before is None:
+            source = open_source(X, y, sample_weight)
+        else:
+            source = self._open_again(X, y, sample_weight, settings)
+        known = source_attributes(source)
+        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
+        reporter = Reporter(self, {"X": X, "y": y, "metadata": metadata}, known)
+        try:
+            found = fit_ensemble(
+                source, settings, checkpoint, reporter, before=before, as_long_again=as_long_again
+            )
+        finally:
+            reporter.close()
+        self._set({**known, **ensemble_attributes(found.ensemble, found.solver)})
+        self._warn(found.interrupted, settings)
+        return self
 
-    def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
-        """Draws of the posterior for ArviZ (``pip install 'bowtienet[arviz]'``).
+    def _settings(self) -> Settings:
+        """All settings under the names that the ensemble and the engine know them by."""
+        options = self.options or FitOptions()
+        options._validate_params()
+        own = {name: getattr(self, name) for name in SHARED}
+        sizes: Any = self.hidden_layer_sizes
+        widths = (sizes,) if isinstance(sizes, Integral) else sizes
+        own["hidden_layer_sizes"] = tuple(
+            whole(width, f"hidden_layer_sizes[{i}]") for i, width in enumerate(widths)
+        )
+        return Settings(**own, **options.get_params(deep=False))
 
-        Parameters
-        ----------
-        draws : int
-            Draws from the mixture of the members' posteriors.
-        random_state : int, RandomState or None
-            Seed.
+    def _open_again(self, X: Any, y: Any, sample_weight: Any, settings: Settings) -> Source:
+        """Rows for a fit that goes on: the columns, targets and layers of the one before."""
+        remedy = (
+            "This goes on from the last fit; a new estimator, or warm_start=False, starts anew."
+        )
+        try:
+            source = open_known(self, X, y, sample_weight)
+        except ValueError as error:
+            raise ValueError(f"{error} {remedy}") from error
+        layers = original(self.ensemble_.members[0]).hidden
+        if layers != settings.hidden_layer_sizes:
+            raise ValueError(
+                f"hidden_layer_sizes is {settings.hidden_layer_sizes}, but it was {layers} in the "
+                f"last fit. {remedy}"
+            )
+        return source
 
-        Returns
-        -------
-        arviz.InferenceData (a DataTree from ArviZ 1 on) whose group `posterior` holds for every
-        layer `weights_1`, `weights_2`, ... (draw, unit, input; standardised units, the constant
-        first), `noise_variance_1`, ..., and `member`, the member that each draw is of. What was
-        pruned is zero.
-        """
-        from bowtienet.estimators.arviz_export import to_arviz
+    def _arriving(self, source: Source) -> Iterator[Rows]:
+        size = self._settings().batch_size
+        rows = AUTO_BATCH if isinstance(size, str) else size
+        return arriving(source, self.ensemble_.representation, rows)
 
-        check_is_fitted(self)
-        return to_arviz(self, draws, random_state)
+    def _set(self, attributes: dict[str, Any]) -> None:
+        """Set all fitted attributes at once: until here a failed fit has changed nothing."""
+        if "n_features_in_" in attributes:
+            for name in ("feature_names_in_", "_arrivals"):
+                self.__dict__.pop(name, None)
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "ensemble_")
+    def _warn(self, interrupted: bool, settings: Settings) -> None:
+        for column in self.columns_:
+            if column.note not in (None, CONSTANT):
+                text = f"column {column.name!r}: {describe(column)}."
+                warnings.warn(text, UserWarning, stacklevel=WARNING_LEVEL)
+        message = warning_of(self.ensemble_, settings.max_iter, settings.tol)
+        if interrupted:
+            count = len(self.ensemble_.members)
+            message = (
+                "The fit was interrupted. The estimator is fitted and usable, with "
+                f"{count} member{'s' if count > 1 else ''}; "
+                + ("fit again" if self.checkpoint is None else "call resume")
+                + " for a complete one."
+            )
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=WARNING_LEVEL)

@@ -10,17 +10,20 @@ from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.model_selection import train_test_split
-from sklearn.utils import _safe_indexing, check_consistent_length
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
-from bowtienet.estimators.tables import named_columns, read_inputs
-from bowtienet.evaluation.checks import read_targets, single_coverage
+from bowtienet.data.door import open_source
+from bowtienet.data.in_memory import InMemory
+from bowtienet.evaluation.checks import single_coverage
 from bowtienet.evaluation.methods import Method, default_methods
 from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules
+from bowtienet.representation.columns import encode
+from bowtienet.representation.learning import learn_columns
 
+MAX_CATEGORIES = 100
+"""Most values of a column of texts that methods which need numbers are given."""
 _MEASURED = sorted({field.name for field in fields(Scores)} - {"n_rows", "nominal_coverage"})
 """What is found out about a forecast, unlike what was asked for."""
 
@@ -39,11 +42,13 @@ class Comparison:
 
 
 class _Split(NamedTuple):
-    """Rows of one split: numbers (n, columns) and targets (n,)."""
+    """Rows of one split, as they are and as numbers (n, encoded), and targets (n,)."""
 
-    train_inputs: np.ndarray
+    train: InMemory
+    test: InMemory
+    train_numbers: np.ndarray
+    test_numbers: np.ndarray
     train_targets: np.ndarray
-    test_inputs: np.ndarray
     test_targets: np.ndarray
 
 
@@ -65,7 +70,6 @@ def compare(
     test_size: float = 0.1,
     random_state: int = 0,
     coverage: float = 0.9,
-    prepare: Any = None,
     callback: Callable[[str, int], None] | None = None,
 ) -> list[Comparison]:
     """Fit and score methods on random splits of the rows, the same for all methods.
@@ -73,7 +77,9 @@ def compare(
     Parameters
     ----------
     X : table (n, columns)
-        Inputs; numbers unless `prepare` makes numbers of them.
+        Features of any kind, in memory. Methods that need numbers get one-hot encoded categories,
+        dates in days, and medians beside indicators for missing values, learnt from the training
+        rows of each split.
     y : array (n,) or name
         One target for each row, or the column of X that holds it.
     regressor : estimator with predict_dist, optional
@@ -88,8 +94,6 @@ def compare(
         Split i, and the methods on it, have the seed `random_state + i`.
     coverage : float
         Probability that intervals are meant to hold.
-    prepare : transformer, optional
-        Turns a table into numbers; cloned and fitted to the training rows of each split.
     callback : callable, optional
         Called with the method's name and the number of the split, from 0, after each fit.
 
@@ -108,13 +112,11 @@ def compare(
     [8, 8]
     """
     chosen = _choose(methods, regressor)
-    X, y, _ = named_columns(X, y, None)
-    check_consistent_length(X, y)
-    targets, share, first = _single_target(y), single_coverage(coverage), _seed(random_state)
+    source, share, first = _open(X, y), single_coverage(coverage), _seed(random_state)
     load_scoringrules()  # without it every method would fail, and for no fault of its own
     runs: list[list[_Run]] = [[] for _ in chosen]
     seeds = range(first, first + whole(n_splits, "n_splits"))
-    for split, rows in enumerate(_splits(X, targets, test_size, seeds, prepare)):
+    for split, rows in enumerate(_splits(source, test_size, seeds)):
         for method, done in zip(chosen, runs, strict=True):
             done.append(_run(method, rows, seeds[split], share))
             if callback is not None:
@@ -156,13 +158,13 @@ def _choose(methods: Sequence[Method | str] | None, regressor: Any) -> list[Meth
     return chosen
 
 
-def _single_target(y: Any) -> np.ndarray:
-    targets = read_targets(y)
-    if targets.ndim != 1:
-        raise ValueError(
-            f"y must have shape (rows,), got {targets.shape}: compare one target at a time."
-        )
-    return targets
+def _open(X: Any, y: Any) -> InMemory:
+    source = open_source(X, y)
+    if not isinstance(source, InMemory):
+        raise ValueError("X must be in memory to be split: read it into a table first.")
+    if source.n_targets != 1:
+        raise ValueError(f"y has {source.n_targets} targets: compare one at a time.")
+    return source
 
 
 def _seed(random_state: Any) -> int:
@@ -178,37 +180,26 @@ def _seed(random_state: Any) -> int:
     return seed
 
 
-def _splits(
-    X: Any, targets: np.ndarray, test_size: Any, seeds: Sequence[int], prepare: Any
-) -> Iterator[_Split]:
+def _splits(source: InMemory, test_size: Any, seeds: Sequence[int]) -> Iterator[_Split]:
     for seed in seeds:
-        train_rows, test_rows = train_test_split(
-            np.arange(len(targets)), test_size=test_size, random_state=seed
+        parts = train_test_split(
+            np.arange(source.block.table.n_rows), test_size=test_size, random_state=seed
         )
-        train, test = _take(X, train_rows), _take(X, test_rows)
-        train_targets, test_targets = targets[train_rows], targets[test_rows]
-        if prepare is not None:
-            fitted = clone(prepare).fit(train, train_targets)
-            train, test = fitted.transform(train), fitted.transform(test)
-        yield _Split(_numbers(train), train_targets, _numbers(test), test_targets)
-
-
-def _take(X: Any, rows: np.ndarray) -> Any:
-    """Some rows of a table; older versions of scikit-learn cannot pick those of pyarrow."""
-    return X.take(rows) if type(X).__module__.startswith("pyarrow") else _safe_indexing(X, rows)
-
-
-def _numbers(table: Any) -> np.ndarray:
-    return to_numpy(read_inputs(table)).astype(np.float64, copy=False)
+        train, test = (source.take(rows) for rows in parts)
+        columns = learn_columns(train, max_categories=MAX_CATEGORIES)
+        numbers = [to_numpy(encode(columns, part.block.table)[0]) for part in (train, test)]
+        targets = [to_numpy(part.block.targets)[:, 0].astype(float) for part in (train, test)]
+        yield _Split(train, test, *numbers, *targets)
 
 
 def _run(method: Method, rows: _Split, seed: int, coverage: float) -> _Run:
     """Fit, forecast and score; whatever goes wrong on the way is a result, too."""
     begin = time.perf_counter()
     try:
-        forecaster = method.fit(rows.train_inputs, rows.train_targets, seed, coverage)
+        train = rows.train if method.takes_tables else rows.train_numbers
+        forecaster = method.fit(train, rows.train_targets, seed, coverage)
         seconds = time.perf_counter() - begin
-        found = forecaster(rows.test_inputs)
+        found = forecaster(rows.test if method.takes_tables else rows.test_numbers)
         scores = evaluate(
             rows.test_targets, found.distribution, coverage=coverage, intervals=found.intervals
         )

@@ -47,16 +47,18 @@ class Forecast:
     """What a reader of the scores must know."""
 
 
-Forecaster = Callable[[np.ndarray], Forecast]
+Forecaster = Callable[[Any], Forecast]
 """Forecasts of rows (n, columns) by a method that has been fitted."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Method:
-    """A name, and how to fit: inputs, targets, seed and coverage to a `Forecaster`."""
+    """A name, and how to fit: features, targets, seed and coverage to a `Forecaster`."""
 
     name: str
-    fit: Callable[[np.ndarray, np.ndarray, int, float], Forecaster]
+    fit: Callable[[Any, np.ndarray, int, float], Forecaster]
+    takes_tables: bool = False
+    """Whether it is given tables as they are, a `Source` with the targets, and not numbers."""
 
 
 def default_methods(regressor: Any = None) -> tuple[Method, ...]:
@@ -79,13 +81,13 @@ def bow_tie(regressor: Any = None) -> Method:
             f"{type(regressor).__name__} has not: give it as a Method in methods instead."
         )
 
-    def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
+    def fit(source: Any, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
         model = clone(BowTieRegressor(n_jobs=-1) if regressor is None else regressor)
         model.set_params(**dict.fromkeys(_unseeded(model), seed))
-        model.fit(X, y)
+        model.fit(source)
         return lambda new: central(model.predict_dist(new), coverage)
 
-    return Method(name="bowtienet", fit=fit)
+    return Method(name="bowtienet", fit=fit, takes_tables=True)
 
 
 def _unseeded(model: Any) -> list[str]:

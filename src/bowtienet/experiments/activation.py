@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from bowtienet.data.rows import build_rows
-from bowtienet.data.scaling import standardize
 from bowtienet.data.toy import simulate_toy
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.experiments.drawing import (
@@ -34,6 +33,7 @@ from bowtienet.inference.local_step import settle
 from bowtienet.plotting import ActivationDisplay
 from bowtienet.posterior.moments import last_covariance
 from bowtienet.prediction.ensemble import network_inputs
+from bowtienet.representation.scaling import standardize
 
 FIT: dict[str, Any] = {
     "n_estimators": 1,

@@ -29,22 +29,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bowtienet.data.rows import Rows, build_rows, split
-from bowtienet.data.scaling import (
-    Scaling,
-    fit_scaling,
-    restore_deviation,
-    restore_mean,
-    standardize,
-)
 from bowtienet.data.toy import simulate_toy
 from bowtienet.evaluation.metrics import interval_coverage, negative_log_density, rmse
 from bowtienet.experiments.drawing import Report
 from bowtienet.experiments.provenance import describe_run
 from bowtienet.experiments.records import Run, append_line, mend_lines, numbers, parse_run
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.execution import settled_pass
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.stochastic import fit_stochastic, loosened, minibatches
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
@@ -52,6 +46,13 @@ from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.scaling import (
+    Scaling,
+    fit_scaling,
+    restore_deviation,
+    restore_mean,
+    standardize,
+)
 
 PAPER, OURS, CAVI = "SVI, the paper's steps", "SVI, whole steps", "CAVI"
 STARTS = {"laplace": "the paper's start", "relu_network": "the estimator's start"}

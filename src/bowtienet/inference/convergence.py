@@ -1,4 +1,8 @@
-"""When to stop, and why a fit stopped."""
+"""When to stop, and why a fit stopped.
+
+The bound of coordinate ascent is exact, and three small changes of it in a row are enough. That of
+a stochastic fit is noisy: means over windows of steps are compared, and their noise is known.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from itertools import pairwise
 
+import numpy as np
+
 CONSECUTIVE = 3
 """So many small changes in a row count as convergence."""
 ROUNDING = 1e-9
 """A fall of the bound by this relative amount is rounding, not a decrease."""
+FEWEST_STEPS = 40
+"""Of a window over which the noisy bound is averaged: so many steps at least, and otherwise"""
+WINDOW_ROWS = 250_000
+"""so many rows, or half of all if they are fewer."""
 
 
 class Status(StrEnum):
@@ -18,10 +28,10 @@ class Status(StrEnum):
 
     CONVERGED = "converged"
     """Three changes in a row were small."""
-    SWEEP_LIMIT = "sweep limit"
-    """The bound was still rising at the last sweep allowed."""
-    HELD_OUT = "held out"
-    """The length at which rows that were held out are predicted best."""
+    ITERATION_LIMIT = "iteration limit"
+    """The bound was still rising when max_iter was reached."""
+    EARLY_STOPPED = "stopped early (validation)"
+    """The length at which held-out rows are predicted best."""
     NON_FINITE = "non-finite"
     """A plain sweep overflowed: scale the data, or look for values far out of line."""
     DECREASED = "decreased"
@@ -51,3 +61,33 @@ def check(history: Sequence[float], tolerance: float) -> Status | None:
     if len(changes) == CONSECUTIVE and all(abs(change) < tolerance for change in changes):
         return Status.CONVERGED
     return None
+
+
+def window_steps(n_rows: float, batch_rows: float) -> int:
+    """Steps of a window over which the noisy bound is averaged."""
+    return max(FEWEST_STEPS, round(min(0.5 * n_rows, WINDOW_ROWS) / batch_rows))
+
+
+def running_means(values: Sequence[float], window: int) -> tuple[float, ...]:
+    """Mean of each value and those before it, `window` at most."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    ends = np.arange(1, len(sums))
+    starts = np.maximum(ends - window, 0)
+    return tuple(((sums[ends] - sums[starts]) / (ends - starts)).tolist())
+
+
+def count_still(still: int, history: Sequence[float], value: float, window: int, tol: float) -> int:
+    """Windows in a row over which the mean of the noisy bound did not rise, with its next value.
+
+    Each is compared with the last one that was a gain: slow gains add up. It stays where it is once
+    it has counted enough of them.
+    """
+    n_steps = len(history) + 1
+    if still >= CONSECUTIVE or n_steps % window or n_steps < 2 * window:
+        return still
+    recent = [*history[1 - (still + 2) * window :], value]
+    windows = np.reshape(recent, (-1, window))
+    before, now = windows[0], windows[-1]
+    noise = np.sqrt((before.var() + now.var()) / window)
+    gain = now.mean() - before.mean()
+    return still + 1 if gain < max(tol * abs(before.mean()), noise) else 0

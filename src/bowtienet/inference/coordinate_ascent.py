@@ -1,4 +1,4 @@
-"""Sections 3.1 and 3.2: the one loop.
+"""Sections 3.1 and 3.2: coordinate ascent, a solver of the one loop.
 
 A sweep reads the data once: for each block of rows the local step and its statistics, then the
 global step from their sum, then EM. Each part can only raise the ELBO. Between sweeps the state is
@@ -10,12 +10,10 @@ next sweep is then the first of a smaller network, whose bound is another one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
-
-import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import non_negative, whole
@@ -24,10 +22,11 @@ from bowtienet.inference.acceleration import extrapolate, momentum
 from bowtienet.inference.convergence import Status, check
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
-from bowtienet.inference.execution import Mapper, usable_cores, workers
+from bowtienet.inference.execution import Mapper, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
+from bowtienet.inference.iterate import Callback, FitResult, Progress, iterate
 from bowtienet.inference.pruning import Pruning, build_pruning, combine, shrink
-from bowtienet.inference.row_keepers import HeldRows, RowKeeper
+from bowtienet.inference.row_providers import HeldRows, RowProvider
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
@@ -44,75 +43,14 @@ class State:
     model: BowTieModel
     factors: GlobalFactors
     memory: Any
-    """The local factors, as the keeper of the rows holds them."""
+    """The local factors, as the row provider holds them."""
     statistics: Statistics | None = None
     """Sums that the factors follow from; None before the first sweep."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """A fit between two sweeps: from here it goes on as if it had never stopped."""
-
-    accepted: State
-    proposal: GlobalFactors | None
-    """Where momentum has moved the accepted factors; None if it has not."""
-    elbo_terms: ElboTerms | None
-    elbo_history: tuple[float, ...]
-    n_sweeps: int
-    age: int
-    """Sweeps since momentum began."""
-    begin: int
-    """Where the history of the present network begins."""
-    pruning: Pruning | None
-
-
-Keep = Callable[[Callable[[], Snapshot], bool], None]
-"""Is told how to make a snapshot, and whether it is the last one; it may write it down."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Progress:
-    """What a callback is told after every accepted sweep."""
-
-    sweep: int
-    elbo: float
-    elbo_terms: ElboTerms
-    model: BowTieModel
-    factors: GlobalFactors
-    pruning: Pruning | None
-    n_visited: int
-    """Rows visited so far, each as often as it was."""
-    n_at_most: int
-    """Rows that the fit will have visited if it takes all the sweeps it may."""
-    statistics: Statistics | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FitResult:
-    """A fitted network and how its fit went."""
-
-    model: BowTieModel
-    factors: GlobalFactors
-    elbo_terms: ElboTerms | None
-    """The bound by block; None if it never was finite."""
-    elbo_history: tuple[float, ...]
-    """The bound after every accepted sweep; where units were taken out it may jump."""
-    n_sweeps: int
-    """All sweeps, also those that were undone."""
-    status: Status
-    pruning: Pruning | None = None
-    """What is left of the network that the fit began with; None if it is all there."""
-    statistics: Statistics | None = None
-    """The sums that the factors follow from, blended in a stochastic fit: from these it can go on
-    with more rows."""
-    variance_ratio: np.ndarray | None = None
-    """What rows that were held out ask the variance of predictions to be multiplied by, (D_out,);
-    None for one."""
-
-
 def fit(
     model: BowTieModel,
-    rows: Rows | RowKeeper,
+    rows: Rows | RowProvider,
     factors: GlobalFactors,
     *,
     max_iter: int = 500,
@@ -124,9 +62,7 @@ def fit(
     false_sign_rate: float = 0.01,
     block_size: int | None = None,
     n_threads: int | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
-    keep: Keep | None = None,
-    resume: Snapshot | None = None,
+    callback: Callback | None = None,
 ) -> FitResult:
     """Fit a network by coordinate ascent from given global factors.
 
@@ -134,8 +70,8 @@ def fit(
     ----------
     model : BowTieModel
         Architecture, prior and temperature.
-    rows : Rows or RowKeeper
-        Training rows on a scale of order 1; see `build_rows` and `fit_scaling`. Or who holds them.
+    rows : Rows or RowProvider
+        Training rows on a scale of order 1; see `build_rows` and `fit_scaling`.
     factors : GlobalFactors
         Where to start; see `initialize`.
     max_iter : int
@@ -159,11 +95,6 @@ def fit(
         Blocks worked on at the same time; all usable cores by default. It changes no result.
     callback : callable, optional
         Called with a `Progress` after every accepted sweep; a true answer stops the fit.
-    keep : callable, optional
-        Called before every sweep with a function that makes a `Snapshot` and False, after Ctrl-C
-        with the last such function and True.
-    resume : Snapshot, optional
-        Go on from here, with the arguments of the fit that it is of: the end has the same bits.
 
     Returns
     -------
@@ -171,31 +102,30 @@ def fit(
         The last accepted state, whatever ended the fit; Ctrl-C ends it after the first sweep.
     """
     check_factors(model.architecture, factors)
-    max_iter, repeats = whole(max_iter, "max_iter"), whole(repeats, "repeats")
-    tol = non_negative(tol, "tol")
-    prune_every = None if prune_every is None else whole(prune_every, "prune_every")
-    rate = check_rate(false_sign_rate)
-    pruner = None if prune_every is None else _Pruner(prune_every, rate)
-    n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
-    architecture = (model if resume is None else resume.accepted.model).architecture
     if isinstance(rows, Rows):
-        rows = HeldRows(rows, architecture, block_size)
+        rows = HeldRows(rows, model.architecture, block_size)
     rows.check(model.architecture)
-    # A proposal of the momentum may overflow; a bound that is not finite is a status here.
-    with workers(n_threads) as apply, np.errstate(all="ignore"):
+    repeats = whole(repeats, "repeats")
+    with workers(n_threads) as apply:
         step = partial(sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
-        loop = _Loop(step, rows, accelerate, tol, pruner, max_iter)
-        loop.callback, loop.keep = callback, keep
-        if resume is not None:
-            return loop.run(*loop.restore(resume))
-        factors = update_shared_covariance(factors)
-        start = State(model=model, factors=factors, memory=rows.begin(model, factors, apply))
-        return loop.run(start, start)
+        solver = CoordinateAscent(
+            model=model,
+            rows=rows,
+            factors=factors,
+            sweep=step,
+            max_iter=whole(max_iter, "max_iter"),
+            tol=non_negative(tol, "tol"),
+            accelerate=accelerate,
+            prune_every=None if prune_every is None else whole(prune_every, "prune_every"),
+            false_sign_rate=check_rate(false_sign_rate),
+            apply=apply,
+        )
+        return iterate(solver, callback=callback)
 
 
 def sweep(
     state: State,
-    rows: RowKeeper,
+    rows: RowProvider,
     *,
     repeats: int,
     empirical_bayes: bool,
@@ -209,176 +139,154 @@ def sweep(
     return state, elbo(model, factors, statistics)
 
 
-@dataclass(frozen=True)
-class _Pruner:
-    """Takes units out of a state; its keeper holds the rows for what is left."""
+@dataclass(frozen=True, kw_only=True)
+class Climb:
+    """A fit between two sweeps."""
 
-    every: int
-    rate: float
+    rows: RowProvider
+    accepted: State
+    proposal: State
+    """Where the next sweep begins: at the accepted state, or where momentum has moved it."""
+    elbo_terms: ElboTerms | None = None
+    """Of the accepted state."""
+    n_sweeps: int = 0
+    age: int = 0
+    """Sweeps since momentum began."""
+    begin: int = 0
+    """Where the history of the present network begins."""
+    pruning: Pruning | None = None
+    rose: bool = False
+    """Whether the last sweep was accepted."""
+    status: Status | None = None
 
-    def __call__(self, state: State, rows: RowKeeper) -> tuple[State, RowKeeper, Pruning] | None:
-        present = existing(state.model, state.factors)
-        selection = select(state.model, state.factors, self.rate)
+
+@dataclass(frozen=True, kw_only=True)
+class CoordinateAscent:
+    """Sweeps with momentum as steps of `iterate`; see `fit` for the settings."""
+
+    model: BowTieModel
+    rows: RowProvider
+    factors: GlobalFactors
+    sweep: Callable[..., tuple[State, ElboTerms]]
+    """From a state and its rows to the next state."""
+    max_iter: int
+    tol: float
+    accelerate: bool
+    prune_every: int | None
+    false_sign_rate: float
+    apply: Mapper
+
+    def init(self) -> Climb:
+        """A forward pass."""
+        factors = update_shared_covariance(self.factors)
+        memory = self.rows.begin(self.model, factors, self.apply)
+        start = State(model=self.model, factors=factors, memory=memory)
+        return Climb(rows=self.rows, accepted=start, proposal=start)
+
+    def step(self, climb: Climb, history: Sequence[float]) -> Climb:
+        """One sweep: accept it and move on, or go back to the accepted state."""
+        smaller = self._pruned(climb)
+        if smaller is not None:
+            return self._go_on_smaller(climb, *smaller, history)
+        candidate, terms = self.sweep(climb.proposal, rows=climb.rows)
+        value = float(to_numpy(terms.total))
+        moved = climb.proposal is not climb.accepted
+        climb = replace(climb, n_sweeps=climb.n_sweeps + 1, rose=False)
+        if climb.rows.rebuilt and math.isfinite(value):
+            # Gates from a forward pass are another place to climb from, not a failed sweep.
+            return _begin_anew(climb, candidate, terms, history)
+        if moved and not value >= history[-1]:
+            return replace(climb, proposal=climb.accepted, age=0)
+        status = check([*history[climb.begin :], value], self.tol)
+        if status in (Status.NON_FINITE, Status.DECREASED):
+            return replace(climb, status=status)
+        before = climb.accepted.factors
+        climb = replace(_accept(climb, candidate, terms), status=status)
+        is_first = len(history) == climb.begin
+        return climb if is_first or not self.accelerate else _move_on(climb, before)
+
+    def finished(self, climb: Climb) -> Status | None:
+        """Whether the bound stands still, cannot be trusted, or the sweeps are used up."""
+        if climb.status is None and climb.n_sweeps >= self.max_iter:
+            return Status.ITERATION_LIMIT
+        return climb.status
+
+    def progress(self, climb: Climb) -> Progress | None:
+        """What the last sweep reached; None if it was undone."""
+        if not climb.rose or climb.elbo_terms is None:
+            return None
+        return Progress(
+            sweep=climb.n_sweeps,
+            elbo=float(to_numpy(climb.elbo_terms.total)),
+            elbo_terms=climb.elbo_terms,
+            model=climb.accepted.model,
+            factors=climb.accepted.factors,
+            pruning=climb.pruning,
+            n_visited=climb.n_sweeps * climb.rows.n_rows,
+            n_at_most=self.max_iter * climb.rows.n_rows,
+            statistics=climb.accepted.statistics,
+        )
+
+    def result(self, climb: Climb, history: Sequence[float], status: Status) -> FitResult:
+        """The last accepted state."""
+        return FitResult(
+            model=climb.accepted.model,
+            factors=climb.accepted.factors,
+            elbo_terms=climb.elbo_terms,
+            elbo_history=tuple(history),
+            n_sweeps=climb.n_sweeps,
+            status=status,
+            pruning=climb.pruning,
+            statistics=climb.accepted.statistics,
+        )
+
+    def _pruned(self, climb: Climb) -> tuple[State, RowProvider, Pruning] | None:
+        """The accepted state without units that do not matter, if it is time and there are any."""
+        if self.prune_every is None or not climb.n_sweeps or climb.n_sweeps % self.prune_every:
+            return None
+        state = climb.accepted
+        selection = select(state.model, state.factors, self.false_sign_rate)
         if not selection.inputs.any() or all(unit.all() for unit in selection.units):
             return None
-        selection = keep_between(selection, present)
+        selection = keep_between(selection, existing(state.model, state.factors))
         model, factors = shrink(state.model, state.factors, selection)
         if state.model.connections is None:
             model = replace(model, connections=None)
-        rows, memory = rows.shrunk(model, factors, state.memory, selection)
+        rows, memory = climb.rows.shrunk(model, factors, state.memory, selection)
         pruning = build_pruning(state.model.architecture, selection)
         return State(model=model, factors=factors, memory=memory), rows, pruning
 
-
-class _Loop:
-    """The mutable part of a fit: the last accepted state and the age of the momentum."""
-
-    callback: Callable[[Progress], bool | None] | None = None
-    keep: Keep | None = None
-
-    def __init__(
-        self,
-        step: Callable[..., tuple[State, ElboTerms]],
-        rows: RowKeeper,
-        accelerate: bool,
-        tol: float,
-        pruner: _Pruner | None,
-        max_iter: int,
-    ) -> None:
-        self.step = step
-        self.rows = rows
-        self.pruner = pruner
-        self.pruning: Pruning | None = None
-        self.accelerate = accelerate
-        self.tol = tol
-        self.max_iter = max_iter
-        self.history: list[float] = []
-        self.terms: ElboTerms | None = None
-        self.age = 0
-        self.n_sweeps = 0
-        self.begin = 0  # where the history of the present network begins
-
-    def restore(self, snapshot: Snapshot) -> tuple[State, State]:
-        """Accepted state and proposal of a fit that was stopped."""
-        self.history, self.terms = list(snapshot.elbo_history), snapshot.elbo_terms
-        self.n_sweeps, self.age, self.begin = snapshot.n_sweeps, snapshot.age, snapshot.begin
-        self.pruning = snapshot.pruning
-        accepted, moved = snapshot.accepted, snapshot.proposal
-        return accepted, accepted if moved is None else replace(accepted, factors=moved)
-
-    def snapshot(self, proposal: State) -> Snapshot:
-        return Snapshot(
-            accepted=self.accepted,
-            proposal=None if proposal is self.accepted else proposal.factors,
-            elbo_terms=self.terms,
-            elbo_history=tuple(self.history),
-            n_sweeps=self.n_sweeps,
-            age=self.age,
-            begin=self.begin,
-            pruning=self.pruning,
-        )
-
-    def run(self, accepted: State, proposal: State) -> FitResult:
-        self.accepted = accepted
-        status: Status | None = None
-        snapshot: Snapshot | None = None
-        try:
-            while status is None and self.n_sweeps < self.max_iter:
-                if self.keep is not None and self.history:
-                    snapshot = self.snapshot(proposal)
-                    self.keep(partial(_itself, snapshot), False)
-                proposal, status = self._advance(proposal)
-        except KeyboardInterrupt:
-            if not self.history:
-                raise
-            self._keep_last(snapshot)
-            status = Status.INTERRUPTED
-        except Exception:
-            # Rows may be out of reach for a while: what is done is kept.
-            self._keep_last(snapshot)
-            raise
-        return FitResult(
-            model=self.accepted.model,
-            factors=self.accepted.factors,
-            elbo_terms=self.terms,
-            elbo_history=tuple(self.history),
-            n_sweeps=self.n_sweeps,
-            status=status or Status.SWEEP_LIMIT,
-            pruning=self.pruning,
-            statistics=self.accepted.statistics,
-        )
-
-    def _keep_last(self, snapshot: Snapshot | None) -> None:
-        if self.keep is not None and snapshot is not None:
-            self.keep(partial(_itself, snapshot), True)
-
-    def _advance(self, proposal: State) -> tuple[State, Status | None]:
-        """One sweep from `proposal`: accept it and move on, or go back to the accepted state."""
-        if self.pruner is not None and self.n_sweeps and self.n_sweeps % self.pruner.every == 0:
-            smaller = self.pruner(self.accepted, self.rows)
-            if smaller is not None:
-                return self._go_on_smaller(proposal, *smaller)
-        candidate, terms = self.step(proposal, rows=self.rows)
-        self.n_sweeps += 1
-        value = float(to_numpy(terms.total))
-        if self.rows.rebuilt and math.isfinite(value):
-            # Gates from a forward pass are another place to climb from, not a failed sweep.
-            return self._begin_anew(candidate, terms, value)
-        moved = proposal is not self.accepted
-        if moved and not value >= self.history[-1]:
-            self.age = 0
-            return self.accepted, None
-        status = check([*self.history[self.begin :], value], self.tol)
-        if status in (Status.NON_FINITE, Status.DECREASED):
-            return proposal, status
-        before, self.accepted, self.terms = self.accepted, candidate, terms
-        self.history.append(value)
-        if self._stopped_by_callback(value):
-            return candidate, Status.INTERRUPTED
-        if not self.accelerate or len(self.history) < self.begin + 2:
-            return candidate, status
-        self.age += 1
-        factors = extrapolate(candidate.factors, before.factors, momentum(self.age))
-        return replace(candidate, factors=factors), status
-
     def _go_on_smaller(
-        self, proposal: State, state: State, rows: RowKeeper, pruning: Pruning
-    ) -> tuple[State, Status | None]:
+        self,
+        climb: Climb,
+        state: State,
+        rows: RowProvider,
+        pruning: Pruning,
+        history: Sequence[float],
+    ) -> Climb:
         """The first sweep without units that do not matter; they stay if it comes to nothing."""
-        candidate, terms = self.step(state, rows=rows)
-        self.n_sweeps += 1
+        candidate, terms = self.sweep(state, rows=rows)
         value = float(to_numpy(terms.total))
+        climb = replace(climb, n_sweeps=climb.n_sweeps + 1, rose=False)
         if not math.isfinite(value):
-            return proposal, None
-        self.rows = rows
-        self.pruning = combine(self.pruning, pruning)
-        return self._begin_anew(candidate, terms, value)
-
-    def _begin_anew(
-        self, candidate: State, terms: ElboTerms, value: float
-    ) -> tuple[State, Status | None]:
-        """Accept a state whose bound cannot be compared with those before."""
-        self.accepted, self.terms = candidate, terms
-        self.begin, self.age = len(self.history), 0
-        self.history.append(value)
-        return candidate, Status.INTERRUPTED if self._stopped_by_callback(value) else None
-
-    def _stopped_by_callback(self, value: float) -> bool:
-        if self.callback is None or self.terms is None:
-            return False
-        progress = Progress(
-            sweep=self.n_sweeps,
-            elbo=value,
-            elbo_terms=self.terms,
-            model=self.accepted.model,
-            factors=self.accepted.factors,
-            pruning=self.pruning,
-            n_visited=self.n_sweeps * self.rows.n_rows,
-            n_at_most=self.max_iter * self.rows.n_rows,
-            statistics=self.accepted.statistics,
-        )
-        return bool(self.callback(progress))
+            return climb
+        climb = replace(climb, rows=rows, pruning=combine(climb.pruning, pruning))
+        return _begin_anew(climb, candidate, terms, history)
 
 
-def _itself(snapshot: Snapshot) -> Snapshot:
-    return snapshot
+def _accept(climb: Climb, candidate: State, terms: ElboTerms) -> Climb:
+    return replace(climb, accepted=candidate, proposal=candidate, elbo_terms=terms, rose=True)
+
+
+def _begin_anew(
+    climb: Climb, candidate: State, terms: ElboTerms, history: Sequence[float]
+) -> Climb:
+    """Accept a state whose bound cannot be compared with those before."""
+    return replace(_accept(climb, candidate, terms), begin=len(history), age=0)
+
+
+def _move_on(climb: Climb, before: GlobalFactors) -> Climb:
+    """Let the next sweep begin where momentum leads from the accepted state."""
+    now, age = climb.accepted, climb.age + 1
+    factors = extrapolate(now.factors, before, momentum(age))
+    return replace(climb, proposal=replace(now, factors=factors), age=age)

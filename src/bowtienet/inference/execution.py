@@ -70,15 +70,17 @@ def usable_cores() -> int:
 
 
 @contextmanager
-def workers(n_threads: int) -> Iterator[Mapper]:
-    """A `Mapper` that works on `n_threads` blocks at a time.
+def workers(n_threads: int | None) -> Iterator[Mapper]:
+    """A `Mapper` that works on `n_threads` blocks at a time; None for all usable cores.
 
     The linear algebra library is held to one thread for each worker, so that two levels of threads
     do not fight for the same cores, and so that a result does not depend on their number: sums are
-    taken in the order of the blocks whoever computed them.
+    taken in the order of the blocks whoever computed them. Floating-point warnings are off: what
+    overflows has a bound that is not finite, which the caller looks at.
     """
+    n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
     _keep_freed_memory()
-    with one_blas_thread():
+    with one_blas_thread(), np.errstate(all="ignore"):
         if n_threads == 1:
             yield map
             return
@@ -170,7 +172,7 @@ def _free_thresholds() -> None:
 
 
 def _ignore_floating_point_warnings() -> None:
-    """The setting of the calling thread (see `fit`) does not reach other threads by itself."""
+    """The setting of the calling thread does not reach other threads by itself."""
     np.seterr(all="ignore")
 
 

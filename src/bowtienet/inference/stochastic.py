@@ -1,4 +1,4 @@
-"""Section 3.3: stochastic variational inference.
+"""Section 3.3: stochastic variational inference, a solver of the one loop.
 
 The natural parameters of every global factor are linear in the statistics, so blending
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -27,26 +27,23 @@ from bowtienet._arrays import map_arrays, slices, to_numpy
 from bowtienet._validation import non_negative, number, positive, whole
 from bowtienet.data.rows import Rows, split, take_rows
 from bowtienet.inference.acceleration import extrapolate
-from bowtienet.inference.convergence import CONSECUTIVE, Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress
+from bowtienet.inference.convergence import (
+    CONSECUTIVE,
+    FEWEST_STEPS,
+    Status,
+    count_still,
+    running_means,
+    window_steps,
+)
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
-from bowtienet.inference.execution import (
-    Mapper,
-    block_rows,
-    settled_pass,
-    usable_cores,
-    workers,
-)
+from bowtienet.inference.execution import Mapper, block_rows, settled_pass, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
+from bowtienet.inference.iterate import Callback, FitResult, Progress, iterate
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
 
-FEWEST_STEPS = 40
-"""Of a window over which the noisy bound is averaged: so many steps at least, and otherwise"""
-WINDOW_ROWS = 250_000
-"""so many rows, or half of all if they are fewer."""
 RISING = 5 / 6
 """Most of the rows a fit may visit before its steps shrink."""
 FADING = 1 / 5
@@ -67,28 +64,34 @@ class StochasticState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StochasticSnapshot:
-    """A fit between two steps: from here it goes on as if it had never stopped."""
+class Position:
+    """A fit between two steps: its state, and what it has seen of the rows."""
 
     state: StochasticState
-    elbo_terms: ElboTerms
+    elbo_terms: ElboTerms | None = None
+    """Of the last batch."""
+    n_passes: int = 0
+    """Whole passes over the rows."""
+    n_visited: int = 0
+    visited_weight: float = 0.0
+    full_batch: float = 0.0
+    """Weight of the heaviest batch so far."""
+    still: int = 0
+    """Windows in a row over which the bound did not rise."""
+    turned: int | None = None
+    """The step from which on steps shrink; None before it."""
+    moved: bool = False
+    """Whether the last step took a batch in, and did not end a pass."""
+    status: Status | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassSnapshot:
+    """A fit after a whole pass over the rows: from here it goes on as if it had never stopped."""
+
+    position: Position
     elbo_history: tuple[float, ...]
     """The noisy bound of every step."""
-    still: int
-    """Windows in a row over which the bound did not rise."""
-    epoch: int
-    n_batches: int
-    """Batches of the epoch that are done."""
-    n_visited: int
-    visited_weight: float
-    full_batch: float
-    """Weight of the heaviest batch so far."""
-    turned: int | None
-    """The step from which on steps shrink; None before it."""
-
-
-Keep = Callable[[Callable[[], StochasticSnapshot], bool], None]
-"""Is told how to make a snapshot, and whether it is the last one; it may write it down."""
 
 
 def step_size(step: int, forgetting_rate: float, step_delay: float) -> float:
@@ -129,18 +132,19 @@ def stochastic_step(
 
 
 Batches = Callable[[int], Iterable[Rows]]
-"""The batches of an epoch, given its number: rows without replacement, in an order of its own."""
+"""The batches of a pass, given its number: all rows once, in an order of its own that is the same
+whenever it is asked for."""
 
 
 def minibatches(rows: Rows, batch_size: int, seed: int) -> Batches:
-    """Batches of rows in memory, in another random order every epoch; the last may be smaller."""
+    """Batches of rows in memory, in another random order every pass; the last may be smaller."""
 
-    def epoch(number: int) -> Iterator[Rows]:
+    def one_pass(number: int) -> Iterator[Rows]:
         order = np.random.default_rng((seed, number)).permutation(rows.inputs.shape[0])
         for part in slices(len(order), batch_size):
             yield take_rows(rows, order[part])
 
-    return epoch
+    return one_pass
 
 
 def fit_stochastic(
@@ -160,9 +164,9 @@ def fit_stochastic(
     local_iterations: int = 20,
     block_size: int | None = None,
     n_threads: int | None = None,
-    callback: Callable[[Progress], bool | None] | None = None,
-    keep: Keep | None = None,
-    resume: StochasticSnapshot | None = None,
+    callback: Callback | None = None,
+    after_pass: Callable[[PassSnapshot], None] | None = None,
+    resume: PassSnapshot | None = None,
 ) -> FitResult:
     """Fit a network by stochastic variational inference from given global factors.
 
@@ -171,7 +175,7 @@ def fit_stochastic(
     model : BowTieModel
         Architecture, prior and temperature.
     batches : callable
-        From the number of an epoch to its batches of rows; see `minibatches`.
+        From the number of a pass over the rows to its batches; see `minibatches`.
     factors : GlobalFactors
         Where to start; see `initialize`.
     n_rows : float
@@ -195,8 +199,12 @@ def fit_stochastic(
         Rounds of global updates within a step.
     local_tolerance, local_iterations : float, int
         When the local factors of a batch count as settled.
-    block_size, n_threads, callback, keep, resume :
+    block_size, n_threads, callback :
         As for `fit`, with every step in place of every sweep.
+    after_pass : callable, optional
+        Called with a `PassSnapshot` after every whole pass over the rows.
+    resume : PassSnapshot, optional
+        Go on from here, with the arguments of the fit that it is of: the end has the same bits.
 
     Returns
     -------
@@ -212,8 +220,7 @@ def fit_stochastic(
     n_rows = positive(n_rows, "n_rows")
     if not 0.0 <= number(momentum, "momentum") < 1.0:
         raise ValueError(f"momentum must lie in [0, 1), got {momentum!r}: try 0.9.")
-    n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
-    with workers(n_threads) as apply, np.errstate(all="ignore"):
+    with workers(n_threads) as apply:
         advance = partial(
             stochastic_step,
             n_rows=n_rows,
@@ -224,13 +231,22 @@ def fit_stochastic(
             block_size=block_size,
             apply=apply,
         )
-        loop = _StochasticLoop(advance, batches, n_rows, max_iter, tol, adaptive)
-        loop.size = partial(step_size, forgetting_rate=forgetting_rate, step_delay=step_delay)
-        loop.callback, loop.keep = callback, keep
-        if resume is not None:
-            return loop.run(loop.restore(resume))
-        start = update_shared_covariance(factors)
-        return loop.run(StochasticState(model=model, factors=start, statistics=None, step=0))
+        start = StochasticState(
+            model=model, factors=update_shared_covariance(factors), statistics=None, step=0
+        )
+        solver = StochasticInference(
+            start=Position(state=start) if resume is None else resume.position,
+            advance=advance,
+            batches=batches,
+            n_rows=n_rows,
+            max_iter=max_iter,
+            tol=tol,
+            size=partial(step_size, forgetting_rate=forgetting_rate, step_delay=step_delay),
+            adaptive=adaptive,
+            after_pass=after_pass,
+        )
+        history = () if resume is None else resume.elbo_history
+        return iterate(solver, callback=callback, history=history)
 
 
 def loosened(factors: GlobalFactors, by: float = 100.0) -> GlobalFactors:
@@ -247,201 +263,132 @@ def loosened(factors: GlobalFactors, by: float = 100.0) -> GlobalFactors:
     return replace(factors, layers=(*layers, factors.layers[-1]))
 
 
-class _StochasticLoop:
-    """The mutable part of a fit: the last good state, and where in the data it stands."""
+@dataclass(kw_only=True)
+class StochasticInference:
+    """Batches as steps of `iterate`; see `fit_stochastic` for the settings."""
 
+    start: Position
+    advance: Callable[..., tuple[StochasticState, ElboTerms]]
+    batches: Batches
+    n_rows: float
+    max_iter: int
+    tol: float
     size: Callable[[int], float]
-    callback: Callable[[Progress], bool | None] | None = None
-    keep: Keep | None = None
+    """From a number of steps to l_t."""
+    adaptive: bool
+    after_pass: Callable[[PassSnapshot], None] | None
+    _to_come: Iterator[Rows] = field(init=False)
+    """Batches of the present pass."""
 
-    def __init__(
-        self,
-        advance: Callable[..., tuple[StochasticState, ElboTerms]],
-        batches: Batches,
-        n_rows: float,
-        max_iter: int,
-        tolerance: float,
-        adaptive: bool,
-    ) -> None:
-        self.advance, self.batches, self.adaptive = advance, batches, adaptive
-        self.n_rows, self.max_iter = n_rows, max_iter
-        self.watch = _Watch(tolerance)
-        self.terms: ElboTerms | None = None
-        self.epoch = self.n_batches = self.n_visited = 0
-        self.visited_weight = self.full_batch = 0.0
-        self.turned: int | None = None
+    def init(self) -> Position:
+        """Where a pass begins."""
+        self._to_come = self._one_pass(self.start.n_passes)
+        return self.start
 
-    def restore(self, snapshot: StochasticSnapshot) -> StochasticState:
-        """State of a fit that was stopped."""
-        self.watch.history, self.watch.still = list(snapshot.elbo_history), snapshot.still
-        self.terms = snapshot.elbo_terms
-        self.epoch, self.n_batches = snapshot.epoch, snapshot.n_batches
-        self.n_visited, self.turned = snapshot.n_visited, snapshot.turned
-        self.visited_weight, self.full_batch = snapshot.visited_weight, snapshot.full_batch
-        self.watch.window = window_steps(self.n_rows, self.full_batch)
-        return snapshot.state
-
-    def run(self, state: StochasticState) -> FitResult:
-        self.state = state
-        make: Callable[[], StochasticSnapshot] | None = None
-        status: Status | None = None
-        try:
-            for batch in self._all_batches():
-                status = self._step(batch)
-                if status is not None:
-                    break
-                if self.keep is not None and self.terms is not None:
-                    make = self._snapshot(self.terms)
-                    self.keep(make, False)
-        except KeyboardInterrupt:
-            if self.terms is None:
-                raise
-            self._keep_last(make)
-            status = Status.INTERRUPTED
-        except Exception:
-            # Rows may be out of reach for a while: what is done is kept.
-            self._keep_last(make)
-            raise
-        return FitResult(
-            model=self.state.model,
-            factors=self.state.factors,
-            elbo_terms=self.terms,
-            elbo_history=running_means(self.watch.history, self.watch.window),
-            n_sweeps=self.state.step,
-            status=status or Status.SWEEP_LIMIT,
-            statistics=self.state.statistics,
-        )
-
-    def _keep_last(self, make: Callable[[], StochasticSnapshot] | None) -> None:
-        if self.keep is not None and make is not None:
-            self.keep(make, True)
-
-    def _all_batches(self) -> Iterator[Rows]:
-        """Batches still to come, each counted when it is done."""
-        while self.epoch < self.max_iter:
-            # The batches of an epoch are the same every time it is asked for.
-            done = self.n_batches
-            for index, batch in enumerate(self.batches(self.epoch)):
-                if index >= done:
-                    yield batch
-            self.epoch, self.n_batches = self.epoch + 1, 0
-
-    def _step(self, batch: Rows) -> Status | None:
+    def step(self, at: Position, history: Sequence[float]) -> Position:
+        """Take in the next batch, or end the pass if there is none."""
+        batch = next(self._to_come, None)
+        if batch is None:
+            return self._end_pass(at, history)
         weight = float(np.sum(to_numpy(batch.weights)))
-        if weight > self.full_batch:
-            self.full_batch = weight
-            self.watch.window = window_steps(self.n_rows, weight)
-        # The last batch of an epoch may be small, and its sums the noisier for it.
-        amount = self._amount() * weight / self.full_batch
-        found, terms = self.advance(self.state, batch, amount=amount)
-        value = float(to_numpy(terms.total))
-        if not math.isfinite(value) and self.state.ahead is not None:
-            # Momentum went too far: the same batch without it.
-            self.state = replace(self.state, ahead=None)
-            found, terms = self.advance(self.state, batch, amount=amount)
-            value = float(to_numpy(terms.total))
+        full_batch = max(at.full_batch, weight)
+        # The last batch of a pass may be small, and its sums the noisier for it.
+        amount = self._step_size(at) * weight / full_batch
+        state, terms, value = self._advance(at.state, batch, amount)
         if not math.isfinite(value):
-            return Status.NON_FINITE
-        self.state, self.terms = found, terms
-        self.n_batches += 1
-        self.n_visited += batch.inputs.shape[0]
-        self.visited_weight += weight
-        self.watch.note(value)
-        if self.callback is not None and self.callback(self._progress(terms, value)):
-            return Status.INTERRUPTED
-        return self._end_or_turn()
-
-    def _amount(self) -> float:
-        """l_t."""
-        if not self.adaptive:
-            return self.size(self.state.step)
-        return 1.0 if self.turned is None else self.size(self.state.step - self.turned)
-
-    def _end_or_turn(self) -> Status | None:
-        """Whether the fit is over, or has come to where its steps begin to shrink."""
-        step = self.state.step
-        if not self.adaptive:
-            return Status.CONVERGED if self.watch.settled else None
-        if self.turned is None:
-            late = self.visited_weight >= RISING * self.max_iter * self.n_rows
-            if self.watch.settled or late:
-                self.turned = step
-            return None
-        if not self.watch.settled or step < self.turned + max(FEWEST_STEPS, FADING * self.turned):
-            return None
-        return Status.CONVERGED
-
-    def _snapshot(self, terms: ElboTerms) -> Callable[[], StochasticSnapshot]:
-        """What is now, put together only when it is wanted: the history may be long."""
-        state, still, length = self.state, self.watch.still, len(self.watch.history)
-        epoch, n_batches, n_visited = self.epoch, self.n_batches, self.n_visited
-        visited_weight, full_batch, turned = self.visited_weight, self.full_batch, self.turned
-        return lambda: StochasticSnapshot(
+            return replace(at, moved=False, status=Status.NON_FINITE)
+        at = replace(
+            at,
             state=state,
             elbo_terms=terms,
-            elbo_history=tuple(self.watch.history[:length]),
-            still=still,
-            epoch=epoch,
-            n_batches=n_batches,
-            n_visited=n_visited,
-            visited_weight=visited_weight,
+            n_visited=at.n_visited + batch.inputs.shape[0],
+            visited_weight=at.visited_weight + weight,
             full_batch=full_batch,
-            turned=turned,
+            moved=True,
         )
+        window = window_steps(self.n_rows, full_batch)
+        at = replace(at, still=count_still(at.still, history, value, window, self.tol))
+        return self._end_or_turn(at)
 
-    def _progress(self, terms: ElboTerms, value: float) -> Progress:
+    def finished(self, at: Position) -> Status | None:
+        """Whether the bound stands still, is not finite, or the passes are used up."""
+        if at.status is None and at.n_passes >= self.max_iter:
+            return Status.ITERATION_LIMIT
+        return at.status
+
+    def progress(self, at: Position) -> Progress | None:
+        """What the last batch reached; None where a pass ended."""
+        if not at.moved or at.elbo_terms is None:
+            return None
         return Progress(
-            sweep=self.state.step,
-            elbo=value,
-            elbo_terms=terms,
-            model=self.state.model,
-            factors=self.state.factors,
+            sweep=at.state.step,
+            elbo=float(to_numpy(at.elbo_terms.total)),
+            elbo_terms=at.elbo_terms,
+            model=at.state.model,
+            factors=at.state.factors,
             pruning=None,
-            n_visited=self.n_visited,
-            n_at_most=round(self.n_visited * self.max_iter * self.n_rows / self.visited_weight),
-            statistics=self.state.statistics,
+            n_visited=at.n_visited,
+            n_at_most=round(at.n_visited * self.max_iter * self.n_rows / at.visited_weight),
+            statistics=at.state.statistics,
         )
 
+    def result(self, at: Position, history: Sequence[float], status: Status) -> FitResult:
+        """The last good state, with a history whose noise is averaged out."""
+        means: tuple[float, ...] = ()
+        if history:
+            means = running_means(history, window_steps(self.n_rows, at.full_batch))
+        return FitResult(
+            model=at.state.model,
+            factors=at.state.factors,
+            elbo_terms=at.elbo_terms,
+            elbo_history=means,
+            n_sweeps=at.state.step,
+            status=status,
+            statistics=at.state.statistics,
+        )
 
-def window_steps(n_rows: float, batch_rows: float) -> int:
-    """Steps of a window over which the noisy bound is averaged."""
-    return max(FEWEST_STEPS, round(min(0.5 * n_rows, WINDOW_ROWS) / batch_rows))
+    def _one_pass(self, number: int) -> Iterator[Rows]:
+        is_empty = True
+        for batch in self.batches(number):
+            is_empty = False
+            yield batch
+        if is_empty:
+            raise ValueError(
+                f"batches({number}) gave no rows: it must give all of them whenever it is called."
+            )
 
+    def _end_pass(self, at: Position, history: Sequence[float]) -> Position:
+        at = replace(at, n_passes=at.n_passes + 1, moved=False)
+        if self.after_pass is not None:
+            self.after_pass(PassSnapshot(position=at, elbo_history=tuple(history)))
+        self._to_come = self._one_pass(at.n_passes)
+        return at
 
-def running_means(values: Sequence[float], window: int) -> tuple[float, ...]:
-    """Mean of each value and those before it, `window` at most."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
-    ends = np.arange(1, len(sums))
-    starts = np.maximum(ends - window, 0)
-    return tuple(((sums[ends] - sums[starts]) / (ends - starts)).tolist())
+    def _advance(
+        self, state: StochasticState, batch: Rows, amount: float
+    ) -> tuple[StochasticState, ElboTerms, float]:
+        found, terms = self.advance(state, batch, amount=amount)
+        value = float(to_numpy(terms.total))
+        if math.isfinite(value) or state.ahead is None:
+            return found, terms, value
+        # Momentum went too far: the same batch without it.
+        return self._advance(replace(state, ahead=None), batch, amount)
+
+    def _step_size(self, at: Position) -> float:
+        """l_t."""
+        if not self.adaptive:
+            return self.size(at.state.step)
+        return 1.0 if at.turned is None else self.size(at.state.step - at.turned)
+
+    def _end_or_turn(self, at: Position) -> Position:
+        """Whether the fit is over, or has come to where its steps begin to shrink."""
+        step, settled = at.state.step, at.still >= CONSECUTIVE
+        if self.adaptive and at.turned is None:
+            late = at.visited_weight >= RISING * self.max_iter * self.n_rows
+            return replace(at, turned=step) if settled or late else at
+        faded = at.turned is None or step >= at.turned + max(FEWEST_STEPS, FADING * at.turned)
+        return replace(at, status=Status.CONVERGED) if settled and faded else at
 
 
 def _blend(amount: float, old: np.ndarray, new: np.ndarray) -> np.ndarray:
     return (1.0 - amount) * old + amount * new
-
-
-class _Watch:
-    """Means of the noisy bound over windows of steps, and whether they still rise."""
-
-    def __init__(self, tolerance: float) -> None:
-        self.tolerance = tolerance
-        self.history: list[float] = []
-        self.still = 0
-        self.window = FEWEST_STEPS
-
-    def note(self, value: float) -> None:
-        self.history.append(value)
-        window = self.window
-        if self.settled or len(self.history) % window or len(self.history) < 2 * window:
-            return
-        # Against the last window that was a gain: slow ones add up.
-        windows = np.reshape(self.history[-(self.still + 2) * window :], (-1, window))
-        before, now = windows[0], windows[-1]
-        noise = np.sqrt((before.var() + now.var()) / window)
-        gain = now.mean() - before.mean()
-        small = gain < max(self.tolerance * abs(before.mean()), noise)
-        self.still = self.still + 1 if small else 0
-
-    @property
-    def settled(self) -> bool:
-        return self.still >= CONSECUTIVE

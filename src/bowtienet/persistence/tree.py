@@ -12,19 +12,18 @@ import array_api_compat
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.data import scaling
 from bowtienet.distributions import (
     gaussian,
     generalized_inverse_gaussian,
     inverse_gamma,
     point_mass,
 )
-from bowtienet.inference import coordinate_ascent, elbo, pruning, statistics, stochastic
+from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, priors
 from bowtienet.persistence.layout import DTYPES, FORMAT, damaged
 from bowtienet.posterior import factors
-from bowtienet.prediction import ensemble
+from bowtienet.representation import columns, representation, scaling
 
 SCHEMA = 1
 """Raised, with a migration, when the tree or a class in it changes after the first release."""
@@ -32,25 +31,24 @@ CONTAINERS: tuple[type, ...] = (
     architecture.Architecture,
     priors.BowTieModel,
     elbo.ElboTerms,
-    ensemble.Ensemble,
-    coordinate_ascent.FitResult,
+    columns.Column,
+    iterate.FitResult,
     gaussian.GaussianRows,
     generalized_inverse_gaussian.GeneralizedInverseGaussian,
     factors.GlobalFactors,
     statistics.HiddenStatistics,
     inverse_gamma.InverseGamma,
     factors.LayerFactors,
-    factors.LocalMemory,
     statistics.OutputStatistics,
+    stochastic.PassSnapshot,
     point_mass.PointMass,
+    stochastic.Position,
     priors.Prior,
     pruning.Pruning,
     priors.RemovedWeights,
+    representation.Representation,
     scaling.Scaling,
-    coordinate_ascent.Snapshot,
-    coordinate_ascent.State,
     statistics.Statistics,
-    stochastic.StochasticSnapshot,
     stochastic.StochasticState,
 )
 """The dataclasses that a file may hold, by their names; no other class is ever built."""

@@ -12,7 +12,7 @@ from bowtienet._arrays import is_number, to_numpy
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.model.shrinkage import Shrinkage
 from bowtienet.plotting._axes import INK, MUTED, POSITIVE, SMALL_SIZE, new_figure, tidy, tint
 from bowtienet.plotting._checks import chosen

@@ -9,7 +9,7 @@ solve F(y) = q between the smallest and the largest quantile of the components.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -250,6 +250,15 @@ def build_mixture(weights: Any, means: Any, deviations: Any) -> GaussianMixture:
     if np.min(deviations) <= 0.0:
         raise ValueError(f"deviations must be positive, got {np.min(deviations):g}.")
     return GaussianMixture(weights=_normalized(weights), means=means, deviations=deviations)
+
+
+def join_mixtures(parts: Sequence[GaussianMixture]) -> GaussianMixture:
+    """Mixtures of consecutive rows as one."""
+    return build_mixture(
+        parts[0].weights,
+        np.concatenate([part.means for part in parts], axis=1),
+        np.concatenate([part.deviations for part in parts], axis=1),
+    )
 
 
 def _finite(values: Array, name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from bowtienet.distributions import gaussian, inverse_gamma
-from bowtienet.inference.coordinate_ascent import FitResult
+from bowtienet.inference.iterate import FitResult
 from bowtienet.model.simulate import Parameters, sample_model
 from bowtienet.posterior.factors import GlobalFactors
 

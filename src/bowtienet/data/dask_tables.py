@@ -1,0 +1,178 @@
+"""Dask arrays and data frames as a source of rows, checked where they are computed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from bowtienet.data.parsing import check_rank, check_unique, text_names
+from bowtienet.data.source import BLOCK_ROWS, Source, read_part
+from bowtienet.data.tables import Block, Layout, Table, choose_columns, is_names, split_block
+
+
+class DaskSource(Source):
+    """Rows of a Dask table; a piece is a partition, and messages count partitions from 0.
+
+    Parameters
+    ----------
+    X : dask.array.Array (rows, columns) or dask.dataframe.DataFrame
+        Lengths of chunks and partitions need not be known.
+    y : name, list of names, Dask table or array, or array; optional
+        The targets: names of columns if `X` is a data frame, or what has the same partitions as
+        `X`, or an array in memory if the lengths of those are known.
+    sample_weight : name, Dask table or array, or array; optional
+        How many times each row counts, in the same way; 1 by default.
+    features : list of names, optional
+        The columns of a data frame that are features; by default all others.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        features: Sequence[str] | None = None,
+    ) -> None:
+        X, layout = _chosen(X, y, sample_weight, features)
+        self.set_layout(layout)
+        tables = [_delayed(X), _beside(X, y, "y"), _beside(X, sample_weight, "sample_weight")]
+        build = importlib.import_module("dask").delayed(_build, pure=False, traverse=False)
+        self._parts = [
+            build(number, layout, *parts) for number, parts in enumerate(zip(*tables, strict=True))
+        ]
+        self.n_pieces = len(self._parts)
+
+    def partitions(self) -> list[Any]:
+        """For each partition a Dask Delayed of its rows, one checked `Block`."""
+        return list(self._parts)
+
+    def read(self, piece: int) -> Iterator[Block]:
+        """The rows of a partition, computed anew."""
+        block = self._parts[piece].compute()
+        if block.table.n_rows > 0:
+            yield from split_block(block, BLOCK_ROWS)
+
+    def check_unchanged(self) -> None:
+        """Dask has no means to tell; that partitions agree in length is checked while reading."""
+
+
+def is_dask(values: Any) -> bool:
+    """Whether `values` is an array or a data frame of Dask."""
+    arrays = sys.modules.get("dask.array")
+    is_array = arrays is not None and isinstance(values, arrays.Array)
+    return is_array or nw.dependencies.is_dask_dataframe(values)
+
+
+def _chosen(
+    X: Any, y: Any, sample_weight: Any, features: Sequence[str] | None
+) -> tuple[Any, Layout]:
+    """The columns of `X` that are used, and what is known of them before they are read."""
+    names = None
+    if hasattr(X, "columns"):
+        check_unique(list(X.columns), "X")
+        names = text_names(list(X.columns))
+    elif X.ndim == 2 and X.numblocks[1] > 1:
+        X = X.rechunk({1: -1})
+    check_rank(X.shape, "X")
+    n_features = int(X.shape[1])
+    if names is not None:
+        weight = sample_weight if is_names(sample_weight) else None
+        chosen = choose_columns(names, y if is_names(y) else None, weight, features)
+        X, names, n_features = X[list(chosen.all)], chosen.features, len(chosen.features)
+    layout = Layout(
+        feature_names=names,
+        n_features=n_features,
+        target_names=_target_names(y),
+        n_targets=_n_targets(y),
+        single_target=isinstance(y, str) or getattr(y, "ndim", 2) == 1,
+    )
+    if n_features == 0:
+        raise ValueError("X has 0 feature(s) while a minimum of 1 is required.")
+    return X, layout
+
+
+def _n_targets(y: Any) -> int:
+    if y is None:
+        return 0
+    if is_names(y):
+        return 1 if isinstance(y, str) else len(y)
+    check_rank(np.shape(y) if not hasattr(y, "ndim") else (0,) * y.ndim, "y")
+    return int(y.shape[1]) if getattr(y, "ndim", 1) == 2 else 1
+
+
+def _target_names(y: Any) -> tuple[str, ...] | None:
+    if is_names(y):
+        return (y,) if isinstance(y, str) else tuple(y)
+    if hasattr(y, "columns"):
+        return tuple(str(label) for label in y.columns)
+    name = getattr(y, "name", None)
+    return (str(name),) if _is_frame(y) and name is not None else None
+
+
+def _is_frame(values: Any) -> bool:
+    """Whether `values` is a data frame or series rather than an array of Dask."""
+    return hasattr(values, "npartitions") and not hasattr(values, "chunks")
+
+
+def _beside(X: Any, values: Any, name: str) -> list[Any]:
+    """Partitions of targets or weights to go with those of `X`; names are the same for all."""
+    if values is None or (is_names(values) and hasattr(X, "columns")):
+        return [values] * X.npartitions
+    lengths = None if _is_frame(X) or np.isnan(X.chunks[0]).any() else X.chunks[0]
+    if not hasattr(values, "npartitions"):
+        return _cut(np.asarray(values), lengths, name)
+    if not _is_frame(values):
+        if lengths is not None and not np.isnan(values.chunks[0]).any():
+            _check_lengths(values.shape[0], sum(lengths), name)
+            values = values.rechunk({0: lengths})
+        if values.ndim == 2 and values.numblocks[1] > 1:
+            values = values.rechunk({1: -1})
+    if values.npartitions != X.npartitions:
+        raise ValueError(
+            f"{name} has {values.npartitions} partitions, but X has {X.npartitions}: give both the "
+            "same, for example as columns of one Dask table."
+        )
+    return _delayed(values)
+
+
+def _cut(values: np.ndarray, lengths: Sequence[int] | None, name: str) -> list[np.ndarray]:
+    """An array in memory cut like `X`."""
+    if lengths is None:
+        raise ValueError(
+            f"{name} is an array in memory, but the lengths of the partitions of X are not known: "
+            "give the name of a column, or a Dask array with the same partitions."
+        )
+    _check_lengths(len(values), sum(lengths), name)
+    return np.split(values, np.cumsum(lengths)[:-1])
+
+
+def _check_lengths(found: int, wanted: int, name: str) -> None:
+    if found != wanted:
+        raise ValueError(
+            f"{name} has {found} rows, but X has {wanted}: inconsistent numbers of samples."
+        )
+
+
+def _delayed(values: Any) -> list[Any]:
+    """The partitions of a Dask collection."""
+    return list(np.ravel(values.to_delayed()))
+
+
+def _build(number: int, layout: Layout, X: Any, y: Any, sample_weight: Any) -> Block:
+    """Checked rows of a partition, which may have none."""
+    if len(X) > 0:
+        return read_part(f"partition {number}", X, y, sample_weight)[0]
+    table = Table(
+        n_rows=0,
+        n_columns=layout.n_features,
+        names=layout.feature_names,
+        matrix=np.empty((0, layout.n_features)),
+        columns=None,
+    )
+    return Block(table=table, targets=np.empty((0, layout.n_targets)), weights=np.empty(0))

@@ -1,0 +1,117 @@
+"""What every source of rows has in common: its interface, its blocks, and the stamps of its files.
+
+A source is read block by block and as often as wanted, so that it may be larger than memory.
+"""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import to_numpy
+from bowtienet.data.tables import Block, Layout, read_block
+
+BLOCK_ROWS = 65_536
+"""No block has more rows."""
+PIECE_ROWS = 4_096
+"""Rows in a piece of a table in memory or in a memory map: few enough to mix well."""
+
+
+class Source(ABC):
+    """Rows that are read block by block, as often as wanted.
+
+    A source can be pickled: it holds paths and settings, and opens files only to read them.
+
+    Attributes
+    ----------
+    feature_names, target_names : tuple of str, or None
+        Names of the columns, None if they have none.
+    n_features, n_targets : int
+        Numbers of columns; no targets for a source of features alone.
+    single_target : bool
+        Whether the targets were given as one column (1-D, or one name), not as a table.
+    n_pieces : int
+        Parts that can be read in any order; 1 for what can only be read from its beginning.
+    in_memory : bool
+        Whether all rows are in memory as one `Block`, the attribute `block`.
+    """
+
+    feature_names: tuple[str, ...] | None
+    target_names: tuple[str, ...] | None
+    n_features: int
+    n_targets: int
+    single_target: bool
+    n_pieces: int
+    in_memory: bool = False
+
+    @abstractmethod
+    def read(self, piece: int) -> Iterator[Block]:
+        """Blocks of a piece in the user's units, of at most BLOCK_ROWS rows.
+
+        Targets have the shape (rows, n_targets), also (rows, 0); weights may all be zero. The same
+        piece gives the same rows in the same order every time.
+        """
+
+    @abstractmethod
+    def check_unchanged(self) -> None:
+        """Raise if a file behind the rows is no longer what it was when it was opened."""
+
+    def set_layout(self, layout: Layout) -> None:
+        """Take names and numbers of columns from those of a block."""
+        self.feature_names, self.n_features = layout.feature_names, layout.n_features
+        self.target_names, self.n_targets = layout.target_names, layout.n_targets
+        self.single_target = layout.single_target
+
+
+def in_order(source: Source) -> Iterator[Block]:
+    """All rows once, piece after piece."""
+    for piece in range(source.n_pieces):
+        yield from source.read(piece)
+
+
+def read_part(where: str, X: Any, y: Any, sample_weight: Any, **settings: Any) -> tuple[Block, Any]:
+    """`read_block` of a part of a stream, in double precision; errors say `where` it is."""
+    try:
+        block, layout = read_block(X, y, sample_weight, **settings)
+    except (ValueError, TypeError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{where}: {error}") from error
+    matrix = block.table.matrix
+    table = block.table if matrix is None else replace(block.table, matrix=_double(matrix))
+    targets, weights = _double(block.targets), _double(block.weights)
+    return Block(table=table, targets=targets, weights=weights), layout
+
+
+def _double(values: Any) -> np.ndarray:
+    return to_numpy(values).astype(np.float64, copy=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stamp:
+    """Size in bytes of a file, and the time in ns of its last change (None: may be written to)."""
+
+    path: str
+    size: int
+    modified: int | None
+
+
+def stamp(path: str, *, with_time: bool = True) -> Stamp:
+    """What is remembered of a file to notice that it changed."""
+    found = os.stat(path)
+    return Stamp(path=path, size=found.st_size, modified=found.st_mtime_ns if with_time else None)
+
+
+def check_stamp(before: Stamp, label: str) -> None:
+    """Raise if the file is gone or changed."""
+    remedy = "leave the files alone while they are read, and fit again"
+    try:
+        now = stamp(before.path, with_time=before.modified is not None)
+    except OSError as error:
+        raise ValueError(f"{label} cannot be read any more ({error.strerror}): {remedy}.") from None
+    if now != before:
+        raise ValueError(f"{label} changed after it was opened: {remedy}.")

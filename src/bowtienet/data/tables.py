@@ -1,0 +1,332 @@
+"""Tables in memory, checked: features as they came, targets and weights as floats.
+
+Every source reads what it holds through `read_block`, so one table is read in one way wherever it
+comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import Array, namespace, slices, take, to_numpy
+from bowtienet._validation import suggestion
+from bowtienet.data.parsing import Parsed, as_frame, check_unique, label_of, parse, text_names
+from bowtienet.data.rows import build_weights
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Features of some rows as they came, in the user's units."""
+
+    n_rows: int
+    n_columns: int
+    names: tuple[str, ...] | None
+    """None if the columns have none."""
+    matrix: Array | None
+    """(n_rows, n_columns) floats where they live, NaN where missing, never infinite."""
+    columns: tuple[Any, ...] | None
+    """Where `matrix` is None: one narwhals Series or one array (n_rows,) of any dtype a column."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block:
+    """Rows with targets and weights, checked."""
+
+    table: Table
+    targets: Array
+    """(n, n_targets) finite floats; there may be no targets."""
+    weights: Array
+    """(n,) finite and not negative; where `table.matrix` lives, if there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """Names and numbers of the columns of a block."""
+
+    feature_names: tuple[str, ...] | None
+    n_features: int
+    target_names: tuple[str, ...] | None
+    n_targets: int
+    single_target: bool
+    """Whether the targets came as one column, not as a table."""
+
+
+def read_block(
+    X: Any, y: Any = None, sample_weight: Any = None, *, features: Sequence[str] | None = None
+) -> tuple[Block, Layout]:
+    """Rows of a table in memory; `y` and the weights may be names of its columns.
+
+    `features` are the columns of a frame to use, which must come in this order.
+    """
+    if X is None:
+        raise ValueError("X is None: give a table, one row for each observation.")
+    X, y, sample_weight = _take_named(X, y, sample_weight, features)
+    table = _read_features(parse(X, "X"), features)
+    targets, target_names = np.empty((table.n_rows, 0)), None
+    if y is not None:
+        targets, target_names = _read_targets(parse(y, "y"), table.n_rows)
+    single = y is not None and targets.ndim == 1
+    targets = targets[:, None] if single else targets
+    layout = Layout(
+        feature_names=table.names,
+        n_features=table.n_columns,
+        target_names=target_names,
+        n_targets=targets.shape[1],
+        single_target=single,
+    )
+    weights = _read_weights(sample_weight, table)
+    return Block(table=table, targets=targets, weights=weights), layout
+
+
+def split_block(block: Block, size: int) -> list[Block]:
+    """Consecutive blocks of at most `size` rows, views where the library has them."""
+    table = block.table
+    if table.n_rows <= size:
+        return [block]
+    return [
+        Block(
+            table=replace(
+                table,
+                n_rows=part.stop - part.start,
+                matrix=None if table.matrix is None else table.matrix[part, ...],
+                columns=None if table.columns is None else tuple(c[part] for c in table.columns),
+            ),
+            targets=block.targets[part, ...],
+            weights=block.weights[part],
+        )
+        for part in slices(table.n_rows, size)
+    ]
+
+
+def take_block(block: Block, rows: np.ndarray) -> Block:
+    """Some rows of a block, in the given order."""
+    table = block.table
+    return Block(
+        table=replace(
+            table,
+            n_rows=len(rows),
+            matrix=None if table.matrix is None else take(table.matrix, rows),
+            columns=None if table.columns is None else tuple(c[rows] for c in table.columns),
+        ),
+        targets=take(block.targets, rows),
+        weights=take(block.weights, rows),
+    )
+
+
+def is_names(values: Any) -> bool:
+    """Whether `values` is the name of a column or a list of names."""
+    if isinstance(values, (list, tuple)):
+        return len(values) > 0 and all(isinstance(name, str) for name in values)
+    return isinstance(values, str)
+
+
+def names_of(values: Any) -> tuple[str, ...]:
+    """The names of columns in `values`; none if it is something else."""
+    if not is_names(values):
+        return ()
+    return (values,) if isinstance(values, str) else tuple(values)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """Names of the columns of a table that are read."""
+
+    features: tuple[str, ...]
+    y: str | tuple[str, ...] | None
+    """The target as it was named: one name, or several."""
+    weight: str | None
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Names of the targets."""
+        return names_of(self.y)
+
+    @property
+    def all(self) -> tuple[str, ...]:
+        """Features, targets and the weight."""
+        return (*self.features, *self.targets, *names_of(self.weight))
+
+
+def choose_columns(
+    names: Sequence[str], y: Any, sample_weight: Any, features: Sequence[str] | None
+) -> Chosen:
+    """The columns to read of a table that is not in memory; each exists and is named once."""
+    for values, name in ((y, "y"), (sample_weight, "sample_weight")):
+        if values is not None and not is_names(values):
+            raise ValueError(
+                f"{name} must name columns of X, which is not in memory; got "
+                f"{type(values).__name__}."
+            )
+    if isinstance(features, str):
+        raise ValueError(f"features must be a list of names of columns, got {features!r}.")
+    used = {*names_of(y), *names_of(sample_weight)}
+    if features is None:
+        features = [name for name in names if name not in used]
+    chosen = Chosen(
+        features=tuple(str(name) for name in features),
+        y=y if y is None or isinstance(y, str) else tuple(y),
+        weight=sample_weight,
+    )
+    check_known(chosen.targets, names, "y")
+    check_known(names_of(sample_weight), names, "sample_weight")
+    check_known(chosen.features, names, "features")
+    check_unique(chosen.all, "the choice of features, y and sample_weight")
+    if not chosen.features:
+        raise ValueError("X has 0 feature(s) besides y and sample_weight: give more columns.")
+    return chosen
+
+
+def check_known(names: Sequence[str], known: Sequence[Any], purpose: str) -> None:
+    """Raise if `X` has no column of one of the names that `purpose` gives."""
+    for name in names:
+        if name not in known:
+            hint = suggestion(name, [str(column) for column in known])
+            raise ValueError(f"X has no column {name!r}, which {purpose} names{hint}")
+
+
+def check_features(found: Sequence[str], wanted: Sequence[str]) -> None:
+    """Raise if columns called `found` do not have all those `wanted`, in this order.
+
+    The words are those of scikit-learn, whose contract tests look for them.
+    """
+    missing = sorted(set(wanted) - set(found))
+    unseen = sorted(set(found) - set(wanted))
+    if not missing and [name for name in found if name in set(wanted)] == list(wanted):
+        return
+    message = "The feature names should match those that were passed during fit.\n"
+    if missing and unseen:
+        message += f"Feature names unseen at fit time:\n{_bullets(unseen)}"
+    if missing:
+        message += f"Feature names seen at fit time, yet now missing:\n{_bullets(missing)}"
+    else:
+        message += "Feature names must be in the same order as they were in fit.\n"
+    raise ValueError(message)
+
+
+def _bullets(names: Sequence[str]) -> str:
+    shown = [f"- {name}\n" for name in names[:_SHOWN]]
+    return "".join(shown) + "- ...\n" * (len(names) > _SHOWN)
+
+
+def _take_named(
+    X: Any, y: Any, sample_weight: Any, features: Sequence[str] | None
+) -> tuple[Any, Any, Any]:
+    """Features, targets and weights, the columns that are named taken out of `X`."""
+    targets, weights = names_of(y), names_of(sample_weight)
+    frame = as_frame(X, "X")
+    if frame is None or not hasattr(frame, "columns"):
+        if isinstance(y, str) or weights:
+            raise ValueError("names of columns need a table whose columns have names: give arrays.")
+        return X, y, sample_weight
+    check_known(targets, frame.columns, "y")
+    check_known(weights, frame.columns, "sample_weight")
+    check_unique((*targets, *weights), "the choice of y and sample_weight")
+    if targets:
+        y = frame.get_column(y) if isinstance(y, str) else frame.select(list(targets))
+    if weights:
+        sample_weight = frame.get_column(weights[0])
+    rest = frame.drop([*targets, *weights])
+    if features is not None and text_names(rest.columns) is not None:
+        check_features(rest.columns, features)
+        rest = rest.select(list(features))
+    return rest, y, sample_weight
+
+
+def _read_features(parsed: Parsed, features: Sequence[str] | None) -> Table:
+    n_rows, n_columns = parsed.shape
+    names = text_names(parsed.labels)
+    if n_rows == 0:
+        raise ValueError(f"X has 0 sample(s) (shape={parsed.shape}): give at least one row.")
+    if n_columns == 0:
+        raise ValueError(
+            f"X has 0 feature(s) (shape={parsed.shape}) while a minimum of 1 is required."
+        )
+    if features is not None and n_columns != len(features):
+        raise ValueError(
+            f"X has {n_columns} features, but model is expecting {len(features)} features as input."
+        )
+    _check_finite(parsed, "X", allow_nan=True)
+    return Table(
+        n_rows=n_rows,
+        n_columns=n_columns,
+        names=names,
+        matrix=parsed.array,
+        columns=parsed.columns,
+    )
+
+
+def _read_targets(parsed: Parsed, n_rows: int) -> tuple[Array, tuple[str, ...] | None]:
+    """Targets of the shape they came in, and their names."""
+    if parsed.array is None:
+        _refuse_texts(parsed, "y")
+    if 0 in parsed.shape[1:]:
+        raise ValueError("y has no columns: give one number, or a row of them, for each row of X.")
+    _check_length(parsed, n_rows, "y")
+    _check_finite(parsed, "y", allow_nan=False)
+    names = None if parsed.labels is None else tuple(str(label) for label in parsed.labels)
+    return parsed.array, names
+
+
+def _read_weights(sample_weight: Any, table: Table) -> Array:
+    rows = np.empty((table.n_rows, 1)) if table.matrix is None else table.matrix
+    if sample_weight is None:
+        return namespace(rows).ones_like(rows[:, 0])
+    parsed = parse(sample_weight, "sample_weight")
+    if parsed.array is None:
+        _refuse_texts(parsed, "sample_weight")
+    _check_length(parsed, table.n_rows, "sample_weight")
+    return build_weights(parsed.array, rows, name="sample_weight", allow_zero=True)
+
+
+def _refuse_texts(parsed: Parsed, name: str) -> None:
+    columns, floats = parsed.columns or (), parsed.floats or ()
+    bad = [
+        f"{label_of(name, index, parsed.labels)} ({columns[index].dtype})"
+        for index, found in enumerate(floats)
+        if found is None
+    ]
+    raise ValueError(
+        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} does not: give one number for "
+        "each row."
+    )
+
+
+def _check_length(parsed: Parsed, n_rows: int, name: str) -> None:
+    if parsed.shape[0] != n_rows:
+        raise ValueError(
+            f"X has {n_rows} rows and {name} has {parsed.shape[0]}: found input variables with "
+            "inconsistent numbers of samples; give one for each row."
+        )
+
+
+def _check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
+    """Refuse infinite values, and missing ones unless they are allowed, column by column."""
+    if parsed.array is not None:
+        xp = namespace(parsed.array)
+        bad = xp.isinf(parsed.array) if allow_nan else ~xp.isfinite(parsed.array)
+        if not bool(xp.any(bad)):
+            return
+        array = to_numpy(parsed.array)
+        columns = list(array.T) if array.ndim == 2 else [array]
+    else:
+        columns = [np.zeros(0) if floats is None else floats for floats in parsed.floats or ()]
+    found = []
+    for index, column in enumerate(columns):
+        missing = 0 if allow_nan else int(np.isnan(column).sum())
+        infinite = int(np.isinf(column).sum())
+        counts = [f"{missing} NaN"] * bool(missing) + [f"{infinite} infinite"] * bool(infinite)
+        if counts:
+            found.append(f"{label_of(name, index, parsed.labels)} ({', '.join(counts)})")
+    if found:
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        what = "infinity" if allow_nan else "NaN or infinity"
+        raise ValueError(
+            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}: give finite numbers or "
+            "leave those rows out."
+        )

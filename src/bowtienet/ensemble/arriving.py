@@ -1,0 +1,185 @@
+"""Rows that arrive over time: members take them in and speak for all rows so far.
+
+New rows first tell how well the members predict rows that they have not seen, which sets the
+ensemble weights. Then each member takes them in by a step of the stochastic solver, with blended
+sums that stand for all rows seen so far; a sample of these is looked at again.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import map_arrays
+from bowtienet.data.rows import Rows
+from bowtienet.data.sampling import RowSample
+from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs
+from bowtienet.ensemble.member import MOMENTUM, local_iterations
+from bowtienet.ensemble.stacking import NEVER, stacking_weights
+from bowtienet.ensemble.training import allocate
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.execution import usable_cores, workers
+from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.stochastic import StochasticState, stochastic_step
+from bowtienet.prediction.predictive import log_density, predict
+
+RECENT = 2_000
+"""Rows whose densities, noted before they were taken in, set the ensemble weights."""
+REMEMBERED = 5_000
+"""Rows that are kept, a uniform sample of those that came."""
+REPLAYS = 30
+"""Steps on them, if new rows are a tenth of them or more; fewer new rows, fewer steps."""
+PRIOR_ROWS = 100
+"""Rows that speak for the weights of the fit, until newer ones take their place."""
+
+
+class Remembered:
+    """A uniform sample of the rows that came, and how many there were."""
+
+    def __init__(self) -> None:
+        self.sample = RowSample(REMEMBERED, np.random.default_rng(0))
+        self.weight = 0.0
+
+    def add(self, batch: Rows) -> None:
+        """Let the rows of a batch take part."""
+        self.sample.add(batch, 0)
+        self.weight += float(np.sum(batch.weights))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrivals:
+    """What is remembered between two arrivals of rows."""
+
+    remembered: Remembered
+    recent: Floats | None
+    """Log densities (rows, members) of the latest rows; None where weights stay as they are."""
+
+
+def remember(batches: Iterable[Rows]) -> Arrivals:
+    """What is remembered of the rows of a fit."""
+    remembered = Remembered()
+    for batch in batches:
+        remembered.add(batch)
+    return Arrivals(remembered=remembered, recent=None)
+
+
+def take_in(
+    ensemble: Ensemble, batches: Iterable[Rows], before: Arrivals | None, *, reweigh: bool
+) -> tuple[Ensemble, Arrivals]:
+    """The ensemble after new rows, and what to remember of them.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        Fitted, with the sums that its members follow from.
+    batches : iterable of Rows
+        New rows as the networks see them.
+    before : Arrivals, optional
+        What was remembered of earlier ones.
+    reweigh : bool
+        Whether the latest rows set the ensemble weights.
+    """
+    members = list(ensemble.members)
+    remembered = Remembered() if before is None else copy.deepcopy(before.remembered)
+    recent = None if before is None else before.recent
+    if recent is None and reweigh:
+        recent = _in_favour_of(ensemble.weights)
+    with workers(usable_cores()) as apply, np.errstate(all="ignore"):
+        for batch in batches:
+            if recent is not None:
+                recent = _with_latest(recent, members, batch, ensemble.propagation)
+            taken = [_take_in(member, batch, apply) for member in members]
+            if all(now is not then for now, then in zip(taken, members, strict=True)):
+                remembered.add(batch)
+                taken = [_replay(member, remembered, batch, apply) for member in taken]
+            members = taken
+    weights = ensemble.weights
+    if recent is not None:
+        weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
+    renewed = replace(ensemble, members=tuple(members), weights=weights)
+    return renewed, Arrivals(remembered=remembered, recent=recent)
+
+
+def _take_in(member: FitResult, batch: Rows, apply: Any) -> FitResult:
+    """A member after a stochastic step whose batch adds to the number of rows."""
+    statistics = member.statistics
+    assert statistics is not None
+    batch = replace(batch, inputs=member_inputs(member, batch.inputs))
+    new = float(np.sum(batch.weights))
+    before = float(statistics.count)
+    grown = map_arrays(lambda x: x * ((before + new) / before), statistics)
+    state = StochasticState(
+        model=member.model, factors=member.factors, statistics=grown, step=member.n_sweeps
+    )
+    # Each row counts the same, whenever it came.
+    amount = new / (before + new)
+    state, terms = stochastic_step(state, batch, before + new, amount=amount, apply=apply)
+    bound = float(terms.total)
+    if not np.isfinite(bound):
+        return member
+    return replace(
+        member,
+        model=state.model,
+        factors=state.factors,
+        statistics=state.statistics,
+        elbo_terms=terms,
+        elbo_history=(*member.elbo_history, bound),
+        n_sweeps=state.step,
+        status=Status.ARRIVING,
+    )
+
+
+def _replay(member: FitResult, remembered: Remembered, batch: Rows, apply: Any) -> FitResult:
+    """A member after steps on remembered rows, which count as much as they are of all rows.
+
+    While nearly all rows are remembered these are whole steps, with momentum. After `fit` or `load`
+    they would speak for new rows only, so there are none.
+    """
+    assert member.statistics is not None
+    total = float(member.statistics.count)
+    if remembered.weight < 0.99 * total:
+        return member
+    sample = remembered.sample.rows
+    rows = replace(sample, inputs=member_inputs(member, sample.inputs))
+    amount = min(1.0, float(np.sum(rows.weights)) / total)
+    momentum = MOMENTUM if amount > 0.99 else 0.0
+    state = StochasticState(
+        model=member.model, factors=member.factors, statistics=member.statistics, step=0
+    )
+    n_steps = math.ceil(REPLAYS * 10 * batch.inputs.shape[0] / rows.inputs.shape[0])
+    for _ in range(min(n_steps, REPLAYS)):
+        found, terms = stochastic_step(
+            state,
+            rows,
+            total,
+            amount=amount,
+            momentum=momentum,
+            max_iterations=local_iterations(member.model),
+            apply=apply,
+        )
+        if not np.isfinite(float(terms.total)):
+            break
+        state = found
+    return replace(member, model=state.model, factors=state.factors, statistics=state.statistics)
+
+
+def _in_favour_of(weights: Floats) -> Floats:
+    """Log densities (rows, members) of which stacking would make these weights."""
+    likely = np.repeat(np.arange(len(weights)), allocate(weights, PRIOR_ROWS))
+    return np.where(likely[:, None] == np.arange(len(weights)), 0.0, NEVER)
+
+
+def _with_latest(before: Floats, members: list[FitResult], batch: Rows, propagation: str) -> Floats:
+    """Log densities (rows, members) of the latest rows, each noted before it was taken in."""
+    columns = []
+    for member in members:
+        inputs = member_inputs(member, batch.inputs)
+        found = predict(member.model, member.factors, inputs, propagation=propagation)
+        columns.append(log_density(found, batch.targets, member.variance_ratio))
+    new = np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)
+    return np.concatenate([before, new])[-RECENT:]

@@ -1,0 +1,60 @@
+"""Posterior draws in the form that ArviZ reads."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+import numpy as np
+
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.pruning import restore_shape
+from bowtienet.prediction.sampling import sample_parameters
+from bowtienet.representation.columns import encoded_names
+
+
+def to_arviz(ensemble: Ensemble, draws: int, rng: np.random.Generator) -> Any:
+    """`draws` draws from the mixture of the members' posteriors, as one chain."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # ArviZ announces its own future when it is imported
+            arviz = importlib.import_module("arviz")
+    except ImportError as error:
+        raise ImportError(
+            "to_arviz needs ArviZ: install it with pip install 'bowtienet[arviz]'."
+        ) from error
+    chosen = rng.choice(len(ensemble.members), size=draws, p=ensemble.weights)
+    sampled = [_draw(ensemble.members[index], rng) for index in chosen]
+    # Networks see their inputs in an order of their own.
+    representation = ensemble.representation
+    places = np.concatenate([[0], 1 + np.argsort(representation.column_order)])
+    posterior: dict[str, np.ndarray] = {"member": chosen[None, :]}
+    dims: dict[str, list[str]] = {}
+    for layer in range(len(sampled[0][0])):
+        weights = np.stack([draw[layer] for draw, _ in sampled])
+        weights = weights[:, :, places] if layer == 0 else weights
+        number, unit = layer + 1, f"unit_{layer + 1}"
+        posterior[f"weights_{number}"] = weights[None]
+        noise = np.stack([draw[layer] for _, draw in sampled])
+        posterior[f"noise_variance_{number}"] = noise[None]
+        dims[f"weights_{number}"] = [unit, "input" if layer == 0 else f"input_{number}"]
+        dims[f"noise_variance_{number}"] = [unit]
+    coords = {"input": ["bias", *encoded_names(representation.columns)]}
+    if int(arviz.__version__.split(".")[0]) >= 1:
+        return arviz.from_dict({"posterior": posterior}, coords=coords, dims=dims)
+    return arviz.from_dict(posterior=posterior, coords=coords, dims=dims)
+
+
+def _draw(member: FitResult, rng: np.random.Generator) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Weights and noise variances (D,) of all units; those of a unit that was pruned are zero."""
+    drawn = sample_parameters(member.factors, rng)
+    noise = list(drawn.noise_variance)
+    if member.pruning is not None:
+        hidden = member.pruning.architecture.hidden
+        full = [np.zeros(width) for width in hidden]
+        for values, places, found in zip(full, member.pruning.units, noise[:-1], strict=False):
+            values[places] = found
+        noise = [*full, noise[-1]]
+    return restore_shape(drawn.weights, member.pruning), noise

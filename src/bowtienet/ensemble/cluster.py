@@ -1,0 +1,324 @@
+"""Rows that stay on the workers of Dask with their local factors: only statistics travel.
+
+    facts = survey_partitions(client, parts, gather)          small answers, one for each part
+    with ClusterRows(client, on_each(client, parts, standardize)) as rows:
+        result = fit(model, rows, factors)
+
+A sweep is one task for each partition, run where the partition is, and a tree of sums in the order
+of the partitions: the result does not depend on who computed what.
+
+A partition is one object that Dask holds as the result of a task: rows, and the local factors that
+the last two sweeps left in it. Local factors are no results themselves. Each would depend on the
+one before, and Dask would repeat all sweeps when a worker dies. As it is, Dask computes the rows
+again, and a sweep that does not find the local factors it asks for starts with a forward pass.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import slices
+from bowtienet._validation import non_negative
+from bowtienet.data.rows import Rows, split
+from bowtienet.ensemble.dask_client import (
+    PATIENCE,
+    ask,
+    live_workers,
+    on_each,
+    release,
+    result,
+    survey_partitions,
+)
+from bowtienet.inference.execution import (
+    Mapper,
+    block_rows,
+    initialize_memory,
+    local_pass,
+    workers,
+)
+from bowtienet.inference.pruning import shrink_memory
+from bowtienet.inference.statistics import Statistics, add
+from bowtienet.model.architecture import Architecture
+from bowtienet.model.priors import BowTieModel, check_rows
+from bowtienet.posterior.factors import GlobalFactors, LocalMemory
+from bowtienet.posterior.selection import Selection
+
+ATTEMPTS = 5
+"""Times that a sweep is tried; it is tried again when a worker dies."""
+FAN_IN = 8
+"""Statistics that one task adds up."""
+GAIN = 0.9
+"""A partition moves if its new worker then has at most this share of the largest load."""
+
+
+class ClusterRows:
+    """A row provider whose partitions, with their local factors, stay on the workers of Dask.
+
+    A worker works on as many partitions at a time as it has threads. Local factors take 8 bytes for
+    each row and hidden unit (twice from the second layer on) for each of two sweeps; Dask counts
+    them as unmanaged memory.
+
+    Partitions of a worker that dies lose their local factors; see `rebuilt`. A worker that joins
+    takes partitions from the busiest ones, with their local factors.
+
+    Parameters
+    ----------
+    client : distributed.Client
+    partitions : list of delayed or futures
+        Each gives standardised `Rows` (NumPy, float64). Rows that were scattered, not computed by
+        a task, are lost with their worker.
+    block_size : int, optional
+        Rows that a thread works on at a time; see `fit`.
+    patience : float
+        Seconds to wait for a worker when none is left.
+    """
+
+    def __init__(
+        self,
+        client: Any,
+        partitions: Sequence[Any],
+        *,
+        block_size: int | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self.block_size = block_size
+        self.rebuilt = False
+        self._client = client
+        self._patience = non_negative(patience, "patience")
+        self._versions = count()
+        self._threads: dict[str, int] = {}
+        self._homes: dict[int, str] = {}
+        held = on_each(client, partitions, _Partition)
+        try:
+            shapes = list(survey_partitions(client, held, _shape, patience=patience))
+            self._columns = _common_columns(shapes)
+        except BaseException:
+            release(held)
+            raise
+        # Partitions without rows (a filter leaves such) play no part.
+        self._sizes = {number: n_rows for number, (n_rows, *_) in enumerate(shapes) if n_rows}
+        self._held = {number: held[number] for number in self._sizes}
+        self.n_rows = sum(self._sizes.values())
+
+    def check(self, architecture: Architecture) -> None:
+        """Refuse rows that do not fit the architecture."""
+        n_inputs, n_targets = self._columns
+        none = Rows(
+            inputs=np.empty((0, n_inputs)), targets=np.empty((0, n_targets)), weights=np.empty(0)
+        )
+        check_rows(architecture, none)
+
+    def begin(self, model: BowTieModel, factors: GlobalFactors, apply: Mapper = map) -> _Memory:
+        """Memory of all rows from a forward pass, which the first local pass makes."""
+        return _Memory()
+
+    def local_pass(
+        self, model: BowTieModel, factors: GlobalFactors, memory: _Memory, apply: Mapper = map
+    ) -> tuple[Statistics, _Memory]:
+        """Update the local factors of all rows once, and add up their statistics."""
+        renewed = _Memory(version=next(self._versions))
+        # As a task of its own the network passes the scheduler once, not once for each partition.
+        network = self._client.submit(_itself, (model, factors), pure=False)
+        try:
+            answer = self._sweep(network, memory, renewed)
+        finally:
+            network.release()
+        self.rebuilt = answer.rebuilt
+        return answer.statistics, renewed
+
+    def shrunk(
+        self, model: BowTieModel, factors: GlobalFactors, memory: _Memory, selection: Selection
+    ) -> tuple[ClusterRows, _Memory]:
+        """The same partitions, whose memory the next local pass shrinks."""
+        return self, _Memory(version=memory.version, selection=selection)
+
+    def close(self) -> None:
+        """Free what the workers hold for this fit."""
+        release(self._held.values())
+        self._held.clear()
+
+    def __enter__(self) -> ClusterRows:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _sweep(self, *details: Any) -> _Answer:
+        """The sum over all partitions; after a death all of them begin again where they began.
+
+        Only its home may run the task of a partition. Dask likes to give waiting tasks to idle
+        workers: there a copy of the partition would learn the new local factors, and chance
+        decides which copy Dask keeps.
+        """
+        for _ in range(ATTEMPTS):
+            self._find_homes()
+            tasks = [
+                self._client.submit(
+                    _sweep, held, self.block_size, *details, workers=[self._homes[n]], pure=False
+                )
+                for n, held in self._held.items()
+            ]
+            sums = _tree(self._client, tasks)
+            try:
+                answer = result(self._client, sums[-1], self._patience, self._homes.values())
+            finally:
+                release([*tasks, *sums])
+            if answer is not None:
+                return answer
+        raise RuntimeError(
+            f"a worker died in each of {ATTEMPTS} attempts at one sweep, probably for want of "
+            "memory: cut the table into more partitions, or use larger workers."
+        )
+
+    def _find_homes(self) -> None:
+        """See that every partition is at a worker that is alive, and none has too much to do.
+
+        A partition moves under another key: of mere copies Dask would keep one or the other. Should
+        its home die, any worker may compute it again.
+        """
+        if not self._held:
+            raise ValueError("these rows are closed: build ClusterRows again.")
+        threads = live_workers(self._client, self._patience)
+        if threads == self._threads:
+            return
+        holders = ask(self._client, "who_has", keys=[held.key for held in self._held.values()])
+        before: dict[int, str | None] = {}
+        for n, held in self._held.items():
+            able = [self._homes.get(n), *holders.get(held.key, ())]
+            before[n] = next((worker for worker in able if worker in threads), None)
+        self._homes = share_out(self._sizes, before, threads)
+        for n, home in self._homes.items():
+            if home != before[n]:
+                self._held[n] = self._client.submit(
+                    _itself, self._held[n], workers=[home], allow_other_workers=True, pure=False
+                )
+        self._threads = threads
+
+
+def share_out(
+    sizes: Mapping[int, int], homes: Mapping[int, str | None], threads: Mapping[str, int]
+) -> dict[int, Any]:
+    """Homes for partitions that have none; others leave the busiest worker while that helps.
+
+    What a worker has to do is counted in rows for each of its threads.
+    """
+    homes = dict(homes)
+    while True:
+        rows: Counter[str | None] = Counter()
+        for n, home in homes.items():
+            rows[home] += sizes[n]
+        load = {worker: rows[worker] / threads[worker] for worker in sorted(threads)}
+        idlest, busiest = min(load, key=load.__getitem__), max(load, key=load.__getitem__)
+        limit = (GAIN * load[busiest] - load[idlest]) * threads[idlest]
+        movable = [n for n in homes if homes[n] is None] or [
+            n for n in homes if homes[n] == busiest and sizes[n] <= limit
+        ]
+        if not movable:
+            return homes
+        homes[max(movable, key=sizes.__getitem__)] = idlest
+
+
+# What runs on the workers.
+
+
+@dataclass(eq=False)
+class _Partition:
+    """Rows, and the local factors that sweeps have left here: by version, for each block."""
+
+    rows: Rows
+    memory: dict[int | None, Sequence[LocalMemory]] = field(default_factory=dict)
+
+    def __sizeof__(self) -> int:
+        """Bytes of the rows, for Dask, which asks once."""
+        return int(self.rows.inputs.nbytes + self.rows.targets.nbytes + self.rows.weights.nbytes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Memory:
+    """Stands for the local factors of all rows, which are on the workers."""
+
+    version: int | None = None
+    """None if a forward pass is to find them."""
+    selection: Selection | None = None
+    """What is left of them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """What comes back from some partitions."""
+
+    statistics: Statistics
+    rebuilt: bool
+
+
+def _shape(partition: _Partition) -> tuple[int, int, int, float]:
+    """Rows, inputs, targets and sum of the weights."""
+    rows = partition.rows
+    return *rows.inputs.shape, rows.targets.shape[1], float(np.sum(rows.weights))
+
+
+def _sweep(
+    partition: _Partition,
+    block_size: int | None,
+    network: tuple[BowTieModel, GlobalFactors],
+    memory: _Memory,
+    renewed: _Memory,
+) -> _Answer:
+    """Local step and statistics of a partition, which remembers both ends of it."""
+    model, factors = network
+    blocks = split(partition.rows, block_rows(model.architecture, block_size))
+    known = partition.memory.get(memory.version)
+    with workers(1) as apply, np.errstate(all="ignore"):
+        if known is None:
+            before: Sequence[LocalMemory] = initialize_memory(model, factors, blocks, apply)
+        elif memory.selection is None:
+            before = known
+        else:
+            sizes = [block.inputs.shape[0] for block in blocks]
+            before = shrink_memory(known, memory.selection, sizes)
+        statistics, after = local_pass(model, factors, blocks, before, apply)
+    kept = {} if known is None else {memory.version: known}
+    partition.memory = kept | {renewed.version: after}
+    return _Answer(statistics=statistics, rebuilt=known is None and memory.version is not None)
+
+
+def _merge(answers: Sequence[_Answer]) -> _Answer:
+    """The sum of neighbours, from left to right."""
+    statistics = reduce(add, [answer.statistics for answer in answers])
+    return _Answer(statistics=statistics, rebuilt=any(answer.rebuilt for answer in answers))
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _tree(client: Any, futures: Sequence[Any]) -> list[Any]:
+    """Sums of neighbours, sums of those, and so on; the last one is that of all."""
+    sums: list[Any] = []
+    level = list(futures)
+    while len(level) > 1 or not sums:
+        groups = [level[some] for some in slices(len(level), FAN_IN)]
+        level = [client.submit(_merge, group, pure=False) for group in groups]
+        sums += level
+    return sums
+
+
+def _common_columns(shapes: Sequence[tuple[int, int, int, float]]) -> tuple[int, int]:
+    """Inputs and targets of all partitions."""
+    if not any(n_rows for n_rows, *_ in shapes):
+        raise ValueError("the partitions have no rows: at least one is needed.")
+    if not any(weight for *_, weight in shapes):
+        raise ValueError("weights are all zero: at least one row must have a positive weight.")
+    found = {(n_inputs, n_targets) for _, n_inputs, n_targets, _ in shapes}
+    if len(found) > 1:
+        raise ValueError(
+            f"the partitions must have the same numbers of inputs and targets, got {sorted(found)}."
+        )
+    return found.pop()

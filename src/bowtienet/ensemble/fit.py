@@ -1,0 +1,244 @@
+"""From a source of rows to a fitted ensemble: what is read, which solver runs, who goes on.
+
+    reader   -> columns -> representation      what the networks see
+    settings -> tasks -> jobs                  members, here or in other processes
+    members  -> ensemble                       with their weights
+
+Small tables are read into memory, wherever they come from; of larger ones a sample starts the
+members, and the rest is streamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import Array, like, to_numpy
+from bowtienet.data.canonical import canonical_rows, column_order, take_columns
+from bowtienet.data.dask_tables import DaskSource
+from bowtienet.data.in_memory import InMemory
+from bowtienet.data.rows import Rows, take_rows
+from bowtienet.data.source import Source
+from bowtienet.ensemble.checkpoint import Checkpoint, digest
+from bowtienet.ensemble.cluster_reader import ClusterReader
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.jobs import Jobs, Watch
+from bowtienet.ensemble.member import Stream, Task
+from bowtienet.ensemble.settings import Settings, batch_rows
+from bowtienet.ensemble.streams import Reader, SourceReader
+from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
+from bowtienet.posterior.initialize import START_ROWS
+from bowtienet.representation.columns import Column
+from bowtienet.representation.representation import Representation, network_rows
+from bowtienet.representation.scaling import fit_scaling, standardize
+from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surveys
+
+LARGE = 50_000
+"""Rows from which "auto" takes the stochastic solver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prepared:
+    """What a fit starts from."""
+
+    rows: Rows
+    """As the networks see them: all, or of a stream those to start from."""
+    representation: Representation
+    stream: Stream | None = None
+    held_out: Rows | None = None
+    solver: str = "cavi"
+    n_rows: int
+    identity: Callable[[], dict[str, Any]]
+    """What tells these rows from others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnsembleFit:
+    """A fitted ensemble and how its fit went."""
+
+    ensemble: Ensemble
+    solver: str
+    interrupted: bool
+
+
+def fit_ensemble(
+    source: Source,
+    settings: Settings,
+    checkpoint: Checkpoint,
+    watch: Watch,
+    *,
+    before: Ensemble | None = None,
+    as_long_again: bool = False,
+) -> EnsembleFit:
+    """Fit new members, or go on with those of the ensemble `before`.
+
+    Parameters
+    ----------
+    source : Source
+        Rows with targets and weights.
+    settings : Settings
+        What all members share.
+    checkpoint : Checkpoint
+        Keeps what is finished, and gives the seed.
+    watch : Watch
+        Is told how far the fit is.
+    before : Ensemble, optional
+        Its members go on, with their weights and representation.
+    as_long_again : bool
+        Members whose length was chosen by held-out rows run as long again.
+    """
+    prepared = prepare(source, settings, before, checkpoint.seed, watch)
+    empty = Ensemble(
+        members=(),
+        weights=np.empty(0),
+        representation=prepared.representation,
+        propagation=settings.propagation,
+    )
+    watch.begin(empty, prepared.solver)
+    with nullcontext() if prepared.stream is None else closing(prepared.stream):
+        checkpoint.begin(settings, before, prepared.identity)
+        jobs = Jobs(settings, checkpoint, watch)
+        rng = np.random.default_rng(checkpoint.seed)
+        task = Task(
+            rows=take_rows(prepared.rows, rng.permutation(prepared.rows.inputs.shape[0])),
+            stream=prepared.stream,
+            stochastic=prepared.solver == "svi",
+            batch_size=batch_rows(settings.batch_size, prepared.n_rows),
+        )
+        if before is None:
+            members, weights = fit_members(task, settings, jobs, rng, prepared.held_out)
+        else:
+            members, weights = fit_further(task, before, jobs, as_long_again=as_long_again)
+    if not members:
+        raise KeyboardInterrupt
+    fitted = replace(empty, members=tuple(members), weights=np.asarray(weights))
+    return EnsembleFit(ensemble=fitted, solver=prepared.solver, interrupted=jobs.interrupted)
+
+
+def prepare(
+    source: Source, settings: Settings, before: Ensemble | None, seed: int, watch: Watch
+) -> Prepared:
+    """Rows, representation and solver of a fit."""
+    known = None if before is None else before.representation
+    reader: Reader = SourceReader(source)
+    if isinstance(source, DaskSource) and settings.solver != "svi":
+        reader = ClusterReader(source)
+    watch.say("reading")
+    columns = reader.columns(settings.max_categories) if known is None else known.columns
+    if isinstance(source, InMemory) and _is_fitted_whole(source, settings):
+        return _prepare_rows(reader.rows(columns), columns, known)
+    survey = combine_surveys(reader.survey(columns, seed))
+    if survey.n_rows < 2:
+        raise ValueError("the source has 1 row: at least 2 are needed.")
+    if settings.solver == "auto" and survey.n_rows <= LARGE:
+        return _prepare_rows(reader.rows(columns), columns, known)
+    # A cluster is there to be used: its workers can hold all rows and their local factors.
+    solver = "cavi" if reader.on_workers or settings.solver == "cavi" else "svi"
+    watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
+    weighs = solver == "svi" and settings.weighting == "stacking" and known is None
+    return _prepare_stream(
+        reader, survey, solver, columns, known, hold_out(survey) if weighs else 0
+    )
+
+
+def hold_out(survey: Survey) -> int:
+    """How many rows of the sample are held out: a fifth at most, and none of very few."""
+    n_rows = int(survey.sample.positions.size)
+    return 0 if n_rows < FEWEST_ROWS else min(HELD_OUT_ROWS, survey.n_counted // FOLDS)
+
+
+def _is_fitted_whole(source: InMemory, settings: Settings) -> bool:
+    """Whether a table in memory is fitted as a whole."""
+    if settings.solver != "auto":
+        return settings.solver == "cavi"
+    table = source.block.table
+    # Arrays of another library stay where they are, perhaps on a GPU.
+    foreign = table.matrix is not None and not isinstance(table.matrix, np.ndarray)
+    return table.n_rows <= LARGE or foreign
+
+
+def _prepare_rows(
+    rows: Rows, columns: tuple[Column, ...], known: Representation | None
+) -> Prepared:
+    seen, representation = _represented(rows, columns, known)
+    return Prepared(
+        rows=seen,
+        representation=representation,
+        n_rows=int(seen.inputs.shape[0]),
+        identity=lambda: {"rows": digest(vars(seen).values())},
+    )
+
+
+def _prepare_stream(
+    reader: Reader,
+    survey: Survey,
+    solver: str,
+    columns: tuple[Column, ...],
+    known: Representation | None,
+    n_held_out: int,
+) -> Prepared:
+    """A sample to start from, and what reads the rest."""
+    sample = survey.sample.rows
+    size = int(sample.inputs.shape[0])
+    if solver == "cavi" and survey.n_rows <= survey.sample.size:
+        # All rows are at hand: the same scaling and start as for a table in memory.
+        start, representation = _represented(sample, columns, known)
+    else:
+        representation = known or Representation(
+            columns=columns,
+            feature_scaling=survey.feature_scaling,
+            target_scaling=survey.target_scaling,
+            column_order=np.arange(sample.inputs.shape[1]),
+        )
+        stop = min(size, n_held_out + START_ROWS)
+        start = network_rows(representation, take_rows(sample, np.arange(n_held_out, stop)))
+    held_out = None
+    if n_held_out:
+        held_out = network_rows(representation, take_rows(sample, np.arange(n_held_out)))
+    scalings = (survey.feature_scaling, survey.target_scaling)
+    return Prepared(
+        rows=start,
+        representation=representation,
+        stream=reader.stream(survey, n_held_out, representation),
+        held_out=held_out,
+        solver=solver,
+        n_rows=survey.n_counted,
+        identity=lambda: {
+            "n_rows": survey.n_rows,
+            "scaling": digest([x for scaling in scalings for x in vars(scaling).values()]),
+        },
+    )
+
+
+def _represented(
+    rows: Rows, columns: tuple[Column, ...], known: Representation | None
+) -> tuple[Rows, Representation]:
+    """Encoded rows as the networks see them, and the representation that says how."""
+    # Twice canonical: sums over repeated rows would round otherwise than sums over weights.
+    rows = canonical_rows(rows)
+    if known is not None:
+        return canonical_rows(network_rows(known, rows)), known
+    weights = _double(rows.weights)
+    feature_scaling = fit_scaling(_double(rows.inputs), weights)
+    target_scaling = fit_scaling(_double(rows.targets), weights)
+    rows = Rows(
+        inputs=standardize(feature_scaling, rows.inputs),
+        targets=like(rows.inputs, standardize(target_scaling, rows.targets)),
+        weights=like(rows.inputs, rows.weights),
+    )
+    representation = Representation(
+        columns=columns,
+        feature_scaling=feature_scaling,
+        target_scaling=target_scaling,
+        column_order=column_order(rows),
+    )
+    return canonical_rows(take_columns(rows, representation.column_order)), representation
+
+
+def _double(values: Array) -> np.ndarray:
+    """Values on the host in double precision: a scaling must not depend on where rows live."""
+    return to_numpy(values).astype(np.float64)

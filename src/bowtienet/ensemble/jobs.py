@@ -1,0 +1,111 @@
+"""Runs the tasks of a fit, one by one or through joblib, and keeps what is finished."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from joblib import Parallel, delayed, effective_n_jobs
+
+from bowtienet.ensemble.checkpoint import Checkpoint
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.member import Outcome, Task, last_bound, run_task
+from bowtienet.ensemble.settings import Settings
+from bowtienet.inference.iterate import Progress
+
+
+class MemberWatch(Protocol):
+    """Is told of the sweeps of one fit; a true answer stops it."""
+
+    def __call__(self, progress: Progress) -> bool:
+        """A sweep is done."""
+
+    def close(self) -> None:
+        """The fit is over."""
+
+
+class Watch(Protocol):
+    """Is told how far a fit is."""
+
+    stopped: bool
+    """Whether no further task is wanted."""
+
+    def begin(self, ensemble: Ensemble, solver: str) -> None:
+        """Rows are read: an ensemble of this representation is fitted."""
+
+    def say(self, text: str) -> None:
+        """Something about the whole fit."""
+
+    def expect(self, n_fits: int) -> None:
+        """More fits are to come."""
+
+    def member(self) -> MemberWatch:
+        """The watch of the next fit."""
+
+    def finished(self, elbo: float | None) -> None:
+        """A fit that ran elsewhere came back."""
+
+
+class Jobs:
+    """Runs tasks; `interrupted` says whether Ctrl-C ended them early."""
+
+    def __init__(self, settings: Settings, checkpoint: Checkpoint, watch: Watch) -> None:
+        self.settings, self.checkpoint, self.watch = settings, checkpoint, watch
+        self.interrupted = False
+
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+        """Outcomes in the order of the tasks, until the last one or an interruption."""
+        self.watch.expect(len(tasks))
+        tasks = list(tasks)
+        while tasks and (known := self.checkpoint.next_recorded()) is not None:
+            self.watch.finished(last_bound(known.results[-1]))
+            tasks.pop(0)
+            yield known
+        portable = all(task.stream is None or task.stream.portable for task in tasks)
+        several = effective_n_jobs(self.settings.n_jobs) > 1 and len(tasks) > 1 and portable
+        elsewhere = self._elsewhere(tasks) if several else None
+        try:
+            for task in tasks:
+                outcome = next(elsewhere) if elsewhere is not None else self._here(task)
+                self.interrupted = self.interrupted or outcome.interrupted
+                if not outcome.interrupted:
+                    self.checkpoint.finished(outcome)
+                yield outcome
+                if outcome.interrupted or self.watch.stopped:
+                    return
+        except KeyboardInterrupt:
+            self.interrupted = True
+        finally:
+            if elsewhere is not None:
+                elsewhere.close()
+
+    def _here(self, task: Task) -> Outcome:
+        watch = self.watch.member()
+        outcome = run_task(
+            task,
+            self.settings,
+            watch,
+            after_pass=self.checkpoint.passed if self.checkpoint.path is not None else None,
+            resume=self.checkpoint.take_under_way() if task.stochastic else None,
+        )
+        watch.close()
+        return outcome
+
+    def _elsewhere(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+        try:
+            parallel = Parallel(n_jobs=self.settings.n_jobs, return_as="generator")
+        except ValueError:  # a backend that can only answer all at once
+            parallel = Parallel(n_jobs=self.settings.n_jobs)
+        alone = [replace(task, n_threads=1) for task in tasks]
+        answers: Any = parallel(delayed(run_task)(task, self.settings) for task in alone)
+        try:
+            for outcome in answers:
+                self.watch.finished(last_bound(outcome.results[-1]))
+                yield outcome
+        finally:
+            # After an early end joblib would warn of answers that nobody waits for any more.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)
+                getattr(answers, "close", lambda: None)()

@@ -1,0 +1,315 @@
+"""One fit of an ensemble: what it is given, how it runs, and what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import to_numpy
+from bowtienet.data.rows import Rows
+from bowtienet.ensemble.ensemble import Floats, member_inputs
+from bowtienet.ensemble.settings import Recipe, Settings
+from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.iterate import FitResult, Progress
+from bowtienet.inference.pruning import Pruning, combine
+from bowtienet.inference.row_providers import RowProvider
+from bowtienet.inference.stochastic import Batches, PassSnapshot, fit_stochastic, loosened
+from bowtienet.model.architecture import Architecture, build_architecture
+from bowtienet.model.priors import BowTieModel, default_model
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.predictive import errors_and_variances, predict
+
+START_ITERATIONS = 1000
+"""L-BFGS steps of the network that a fit starts from."""
+SMALL_START_ITERATIONS = 1500
+"""L-BFGS steps of several small networks together, which need fewer each."""
+WHOLE_STEP_ROWS = 1000
+"""Rows of a minibatch from which on a step may forget those before it."""
+MOMENTUM = 0.9
+"""Momentum of such steps."""
+DEEP_ITERATIONS = 5
+"""Local steps for a batch with several hidden layers; one does with a single one."""
+WORTHWHILE = 0.01
+"""Gain in log density per row for which the next length is worth its time."""
+
+Callback = Callable[[Progress], bool | None]
+
+
+class Stream(Protocol):
+    """Rows that are not in memory, as the networks see them."""
+
+    @property
+    def total_weight(self) -> float:
+        """Sum of the row weights."""
+
+    @property
+    def portable(self) -> bool:
+        """Whether another process can read it."""
+
+    def batches(self, batch_size: int, seed: int) -> Batches:
+        """Minibatches for `fit_stochastic`."""
+
+    def provider(self, architecture: Architecture) -> RowProvider:
+        """All rows for `fit`."""
+
+    def taking(self, kept: NDArray[np.intp] | None) -> Stream:
+        """The same rows for a member that has lost inputs."""
+
+    def close(self) -> None:
+        """Release what is held for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task:
+    """One fit: of a recipe (or from an earlier result) to rows, seen after given lengths."""
+
+    rows: Rows
+    """All rows, or those of a stream to start from."""
+    stream: Stream | None = None
+    stochastic: bool = False
+    """Whether the stream is fitted in minibatches."""
+    batch_size: int = 4096
+    n_threads: int | None = None
+    recipe: Recipe | None = None
+    held_out: Rows | None = None
+    lengths: tuple[int, ...] = ()
+    start: FitResult | None = None
+    chosen: bool = False
+    """Its length was chosen by held-out rows: a fit that reaches it was not cut short."""
+    variance_ratio: Floats | None = None
+    """What held-out rows of trials of the same fit ask of its variances."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a task gave."""
+
+    results: tuple[FitResult, ...]
+    """The fit after each length; of a fit with held-out rows only its end."""
+    forecasts: Floats | None = None
+    """Errors and variances of the held-out rows after each length, (2, lengths, n, D_out)."""
+    interrupted: bool = False
+    """Ctrl-C ended it: the fits that would follow are not wanted."""
+
+
+def run_task(
+    task: Task,
+    settings: Settings,
+    callback: Callback | None = None,
+    after_pass: Callable[[PassSnapshot], None] | None = None,
+    resume: PassSnapshot | None = None,
+) -> Outcome:
+    """Fit one member; a stochastic fit can go on from what `after_pass` was told of it."""
+    recorder = _Recorder(task, settings, callback)
+    if resume is None:
+        # One thread, so that the start has the same bits in a process that was given fewer cores.
+        with one_blas_thread():
+            model, factors = _begin(task, settings)
+    else:
+        model, factors = resume.position.state.model, resume.position.state.factors
+    if task.stochastic:
+        end = _stochastic_fit(model, task, factors, settings, recorder, after_pass, resume)
+    else:
+        end = fit(
+            model,
+            task.rows if task.stream is None else task.stream.provider(model.architecture),
+            factors,
+            max_iter=max(task.lengths, default=settings.max_iter),
+            tol=settings.tol,
+            prune_every=settings.prune_every,
+            false_sign_rate=settings.false_sign_rate,
+            n_threads=task.n_threads,
+            callback=recorder,
+        )
+    outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
+    return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
+
+
+def last_bound(result: FitResult) -> float | None:
+    """The bound that a fit reached; None if it never had one."""
+    return result.elbo_history[-1] if result.elbo_history else None
+
+
+def local_iterations(model: BowTieModel) -> int:
+    """Local steps for a batch before a whole step."""
+    return DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
+
+
+def held_out_score(errors: Floats, variances: Floats, row_weights: Floats) -> float:
+    """Mean log density of held-out rows (n, D_out), with the variances that they ask for."""
+    ratio = variance_ratio(errors, variances, row_weights)
+    logs = normal_log_densities(errors, ratio * variances)
+    return float(logs @ row_weights / row_weights.sum())
+
+
+def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
+    if task.start is not None:
+        return task.start.model, task.start.factors
+    rows, recipe = task.rows, task.recipe
+    assert recipe is not None
+    architecture = build_architecture(
+        rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
+    )
+    model = default_model(
+        architecture,
+        rows.inputs,
+        rows.targets,
+        rows.weights,
+        prior=settings.prior,
+        gate_temperature=recipe.gate_temperature,
+    )
+    alone = recipe.parts == 1
+    factors = initialize(
+        model,
+        rows,
+        recipe.seed,
+        init=settings.init,
+        init_penalty=recipe.init_penalty,
+        start_iterations=START_ITERATIONS if alone else SMALL_START_ITERATIONS // recipe.parts,
+        parts=recipe.parts,
+    )
+    if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS:
+        factors = loosened(factors)
+    return model, factors
+
+
+def _stochastic_fit(
+    model: BowTieModel,
+    task: Task,
+    factors: GlobalFactors,
+    settings: Settings,
+    callback: Callback,
+    after_pass: Callable[[PassSnapshot], None] | None,
+    resume: PassSnapshot | None,
+) -> FitResult:
+    assert task.stream is not None
+    seed = 0 if task.recipe is None else task.recipe.seed
+    return fit_stochastic(
+        model,
+        task.stream.batches(task.batch_size, seed),
+        factors,
+        n_rows=task.stream.total_weight,
+        max_iter=settings.max_iter,
+        tol=settings.tol,
+        forgetting_rate=settings.forgetting_rate,
+        step_delay=settings.step_delay,
+        n_threads=task.n_threads,
+        callback=callback,
+        after_pass=after_pass,
+        resume=resume,
+        **_steps(model, task.batch_size),
+    )
+
+
+def _steps(model: BowTieModel, batch_size: int) -> dict[str, Any]:
+    """Whole steps with momentum for large batches; for small ones, which are noisy, the paper's.
+
+    docs/guide/bigdata.md has the measurements behind it.
+    """
+    if batch_size < WHOLE_STEP_ROWS:
+        return {}
+    return {
+        "adaptive": True,
+        "momentum": MOMENTUM,
+        "local_iterations": local_iterations(model),
+    }
+
+
+class _Recorder:
+    """Notes a fit at the lengths of its task and stops it where longer does not predict better."""
+
+    def __init__(self, task: Task, settings: Settings, callback: Callback | None) -> None:
+        self.task, self.settings, self.callback = task, settings, callback
+        self.results: list[FitResult] = []
+        self.forecasts: list[Floats] = []
+        self.history: list[float] = []
+        self.enough = self.asked = False
+        self.last: FitResult | None = None
+
+    def __call__(self, progress: Progress) -> bool:
+        progress = replace(progress, pruning=self.pruning(progress))
+        self.history.append(progress.elbo)
+        self.asked = bool(self.callback(progress)) if self.callback is not None else False
+        due = self.task.lengths[len(self.results) :]
+        if due:
+            now = self._result(progress)
+            if progress.sweep >= due[0]:
+                # A sweep that was undone leaves the state before it.
+                missed = self.last is not None and progress.sweep > due[0]
+                self._note(self.last if self.last is not None and missed else now)
+                self.enough = len(due) == 1 or not self._still_gains()
+            self.last = now
+        return self.asked or self.enough
+
+    def finish(self, end: FitResult) -> Outcome:
+        """Every length has an entry: one that was not reached has that of the end."""
+        if not self.enough:
+            self._note(end)
+        stopped = self.enough or self.asked
+        interrupted = end.status is Status.INTERRUPTED and not stopped
+        missing = max(len(self.task.lengths), 1) - len(self.results)
+        if self.task.held_out is None:
+            results = (*self.results, *self.results[-1:] * missing)
+            return Outcome(results=results, interrupted=interrupted)
+        forecasts = self.forecasts + self.forecasts[-1:] * missing
+        return Outcome(
+            results=(self.results[-1],),
+            forecasts=np.stack(forecasts, axis=1),
+            interrupted=interrupted,
+        )
+
+    def pruning(self, found: Progress | FitResult) -> Pruning | None:
+        """What a fit has left of the network that it, or an earlier one, began with."""
+        before = None if self.task.start is None else self.task.start.pruning
+        return before if found.pruning is None else combine(before, found.pruning)
+
+    def _result(self, progress: Progress) -> FitResult:
+        return FitResult(
+            model=progress.model,
+            factors=progress.factors,
+            elbo_terms=progress.elbo_terms,
+            elbo_history=tuple(self.history),
+            n_sweeps=progress.sweep,
+            status=Status.ITERATION_LIMIT,
+            pruning=progress.pruning,
+            statistics=progress.statistics,
+        )
+
+    def _note(self, result: FitResult) -> None:
+        self.results.append(result)
+        rows = self.task.held_out
+        if rows is not None:
+            found = predict(
+                result.model,
+                result.factors,
+                member_inputs(result, rows.inputs),
+                propagation=self.settings.propagation,
+                n_threads=self.task.n_threads,
+            )
+            self.forecasts.append(np.stack(errors_and_variances(found, rows.targets)))
+
+    def _still_gains(self) -> bool:
+        """Whether the last lengthening was worth its time."""
+        if self.task.held_out is None or len(self.forecasts) < 2:
+            return True
+        share = to_numpy(self.task.held_out.weights).astype(float)
+        scores = [held_out_score(e, v, share) for e, v in self.forecasts]
+        return scores[-1] > max(scores[:-1]) + WORTHWHILE
+
+
+def _as_asked(task: Task, result: FitResult) -> FitResult:
+    """A fit that ended at the length it was meant to have was not cut short."""
+    if task.chosen and result.status is Status.ITERATION_LIMIT:
+        result = replace(result, status=Status.EARLY_STOPPED)
+    ratio = task.variance_ratio
+    if ratio is None and task.start is not None:
+        ratio = task.start.variance_ratio
+    return replace(result, variance_ratio=ratio)

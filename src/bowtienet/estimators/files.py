@@ -1,0 +1,96 @@
+"""What is written of an estimator, and how it comes back."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from bowtienet import persistence
+from bowtienet.ensemble.ensemble import Ensemble, check_ensemble
+from bowtienet.estimators.attributes import ensemble_attributes
+from bowtienet.estimators.options import FitOptions
+
+Estimator = TypeVar("Estimator", bound=BaseEstimator)
+NOT_KEPT = ("checkpoint", "options")
+"""A path of this machine, and what is written apart."""
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Settings, names and the fitted ensemble in one file."""
+    options = estimator.options or FitOptions()
+    names = getattr(estimator, "feature_names_in_", None)
+    content = {
+        "settings": {
+            name: _plain(name, value)
+            for name, value in estimator.get_params(deep=False).items()
+            if name not in NOT_KEPT
+        },
+        "options": options.get_params(deep=False),
+        "feature_names": None if names is None else [str(name) for name in names],
+        "target_names": list(estimator.target_names_),
+        "single_target": estimator._single_target,
+        "n_features": estimator.n_features_in_,
+        "solver": estimator.solver_,
+        "ensemble": vars(estimator.ensemble_),
+    }
+    persistence.save(path, type(estimator).__name__, content)
+
+
+def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estimator:
+    """The estimator that was saved; its parts are checked against one another."""
+    content = persistence.load(path, cls.__name__)
+    try:
+        return _read(cls, content)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        # The digest is right and the content is not: a forged file, or one of another version.
+        raise ValueError(
+            f"{os.fspath(path)} does not hold a complete {cls.__name__} ({error}): save it again."
+        ) from error
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted estimator that `save` wrote."""
+    from bowtienet.estimators.regressor import BowTieRegressor
+
+    return load_estimator(BowTieRegressor, path)
+
+
+def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
+    options = FitOptions(**content["options"])
+    options._validate_params()
+    standard = options.get_params() == FitOptions().get_params()
+    estimator = cls(**content["settings"], options=None if standard else options)
+    estimator._validate_params()
+    ensemble = Ensemble(**content["ensemble"])
+    n_features, targets = content["n_features"], content["target_names"]
+    check_ensemble(ensemble, n_features, len(targets))
+    names = content["feature_names"]
+    if names is not None and (not _are_texts(names) or len(names) != n_features):
+        raise ValueError(f"{n_features} columns have the names {names!r:.80}")
+    if not _are_texts(targets) or (content["single_target"] and len(targets) != 1):
+        raise ValueError(f"its targets are {targets!r:.80}")
+    attributes = ensemble_attributes(ensemble, content["solver"]) | {
+        "n_features_in_": n_features,
+        "n_outputs_": len(targets),
+        "target_names_": targets,
+        "_single_target": bool(content["single_target"]),
+    }
+    if names is not None:
+        attributes["feature_names_in_"] = np.asarray(names, dtype=object)
+    for name, value in attributes.items():
+        setattr(estimator, name, value)
+    return estimator
+
+
+def _are_texts(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is str for value in values)
+
+
+def _plain(name: str, value: Any) -> Any:
+    """A setting as it can be written: the state of a random generator cannot."""
+    if name == "random_state" and not isinstance(value, (int, np.integer, type(None))):
+        return None
+    return value

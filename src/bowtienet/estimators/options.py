@@ -1,0 +1,103 @@
+"""`FitOptions`: what few people touch of a fit."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from bowtienet.posterior.initialize import INITS
+from bowtienet.prediction.predictive import PROPAGATIONS
+
+
+class FitOptions(BaseEstimator):
+    """What few people touch of a fit; the defaults are meant for everybody.
+
+    ``BowTieRegressor(options=FitOptions(weighting="equal"))``; in a search
+    ``options__gate_temperature`` if the estimator was given options.
+
+    Parameters
+    ----------
+    weighting : {"stacking", "elbo", "equal"}, default="stacking"
+        Where ensemble weights come from: the densities that members give to held-out rows, the
+        evidence bound (members then differ only in their random start), or equal weights.
+        "stacking" also chooses the start and length of the fits (one member is the best alone), and
+        rescales variances to match held-out errors; the other two fit each member once, to
+        convergence.
+    elbo_tempering : float, default=0.01
+        For "elbo": weights are softmax(elbo_tempering * bound). Towards 0 all count alike.
+    gate_temperature : float or "auto", default="auto"
+        Softness of the gates; towards 0 units become rectified linear. Lower if the target has
+        sharp bends, higher (0.1) for very smooth ones.
+    init : {"relu_network", "laplace", "spike_slab"}, default="relu_network"
+        Where a fit starts: at an ordinary network fitted quickly, or several small ones side by
+        side if "stacking" chooses so, or at random. The first predicts better; the others are the
+        paper's.
+    init_penalty : float or "auto", default="auto"
+        Ridge penalty of the network of "relu_network", for standardised targets. Larger is
+        smoother: for few or noisy rows. "auto" lets "stacking" choose, and is 0.1 otherwise.
+    propagation : {"push_forward", "variational"}, default="push_forward"
+        How uncertainty is propagated to predictions: by pushing the weights' distribution through
+        the network, or by the paper's iteration. Takes effect with the next fit.
+    tol : float, default=1e-5
+        A fit stops when the relative change of its bound is below this three times in a row; for
+        "svi" the change between means over many steps, or if it is below their noise.
+    prune_every : int or None, default=None
+        Take out hidden units that do not matter after every such number of sweeps. It makes wide
+        networks cheap: 5 or 10 for widths above a hundred. Of no effect with "svi".
+    batch_size : int or "auto", default="auto"
+        Rows of a minibatch for "svi".
+    forgetting_rate, step_delay : float, default=0.7, 1.0
+        Steps of "svi" with batches of 1,000 rows or more are whole while the bound rises; then, and
+        with smaller batches from the first on, they shrink as (t + step_delay) ** -forgetting_rate,
+        the rate in (0.5, 1]. Higher remembers batches longer.
+    max_categories : int, default=100
+        Most values that a column of texts may have; more are refused, since they are seldom
+        categories.
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        "weighting": [StrOptions({"stacking", "elbo", "equal"})],
+        "elbo_tempering": [Interval(Real, 0, None, closed="left")],
+        "gate_temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "init": [StrOptions(set(INITS))],
+        "init_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
+        "propagation": [StrOptions(set(PROPAGATIONS))],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "prune_every": [Interval(Integral, 1, None, closed="left"), None],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "forgetting_rate": [Interval(Real, 0.5, 1, closed="right")],
+        "step_delay": [Interval(Real, 0, None, closed="left")],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+    }
+
+    def __init__(
+        self,
+        *,
+        weighting: str = "stacking",
+        elbo_tempering: float = 0.01,
+        gate_temperature: float | str = "auto",
+        init: str = "relu_network",
+        init_penalty: float | str = "auto",
+        propagation: str = "push_forward",
+        tol: float = 1e-5,
+        prune_every: int | None = None,
+        batch_size: int | str = "auto",
+        forgetting_rate: float = 0.7,
+        step_delay: float = 1.0,
+        max_categories: int = 100,
+    ) -> None:
+        self.weighting = weighting
+        self.elbo_tempering = elbo_tempering
+        self.gate_temperature = gate_temperature
+        self.init = init
+        self.init_penalty = init_penalty
+        self.propagation = propagation
+        self.tol = tol
+        self.prune_every = prune_every
+        self.batch_size = batch_size
+        self.forgetting_rate = forgetting_rate
+        self.step_delay = step_delay
+        self.max_categories = max_categories

@@ -1,0 +1,275 @@
+"""What a fitted ensemble can be asked: predictions, scores, structure, files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from bowtienet._arrays import Array
+from bowtienet._validation import number, whole
+from bowtienet.data.rows import concatenate
+from bowtienet.data.source import Source
+from bowtienet.ensemble import structure
+from bowtienet.ensemble.ensemble import (
+    Ensemble,
+    components,
+    covariance,
+    draw_functions,
+    mean_and_deviation,
+    mixture,
+)
+from bowtienet.estimators.reading import encoded_chunks, open_known, open_known_features
+from bowtienet.estimators.scoring import determination, mean_log_density
+from bowtienet.prediction.intervals import check_coverage, highest_density
+from bowtienet.prediction.mixture import GaussianMixture, join_mixtures
+from bowtienet.representation.columns import Column
+
+
+class Components(NamedTuple):
+    """Mean and the two parts of the variance, each (n,) or (n, outputs)."""
+
+    mean: Array
+    epistemic_variance: Array
+    """Uncertainty about the function: shrinks with more rows."""
+    noise_variance: Array
+    """Aleatoric uncertainty: what no function of these features can explain."""
+
+
+class EnsemblePredictor(RegressorMixin, BaseEstimator):
+    """Answers from `ensemble_`, which a subclass fits or a file holds."""
+
+    ensemble_: Ensemble
+    columns_: tuple[Column, ...]
+    n_outputs_: int
+    false_sign_rate: float
+    _single_target: bool
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predictive mean (n,) or (n, outputs), and if wanted its deviation or covariance.
+
+        Parameters
+        ----------
+        X : table (n, columns) or source
+            The columns of training in their order; other columns of a table with names are ignored.
+            All methods but those that look at rows jointly take any source that `fit` takes.
+        return_std : bool
+            Also the standard deviation of new targets, noise included.
+        return_cov : bool
+            Also the covariance (n, n) or (n, n, outputs) of new targets between all pairs of rows,
+            noise on the diagonal; by the push-forward, in memory of order n².
+        """
+        if return_std and return_cov:
+            raise ValueError("return_std and return_cov exclude each other: ask for one.")
+        source = self._features(X)
+        if return_cov:
+            features = self._in_memory(source)
+            mean, _ = mean_and_deviation(self.ensemble_, features)
+            return self._squeeze(mean), self._squeeze(covariance(self.ensemble_, features))
+        parts = [
+            mean_and_deviation(self.ensemble_, chunk) for chunk in encoded_chunks(self, source)
+        ]
+        mean, deviation = (self._squeeze(concatenate(part)) for part in zip(*parts, strict=True))
+        return (mean, deviation) if return_std else mean
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: Any = 0.9,
+        *,
+        kind: str = "central",
+        n_samples: int = 2000,
+        random_state: Any = 0,
+    ) -> np.ndarray:
+        """Intervals (n, 2) that hold a new target with given probability.
+
+        Parameters
+        ----------
+        X : table or source
+        coverage : float or sequence of float
+            Probability of each interval; for k of them the result is (n, 2, k). With several
+            targets (n, outputs, 2) and (n, outputs, 2, k).
+        kind : {"central", "highest_density"}
+            Equal tails, computed exactly; or the shortest interval, from `n_samples` draws.
+        """
+        check_coverage(coverage)
+        if kind not in ("central", "highest_density"):
+            raise ValueError(f"unknown kind {kind!r}: choose 'central' or 'highest_density'.")
+        if kind == "central":
+            return self._answers(X, lambda found: found.interval(coverage))
+        n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
+        return self._answers(
+            X,
+            lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage),
+            draws=n_samples,
+        )
+
+    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
+        """Quantiles (n, q) of new targets; (n, outputs, q) with several. They never cross."""
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=float))
+        return self._answers(X, lambda found: found.ppf(levels))
+
+    def predict_components(self, X: Any) -> Components:
+        """Mean, epistemic variance and noise variance, which add up to the predictive variance."""
+        source = self._features(X)
+        parts = [components(self.ensemble_, chunk) for chunk in encoded_chunks(self, source)]
+        return Components(*(self._squeeze(concatenate(part)) for part in zip(*parts, strict=True)))
+
+    def predict_dist(self, X: Any) -> GaussianMixture:
+        """Predictive distribution of every row, in the manner of SciPy's distributions.
+
+        It has ``mean``, ``var``, ``std``, ``pdf``, ``logpdf``, ``cdf``, ``sf``, ``ppf``,
+        ``interval`` and ``rvs``.
+        """
+        source = self._features(X)
+        return join_mixtures([self._mixture(chunk) for chunk in encoded_chunks(self, source)])
+
+    def predict_to_parquet(
+        self, X: Any, path: str | os.PathLike[str], *, coverage: float | None = 0.9
+    ) -> None:
+        """Write predictions larger than memory to a Parquet file, block by block.
+
+        The columns are `mean`, `std`, and `lower` and `upper` of the central interval unless
+        `coverage` is None (with several targets `mean_0`, ...), one row for each row of X in its
+        order. A file that exists is replaced only when the new one is complete.
+        """
+        from bowtienet.ensemble.parquet import refuse_own_input, write_parquet
+
+        if coverage is not None:
+            check_coverage(number(coverage, "coverage"))
+        if isinstance(X, (str, os.PathLike)):
+            refuse_own_input(X, path)
+        source = self._features(X)
+        write_parquet(path, map(self._mixture, encoded_chunks(self, source)), coverage)
+
+    def sample_y(
+        self,
+        X: Any,
+        n_samples: int = 1,
+        random_state: Any = 0,
+        *,
+        joint: bool = False,
+        noise: bool = True,
+    ) -> np.ndarray:
+        """Draws (n, n_samples) of new targets; (n, outputs, n_samples) with several.
+
+        With `joint` whole networks are drawn, so that a draw is one function over all rows;
+        otherwise rows are drawn each by itself. Without `noise`, values of the function.
+        """
+        features = self._in_memory(self._features(X))
+        n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
+        if joint:
+            draws = draw_functions(self.ensemble_, features, n_samples, rng, noise=noise)
+        else:
+            draws = mixture(self.ensemble_, features, noise=noise).rvs(n_samples, random_state=rng)
+        return np.moveaxis(np.asarray(self._squeeze(draws)), 0, -1)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Coefficient of determination R² of the mean, averaged over targets."""
+        check_is_fitted(self)
+        return determination(self, open_known(self, X, y, sample_weight))
+
+    def log_score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log predictive density in the user's units, over rows and targets."""
+        check_is_fitted(self)
+        return mean_log_density(self, open_known(self, X, y, sample_weight))
+
+    @property
+    def sparsity_(self) -> structure.Sparsity:
+        """Inputs, nodes and weights of every member before and after pruning."""
+        check_is_fitted(self)
+        return structure.sparsity(self.ensemble_)
+
+    @property
+    def feature_relevance_(self) -> structure.FeatureRelevance:
+        """Which columns matter, by name: the probability of a path to the target, its strength."""
+        check_is_fitted(self)
+        probability, strength = structure.relevance(self.ensemble_, self.false_sign_rate)
+        return structure.FeatureRelevance(
+            name=np.asarray([column.name for column in self.columns_], dtype=object),
+            probability=self._squeeze(probability),
+            strength=self._squeeze(strength),
+        )
+
+    def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
+        """Write one HTML page about the model and its predictions of rows it has not seen.
+
+        The settings are those of `bowtienet.report.write_report`, such as `title` and `train`
+        (``pip install 'bowtienet[report]'``).
+        """
+        from bowtienet.report import write_report
+
+        check_is_fitted(self)
+        write_report(self, X, y, path, **settings)
+
+    def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
+        """Draws of the members' posteriors for ArviZ (``pip install 'bowtienet[arviz]'``).
+
+        The group `posterior` holds for every layer `weights_1`, ... (draw, unit, input;
+        standardised units, the constant first), `noise_variance_1`, ..., and `member`, the member
+        that each draw is of. What was pruned is zero.
+        """
+        from bowtienet.ensemble.arviz_export import to_arviz
+
+        check_is_fitted(self)
+        return to_arviz(self.ensemble_, whole(draws, "draws"), _generator(random_state))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file that loads without running code."""
+        from bowtienet.estimators.files import save_estimator
+
+        check_is_fitted(self)
+        save_estimator(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fitted estimator that `save` wrote."""
+        from bowtienet.estimators.files import load_estimator
+
+        return load_estimator(cls, path)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "ensemble_")
+
+    def _features(self, X: Any) -> Source:
+        check_is_fitted(self)
+        return open_known_features(self, X)
+
+    def _in_memory(self, source: Source) -> Array:
+        """All encoded features at once."""
+        if not source.in_memory:
+            raise ValueError("this needs the rows in memory: read X into a table first.")
+        return concatenate(list(encoded_chunks(self, source)))
+
+    def _answers(
+        self, X: Any, answer: Callable[[GaussianMixture], np.ndarray], draws: int = 1
+    ) -> np.ndarray:
+        chunks = encoded_chunks(self, self._features(X), draws)
+        return np.concatenate([answer(self._mixture(chunk)) for chunk in chunks])
+
+    def _mixture(self, features: Array) -> GaussianMixture:
+        found = mixture(self.ensemble_, features)
+        return found.of_target(0) if self._single_target else found
+
+    def _squeeze(self, values: Array) -> Array:
+        return values[..., 0] if self._single_target else values
+
+
+def _generator(random_state: Any) -> np.random.Generator:
+    """A generator from whatever scikit-learn takes for a random state."""
+    if isinstance(random_state, np.random.Generator):
+        return random_state
+    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

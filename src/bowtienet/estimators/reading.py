@@ -1,0 +1,83 @@
+"""What an estimator was given, beside what it was fitted to."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from bowtienet._arrays import Array
+from bowtienet.data.door import open_features, open_source
+from bowtienet.data.in_memory import InMemory
+from bowtienet.data.source import Source, in_order
+from bowtienet.data.tables import Block
+from bowtienet.ensemble.ensemble import chunks
+from bowtienet.representation.columns import encode
+
+
+def open_known(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+    """Rows with targets whose columns are those that the estimator was fitted to."""
+    source = open_source(X, y, sample_weight, features=_known_names(estimator))
+    _check_columns(estimator, source)
+    if source.n_targets != estimator.n_outputs_:
+        raise ValueError(
+            f"y has {source.n_targets or 'no'} target{'s' if source.n_targets != 1 else ''}, but "
+            f"{estimator.n_outputs_} {'was' if estimator.n_outputs_ == 1 else 'were'} fitted: give "
+            "them as y, or name their columns."
+        )
+    return source
+
+
+def open_known_features(estimator: Any, X: Any) -> Source:
+    """Features alone, of the columns that the estimator was fitted to."""
+    source = open_features(X, features=_known_names(estimator))
+    _check_columns(estimator, source)
+    return source
+
+
+def encoded_chunks(estimator: Any, source: Source, draws: int = 1) -> Iterator[Array]:
+    """Encoded features in parts that are small enough to predict at once."""
+    for _, features in encoded_blocks(estimator, source):
+        yield from chunks(features, draws)
+
+
+def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Array]]:
+    """Blocks of a source with their encoded features; one warning of values never seen before."""
+    columns = estimator.ensemble_.representation.columns
+    surprises: list[str] = []
+    blocks = [source.block] if isinstance(source, InMemory) else in_order(source)
+    for block in blocks:
+        features, found = encode(columns, block.table)
+        surprises += [surprise for surprise in found if surprise not in surprises]
+        yield block, features
+    if surprises:
+        warnings.warn(
+            f"X has categories that training did not have: {'; '.join(surprises[:5])}; they are "
+            "treated as none of the known ones.",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _known_names(estimator: Any) -> list[str] | None:
+    names = getattr(estimator, "feature_names_in_", None)
+    return None if names is None else [str(name) for name in names]
+
+
+def _check_columns(estimator: Any, source: Source) -> None:
+    """Names are checked where rows are read; here their number, and whether there are names."""
+    owner, fitted = type(estimator).__name__, hasattr(estimator, "feature_names_in_")
+    if source.n_features != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {source.n_features} features, but {owner} is expecting "
+            f"{estimator.n_features_in_} features as input."
+        )
+    if fitted == (source.feature_names is not None):
+        return
+    warnings.warn(
+        f"X does not have valid feature names, but {owner} was fitted with feature names"
+        if fitted
+        else f"X has feature names, but {owner} was fitted without feature names",
+        UserWarning,
+        stacklevel=5,
+    )

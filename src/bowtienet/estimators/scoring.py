@@ -1,0 +1,53 @@
+"""Scores of a fitted estimator over the rows of a source, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from bowtienet._arrays import Array, to_numpy
+from bowtienet.data.rows import concatenate
+from bowtienet.data.source import Source
+from bowtienet.ensemble.ensemble import chunks, mean_and_deviation, mixture
+from bowtienet.estimators.reading import encoded_blocks
+from bowtienet.prediction.mixture import join_mixtures
+from bowtienet.representation.scaling import column_moments, combine_moments
+
+
+def mean_log_density(estimator: Any, source: Source) -> float:
+    """Weighted mean over rows of the mean log density of their targets."""
+    total = weight = 0.0
+    for block, features in encoded_blocks(estimator, source):
+        found = join_mixtures([mixture(estimator.ensemble_, part) for part in chunks(features)])
+        density = found.logpdf(_host(block.targets)).mean(axis=1)
+        share = _host(block.weights)
+        total += float(share @ density)
+        weight += float(share.sum())
+    _check_weight(weight)
+    return total / weight
+
+
+def determination(estimator: Any, source: Source) -> float:
+    """Mean R² over targets; of a constant one it is 1 if all is right and else 0, by convention."""
+    moments, errors = [], []
+    for block, features in encoded_blocks(estimator, source):
+        targets, weights = _host(block.targets), _host(block.weights)
+        parts = [mean_and_deviation(estimator.ensemble_, part)[0] for part in chunks(features)]
+        moments.append(column_moments(targets, weights))
+        errors.append(weights @ (targets - _host(concatenate(parts))) ** 2)
+    found, missed = combine_moments(moments), np.sum(errors, axis=0)
+    _check_weight(float(found.weight))
+    spread = (found.spread * found.unit) ** 2 * found.weight
+    constant = spread == 0.0
+    share = np.where(constant, missed > 0.0, missed / np.where(constant, 1.0, spread))
+    return float(np.mean(1.0 - share))
+
+
+def _host(values: Array) -> np.ndarray:
+    return to_numpy(values).astype(np.float64)
+
+
+def _check_weight(total: float) -> None:
+    if not total > 0.0:
+        raise ValueError("the weights are all zero: at least one row must have a positive weight.")

@@ -1,0 +1,151 @@
+"""Row providers: the rows of a fit and their local factors, in memory or read again for each pass.
+
+Coordinate ascent asks its row provider for sums over all rows and never sees a row. Whatever can
+add up statistics can be a row provider: workers of a cluster are one too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from bowtienet._arrays import Array
+from bowtienet.data.rows import Rows, split
+from bowtienet.inference.execution import Mapper, block_rows, initialize_memory, local_pass
+from bowtienet.inference.pruning import shrink_memory
+from bowtienet.inference.statistics import Statistics
+from bowtienet.model.architecture import Architecture
+from bowtienet.model.priors import BowTieModel, check_rows
+from bowtienet.posterior.factors import GlobalFactors, LocalMemory
+from bowtienet.posterior.selection import Selection
+
+
+class RowProvider(Protocol):
+    """Rows cut into blocks for an architecture, and passes over them.
+
+    What `begin` and `local_pass` answer as memory stands for the local factors of all rows; only
+    the provider looks into it, and an older one stays good until the pass after the next, because
+    a sweep may be undone.
+    """
+
+    n_rows: int
+    """Rows that a pass visits."""
+    rebuilt: bool
+    """Whether local factors were lost and built anew in the last pass: its bound may fall."""
+
+    def check(self, architecture: Architecture) -> None:
+        """Refuse rows that do not fit the architecture."""
+
+    def begin(self, model: BowTieModel, factors: GlobalFactors, apply: Mapper) -> Any:
+        """Memory of all rows from a forward pass."""
+
+    def local_pass(
+        self, model: BowTieModel, factors: GlobalFactors, memory: Any, apply: Mapper
+    ) -> tuple[Statistics, Any]:
+        """Update the local factors of all rows once, and add up their statistics."""
+
+    def shrunk(
+        self, model: BowTieModel, factors: GlobalFactors, memory: Any, selection: Selection
+    ) -> tuple[RowProvider, Any]:
+        """Provider and memory for the smaller network that a selection leaves."""
+
+
+class _Blocks:
+    """Passes over blocks of rows that this process works on itself."""
+
+    reference: Array | None = None
+    """Library and precision of the rows; None to look at the first block."""
+    rebuilt = False
+
+    @property
+    def blocks(self) -> Iterable[Rows]:
+        """All rows, cut into blocks."""
+        raise NotImplementedError
+
+    def check(self, architecture: Architecture) -> None:
+        """Refuse rows that do not fit the architecture."""
+        check_rows(architecture, next(iter(self.blocks)))
+
+    def begin(
+        self, model: BowTieModel, factors: GlobalFactors, apply: Mapper = map
+    ) -> Sequence[LocalMemory]:
+        """Memory of all rows from a forward pass."""
+        return initialize_memory(model, factors, self.blocks, apply, self.reference)
+
+    def local_pass(
+        self,
+        model: BowTieModel,
+        factors: GlobalFactors,
+        memory: Sequence[LocalMemory],
+        apply: Mapper = map,
+    ) -> tuple[Statistics, Sequence[LocalMemory]]:
+        """Update the local factors of all rows once, and add up their statistics."""
+        return local_pass(model, factors, self.blocks, memory, apply, self.reference)
+
+
+class HeldRows(_Blocks):
+    """Rows and local factors in the memory of this process."""
+
+    def __init__(
+        self, rows: Rows, architecture: Architecture, block_size: int | None = None
+    ) -> None:
+        self.rows, self.block_size = rows, block_size
+        self.n_rows = int(rows.inputs.shape[0])
+        self._blocks = split(rows, block_rows(architecture, block_size))
+
+    @property
+    def blocks(self) -> list[Rows]:
+        """All rows, cut into blocks once."""
+        return self._blocks
+
+    def shrunk(
+        self,
+        model: BowTieModel,
+        factors: GlobalFactors,
+        memory: Sequence[LocalMemory],
+        selection: Selection,
+    ) -> tuple[HeldRows, Sequence[LocalMemory]]:
+        """Blocks that suit the smaller network, with what is left of their memory."""
+        smaller = HeldRows(self.rows, model.architecture, self.block_size)
+        sizes = [block.inputs.shape[0] for block in smaller.blocks]
+        return smaller, shrink_memory(memory, selection, sizes)
+
+
+class StreamedRows(_Blocks):
+    """Rows that are read anew for every pass; their local factors stay in memory.
+
+    Those take 8 bytes for each row and hidden unit (twice from the second layer on), and as much
+    again while a pass replaces them.
+
+    Parameters
+    ----------
+    read : callable
+        All rows in parts, the same every time: NumPy arrays in double precision.
+    n_rows : int
+        How many there are.
+    block_size : int
+        Rows worked on at a time.
+    """
+
+    reference = np.empty(0)
+
+    def __init__(self, read: Callable[[], Iterable[Rows]], n_rows: int, block_size: int) -> None:
+        self.read, self.n_rows, self.block_size = read, n_rows, block_size
+
+    @property
+    def blocks(self) -> Iterator[Rows]:
+        """All rows, read once more."""
+        return (block for rows in self.read() for block in split(rows, self.block_size))
+
+    def shrunk(
+        self,
+        model: BowTieModel,
+        factors: GlobalFactors,
+        memory: Sequence[LocalMemory],
+        selection: Selection,
+    ) -> tuple[StreamedRows, Sequence[LocalMemory]]:
+        """The same blocks: to cut others would take another reading."""
+        sizes = [block.gate_probability[0].shape[0] for block in memory]
+        return self, shrink_memory(memory, selection, sizes)

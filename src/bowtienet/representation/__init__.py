@@ -1,0 +1,1 @@
+"""What a network sees of a table, and the way back: columns, encodings, scaling."""

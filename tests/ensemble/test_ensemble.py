@@ -1,0 +1,459 @@
+"""Several networks that predict as one: against a mixture by brute force, draws, and extremes.
+
+Error bars: moments of draws are held to 5 standard errors, a false-alarm rate of 6e-7 for each
+comparison and below 5e-5 for the 80 or fewer of any one test. Seeds are fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.iterate import FitResult
+from bowtienet.prediction import ensemble as module
+from bowtienet.prediction.covariance import output_covariance
+from bowtienet.prediction.ensemble import (
+    Ensemble,
+    Moments,
+    check_ensemble,
+    chunks,
+    components,
+    covariance,
+    draw_functions,
+    mean_and_deviation,
+    member_moments,
+    mixture,
+    network_inputs,
+    split_variance,
+)
+from bowtienet.prediction.predictive import predict
+from bowtienet.representation.scaling import Scaling
+from tests import builders
+
+LIMIT = 5.0
+CENTER, SCALE = np.array([3.0, -1.0, 0.5]), np.array([2.0, 0.5, 1.5])
+TARGET_CENTER, TARGET_SCALE = np.array([10.0, -4.0]), np.array([3.0, 0.2])
+ORDER = np.array([2, 0, 1])
+WEIGHTS = np.array([0.5, 0.2, 0.3])
+
+
+def random_member(rng: np.random.Generator, hidden: tuple[int, ...]) -> FitResult:
+    model = builders.fixed_model(hidden, gate_temperature=0.1)
+    factors = builders.random_factors(rng, model)
+    layers = []
+    for layer in factors.layers:
+        width = layer.weights.mean.shape[0]
+        noise = InverseGamma(
+            concentration=np.full(width, 9.0), scale=rng.uniform(1.0, 3.0, size=width)
+        )
+        layers.append(replace(layer, noise_variance=noise))
+    return FitResult(
+        model=model,
+        factors=replace(factors, layers=tuple(layers)),
+        elbo_terms=None,
+        elbo_history=(),
+        n_sweeps=0,
+        status=Status.CONVERGED,
+    )
+
+
+def build(weights: Any = WEIGHTS, **changes: Any) -> Ensemble:
+    """Three members with one hidden layer or none, and scaling that nothing leaves alone."""
+    rng = np.random.default_rng(1)
+    settings: dict[str, Any] = {
+        "members": tuple(random_member(rng, hidden) for hidden in ((4,), (), (6,))),
+        "weights": np.asarray(weights, dtype=float),
+        "input_scaling": Scaling(center=CENTER, scale=SCALE),
+        "target_scaling": Scaling(center=TARGET_CENTER, scale=TARGET_SCALE),
+        "column_order": ORDER,
+        "propagation": "push_forward",
+    }
+    return Ensemble(**{**settings, **changes})
+
+
+def rows(n: int = 5, seed: int = 2) -> np.ndarray:
+    return CENTER + SCALE * np.random.default_rng(seed).normal(0.0, 1.5, size=(n, 3))
+
+
+def moments_one_by_one(ensemble: Ensemble, inputs: np.ndarray) -> np.ndarray:
+    """Mean, epistemic and noise variance (3, K, n, D): every member and row by itself."""
+    found = np.empty((3, len(ensemble.members), len(inputs), 2))
+    for k, member in enumerate(ensemble.members):
+        for n, row in enumerate(inputs):
+            x = [(row[column] - CENTER[column]) / SCALE[column] for column in ORDER]
+            new = predict(member.model, member.factors, [x], propagation=ensemble.propagation)
+            found[0, k, n] = TARGET_CENTER + TARGET_SCALE * new.mean[0]
+            found[1, k, n] = TARGET_SCALE**2 * (new.signal_variance - new.chance_variance)[0]
+            found[2, k, n] = TARGET_SCALE**2 * (new.noise_variance + new.chance_variance)[0]
+    return found
+
+
+def mixed(weights: np.ndarray, found: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Σ w m and Σ w (var + m²) - mean², as the paper writes them."""
+    means, variances = found[0], found[1] + found[2]
+    mean = np.einsum("k,knd->nd", weights, means)
+    return mean, np.einsum("k,knd->nd", weights, variances + means**2) - mean**2
+
+
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
+def test_moments_against_members_one_by_one(propagation: str) -> None:
+    ensemble, inputs = build(propagation=propagation), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    moments = member_moments(ensemble, inputs)
+    tight = {"rtol": 1e-9} if propagation == "push_forward" else {"rtol": 1e-3}
+    np.testing.assert_allclose(TARGET_CENTER + TARGET_SCALE * moments.means, found[0], **tight)
+    np.testing.assert_allclose(TARGET_SCALE**2 * moments.epistemic_variances, found[1], **tight)
+    np.testing.assert_allclose(TARGET_SCALE**2 * moments.noise_variances, found[2], **tight)
+    mean, variance = mixed(WEIGHTS, found)
+    same_mean, deviation = mean_and_deviation(ensemble, inputs)
+    np.testing.assert_allclose(same_mean, mean, **tight)
+    np.testing.assert_allclose(deviation**2, variance, **tight)
+
+
+def test_the_two_parts_add_up() -> None:
+    ensemble, inputs = build(), rows()
+    mean, epistemic, noise = components(ensemble, inputs)
+    same_mean, deviation = mean_and_deviation(ensemble, inputs)
+    np.testing.assert_array_equal(mean, same_mean)
+    np.testing.assert_allclose(epistemic + noise, deviation**2, rtol=1e-13)
+    expected_mean, total = mixed(WEIGHTS, moments_one_by_one(ensemble, inputs))
+    np.testing.assert_allclose(mean, expected_mean, rtol=1e-12)
+    np.testing.assert_allclose(epistemic + noise, total, rtol=1e-9)
+
+
+def test_disagreement_is_not_noise() -> None:
+    """Two members that are sure of different things: all of it is what is not known."""
+    moments = Moments(
+        means=np.array([[[1.0]], [[5.0]]]),
+        epistemic_variances=np.full((2, 1, 1), 0.25),
+        noise_variances=np.array([[[1.0]], [[4.0]]]),
+    )
+    mean, epistemic, noise = split_variance(np.array([0.25, 0.75]), moments)
+    assert mean == 4.0
+    assert epistemic == 0.25 + 0.25 * 9.0 + 0.75 * 1.0
+    assert noise == 0.25 * 1.0 + 0.75 * 4.0
+
+
+def test_one_member_is_itself() -> None:
+    whole = build([0.0, 1.0, 0.0])
+    alone = replace(whole, members=whole.members[1:2], weights=np.ones(1))
+    for found, expected in zip(
+        mean_and_deviation(whole, rows()), mean_and_deviation(alone, rows()), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-14)
+
+
+def test_the_mixture_has_these_moments() -> None:
+    ensemble, inputs = build(), rows()
+    mean, deviation = mean_and_deviation(ensemble, inputs)
+    found = mixture(ensemble, inputs)
+    np.testing.assert_allclose(found.mean(), mean, rtol=1e-12)
+    np.testing.assert_allclose(found.std(), deviation, rtol=1e-12)
+    _, epistemic, _ = components(ensemble, inputs)
+    smooth = mixture(ensemble, inputs, noise=False)
+    np.testing.assert_allclose(smooth.var(), epistemic, rtol=1e-12)
+    np.testing.assert_allclose(smooth.mean(), mean, rtol=1e-12)
+
+
+def test_the_mixture_has_the_average_density() -> None:
+    ensemble, inputs = build(), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    y = TARGET_CENTER + TARGET_SCALE * np.random.default_rng(3).normal(size=(5, 2))
+    variance = found[1] + found[2]
+    density = np.exp(-0.5 * (y - found[0]) ** 2 / variance) / np.sqrt(2.0 * np.pi * variance)
+    expected = np.einsum("k,knd->nd", WEIGHTS, density)
+    np.testing.assert_allclose(mixture(ensemble, inputs).pdf(y), expected, rtol=1e-9)
+
+
+def test_covariance_against_brute_force() -> None:
+    """Σ w (C_k + d_k d_k'), d the members' distance from the mean; variance on the diagonal."""
+    ensemble, inputs = build(), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    mean, variance = mixed(WEIGHTS, found)
+    total = covariance(ensemble, inputs)
+    x = ((inputs - CENTER) / SCALE)[:, ORDER]
+    parts = [output_covariance(member.model, member.factors, x) for member in ensemble.members]
+    for i, j in np.ndindex(5, 5):
+        expected = np.zeros(2)
+        for k, part in enumerate(parts):
+            away = (found[0, k, i] - mean[i]) * (found[0, k, j] - mean[j])
+            expected += WEIGHTS[k] * (TARGET_SCALE**2 * part[i, j] + away)
+        expected = variance[i] if i == j else expected
+        np.testing.assert_allclose(total[i, j], expected, rtol=1e-8, atol=1e-11)
+
+
+def test_covariance_is_positive_semi_definite() -> None:
+    inputs = np.vstack([rows(10), rows(10) + 1e-5])
+    total = covariance(build(), inputs)
+    for output in range(2):
+        np.testing.assert_allclose(total[..., output], total[..., output].T, rtol=1e-10)
+        assert np.linalg.eigvalsh(total[..., output])[0] > 0.0
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_draws_have_the_moments_of_the_mixture(noise: bool) -> None:
+    """Without noise the variance lies between that of the members' means and the epistemic one."""
+    ensemble, inputs = build(), rows()
+    draws = draw_functions(ensemble, inputs, 3000, np.random.default_rng(4), noise=noise)
+    assert draws.shape == (3000, 5, 2)
+    mean, epistemic, output = components(ensemble, inputs)
+    squares = (draws - draws.mean(axis=0)) ** 2
+    bar = LIMIT * squares.std(axis=0) / np.sqrt(3000) + 1e-3 * epistemic
+    assert np.all(
+        np.abs(draws.mean(axis=0) - mean) < LIMIT * draws.std(axis=0) / np.sqrt(3000) + 1e-3
+    )
+    if noise:
+        assert np.all(np.abs(squares.mean(axis=0) - epistemic - output) < bar)
+    else:
+        assert np.all(squares.mean(axis=0) < epistemic + bar)
+
+
+def test_members_are_drawn_by_their_weights() -> None:
+    """Members 100 apart can be told from each other: counts within 5 binomial standard errors."""
+    ensemble = build([0.1, 0.0, 0.9])
+    members = []
+    for k, member in enumerate(ensemble.members):
+        output = member.factors.layers[-1]
+        mean = output.weights.mean * 0.0
+        mean[:, 0] = 100.0 * k
+        weights = GaussianRows(mean=mean, covariance=1e-4 * output.weights.covariance)
+        layers = (*member.factors.layers[:-1], replace(output, weights=weights))
+        members.append(replace(member, factors=replace(member.factors, layers=layers)))
+    ensemble = replace(ensemble, members=tuple(members))
+    draws = draw_functions(ensemble, rows(2), 2000, np.random.default_rng(5), noise=False)
+    member = np.round((draws - TARGET_CENTER) / TARGET_SCALE / 100.0).astype(int)
+    # One member for a whole draw, all rows and targets.
+    assert np.all(member == member[:, :1, :1])
+    counts = np.bincount(member[:, 0, 0], minlength=3)
+    assert counts[1] == 0
+    assert abs(counts[0] - 200) < LIMIT * np.sqrt(2000 * 0.1 * 0.9)
+
+
+def test_inputs_as_the_networks_know_them() -> None:
+    found = network_inputs(build(), np.array([[3.0, -0.5, 2.0]]))
+    np.testing.assert_allclose(found, [[1.0, 0.0, 1.0]])
+
+
+@pytest.mark.parametrize(("size", "count"), [(1, 7), (3, 3), (100, 1)])
+def test_chunks_are_the_rows(size: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "CHUNK_ROWS", size)
+    inputs = rows(7)
+    parts = list(chunks(inputs))
+    assert len(parts) == count
+    np.testing.assert_array_equal(np.concatenate(parts), inputs)
+
+
+@pytest.mark.parametrize("name", ["torch", "array_api_strict"])
+def test_other_libraries_agree(name: str) -> None:
+    library = pytest.importorskip(name)
+    ensemble, inputs = build(), rows()
+    mean, deviation = mean_and_deviation(ensemble, inputs)
+    other = library.asarray(inputs)
+    found_mean, found_deviation = mean_and_deviation(ensemble, other)
+    assert type(found_deviation) is type(other)
+    np.testing.assert_allclose(np.asarray(found_mean), mean, rtol=1e-11)
+    np.testing.assert_allclose(np.asarray(found_deviation), deviation, rtol=1e-11)
+    np.testing.assert_allclose(covariance(ensemble, other), covariance(ensemble, inputs), rtol=1e-9)
+    np.testing.assert_allclose(
+        mixture(ensemble, other).ppf(0.1), mixture(ensemble, inputs).ppf(0.1), rtol=1e-9
+    )
+    draws = [draw_functions(ensemble, x, 2, np.random.default_rng(6), noise=True)
+             for x in (inputs, other)]  # fmt: skip
+    np.testing.assert_allclose(draws[0], draws[1], rtol=1e-10)
+
+
+def test_single_precision() -> None:
+    ensemble, inputs = build(), rows().astype(np.float32)
+    found = mean_and_deviation(ensemble, inputs)
+    expected = mean_and_deviation(ensemble, inputs.astype(float))
+    for single, double in zip(found, expected, strict=True):
+        assert single.dtype == np.float64
+        np.testing.assert_allclose(single, double, rtol=2e-5)
+
+
+@pytest.mark.parametrize("power", [-1000, -560, -40, 40, 500, 560, 1000])
+def test_any_unit_of_the_targets(power: int) -> None:
+    """A deviation is in range where its square is not: 2^560 is 4e168."""
+    ensemble, inputs = build(), rows()
+    factor = 2.0**power
+    scaling = Scaling(center=TARGET_CENTER * factor, scale=TARGET_SCALE * factor)
+    other = replace(ensemble, target_scaling=scaling)
+    for found, expected in zip(
+        mean_and_deviation(other, inputs), mean_and_deviation(ensemble, inputs), strict=True
+    ):
+        np.testing.assert_allclose(found / factor, expected, rtol=1e-12)
+
+
+def test_members_that_agree_have_no_spread_of_rounding() -> None:
+    """Far from zero, Σ w m² - mean² would lose the variance: 1e8 deviations from it."""
+    ensemble, inputs = build(), rows()
+    scaling = Scaling(center=np.full(2, 1e8), scale=np.ones(2))
+    shifted = replace(ensemble, target_scaling=scaling)
+    centred = replace(ensemble, target_scaling=replace(scaling, center=np.zeros(2)))
+    _, found = mean_and_deviation(shifted, inputs)
+    _, expected = mean_and_deviation(centred, inputs)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+# ------------------------------------------------------------------------------------------------
+# Variances as rows held out ask for them
+# ------------------------------------------------------------------------------------------------
+
+RATIOS = np.array([[4.0, 0.25], [0.5, 3.0], [1.7, 1.0]])
+
+
+def stretched(ensemble: Ensemble, ratios: np.ndarray) -> Ensemble:
+    """The same members with these ratios (K, D)."""
+    members = tuple(
+        replace(member, variance_ratio=ratio)
+        for member, ratio in zip(ensemble.members, ratios, strict=True)
+    )
+    return replace(ensemble, members=members)
+
+
+def everything(ensemble: Ensemble, inputs: np.ndarray) -> list[np.ndarray]:
+    smooth = mixture(ensemble, inputs, noise=False)
+    return [
+        *mean_and_deviation(ensemble, inputs),
+        *components(ensemble, inputs),
+        mixture(ensemble, inputs).ppf(0.1),
+        smooth.var(),
+        covariance(ensemble, inputs),
+    ]
+
+
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
+def test_ratios_of_one_change_no_bit(propagation: str) -> None:
+    ensemble = build(propagation=propagation)
+    ones = stretched(ensemble, np.ones((3, 2)))
+    for found, expected in zip(everything(ones, rows()), everything(ensemble, rows()), strict=True):
+        np.testing.assert_array_equal(found, expected)
+    for noise in (True, False):
+        draws = [
+            draw_functions(each, rows(), 20, np.random.default_rng(7), noise=noise)
+            for each in (ensemble, ones)
+        ]
+        np.testing.assert_allclose(draws[0], draws[1], rtol=1e-12)
+
+
+def test_ratios_multiply_the_variances_of_members() -> None:
+    """Both parts of each member and target, and no mean."""
+    ensemble, inputs = build(), rows()
+    before, after = (
+        member_moments(each, inputs) for each in (ensemble, stretched(ensemble, RATIOS))
+    )
+    np.testing.assert_array_equal(after.means, before.means)
+    for name in ("epistemic_variances", "noise_variances"):
+        np.testing.assert_allclose(
+            getattr(after, name), RATIOS[:, None, :] * getattr(before, name), rtol=1e-14
+        )
+
+
+def test_ratios_against_a_mixture_by_brute_force() -> None:
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    found[1:] *= RATIOS[:, None, :]
+    mean, variance = mixed(WEIGHTS, found)
+    same_mean, deviation = mean_and_deviation(ensemble, inputs)
+    np.testing.assert_allclose(same_mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(deviation**2, variance, rtol=1e-9)
+    _, epistemic, noise = components(ensemble, inputs)
+    np.testing.assert_allclose(noise, np.einsum("k,knd->nd", WEIGHTS, found[2]), rtol=1e-9)
+    np.testing.assert_allclose(epistemic + noise, variance, rtol=1e-9)
+    whole = mixture(ensemble, inputs)
+    np.testing.assert_allclose(whole.mean(), mean, rtol=1e-9)
+    np.testing.assert_allclose(whole.var(), variance, rtol=1e-9)
+    np.testing.assert_allclose(mixture(ensemble, inputs, noise=False).var(), epistemic, rtol=1e-9)
+
+
+def test_one_member_is_wider_by_its_ratio() -> None:
+    """Alone, a ratio of r makes every variance and covariance r times as large."""
+    whole = build()
+    alone = replace(whole, members=whole.members[:1], weights=np.ones(1))
+    wide = stretched(alone, RATIOS[:1])
+    ratio = RATIOS[0]
+    before, after = (mean_and_deviation(each, rows())[1] for each in (alone, wide))
+    np.testing.assert_allclose(after, np.sqrt(ratio) * before, rtol=1e-13)
+    np.testing.assert_allclose(
+        covariance(wide, rows()), ratio * covariance(alone, rows()), rtol=1e-12
+    )
+
+
+def test_covariance_with_ratios_against_brute_force() -> None:
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    found = moments_one_by_one(ensemble, inputs)
+    found[1:] *= RATIOS[:, None, :]
+    mean, variance = mixed(WEIGHTS, found)
+    total = covariance(ensemble, inputs)
+    x = ((inputs - CENTER) / SCALE)[:, ORDER]
+    expected = np.zeros((5, 5, 2))
+    for k, member in enumerate(ensemble.members):
+        away = found[0, k] - mean
+        within = RATIOS[k] * TARGET_SCALE**2 * output_covariance(member.model, member.factors, x)
+        expected += WEIGHTS[k] * (within + away[:, None] * away[None])
+    expected[np.arange(5), np.arange(5)] = variance
+    np.testing.assert_allclose(total, expected, rtol=1e-8, atol=1e-11)
+
+
+def test_draws_have_the_variance_of_the_ratios() -> None:
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    draws = draw_functions(ensemble, inputs, 1500, np.random.default_rng(8), noise=True)
+    mean, deviation = mean_and_deviation(ensemble, inputs)
+    squares = (draws - mean) ** 2
+    bar = LIMIT * squares.std(axis=0) / np.sqrt(1500)
+    assert np.all(np.abs(squares.mean(axis=0) - deviation**2) < bar + 1e-3 * deviation**2)
+    center = LIMIT * draws.std(axis=0) / np.sqrt(1500)
+    assert np.all(np.abs(draws.mean(axis=0) - mean) < center + 1e-3)
+
+
+@pytest.mark.parametrize("noise", [True, False])
+def test_a_draw_is_as_far_from_its_mean_as_the_ratio_says(noise: bool) -> None:
+    """With the same numbers: √r times as far from the member's mean, in every row at once."""
+    whole = build()
+    alone = replace(whole, members=whole.members[2:], weights=np.ones(1))
+    wide = stretched(alone, RATIOS[2:])
+    mean, _ = mean_and_deviation(alone, rows())
+    before, after = (
+        draw_functions(each, rows(), 10, np.random.default_rng(9), noise=noise)
+        for each in (alone, wide)
+    )
+    np.testing.assert_allclose(after - mean, np.sqrt(RATIOS[2]) * (before - mean), rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["torch", "array_api_strict"])
+def test_ratios_in_other_libraries(name: str) -> None:
+    library = pytest.importorskip(name)
+    ensemble, inputs = stretched(build(), RATIOS), rows()
+    expected = mean_and_deviation(ensemble, inputs)
+    found = mean_and_deviation(ensemble, library.asarray(inputs))
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        np.ones(1),
+        np.ones(3),
+        np.ones((1, 2)),
+        np.array(2.0),
+        np.array([1.0, 0.0]),
+        np.array([1.0, -2.0]),
+        np.array([np.nan, 1.0]),
+        np.array([np.inf, 1.0]),
+    ],
+    ids=str,
+)
+def test_ratios_that_are_none(bad: np.ndarray) -> None:
+    ensemble = build()
+    check_ensemble(ensemble, 3, 2)
+    check_ensemble(stretched(ensemble, RATIOS), 3, 2)
+    members = (*ensemble.members[:2], replace(ensemble.members[2], variance_ratio=bad))
+    with pytest.raises(ValueError, match="ratios are not one positive number for each target"):
+        check_ensemble(replace(ensemble, members=members), 3, 2)
