@@ -10,7 +10,7 @@ import pytest
 from matplotlib import pyplot
 
 from bowtienet import BowTieRegressor
-from tests.plotting.fits import fit_table, quick
+from tests.plotting.fits import quick
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +58,7 @@ def flats() -> pd.DataFrame:
 
 @pytest.fixture(scope="session")
 def mixed(flats: pd.DataFrame) -> BowTieRegressor:
-    return fit_table(flats, "price")
+    return quick().fit(flats, "price")
 
 
 @pytest.fixture(scope="session")

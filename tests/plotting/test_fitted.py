@@ -17,12 +17,10 @@ from bowtienet.plotting import ElboDisplay
 from bowtienet.plotting.fitted import (
     encoded_features,
     encoded_names,
-    feature_names,
     learnt_columns,
     member_weights,
     network_of,
     predictive,
-    relevance_of,
     target_names,
 )
 from tests.plotting.fits import quick
@@ -38,7 +36,6 @@ def test_the_network_is_the_model_or_the_last_step_of_its_pipeline(model: BowTie
 
 
 def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
-    assert feature_names(mixed) == ["city", "area", "new"]
     assert target_names(mixed) == ["price"]
     assert [column.name for column in learnt_columns(mixed)] == ["city", "area", "new"]
     names = encoded_names(mixed)
@@ -46,16 +43,6 @@ def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
     encoded = encoded_features(mixed, flats)
     assert encoded.shape == (len(flats), len(names))
     np.testing.assert_array_equal(encoded[:, 1], flats["city"] == "Oslo")
-
-
-def test_relevance_is_that_of_the_users_columns(
-    mixed: BowTieRegressor, model: BowTieRegressor
-) -> None:
-    found = relevance_of(mixed)
-    assert found.name.tolist() == ["city", "area", "new"]
-    assert np.all(found.strength > 0.0)
-    for one, other in zip(relevance_of(model), model.feature_relevance_, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 def test_predictions_of_a_pipeline_are_those_of_its_last_step(rows: Rows) -> None:
@@ -81,7 +68,7 @@ def test_weights_stand_at_their_users_columns(model: BowTieRegressor) -> None:
         own = ensemble.members[member].factors.layers[0].weights.mean
         np.testing.assert_allclose(
             member_weights(model, member)[0][:, 1:] @ x.T,
-            own[:, 1:] @ x[:, ensemble.column_order].T,
+            own[:, 1:] @ x[:, ensemble.representation.column_order].T,
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,12 +17,12 @@ from bowtienet.plotting._reading import (
     find_column,
     frequent_labels,
     labels_of,
-    names_of_targets,
     read_columns,
-    split_rows,
+    read_rows,
     take,
     typical_row,
 )
+from tests.plotting.fits import quick
 
 CONTENT: dict[str, list[Any]] = {
     "city": ["Rome", "Oslo", "Oslo", "Lima", None],
@@ -90,32 +91,37 @@ def test_some_rows_and_columns(make: Maker) -> None:
 
 @pytest.mark.parametrize("make", LIBRARIES[1:])
 def test_targets_and_weights_may_be_columns(make: Maker) -> None:
-    X, targets, weights = split_rows(make(CONTENT), "rooms", [1.0, 0.0, 2.0, 1.0, 1.0])
-    assert read_columns(X).names == ("city", "area", "new")
-    np.testing.assert_array_equal(targets[:, 0], CONTENT["rooms"])
-    np.testing.assert_array_equal(weights, [1.0, 0.0, 2.0, 1.0, 1.0])
-    X, targets, weights = split_rows(make(CONTENT), np.ones((5, 2)), "rooms")
-    assert (read_columns(X).names, targets.shape) == (("city", "area", "new"), (5, 2))
-    np.testing.assert_array_equal(weights, CONTENT["rooms"])
+    found = read_rows(make(CONTENT), "rooms", [1.0, 0.0, 2.0, 1.0, 1.0])
+    assert read_columns(found.features).names == ("city", "area", "new")
+    assert found.target_names == ("rooms",)
+    np.testing.assert_array_equal(found.targets[:, 0], CONTENT["rooms"])
+    np.testing.assert_array_equal(found.weights, [1.0, 0.0, 2.0, 1.0, 1.0])
+    found = read_rows(make(CONTENT), np.ones((5, 2)), "rooms")
+    assert read_columns(found.features).names == ("city", "area", "new")
+    assert (found.targets.shape, found.target_names) == ((5, 2), ())
+    np.testing.assert_array_equal(found.weights, CONTENT["rooms"])
 
 
-@pytest.mark.parametrize(
-    ("y", "expected"),
-    [
-        ("price", ["price"]),
-        (["low", "high"], ["low", "high"]),
-        (pd.Series([1.0], name="height"), ["height"]),
-        (pl.Series("height", [1.0]), ["height"]),
-        (pd.DataFrame({"u": [1.0], "v": [2.0]}), ["u", "v"]),
-        (pa.table({"u": [1.0], "v": [2.0]}), ["u", "v"]),
-        (np.ones(3), []),
-        ([1.0, 2.0], []),
-        (pd.Series([1.0]), []),
-        (None, []),
-    ],
-)
-def test_names_that_targets_bring(y: Any, expected: list[str]) -> None:
-    assert names_of_targets(y) == expected
+def test_rows_must_be_in_memory(tmp_path: Path) -> None:
+    pd.DataFrame({"a": [1.0, 2.0], "y": [1.0, 2.0]}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="in memory"):
+        read_rows(tmp_path / "rows.parquet", "y")
+
+
+def test_columns_are_read_as_a_model_has_learnt_them() -> None:
+    table = pd.DataFrame(
+        {
+            "day": ["2020-01-01", "2020-01-03", "2020-01-02", "2020-01-01"],
+            "cost": ["1,200 €", "3 €", "10 €", "7 €"],
+            "zip": [1, 2, 1, 2],
+        }
+    )
+    with pytest.warns(UserWarning, match="cost"):
+        learnt = quick(n_estimators=1).fit(table.astype({"zip": str}), [0.0, 1.0, 2.0, 3.0])
+    day, cost, code = read_columns(table, learnt.columns_).contents
+    np.testing.assert_array_equal(day.values - day.values[0], [0.0, 2.0, 1.0, 0.0])
+    np.testing.assert_array_equal(cost.values, [1200.0, 3.0, 10.0, 7.0])
+    assert labels_of(code).tolist() == ["1", "2", "1", "2"]
 
 
 @pytest.mark.parametrize(

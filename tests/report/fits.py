@@ -20,10 +20,9 @@ def quick(**settings: Any) -> BowTieRegressor:
         **{
             "hidden_layer_sizes": (4,),
             "n_estimators": 2,
-            "combine": "equal",
             "max_iter": 10,
-            "tol": 1e-2,
             "random_state": 0,
+            "options": FitOptions(**{"weighting": "equal", "tol": 1e-2} | options),
         }
         | settings
     )

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.estimators.columns import DATE, DURATION, NUMBER, Numbers, Texts, read_column
 from bowtienet.plotting._checks import read_vector
 from bowtienet.plotting._reading import (
     TableColumns,
@@ -21,6 +20,15 @@ from bowtienet.plotting._reading import (
 from bowtienet.plotting._scored import distribution_of
 from bowtienet.plotting.fitted import predictive
 from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.representation.kinds import (
+    DATE,
+    DURATION,
+    NUMBER,
+    Numbers,
+    Texts,
+    read_column,
+    text_as_number,
+)
 
 MOST_AVERAGED = 200
 """Rows that are averaged over."""
@@ -115,7 +123,10 @@ def _given(content: Numbers, grid: Any, name: str) -> np.ndarray:
     if content.kind == NUMBER:
         return read_vector(grid, "grid", each="point")
     found = read_column(np.asarray(grid), "grid")
-    if not isinstance(found, Numbers) or found.kind not in (content.kind, NUMBER):
+    if isinstance(found, Texts):
+        read = [text_as_number(text, content.kind, None) for text in labels_of(found)]
+        found = Numbers(kind=content.kind, values=np.array(read, dtype=float))
+    if found.kind not in (content.kind, NUMBER):
         raise ValueError(f"grid must hold {content.kind}s or days, as column {name!r} does.")
     return read_vector(found.values, "grid", each="point")
 

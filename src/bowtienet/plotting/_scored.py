@@ -8,8 +8,8 @@ import numpy as np
 
 from bowtienet.evaluation.checks import read_sample_weight, read_targets
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting._reading import split_rows
-from bowtienet.plotting.fitted import predictive
+from bowtienet.plotting._reading import read_rows
+from bowtienet.plotting.fitted import predictive, target_names
 from bowtienet.prediction.mixture import GaussianMixture
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ _ROUNDING = 1e-9
 
 class ScoredDisplay:
     """A display that `from_predictions` draws from targets and their predictive distributions."""
+
+    _names_its_target = False
 
     @classmethod
     def from_predictions(
@@ -54,8 +56,12 @@ class ScoredDisplay:
         **settings
             Those of `from_predictions`.
         """
-        X, targets, _ = split_rows(X, y)
-        return cls.from_predictions(targets, predictive(model, X), target=target, **settings)
+        rows = read_rows(X, y)
+        names = rows.target_names or target_names(model)
+        if cls._names_its_target and target in range(len(names)):
+            settings.setdefault("target_name", names[target])
+        found = predictive(model, rows.features)
+        return cls.from_predictions(rows.targets, found, target=target, **settings)
 
 
 def one_target(

@@ -1,7 +1,4 @@
-"""What plots read from a fitted estimator: its network, its names and its predictions.
-
-This is the only module of the plots that knows how a model is laid out.
-"""
+"""What plots read from a fitted estimator: its network, its names and its predictions."""
 
 from __future__ import annotations
 
@@ -12,14 +9,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
-from bowtienet.estimators.preparing import Column, output_names
-from bowtienet.estimators.pruning import FeatureRelevance
+from bowtienet.estimators.reading import encoded_chunks, open_known_features
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline
-from bowtienet.estimators.tables import input_names, read_inputs
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting._checks import chosen
 from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.representation import columns
+from bowtienet.representation.columns import Column
 
 
 def network_of(model: Any) -> BowTieRegressor:
@@ -35,46 +31,25 @@ def network_of(model: Any) -> BowTieRegressor:
 
 
 def encoded_names(model: Any) -> list[str]:
-    """Names of the inputs of the network."""
-    return input_names(network_of(model))
+    """Names of the inputs of the network: several for a column of categories."""
+    return columns.encoded_names(network_of(model).columns_)
+
+
+def encoded_features(model: BowTieRegressor, X: Any) -> np.ndarray:
+    """Numbers (n, inputs) that the network sees of a table, before they are standardised."""
+    found = encoded_chunks(model, open_known_features(model, X))
+    return np.concatenate([to_numpy(chunk).astype(float) for chunk in found])
 
 
 def learnt_columns(model: Any) -> tuple[Column, ...]:
-    """What the model learnt of each of the user's columns; empty for other models."""
-    return model.preparer_.columns_ if isinstance(model, TablePipeline) else ()
-
-
-def relevance_of(model: Any) -> FeatureRelevance:
-    """Relevance of the user's columns; one that became several inputs counts by the strongest."""
-    found, columns = network_of(model).feature_relevance_, learnt_columns(model)
-    if not columns:
-        return found
-    owners = np.repeat(np.arange(len(columns)), [len(output_names([c])) for c in columns])
-    probability, strength = (
-        np.zeros((len(columns), *values.shape[1:]))
-        for values in (found.probability, found.strength)
-    )
-    np.maximum.at(probability, owners, found.probability)
-    np.maximum.at(strength, owners, found.strength)
-    names = np.array([column.name for column in columns], dtype=object)
-    return FeatureRelevance(name=names, probability=probability, strength=strength)
-
-
-def encoded_features(model: Any, X: Any) -> np.ndarray:
-    """Numbers (n, inputs) that the network sees of a table, before they are standardised."""
-    found = model.preparer_.transform(X) if isinstance(model, TablePipeline) else X
-    return to_numpy(read_inputs(found)).astype(float)
-
-
-def feature_names(model: Any) -> list[str]:
-    """Names of the user's columns; none if the model finds them by their place."""
-    first = model.preparer_ if isinstance(model, TablePipeline) else model
-    return [str(name) for name in getattr(first, "feature_names_in_", ())]
+    """What a model learnt of the columns of a table; nothing if it does not say."""
+    return getattr(model, "columns_", ())
 
 
 def target_names(model: Any) -> list[str]:
-    """Names of the targets that the model knows."""
-    return [str(name) for name in getattr(model, "target_names_", ())]
+    """Names of the targets; none if the model knows none."""
+    found = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    return list(getattr(found, "target_names_", ()))
 
 
 def predictive(model: Any, X: Any) -> GaussianMixture:
@@ -112,14 +87,14 @@ def member_weights(
     ensemble = model.ensemble_
     found = ensemble.members[member]
     means = [to_numpy(layer.weights.mean).astype(float) for layer in found.factors.layers]
-    columns = ensemble.column_order
-    n_inputs = columns.size
+    places = ensemble.representation.column_order
+    n_inputs = len(places)
     if in_place:
         means = restore_shape(means, found.pruning)
     elif found.pruning is not None:
-        columns = columns[found.pruning.inputs]
+        places = places[found.pruning.inputs]
     first = np.zeros((len(means[0]), 1 + n_inputs))
-    first[:, 0], first[:, 1 + columns] = means[0][:, 0], means[0][:, 1:]
+    first[:, 0], first[:, 1 + places] = means[0][:, 0], means[0][:, 1:]
     return [first, *means[1:]]
 
 

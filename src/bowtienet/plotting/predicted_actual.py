@@ -20,9 +20,7 @@ from bowtienet.plotting._axes import (
     tint,
 )
 from bowtienet.plotting._checks import read_bands, read_vector
-from bowtienet.plotting._reading import names_of_targets
 from bowtienet.plotting._scored import ScoredDisplay, one_target
-from bowtienet.plotting.fitted import target_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,6 +59,8 @@ class PredictedActualDisplay(ScoredDisplay):
     inside_points_, outside_points_, bars_, diagonal_ : matplotlib artists
     """
 
+    _names_its_target = True
+
     def __init__(
         self,
         *,
@@ -78,16 +78,6 @@ class PredictedActualDisplay(ScoredDisplay):
         self.target_name = target_name
         low, high = self.intervals.T
         self.outside = (self.actual < low) | (self.actual > high)
-
-    @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
-    ) -> Self:
-        """As of the other displays; without `target_name` the target is called as in `y` or X."""
-        names = names_of_targets(y) or target_names(model)
-        if target in range(len(names)):
-            settings.setdefault("target_name", names[target])
-        return super().from_estimator(model, X, y, target=target, **settings)
 
     @classmethod
     def from_predictions(

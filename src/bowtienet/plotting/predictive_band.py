@@ -21,12 +21,7 @@ from bowtienet.plotting._axes import (
     tint,
 )
 from bowtienet.plotting._checks import check_length, chosen, read_bands, read_vector
-from bowtienet.plotting._reading import (
-    find_column,
-    names_of_targets,
-    read_columns,
-    split_rows,
-)
+from bowtienet.plotting._reading import find_column, read_columns, read_rows
 from bowtienet.plotting.fitted import learnt_columns, target_names
 from bowtienet.prediction.intervals import check_coverage
 
@@ -138,26 +133,25 @@ class PredictiveBandDisplay:
         """
         if others not in OTHERS:
             raise ValueError(f"unknown others {others!r}: choose one of {', '.join(OTHERS)}.")
-        name = target_name or _name_of_target(model, y, target)
-        targets = None
+        shares, names, targets = check_coverage(coverages), target_names(model), None
         if y is not None:
-            X, every, _ = split_rows(X, y)
-            targets = every[:, chosen(target, every.shape[1], "target")]
-        shares, table = (
-            np.atleast_1d(check_coverage(coverages)),
-            read_columns(X, learnt_columns(model)),
-        )
+            rows = read_rows(X, y)
+            X, names = rows.features, list(rows.target_names) or names
+            targets = rows.targets[:, chosen(target, rows.targets.shape[1], "target")]
+        if target_name is None:
+            target_name = names[target] if target in range(len(names)) else "target"
+        table = read_columns(X, learnt_columns(model))
         index, average = find_column(table, feature), others == "average"
         points = points_along(table, index, grid)
         found = forecast_along(model, table, index, points, target, average=average)
         display = cls(
             x=points.x,
             mean=found.mean(),
-            intervals=found.interval(shares),
-            coverages=shares.tolist(),
+            intervals=found.interval(np.atleast_1d(shares)),
+            coverages=coverages,
             data=None if targets is None else data_along(table.contents[index], targets),
             feature_name=words_along(table, index, average=average),
-            target_name=name,
+            target_name=target_name,
         )
         return display.plot(ax=ax, **line)
 
@@ -285,11 +279,6 @@ def _read_axis(values: Any, name: str, length: int | None, each: str) -> np.ndar
         return read_vector(values, name, length, each=each)
     check_length(found, name, length, each)
     return found
-
-
-def _name_of_target(model: Any, y: Any, target: Any) -> str:
-    names = names_of_targets(y) or target_names(model)
-    return names[target] if target in range(len(names)) else "target"
 
 
 def _draw_data(ax: Any, x: Any, y: Any) -> Any:

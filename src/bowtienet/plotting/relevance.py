@@ -9,7 +9,7 @@ import numpy as np
 
 from bowtienet.plotting._checks import chosen, read_names, read_vector
 from bowtienet.plotting.bars import draw_bars
-from bowtienet.plotting.fitted import relevance_of
+from bowtienet.plotting.fitted import network_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,7 +59,7 @@ class RelevanceDisplay:
         **look
             Those of `plot`.
         """
-        found = relevance_of(model)
+        found = network_of(model).feature_relevance_
         strength, probability = (
             values.reshape(len(found.name), -1) for values in (found.strength, found.probability)
         )
@@ -67,7 +67,7 @@ class RelevanceDisplay:
             place = chosen(target, strength.shape[1], "target")
             strength, probability = strength[:, [place]], probability[:, [place]]
         display = cls(
-            names=found.name, strength=strength.max(axis=1), probability=probability.max(axis=1)
+            names=found.name.tolist(), strength=strength.max(axis=1), probability=probability.max(axis=1)
         )
         return display.plot(ax=ax, **look)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet.ensemble.ensemble import original
 from bowtienet.plotting._axes import (
     NAME_SIZE,
     NEGATIVE,
@@ -27,7 +28,6 @@ from bowtienet.plotting.fitted import (
     network_of,
     target_names,
 )
-from bowtienet.prediction.ensemble import original
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import BayesianRidge
@@ -11,6 +10,7 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation.methods import gaussian
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.mixture import GaussianMixture
@@ -31,7 +31,7 @@ class Baseline:
 
 
 def linear_baseline(
-    model: Any,
+    model: BowTieRegressor,
     rows: ReportRows,
     train: ReportRows | None,
     target: int,
@@ -58,15 +58,16 @@ def linear_baseline(
     return Baseline(distribution=gaussian(*found), words=words)
 
 
-def _cross_fitted(model: Any, rows: ReportRows, target: int) -> Baseline | None:
+def _cross_fitted(model: BowTieRegressor, rows: ReportRows, target: int) -> Baseline | None:
     if rows.n_rows < _FEWEST:
         return None
     folds, y = min(_FOLDS, rows.n_rows // 2), rows.targets[:, target]
     features = encoded_features(model, rows.table)
     mean, deviation = np.empty(rows.n_rows), np.empty(rows.n_rows)
     for fitted, held in KFold(folds, shuffle=True, random_state=_SEED).split(features):
-        weights = None if rows.weights is None else rows.weights[fitted]
-        mean[held], deviation[held] = _predict(features[fitted], y[fitted], weights, features[held])
+        mean[held], deviation[held] = _predict(
+            features[fitted], y[fitted], rows.weights[fitted], features[held]
+        )
     return Baseline(
         distribution=gaussian(mean, deviation),
         words=f"cross-fitted in {folds} folds to the rows of this report",
@@ -74,14 +75,12 @@ def _cross_fitted(model: Any, rows: ReportRows, target: int) -> Baseline | None:
 
 
 def _predict(
-    X: np.ndarray, y: np.ndarray, weights: np.ndarray | None, new: np.ndarray
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray, new: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Means and deviations (n,) for new rows."""
-    given = {}
-    if weights is not None:
-        # Their mean is 1: the noise is then that of one row, in every release of scikit-learn.
-        shares = weights / np.mean(weights)
-        given = {f"{step}__sample_weight": shares for step in ("standardscaler", "bayesianridge")}
+    # Their mean is 1: the noise is then that of one row, in every release of scikit-learn.
+    shares = weights / np.mean(weights)
+    given = {f"{step}__sample_weight": shares for step in ("standardscaler", "bayesianridge")}
     line = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y, **given)
     mean, deviation = line.predict(new, return_std=True)
     return mean, deviation

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowtienet.estimators.columns import CATEGORY, NUMBER, Numbers, Texts
-from bowtienet.estimators.preparing import Column, describe
 from bowtienet.plotting._reading import TableColumns
 from bowtienet.report.wording import NOTHING, clean, quantity
+from bowtienet.representation.columns import Column, describe
+from bowtienet.representation.kinds import CATEGORY, NUMBER, Numbers, Texts
 
 _MOST_CATEGORIES = 5
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from bowtienet import persistence
 from bowtienet._validation import number, whole
-from bowtienet.plotting._reading import names_of_targets, read_columns
-from bowtienet.plotting.fitted import chosen_member, learnt_columns, network_of, target_names
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.plotting._reading import read_columns
+from bowtienet.plotting.fitted import chosen_member
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.report import figures
 from bowtienet.report.columns import ColumnSummary, summarize_features, summarize_targets
@@ -63,7 +64,7 @@ class ReportContent:
     n_rows: int
     """Rows that were scored."""
     n_effective: int
-    """Rows of equal weight that would say as much; all without weights."""
+    """Rows of equal weight that would say as much."""
     n_given: int
     """Rows that were given to be scored, those of weight 0 aside."""
     n_train: int | None
@@ -80,7 +81,7 @@ class ReportContent:
 
 
 def collect(
-    model: Any,
+    model: BowTieRegressor,
     X: Any,
     y: Any,
     *,
@@ -95,21 +96,22 @@ def collect(
     progress: Progress | None = None,
 ) -> ReportContent:
     """Ask a fitted model all that its report shows; see `write_report` for the arguments."""
+    if not isinstance(model, BowTieRegressor):
+        raise TypeError(f"model must be a BowTieRegressor, got {type(model).__name__}.")
     tell = progress or _silent
     share = float(check_coverage(number(coverage, "coverage")))
     most = whole(max_features, "max_features")
-    network, names = network_of(model), _target_names(model, y)
-    tell("reading rows", 0.0)
-    rows = read_rows(
-        model, X, y, most=MOST_ROWS, sample_weight=sample_weight, row_numbers=row_numbers
-    )
-    known = None if train is None else _read_training(model, train)
-    table = read_columns(rows.table, learnt_columns(model))
-    columns = [
-        *summarize_targets(names, rows.targets),
-        *summarize_features(table, learnt_columns(model)),
-    ]
     with page_style():
+        tell("reading rows", 0.0)
+        rows = read_rows(
+            model, X, y, most=MOST_ROWS, sample_weight=sample_weight, row_numbers=row_numbers
+        )
+        known = None if train is None else _read_training(model, train)
+        names, table = rows.target_names, read_columns(rows.table, model.columns_)
+        columns = [
+            *summarize_targets(names, rows.targets),
+            *summarize_features(table, model.columns_),
+        ]
         tell("predicting", 0.1)
         pruned = pruned_model(model)
         targets = TargetParts(
@@ -127,7 +129,7 @@ def collect(
             model_file=None if model_file is None else os.fspath(model_file),
             coverage=share,
             targets=targets,
-            n_targets=network.n_outputs_,
+            n_targets=model.n_outputs_,
             columns=tuple(columns[:MOST_COLUMNS]),
             n_columns=len(columns),
             n_rows=rows.n_rows,
@@ -148,19 +150,21 @@ def _silent(words: str, share: float) -> None:
     """Nobody wants to know."""
 
 
-def _network(model: Any, pruned: Any, targets: Sequence[str]) -> NetworkContent:
+def _network(
+    model: BowTieRegressor, pruned: BowTieRegressor, targets: Sequence[str]
+) -> NetworkContent:
     """Sizes and plots of the network before and after pruning."""
     sizes, was_pruned = pruned.sparsity_, is_pruned(model)
-    member = chosen_member(network_of(model), None)
+    member = chosen_member(model, None)
     inputs = figures.strongest_inputs(model, pruned)
     counts = [
         (word, getattr(sizes, f"{name}_before"), getattr(sizes, f"{name}_after"))
         for name, word in (("inputs", "inputs"), ("nodes", "units"), ("weights", "weights"))
     ]
-    several = len(network_of(model).member_weights_) > 1
+    several = len(model.member_weights_) > 1
     lead = "The member with the largest weight" if several else "The network"
 
-    def plot(which: Any, side: int) -> Plot:
+    def plot(which: BowTieRegressor, side: int) -> Plot:
         number_of = [int(one[1 + side][member]) for one in counts]
         words = f"{lead} {('before', 'after')[side]} pruning: {count(number_of[0], 'input')}, "
         words += f"{count(number_of[1], 'unit')}, {count(number_of[2], 'weight')}."
@@ -176,22 +180,13 @@ def _network(model: Any, pruned: Any, targets: Sequence[str]) -> NetworkContent:
         sizes=tuple((word, int(a.sum()), int(b.sum())) for word, a, b in counts),
         rate=rate,
         was_pruned=was_pruned,
-        n_inputs=network_of(model).ensemble_.column_order.size,
+        n_inputs=len(model.ensemble_.representation.column_order),
         n_drawn=inputs.size,
         plots=tuple(plots),
     )
 
 
-def _target_names(model: Any, y: Any) -> list[str]:
-    """Names of the targets: those of `y`, of the model, or y, or y0, y1, ...."""
-    n_outputs = network_of(model).n_outputs_
-    for names in (names_of_targets(y), target_names(model)):
-        if len(names) == n_outputs:
-            return names
-    return ["y"] if n_outputs == 1 else [f"y{place}" for place in range(n_outputs)]
-
-
-def _read_training(model: Any, train: Any) -> ReportRows:
+def _read_training(model: BowTieRegressor, train: Any) -> ReportRows:
     if not isinstance(train, tuple) or len(train) not in (2, 3):
         raise ValueError(
             "train must be a pair (X, y) of the training rows, or (X, y, sample_weight), got "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet.estimators.columns import Numbers, Texts
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import (
     CalibrationCurveDisplay,
     ElboDisplay,
@@ -21,11 +21,11 @@ from bowtienet.plotting.fitted import (
     chosen_member,
     encoded_names,
     member_weights,
-    network_of,
 )
 from bowtienet.prediction.mixture import GaussianMixture
 from bowtienet.report.svg import Plot, inline_svg, new_figure
 from bowtienet.report.wording import clean, count, number, percent
+from bowtienet.representation.kinds import Numbers, Texts
 
 MOST_BARS = 20
 """Features whose strength is shown."""
@@ -69,7 +69,7 @@ def calibration_plot(
     y: np.ndarray,
     forecast: GaussianMixture,
     baseline: GaussianMixture | None,
-    weights: np.ndarray | None,
+    weights: np.ndarray,
 ) -> tuple[Plot, CalibrationCurveDisplay]:
     """Observed against nominal coverage, of the linear model too; and the curve of the network."""
     figure = new_figure(_WIDTH, 3.9)
@@ -82,9 +82,7 @@ def calibration_plot(
     return inline_svg(figure, name, words), display
 
 
-def pit_plot(
-    name: str, y: np.ndarray, forecast: GaussianMixture, weights: np.ndarray | None
-) -> Plot:
+def pit_plot(name: str, y: np.ndarray, forecast: GaussianMixture, weights: np.ndarray) -> Plot:
     """Where targets fall in their predictive distributions."""
     figure = new_figure(_WIDTH, 3.2)
     display = PitHistogramDisplay.from_predictions(
@@ -110,10 +108,9 @@ def relevance_plot(
     return inline_svg(figure, name, words)
 
 
-def bound_plot(name: str, model: Any) -> Plot | None:
+def bound_plot(name: str, model: BowTieRegressor) -> Plot | None:
     """The evidence bound; None for a pruned model, which has no history of it."""
-    network = network_of(model)
-    if len(network.elbo_history_) == 0 or network.elbo_terms_ is None:
+    if len(model.elbo_history_) == 0 or model.elbo_terms_ is None:
         return None
     figure = new_figure(_WIDTH, 5.0)
     display = ElboDisplay.from_estimator(model, fig=figure)
@@ -126,7 +123,7 @@ def bound_plot(name: str, model: Any) -> Plot | None:
 
 def band_plots(
     name: str,
-    model: Any,
+    model: BowTieRegressor,
     table: Any,
     features: dict[str, Numbers | Texts],
     target: int,
@@ -167,21 +164,25 @@ def band_plots(
     return found
 
 
-def strongest_inputs(model: Any, pruned: Any) -> np.ndarray:
+def strongest_inputs(model: BowTieRegressor, pruned: BowTieRegressor) -> np.ndarray:
     """Inputs to draw, in the order of the table: first those left by pruning, then by weight."""
-    member = chosen_member(network_of(model), None)
+    member = chosen_member(model, None)
     before, after = (
-        np.abs(member_weights(network_of(one), member)[0][:, 1:]).sum(axis=0)
-        for one in (model, pruned)
+        np.abs(member_weights(one, member)[0][:, 1:]).sum(axis=0) for one in (model, pruned)
     )
     return np.sort(np.lexsort((-before, after == 0.0))[:MOST_INPUTS])
 
 
 def network_plot(
-    name: str, model: Any, inputs: np.ndarray, member: int, targets: Sequence[str], words: str
+    name: str,
+    model: BowTieRegressor,
+    inputs: np.ndarray,
+    member: int,
+    targets: Sequence[str],
+    words: str,
 ) -> Plot:
     """The network of a member, with some of its inputs."""
-    weights = member_weights(network_of(model), member)
+    weights = member_weights(model, member)
     weights = [weights[0][:, [0, *(1 + inputs)]], *weights[1:]]
     names = [clean(encoded_names(model)[place], _SHORT) for place in inputs]
     tallest = max(len(names), 6.0 * max(len(matrix) for matrix in weights) ** 0.5)

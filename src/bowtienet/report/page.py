@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bowtienet import persistence
-from bowtienet.estimators.preparing import KINDS
 from bowtienet.report import sentences
 from bowtienet.report.content import ReportContent, collect
 from bowtienet.report.figures import MOST_BARS
 from bowtienet.report.targets import Progress
 from bowtienet.report.wording import clean, count, number, percent, quantity
+from bowtienet.representation.kinds import KINDS
 
 SECTIONS = (
     ("glance", "At a glance"),

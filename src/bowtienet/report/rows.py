@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet.plotting._reading import split_rows, take
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.plotting import _reading
 from bowtienet.plotting._scored import effective_rows
-from bowtienet.plotting.fitted import feature_names, network_of
 
 _SEED = 0
 """Of every choice of rows: the same report every time."""
@@ -23,8 +23,9 @@ class ReportRows:
     """The columns that the model uses, in the library of the user's table."""
     targets: np.ndarray
     """(n, outputs)."""
-    weights: np.ndarray | None
+    weights: np.ndarray
     """(n,), how many times each row counts."""
+    target_names: tuple[str, ...]
     names: tuple[str, ...]
     """What each row is called."""
     n_given: int
@@ -37,12 +38,12 @@ class ReportRows:
 
     @property
     def n_effective(self) -> int:
-        """The number of rows of equal weight that say as much; all without weights."""
+        """The number of rows of equal weight that say as much."""
         return effective_rows(self.n_rows, self.weights)
 
 
 def read_rows(
-    model: Any,
+    model: BowTieRegressor,
     X: Any,
     y: Any,
     *,
@@ -52,20 +53,20 @@ def read_rows(
 ) -> ReportRows:
     """Rows of a table that count, at most `most` of them at random."""
     index = getattr(X, "index", None) if hasattr(X, "iloc") else None
-    X, targets, weights = split_rows(X, y, sample_weight)
-    n_outputs = network_of(model).n_outputs_
-    if targets.shape[1] != n_outputs:
+    found = _reading.read_rows(X, y, sample_weight)
+    if found.targets.shape[1] != model.n_outputs_:
         raise ValueError(
-            f"y has {targets.shape[1]} targets, but the model was fitted to {n_outputs}: give the "
-            "same ones in the same order."
+            f"y has {found.targets.shape[1]} targets, but the model was fitted to "
+            f"{model.n_outputs_}: give the same ones in the same order."
         )
-    names = [*map(str, _row_names(row_numbers, index, len(targets)))]
-    counted = np.arange(len(targets)) if weights is None else np.flatnonzero(weights)
+    names = [*map(str, _row_names(row_numbers, index, len(found.targets)))]
+    counted = np.flatnonzero(found.weights)
     places = counted[sample(counted.size, most)]
     return ReportRows(
-        table=take(X, places, feature_names(model)),
-        targets=targets[places],
-        weights=None if weights is None else weights[places],
+        table=_reading.take(found.features, places, [column.name for column in model.columns_]),
+        targets=found.targets[places],
+        weights=found.weights[places],
+        target_names=found.target_names or tuple(model.target_names_),
         names=tuple(names[place] for place in places),
         n_given=counted.size,
     )

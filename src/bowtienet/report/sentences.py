@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bowtienet.evaluation import binomial_band
-from bowtienet.report.content import ReportContent, TargetContent
+from bowtienet.report.content import ReportContent
+from bowtienet.report.targets import TargetContent
 from bowtienet.report.wording import number, percent
 
 SCORES = (

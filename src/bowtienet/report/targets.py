@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation import Scores, evaluate
 from bowtienet.plotting._reading import TableColumns, take
 from bowtienet.plotting._scored import distribution_of
-from bowtienet.plotting.fitted import feature_names, relevance_of
 from bowtienet.prediction.mixture import GaussianMixture
 from bowtienet.report import figures
 from bowtienet.report.baseline import linear_baseline
@@ -73,8 +72,8 @@ class TargetContent:
 class TargetParts:
     """What the parts about single targets have in common."""
 
-    model: Any
-    pruned: Any
+    model: BowTieRegressor
+    pruned: BowTieRegressor
     rows: ReportRows
     train: ReportRows | None
     table: TableColumns
@@ -146,9 +145,9 @@ class TargetParts:
 
     def _relevance(self, place: int) -> tuple[list[str], np.ndarray, np.ndarray]:
         """Names, strengths and probabilities of the features for one target."""
-        found = relevance_of(self.model)
+        found = self.model.feature_relevance_
         # A model that knows no names knows columns by their place.
-        names = found.name if feature_names(self.model) else self.table.names
+        names = found.name if hasattr(self.model, "feature_names_in_") else self.table.names
         strength, probability = (
             values.reshape(len(names), -1)[:, place]
             for values in (found.strength, found.probability)
