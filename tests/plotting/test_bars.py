@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
-from bowtienet.plotting._axes import ABSENT, NEGATIVE, POSITIVE
+from bowtienet.plotting._axes import MUTED, NEGATIVE, POSITIVE
 from bowtienet.plotting.bars import draw_bars
 
 
@@ -19,7 +19,7 @@ def test_lengths_colours_and_names() -> None:
     colors = [to_rgb(bar.get_facecolor()[:3]) for bar in ax.patches[:2]]
     assert colors == [to_rgb(POSITIVE), to_rgb(NEGATIVE)]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
-    assert [text.get_color() == ABSENT for text in ax.get_yticklabels()] == [False, False, True]
+    assert [text.get_color() == MUTED for text in ax.get_yticklabels()] == [False, False, True]
     assert ax.get_title() == "coefficients"
 
 

@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection, PathCollection
 from matplotlib.colors import to_rgb
 
 from bowtienet.plotting import NetworkDisplay
-from bowtienet.plotting._axes import ABSENT, NEGATIVE, POSITIVE
+from bowtienet.plotting._axes import ABSENT, MUTED, NEGATIVE, POSITIVE
 from bowtienet.plotting._layout import arrange, crossings, linked_units
 
 
@@ -138,7 +138,7 @@ def test_units_without_edges_are_grey_and_counted(rng: np.random.Generator) -> N
     weights[0][:, 1 + 2] = 0.0
     weights[0][3, 1:] = weights[1][:, 1 + 3] = 0.0
     ax = draw_network(weights)
-    assert [text.get_color() == ABSENT for text in ax.texts] == [False, False, True, False, False]
+    assert [text.get_color() == MUTED for text in ax.texts] == [False, False, True, False, False]
     assert _grey_rims(ax) == [
         [False, False, True, False],
         [False, False, False, True, False],

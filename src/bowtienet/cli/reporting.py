@@ -79,7 +79,7 @@ def report(
         coverage=coverage,
         title=title,
         model_file=str(model),
-        max_features=max_inputs,
+        max_inputs=max_inputs,
     )
     output.say(f"report: {place}")
     output.result({"report": str(place), "bytes": place.stat().st_size, "rows": rows.n_rows})

@@ -11,8 +11,8 @@ NEGATIVE = "#D55E00"
 ABSENT = "#B5B5B5"
 """What has no weights at all."""
 INK = "#333333"
-MUTED = "#777777"
-"""Of references and remarks."""
+MUTED = "#6E6E6E"
+"""Of references and remarks: light, but with enough contrast to be read."""
 CURVES = (
     (POSITIVE, "-", "o"),
     (NEGATIVE, "--", "s"),

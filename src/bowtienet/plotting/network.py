@@ -10,6 +10,7 @@ import numpy as np
 from bowtienet.plotting._axes import (
     ABSENT,
     INK,
+    MUTED,
     NEGATIVE,
     POSITIVE,
     SMALL_SIZE,
@@ -33,7 +34,6 @@ from bowtienet.plotting.fitted import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_EITHER = "#777777"
 _ABSENT_FACE = "#F2F2F2"
 _WIDEST = 2.4
 _THINNEST = 1.0 / 6.0
@@ -231,7 +231,7 @@ def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: 
             ha="right" if side < 0 else "left",
             va="center",
             fontsize=size,
-            color=INK if yes else ABSENT,
+            color=INK if yes else MUTED,
         )
 
 
@@ -240,7 +240,7 @@ def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
     kinds = ["input"] + ["unit"] * (last - 1) + ["output"]
     shown = [layer for layer in range(last + 1) if linked[layer].size > 0]
     labels = [_count(linked[layer], kinds[layer]) for layer in shown]
-    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=_EITHER)
+    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=MUTED)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.set_yticks([])
@@ -266,8 +266,8 @@ def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
         handles = [
             line([], [], color=POSITIVE, lw=widest, label="positive"),
             line([], [], color=NEGATIVE, lw=widest, label="negative"),
-            line([], [], color=_EITHER, lw=widest, label="largest weight of its layer"),
-            line([], [], color=_EITHER, lw=_line_width(0.25, widest), label="a quarter of it"),
+            line([], [], color=MUTED, lw=widest, label="largest weight of its layer"),
+            line([], [], color=MUTED, lw=_line_width(0.25, widest), label="a quarter of it"),
         ]
     if not all(np.all(unit) for unit in linked[:-1]):
         dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": ABSENT}
