@@ -131,10 +131,10 @@ def measure_fit(job: dict[str, Any]) -> dict[str, Any]:
     """Fit one estimator; seconds, peak memory and scores of rows held out."""
     import numpy as np
     import pyarrow.dataset as ds
+    from bowtienet.estimators.running import batch_rows
     from sklearn.exceptions import ConvergenceWarning
 
     from bowtienet import BowTieRegressor
-    from bowtienet.estimators.running import batch_rows
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     model = BowTieRegressor(

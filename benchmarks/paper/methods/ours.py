@@ -10,15 +10,15 @@ import warnings
 from typing import Any
 
 import numpy as np
+from bowtienet.data.scaling import standardize
+from bowtienet.prediction.ensemble import network_inputs
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.paper.methods.common import Fit, Fitted
 from bowtienet import BowTieRegressor
 from bowtienet.data.rows import Rows, build_rows
-from bowtienet.data.scaling import standardize
 from bowtienet.inference.convergence import Status
 from bowtienet.plotting.fitted import chosen_member, member_weights
-from bowtienet.prediction.ensemble import network_inputs
 
 _RATE = 0.01
 """The paper's bound on the share of kept weights with a wrong sign."""

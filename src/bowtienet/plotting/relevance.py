@@ -67,7 +67,9 @@ class RelevanceDisplay:
             place = chosen(target, strength.shape[1], "target")
             strength, probability = strength[:, [place]], probability[:, [place]]
         display = cls(
-            names=found.name.tolist(), strength=strength.max(axis=1), probability=probability.max(axis=1)
+            names=found.name.tolist(),
+            strength=strength.max(axis=1),
+            probability=probability.max(axis=1),
         )
         return display.plot(ax=ax, **look)
 
