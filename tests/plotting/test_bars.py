@@ -6,11 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
-from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from bowtienet.plotting._axes import MUTED, NEGATIVE, POSITIVE
-from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting._bars import draw_bars
 
 
 def test_lengths_colours_and_names() -> None:
@@ -29,14 +28,6 @@ def test_names_stand_at_their_bars_and_the_first_is_on_top() -> None:
     np.testing.assert_allclose(middles, ax.get_yticks())
     down = ax.transData.transform([(0.0, middle) for middle in middles])[:, 1]
     assert np.all(np.diff(down) < 0.0)
-
-
-def test_errors_reach_to_both_sides() -> None:
-    ax = draw_bars(["a", "b"], [1.0, -2.0], errors=[0.25, 0.5])
-    (lines,) = (c for c in ax.collections if isinstance(c, LineCollection))
-    ends = [sorted(segment[:, 0]) for segment in lines.get_segments()]
-    assert ends == [[0.75, 1.25], [-2.5, -1.5]]
-    assert not draw_bars(["a"], [1.0]).collections
 
 
 @pytest.mark.parametrize("count", [1, 10, 60])

@@ -70,8 +70,8 @@ def test_of_many_rows_some_are_drawn(rng: np.random.Generator) -> None:
         "inside (2000 rows drawn)",
         f"outside: {share} % of 2400 rows",
     ]
-    again = display.plot(most_bars=7, most_points=2400)
-    assert len(again.bars_.get_segments()) == 7
+    again = display.plot(most_rows=2400)
+    assert len(again.bars_.get_segments()) == 300
     assert legend(again.ax_)[2] == "inside"
     np.testing.assert_array_equal(display.plot().rows_with_bars, bars)
 
