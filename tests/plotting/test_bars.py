@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
-import pytest
 from matplotlib.colors import to_rgb
 
 from bowtienet.plotting._axes import MUTED, NEGATIVE, POSITIVE
@@ -28,15 +25,3 @@ def test_names_stand_at_their_bars_and_the_first_is_on_top() -> None:
     np.testing.assert_allclose(middles, ax.get_yticks())
     down = ax.transData.transform([(0.0, middle) for middle in middles])[:, 1]
     assert np.all(np.diff(down) < 0.0)
-
-
-@pytest.mark.parametrize("count", [1, 10, 60])
-def test_names_lie_within_the_figure_and_apart(count: int, rng: np.random.Generator) -> None:
-    ax = draw_bars(["W" * 60] * count, rng.normal(size=count), title="T")
-    fig = ax.figure
-    fig.canvas.draw()
-    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
-    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(boxes))
-    assert min(box.x0 for box in boxes) >= 0.0
-    assert ax.bbox.width > 2.0 * fig.dpi
-    assert ax.title.get_window_extent().y1 <= fig.bbox.height

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,34 @@ def test_all_that_is_drawn_lies_inside_the_figure(
     assert drawn.y0 >= whole.y0 - 0.02
     assert drawn.x1 <= whole.x1 + 0.02
     assert drawn.y1 <= whole.y1 + 0.02
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda: WeightsDisplay(
+            before=[np.ones((50, 51)), np.ones((3, 51))], input_names=["W" * 60] * 50
+        ),
+        lambda: NetworkDisplay(
+            weights=[np.ones((50, 21)), np.ones((2, 51))],
+            input_names=["W" * 60] * 20,
+            output_names=["out" * 20] * 2,
+        ),
+        lambda: RelevanceDisplay(
+            names=["W" * 60] * 60, strength=np.arange(60.0), probability=np.full(60, 0.5)
+        ),
+    ],
+)
+def test_long_names_lie_inside_the_figure_and_apart(made: Callable[[], Any]) -> None:
+    figure = made().plot().figure_
+    figure.canvas.draw()
+    drawn, whole = figure.get_tightbbox(), figure.bbox_inches
+    assert drawn.x0 >= -0.02
+    assert drawn.x1 <= whole.x1 + 0.02
+    texts = figure.findobj(lambda artist: str(getattr(artist, "get_text", str)()).startswith("WW"))
+    boxes = sorted((text.get_window_extent() for text in texts), key=lambda box: box.y0)
+    assert len(boxes) >= 20
+    assert all(upper.y0 >= lower.y1 - 1.0 for lower, upper in pairwise(boxes))
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
