@@ -91,8 +91,8 @@ def read_columns(X: Any, learnt: Sequence[Column] = ()) -> TableColumns:
         columns = table.columns or tuple(to_numpy(table.matrix).T)
     names = table.names or tuple(f"x{place}" for place in range(table.n_columns))
     known = {column.name: column for column in learnt}
-    if known.keys().isdisjoint(names) and len(learnt) == len(names):
-        known = dict(zip(names, learnt, strict=True))  # a model that finds columns by their place
+    if len(learnt) == len(names):  # in the order of training, whatever they are called
+        known = dict(zip(names, learnt, strict=True))
     return TableColumns(
         frame=frame,
         names=names,
