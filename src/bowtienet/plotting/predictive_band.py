@@ -203,9 +203,9 @@ class PredictiveBandDisplay:
         ax.margins(x=0.0)
         if self.is_dated:
             dates = _axes.load("dates")
-            ax.xaxis.set_major_formatter(
-                dates.ConciseDateFormatter(ax.xaxis.get_major_locator(), show_offset=True)
-            )
+            locator = dates.AutoDateLocator(minticks=3, maxticks=6)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
     def _draw_categories(self, ax: Any, line: dict[str, Any]) -> None:
         places = np.arange(self.x.size)
@@ -233,7 +233,9 @@ class PredictiveBandDisplay:
         look: dict[str, Any] = {"color": "#00375A", "linestyle": "none", "marker": "D", "ms": 5.0}
         look |= {"mec": "white", "mew": 0.8, "label": "mean", "zorder": 3.0}
         (self.line_,) = ax.plot(places, self.mean, **(look | line))
-        crowded = sum(len(label) + 2 for label in self.x) > 50
+        letters_an_inch = 11.0
+        room = letters_an_inch * ax.bbox.width / ax.figure.dpi
+        crowded = sum(len(label) + 2 for label in self.x) > room
         ax.set_xticks(places, list(self.x), rotation=90 if crowded else 0)
         ax.set_xlim(-0.6, self.x.size - 0.4)
 
