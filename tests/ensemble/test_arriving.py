@@ -91,13 +91,6 @@ def test_rows_are_counted_by_their_weights(begun: tuple[Ensemble, Arrivals]) -> 
     assert begun[1].remembered.weight == 200.0
 
 
-def test_nothing_of_what_is_given_changes(begun: tuple[Ensemble, Arrivals]) -> None:
-    one, two = after(begun, *NEW), after(begun, *NEW)
-    assert_same(one[0], two[0])
-    assert begun[1].remembered.sample.rows.inputs.shape[0] == 200
-    assert one[1].remembered.sample.rows.inputs.shape[0] == 260
-
-
 def test_more_rows_make_a_better_model() -> None:
     """Thirty noisy rows are few: of what they leave unexplained most goes with a thousand."""
     state = begin(table(30, 3, 1.0), replace(FAST, init_penalty=0.1))
@@ -141,16 +134,6 @@ def test_rows_of_weight_zero_change_nothing(
     expected, _ = after(begun, NEW[0][some], NEW[1][some], reweigh=reweigh)
     found, _ = after(begun, *wild, some.astype(float), reweigh=reweigh)
     assert_same(expected, found)
-
-
-def test_a_row_of_weight_two_is_two_rows(begun: tuple[Ensemble, Arrivals]) -> None:
-    twice = np.repeat(np.arange(60), 2)
-    found, _ = after(begun, *NEW, np.full(60, 2.0))
-    expected, _ = after(begun, NEW[0][twice], NEW[1][twice])
-    assert_allclose(counts(found), counts(expected))
-    assert_allclose(
-        mean_and_deviation(found, X), mean_and_deviation(expected, X), rtol=1e-5, atol=1e-6
-    )
 
 
 def test_one_odd_row_counts_once(begun: tuple[Ensemble, Arrivals]) -> None:

@@ -220,24 +220,6 @@ def test_relevance_is_the_mean_over_members_in_the_users_order(whole: Ensemble) 
     np.testing.assert_allclose(found, expected, rtol=1e-12)
 
 
-def test_relevance_is_that_of_pruning_at_the_same_rate(whole: Ensemble) -> None:
-    """Inputs that a member loses are those without a path."""
-    small = prune_ensemble(whole, 0.001)
-    kept = np.zeros(5, dtype=bool)
-    for member in small.members:
-        kept[small.representation.column_order[member.pruning.inputs]] = True
-    assert not kept.all()
-    for ensemble in (whole, small):
-        np.testing.assert_array_equal(relevance(ensemble, 0.001)[0][:, 0] > 0.0, kept)
-
-
-def test_other_orders_of_the_columns_permute_the_relevance(whole: Ensemble) -> None:
-    order = np.array([3, 0, 4, 2, 1])
-    there = fitted((X[:, order], Y))
-    for here, found in zip(relevance(whole, 0.01), relevance(there, 0.01), strict=True):
-        np.testing.assert_allclose(found, here[order], rtol=1e-9)
-
-
 def test_encoded_parts_of_a_column_are_one_group() -> None:
     """The largest probability and the sum of strengths; a column that is left out has none."""
     ensemble = fitted((FRAME, COLORED), n_estimators=1)

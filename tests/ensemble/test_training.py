@@ -93,20 +93,6 @@ def test_places_are_shared_out_in_proportion(counts: list[int], count: int) -> N
     assert np.all(np.diff(places[order])[np.diff(weights[order]) > 1e-12] >= 0)
 
 
-@pytest.mark.parametrize(
-    ("weights", "count", "expected"),
-    [
-        ([1.0], 7, [7]),
-        ([0.5, 0.5], 3, [2, 1]),
-        ([0.1, 0.2, 0.7], 10, [1, 2, 7]),
-        ([0.45, 0.35, 0.2], 2, [1, 1, 0]),
-        ([1.0 / 49.0] * 49, 49, [1] * 49),
-    ],
-)
-def test_places(weights: list[float], count: int, expected: list[int]) -> None:
-    np.testing.assert_array_equal(allocate(np.array(weights), count), expected)
-
-
 # ------------------------------------------------------------------------------------------------
 # Choosing
 # ------------------------------------------------------------------------------------------------
@@ -484,15 +470,6 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
 # ------------------------------------------------------------------------------------------------
 # Interruption
 # ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("stop_after", "count"), [(2, 2), (0, 0)])
-def test_interrupted_trials_are_all_there_is(stop_after: int, count: int) -> None:
-    stage = Stage(alike, stop_after=stop_after)
-    members, weights = stacked(stage)
-    assert len(stage.calls) == 1
-    assert len(members) == count
-    np.testing.assert_array_equal(weights, np.full(count, 0.5))
 
 
 def test_members_that_were_finished_keep_their_shares_after_an_interruption() -> None:
