@@ -15,7 +15,7 @@ from bowtienet.data.door import open_source
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble import arriving as module
 from bowtienet.ensemble.arriving import Arrivals, remember, take_in
-from bowtienet.ensemble.ensemble import Ensemble, components, mean_and_deviation
+from bowtienet.ensemble.ensemble import Ensemble, mean_and_deviation
 from bowtienet.ensemble.settings import Settings
 from bowtienet.ensemble.stacking import NEVER
 from bowtienet.ensemble.streams import arriving
@@ -91,18 +91,6 @@ def test_rows_are_counted_by_their_weights(begun: tuple[Ensemble, Arrivals]) -> 
     assert begun[1].remembered.weight == 200.0
 
 
-def test_more_rows_make_a_better_model() -> None:
-    """Thirty noisy rows are few: of what they leave unexplained most goes with a thousand."""
-    state = begin(table(30, 3, 1.0), replace(FAST, init_penalty=0.1))
-    test, more = table(1000, 4, 0.0), table(1000, 5, 1.0)
-    before, uncertain = error(state[0], test), components(state[0], test[0])[1].mean()
-    for start in range(0, 1000, 100):
-        state = after(state, more[0][start : start + 100], more[1][start : start + 100])
-    assert_allclose(counts(state[0]), 1030.0)
-    assert error(state[0], test) < 0.6 * before
-    assert components(state[0], test[0])[1].mean() < uncertain
-
-
 def test_rows_once_seen_matter_as_much_as_new_ones() -> None:
     """A regression without hidden layer has exact sums: it ends where all rows at once do."""
     settings = replace(FAST, hidden_layer_sizes=(), n_estimators=1, max_iter=60, tol=1e-9)
@@ -175,8 +163,8 @@ def test_members_that_lost_units_and_several_targets_go_on() -> None:
     found, _ = after(state, NEW[0], new)
     assert_allclose(counts(found), 260.0)
     assert error(found, table(500, 8)) < 0.1
-    deep = begin((X, two), replace(FAST, hidden_layer_sizes=(4, 3), max_iter=3))
-    assert_allclose(counts(after(deep, X, two)[0]), 400.0)
+    deep = begin((X, two), replace(FAST, hidden_layer_sizes=(4, 3), max_iter=3, n_estimators=1))
+    assert_allclose(counts(after(deep, X[:20], two[:20])[0]), 220.0)
 
 
 # ------------------------------------------------------------------------------------------------

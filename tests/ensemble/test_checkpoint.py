@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -304,16 +303,3 @@ def test_a_full_disk_does_not_end_the_fit(begun: Path, monkeypatch: pytest.Monke
     assert begun.read_bytes() == before
     again = fit((X, Y), SETTINGS, path=begun, resume=True)
     assert_same_ensemble(again.ensemble, expected.ensemble)
-
-
-def test_a_folder_that_goes_away_does_not_end_the_fit(tmp_path: Path) -> None:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-
-    def remove(watch: Watching, progress: Any) -> bool:
-        shutil.rmtree(folder, ignore_errors=True)
-        return False
-
-    with pytest.warns(UserWarning, match="disk"):
-        found = fit((X, Y), SETTINGS, Watching(remove), path=folder / "c")
-    assert_same_ensemble(found.ensemble, fit((X, Y), SETTINGS).ensemble)

@@ -176,15 +176,6 @@ def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
     assert len({one.recipe.seed for one in final}) == 4
 
 
-def test_recipes_are_compared_on_the_sample_and_members_fitted_to_the_stream() -> None:
-    stage, stream = Stage(alike), object()
-    given: Any = Task(rows=bent_rows(40), stream=stream)  # type: ignore[arg-type]
-    shared = Settings(n_estimators=2, max_iter=30)
-    fit_stacked(given, recipes(2), shared, stage, np.random.default_rng(0))
-    assert {id(trial.stream) for trial in stage.calls[0]} == {id(None)}
-    assert all(one.stream is stream for one in stage.calls[1])
-
-
 @pytest.mark.parametrize("n_members", [1, 4])
 def test_the_best_recipe_and_length_get_the_members(n_members: int) -> None:
     best = lengths_up_to(100)[1]
@@ -470,20 +461,6 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
 # ------------------------------------------------------------------------------------------------
 # Interruption
 # ------------------------------------------------------------------------------------------------
-
-
-def test_members_that_were_finished_keep_their_shares_after_an_interruption() -> None:
-    stage = Stage(lambda task, length: np.ones(len(task.held_out.inputs)))
-    whole, _ = stacked(stage, n_recipes=2, n_members=4, max_iter=15)
-
-    class Cut(Stage):
-        def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-            self.stop_after = None if not self.calls else 3
-            return super().__call__(tasks)
-
-    members, weights = stacked(Cut(alike), n_recipes=2, n_members=4, max_iter=15)
-    assert (len(whole), len(members)) == (4, 3)
-    assert np.sum(weights) == pytest.approx(1.0)
 
 
 def test_members_that_were_not_reached_stay_as_they_were() -> None:
