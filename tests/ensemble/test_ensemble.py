@@ -354,6 +354,7 @@ def test_ratios_that_are_none(bad: np.ndarray) -> None:
         ({"members": ()}, "members"),
         ({"weights": np.array([0.5, 0.5])}, "weights"),
         ({"weights": np.array([0.5, 0.5, 0.5])}, "weights"),
+        ({"weights": np.array([1.5, -0.5, 0.0])}, "weights"),
         ({"weights": np.array([0.5, np.nan, 0.5])}, "weights"),
         ({"propagation": "guess"}, "guess"),
         ({"representation": None}, "representation"),

@@ -65,6 +65,8 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
     weights = np.asarray(ensemble.weights)
     if weights.shape != (len(ensemble.members),) or not abs(weights.sum() - 1.0) < 1e-6:
         raise ValueError("weights do not sum to one over the members")
+    if np.any(weights < 0.0):
+        raise ValueError("weights are negative")
     if ensemble.propagation not in PROPAGATIONS:
         raise ValueError(f"the propagation {ensemble.propagation!r} is not known")
 
