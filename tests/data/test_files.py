@@ -201,7 +201,7 @@ def test_nameless_columns_are_left_out_with_a_warning(write):
 # Whatever is written comes back
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8).map(
-    lambda text: f"<{text}>"
+    lambda text: f"[{text}]"
 )
 NAMES = st.text(string.ascii_letters + "äß,;\t|\"' \n", max_size=6).map(lambda text: f"<{text}>")
 COLUMNS = st.sampled_from(
