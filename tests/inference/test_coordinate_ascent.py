@@ -120,6 +120,18 @@ def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
     np.testing.assert_allclose(rejected.elbo_history, plain.elbo_history, rtol=1e-12)
 
 
+def test_momentum_begins_anew_after_an_undone_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    ages: list[int] = []
+
+    def too_far_at_three(age: int) -> float:
+        ages.append(age)
+        return 1e3 if age == 3 else 0.1
+
+    monkeypatch.setattr(module, "momentum", too_far_at_three)
+    fit(*toy_problem(), max_iter=12, tol=0.0)
+    assert ages == [1, 2, 3] * 3
+
+
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
 def test_an_accelerated_fit_returns_the_best_it_saw(hidden: tuple[int, ...]) -> None:
     result = fit(*toy_problem(hidden), max_iter=100)
