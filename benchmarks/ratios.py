@@ -182,16 +182,14 @@ def _pruned(quick: bool) -> Iterator[Pair]:
 
 @contextmanager
 def _default_fit(quick: bool) -> Iterator[Pair]:
-    from bowtienet.experiments.methods import METHODS
+    from benchmarks.paper.methods import ours, scikit
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(40 if quick else 300, 8))
     y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=len(x))
-    settings = {"n_estimators": 1, "combine": "equal", "max_iter": 5} if quick else {}
-    ours, process = METHODS["ensemble"].make(**settings), METHODS["gpr"].make()
-    yield Pair(
-        above=lambda: ours.fit(x, y, 0, 0.9), below=lambda: process.fit(x, y, 0, 0.9), long=True
-    )
+    settings = {"n_estimators": 1, "weighting": "equal", "max_iter": 5} if quick else {}
+    fit, fit_process = ours.ensemble((50,), **settings), scikit.gpr()
+    yield Pair(above=lambda: fit(x, y, 0), below=lambda: fit_process(x, y, 0), long=True)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """What the defaults of `BowTieRegressor` are worth: each setting changed alone, on several sets.
 
-Takes the sets from `bowtienet.data.sets`, puts a tenth of
+Takes the sets from `benchmarks.paper.sets`, puts a tenth of
 each aside with split seeds 110, 111, ..., fits every variant to the rest and scores it on the
 tenth: RMSE and mean negative log density in the target's unit, share of targets inside the central
 90 % interval, seconds of one process. `make study-defaults` runs it and prints Markdown;
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
+from benchmarks.paper.sets import load_set
 from bowtienet import BowTieRegressor
-from bowtienet.data.sets import load_set
 from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
@@ -41,7 +41,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to fit and rows to predict."""
-    table = load_set(name).table
+    table = load_set(name).to_numpy()
     order = np.random.default_rng(seed).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     return train, test

@@ -20,11 +20,12 @@ from typing import Any
 
 import dask.array as da
 import numpy as np
+from dask import delayed
 from distributed import Client, LocalCluster
 
-import bowtienet as bt
+from bowtienet import engine as bt
 from bowtienet.data.rows import Rows
-from bowtienet.estimators.cluster import DaskSource, cluster_rows, partitions
+from bowtienet.ensemble.cluster import ClusterRows
 
 INPUTS, HIDDEN = 20, (50,)
 NOISE = 0.22
@@ -93,13 +94,14 @@ def on_cluster(n_workers: int, options: argparse.Namespace) -> tuple[float, floa
         per_chunk = -(-options.rows // CHUNKS)
         x = rng.normal(size=(options.rows, INPUTS), chunks=(per_chunk, INPUTS))
         y = targets(x, rng.normal(size=options.rows, chunks=per_chunk))
-        parts = partitions(DaskSource(x, y))
-        with cluster_rows(client, parts, as_they_are) as rows:
+        build = delayed(as_rows, pure=False)
+        chunks = zip(x.to_delayed().ravel(), y.to_delayed().ravel(), strict=True)
+        with ClusterRows(client, [build(*chunk) for chunk in chunks]) as rows:
             return sweeps(rows, options)
 
 
-def as_they_are(rows: Rows) -> Rows:
-    return rows
+def as_rows(x: np.ndarray, y: np.ndarray) -> Rows:
+    return Rows(inputs=x, targets=y[:, None], weights=np.ones(len(x)))
 
 
 def in_threads(n_threads: int, options: argparse.Namespace) -> tuple[float, float]:

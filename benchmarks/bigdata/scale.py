@@ -1,6 +1,6 @@
 """Both solvers on ten thousand to ten million rows: seconds, memory and scores.
 
-`power` (of `bowtienet.data.sets`; a tenth held out) and
+`power` (of `benchmarks.paper.sets`; a tenth held out) and
 simulated tables of 10⁴ to 10⁷ rows with 20 inputs are written to Parquet, several files with row
 groups of at most 100,000 rows. `BowTieRegressor((50,), n_estimators=1, combine="equal")` is fitted
 to them with `solver="svi"` and, up to a million rows, `solver="cavi"`, at their defaults otherwise;
@@ -98,9 +98,9 @@ def write_power(folder: str, new_folder: str, seed: int) -> dict[str, float]:
     """Write the rows to fit and those held out; the deviation of the target of the first."""
     import numpy as np
 
-    from bowtienet.data.sets import load_set
+    from benchmarks.paper.sets import load_set
 
-    table = load_set("power").table
+    table = load_set("power").to_numpy()
     order = np.random.default_rng(seed).permutation(len(table))
     new, train = np.split(table[order], [len(table) // 10])
     write_parquet(new_folder, [(new[:, :-1], new[:, -1])])
@@ -131,10 +131,10 @@ def measure_fit(job: dict[str, Any]) -> dict[str, Any]:
     """Fit one estimator; seconds, peak memory and scores of rows held out."""
     import numpy as np
     import pyarrow.dataset as ds
+    from bowtienet.estimators.running import batch_rows
     from sklearn.exceptions import ConvergenceWarning
 
     from bowtienet import BowTieRegressor
-    from bowtienet.estimators.running import batch_rows
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     model = BowTieRegressor(
@@ -205,7 +205,14 @@ class Study:
 
     def ask(self, task: str, **job: Any) -> dict[str, Any]:
         """The answer of a new interpreter, held to as many cores as there may be threads."""
-        command = [sys.executable, __file__, "--task", task, json.dumps(job)]
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.bigdata.scale",
+            "--task",
+            task,
+            json.dumps(job),
+        ]
         command += ["--threads", str(self.options.threads)]
         answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
         return json.loads(answer)

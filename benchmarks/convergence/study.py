@@ -1,6 +1,6 @@
 """How many sweeps, and seconds, until the bound stands still: plain sweeps against momentum.
 
-Takes the sets from `bowtienet.data.sets`, fits one hidden
+Takes the sets from `benchmarks.paper.sets`, fits one hidden
 layer of 50 units to 90 % of each, from the same start each time, and writes a Markdown table to
 standard output. `make bench-convergence` runs it; docs/measurements/convergence.md holds a run.
 
@@ -15,7 +15,7 @@ import time
 import numpy as np
 
 import bowtienet as bt
-from bowtienet.data.sets import load_set
+from benchmarks.paper.sets import load_set
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
 WITHIN = 1e-3
@@ -23,7 +23,7 @@ WITHIN = 1e-3
 
 def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Standardised training and test parts, split with seed 100."""
-    table = load_set(name).table
+    table = load_set(name).to_numpy()
     order = np.random.default_rng(100).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     scaling = bt.fit_scaling(train)

@@ -95,7 +95,7 @@ def peak() -> int:
 
 
 def in_own_process(*arguments: str) -> str:
-    command = [sys.executable, __file__, *arguments]
+    command = [sys.executable, "-m", "benchmarks.speed.predict", *arguments]
     return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
 
 

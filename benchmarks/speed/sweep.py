@@ -147,7 +147,7 @@ def measure(
 
 
 def in_own_process(*arguments: object) -> dict[str, float]:
-    command = [sys.executable, __file__, "--measure", json.dumps(arguments)]
+    command = [sys.executable, "-m", "benchmarks.speed.sweep", "--measure", json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

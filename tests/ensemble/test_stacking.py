@@ -10,7 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from bowtienet.prediction.weighting import (
+from bowtienet.ensemble.stacking import (
     LARGEST_RATIO,
     NEVER,
     PRIOR_ROWS,
@@ -95,14 +95,6 @@ def test_a_bound_that_is_not_finite_has_no_weight() -> None:
     np.testing.assert_allclose(elbo_weights([-np.inf, -5.0, -5.0], 0.0), [0.0, 0.5, 0.5])
 
 
-@pytest.mark.parametrize("n_members", [1, 3, 50])
-def test_equal_weights(n_members: int) -> None:
-    weights = equal_weights(n_members)
-    assert weights.shape == (n_members,)
-    assert np.sum(weights) == pytest.approx(1.0, abs=1e-15)
-    assert effective_members(weights) == pytest.approx(n_members, rel=1e-12)
-
-
 def test_effective_members() -> None:
     assert effective_members(np.array([0.0, 1.0, 0.0])) == 1.0
     assert effective_members(np.array([0.5, 0.5, 0.0, 0.0])) == 2.0
@@ -137,24 +129,10 @@ def test_the_maximum_is_stationary(seed: int) -> None:
     assert np.all(slope < 1.0 + 1e-5)
 
 
-def test_all_weight_to_the_one_good_member(rng: np.random.Generator) -> None:
-    table = rng.normal(size=(40, 5))
-    table[:, 3] += 30.0
-    weights = stacking_weights(table, np.ones(40))
-    assert weights[3] > 1.0 - 1e-9
-
-
 def test_members_that_are_good_at_half_of_the_rows_share() -> None:
     table = np.full((10, 3), -50.0)
     table[:6, 0] = table[6:, 2] = 0.0
     np.testing.assert_allclose(stacking_weights(table, np.ones(10)), [0.6, 0.0, 0.4], atol=1e-12)
-
-
-@pytest.mark.parametrize("prior_rows", [0.0, 5.0])
-def test_identical_members_count_alike(prior_rows: float, rng: np.random.Generator) -> None:
-    table = np.tile(rng.normal(size=(30, 1)), (1, 4))
-    weights = stacking_weights(table, rng.uniform(0.5, 2.0, size=30), prior_rows=prior_rows)
-    np.testing.assert_allclose(weights, 0.25, rtol=1e-13)
 
 
 def test_copies_of_a_member_share_its_weight(rng: np.random.Generator) -> None:
@@ -247,11 +225,6 @@ def test_no_step_lowers_the_objective(seed: int, prior_rows: float) -> None:
     assert bounds[-1] > bounds[0]
 
 
-def test_one_member_has_all_weight(rng: np.random.Generator) -> None:
-    weights = stacking_weights(rng.normal(size=(5, 1)), np.ones(5), prior_rows=2.0)
-    np.testing.assert_array_equal(weights, [1.0])
-
-
 @pytest.mark.parametrize("bad", [-np.inf, -1e6])
 def test_a_member_that_broke_down_has_no_weight(bad: float, rng: np.random.Generator) -> None:
     table = rng.normal(size=(20, 3))
@@ -309,12 +282,6 @@ def test_the_ratio_is_the_one_of_highest_density(seed: int, prior_rows: float) -
     np.testing.assert_allclose(found, [np.exp(best.x)], rtol=1e-6)
 
 
-def test_variances_that_are_right_stay() -> None:
-    variances = np.linspace(0.1, 5.0, 20)[:, None]
-    errors = np.sqrt(variances) * np.where(np.arange(20) % 2, 1.0, -1.0)[:, None]
-    np.testing.assert_allclose(variance_ratio(errors, variances, np.ones(20)), [1.0], rtol=1e-14)
-
-
 @pytest.mark.parametrize("factor", [0.01, 0.5, 7.0, 1e3])
 def test_the_ratio_undoes_a_wrong_unit_of_the_variances(factor: float) -> None:
     errors, variances, counts = random_forecasts(1, n_members=1)
@@ -344,11 +311,6 @@ def test_prior_rows_pull_the_ratio_towards_one() -> None:
     np.testing.assert_allclose(
         variance_ratio(errors, variances, np.ones(8)), [(72.0 + PRIOR_ROWS) / (8.0 + PRIOR_ROWS)]
     )
-
-
-def test_no_rows_ask_for_nothing() -> None:
-    nothing = np.empty((0, 2))
-    np.testing.assert_array_equal(variance_ratio(nothing, nothing, np.empty(0)), [1.0, 1.0])
 
 
 def test_a_row_that_counts_twice_asks_twice() -> None:
@@ -482,14 +444,6 @@ def test_one_forecaster_gets_its_own_ratio() -> None:
     errors, variances, counts = random_forecasts(5, n_members=1)
     weights, factor = stack_forecasts(errors, variances, counts)
     np.testing.assert_array_equal(weights, [1.0])
-    np.testing.assert_allclose(factor, variance_ratio(errors[0], variances[0], counts), rtol=1e-12)
-
-
-def test_the_same_forecaster_twice_is_one() -> None:
-    errors, variances, counts = random_forecasts(6, n_members=1)
-    twice = np.repeat(errors, 3, axis=0), np.repeat(variances, 3, axis=0)
-    weights, factor = stack_forecasts(*twice, counts)
-    np.testing.assert_allclose(weights, 1.0 / 3.0, rtol=1e-13)
     np.testing.assert_allclose(factor, variance_ratio(errors[0], variances[0], counts), rtol=1e-12)
 
 

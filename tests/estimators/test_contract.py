@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 
-# Few and short fits: the contract does not ask how well they predict.
-SMALL = {"hidden_layer_sizes": (5,), "n_estimators": 2, "max_iter": 10}
+# Few and short fits, of one recipe: the contract does not ask how well they predict.
+SMALL: dict[str, Any] = {"hidden_layer_sizes": (4,), "n_estimators": 2, "max_iter": 10}
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @parametrize_with_checks(
     [
-        BowTieRegressor(**SMALL),
-        BowTieRegressor(**SMALL, combine="elbo", predictive="variational"),
+        BowTieRegressor(**SMALL, options=FitOptions(init_penalty=0.1)),
+        BowTieRegressor(**SMALL, options=FitOptions(weighting="elbo", propagation="variational")),
     ],
     expected_failed_checks=lambda estimator: {},
 )
 def test_scikit_learn_contract(estimator, check):
     check(estimator)
+
+
+def test_tags_say_what_tables_may_hold() -> None:
+    tags = get_tags(BowTieRegressor())
+    assert tags.estimator_type == "regressor"
+    assert tags.input_tags.allow_nan
+    assert tags.input_tags.categorical
+    assert tags.input_tags.string
+    assert tags.target_tags.multi_output
+    assert tags.target_tags.required

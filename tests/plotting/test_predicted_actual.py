@@ -6,12 +6,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
-from matplotlib import pyplot
-from matplotlib.figure import Figure
 
 from bowtienet import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import PredictedActualDisplay
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 
@@ -48,13 +44,6 @@ def test_bars_are_the_intervals_of_the_model(model: BowTieRegressor, rows: Rows)
     np.testing.assert_array_equal(display.outside, (y < ends[:, 0]) | (y > ends[:, 1]))
     assert display.ax_.get_xlabel() == "predicted height"
     assert display.ax_.get_ylabel() == "actual height"
-
-
-def test_the_target_may_be_a_column(pipeline: TablePipeline, flats: pd.DataFrame) -> None:
-    display = PredictedActualDisplay.from_estimator(pipeline, flats, "price")
-    np.testing.assert_array_equal(display.actual, flats["price"])
-    np.testing.assert_allclose(display.predicted, pipeline.predict(flats))
-    assert display.ax_.get_ylabel() == "actual price"
 
 
 def test_one_of_several_targets(deep: BowTieRegressor, rows: Rows) -> None:
@@ -95,38 +84,3 @@ def test_the_diagonal_moves_no_limits() -> None:
     x, y = display.diagonal_.get_xy1()
     assert x == y
     assert display.diagonal_.get_slope() == 1.0
-
-
-def test_it_can_be_plotted_again_elsewhere() -> None:
-    display = PredictedActualDisplay.from_predictions(
-        [0.0], forecast([0.0]), ax=Figure().add_subplot()
-    )
-    ax = Figure().add_subplot()
-    assert display.plot(ax=ax, alpha=0.5) is display
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.inside_points_.get_alpha() == 0.5
-    assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"predicted": [0.0]}, "predicted has 1 numbers, but there are 2 rows"),
-        ({"intervals": [0.0, 1.0]}, r"intervals have shape \(2,\).*need \(2, 2\)"),
-        ({"intervals": [[1.0, 0.0], [0.0, 1.0]]}, "1 intervals have NaN ends or a lower end above"),
-        ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90: write 0.9"),
-        ({"coverage": [0.9]}, "coverage must be a number"),
-        ({"actual": [0.0, np.inf]}, "actual holds 1 values that are not finite"),
-    ],
-)
-def test_wrong_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
-    fine = {"actual": [0.0, 1.0], "predicted": [0.0, 1.0], "intervals": [[-1.0, 1.0], [0.0, 2.0]]}
-    with pytest.raises(ValueError, match=message):
-        PredictedActualDisplay(**(fine | settings))
-
-
-def test_bars_that_cannot_be_counted() -> None:
-    with pytest.raises(ValueError, match="most_bars must be a whole number of at least 1, got 0"):
-        PredictedActualDisplay.from_predictions([0.0], forecast([0.0]), most_bars=0)
-    assert pyplot.get_fignums() == []

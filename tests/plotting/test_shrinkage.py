@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot
-from matplotlib.figure import Figure
 from scipy import stats
 from scipy.integrate import trapezoid
 
@@ -19,7 +17,6 @@ from bowtienet.distributions.generalized_inverse_gaussian import (
     log_density,
 )
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, conjugate_update
 from bowtienet.plotting import ShrinkageDisplay
 from bowtienet.plotting.shrinkage import Curve, Panel, density_curve, shrinkage_panels
@@ -190,25 +187,3 @@ def test_a_layer_may_have_no_weights_left(rng: np.random.Generator) -> None:
     display.figure_.canvas.draw()
     assert display.posterior_lines_[1] is None
     assert [text.get_text() for text in display.axes_[0, 1].texts] == ["no weights left"]
-
-
-def test_pipelines_and_members(pipeline: TablePipeline, model: BowTieRegressor) -> None:
-    assert ShrinkageDisplay.from_estimator(pipeline).axes_.shape == (2, 2)
-    one, two = (ShrinkageDisplay.from_estimator(model, member=member) for member in range(2))
-    assert not np.array_equal(one.panels[0].posterior.x, two.panels[0].posterior.x)
-
-
-def test_it_can_be_plotted_again_elsewhere(model: BowTieRegressor) -> None:
-    display = ShrinkageDisplay.from_estimator(model, fig=Figure(layout="constrained"))
-    first, fig = display.prior_lines_[0], Figure(layout="constrained")
-    assert display.plot(fig=fig) is display
-    assert display.figure_ is fig
-    np.testing.assert_array_equal(display.prior_lines_[0].get_xydata(), first.get_xydata())
-    assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize("layer", [2, -1, 0.5, "output"])
-def test_layers_that_are_not_there(model: BowTieRegressor, layer: Any) -> None:
-    with pytest.raises(ValueError, match="layer must be a whole number from 0 to 1, got"):
-        ShrinkageDisplay.from_estimator(model, layer=layer)
-    assert pyplot.get_fignums() == []

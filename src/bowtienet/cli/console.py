@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
@@ -50,6 +51,10 @@ class Output:
         if not self.as_json:
             self._out.print(printable(text), soft_wrap=True)
 
+    def explain(self, text: str) -> None:
+        """A sentence for people."""
+        self.say(_sentence(text, sys.stdout))
+
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1) -> None:
         """A table for people: the first columns are texts, those after them numbers."""
         if self.as_json:
@@ -70,7 +75,7 @@ class Output:
 
     def note(self, text: str) -> None:
         """Something that is worth knowing, but no result."""
-        self._err.print(f"Note: {_one_line(printable(text))}", soft_wrap=True)
+        self._err.print(_sentence(f"Note: {text}", sys.stderr), soft_wrap=True)
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Bar]:
@@ -88,7 +93,7 @@ class Output:
 
 def fail(sentence: str) -> None:
     """The one sentence about a mistake."""
-    print(f"Error: {_one_line(printable(sentence))}", file=sys.stderr)
+    print(_sentence(f"Error: {sentence}", sys.stderr), file=sys.stderr)
 
 
 def printable(text: str) -> str:
@@ -101,8 +106,13 @@ def number(value: float | None, digits: int = 4) -> str:
     return "–" if value is None or value != value else f"{value:.{digits}g}"
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _sentence(text: str, stream: TextIO) -> str:
+    """A sentence in one line; in as many as it needs, between words, if a terminal shows it."""
+    line = " ".join(printable(text).split())
+    if not stream.isatty():
+        return line
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _plain(content: Any) -> Any:
@@ -111,10 +121,10 @@ def _plain(content: Any) -> Any:
         content = asdict(content)
     if isinstance(content, dict):
         return {name: _plain(value) for name, value in content.items()}
-    if isinstance(content, (list, tuple, np.ndarray)):
+    if hasattr(content, "tolist"):  # arrays and numbers of NumPy
+        content = content.tolist()
+    if isinstance(content, (list, tuple)):
         return [_plain(value) for value in content]
-    if isinstance(content, np.generic):
-        content = content.item()
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 

@@ -141,9 +141,7 @@ def _digest_of(container: Any) -> str:
 def _refuse_other_files(path: str | os.PathLike[str]) -> None:
     """A path that cannot be written, or whose file is something else, is refused before the fit."""
     target = persistence.check_writable(path)
-    if not os.access(target.parent, os.W_OK):
-        raise PermissionError(f"{target.parent} cannot be written to: choose another checkpoint.")
-    if target.exists() and target.stat().st_size and persistence.claimed_kind(target) != KIND:
+    if target.exists() and target.stat().st_size and persistence.kind_of(target) != KIND:
         raise ValueError(
             f"{os.fspath(path)} is not a checkpoint and is not overwritten: choose another name."
         )

@@ -203,7 +203,8 @@ def _further(task: Task, member: FitResult, as_long_again: bool) -> Task:
     if member.pruning is not None:
         rows = take_columns(rows, member.pruning.inputs)
         stream = None if stream is None else stream.taking(member.pruning.inputs)
-    chosen = as_long_again and member.status is Status.EARLY_STOPPED
+    # Lengths are sweeps over all rows: a minibatch is none.
+    chosen = as_long_again and member.status is Status.EARLY_STOPPED and not task.stochastic
     lengths = (member.n_sweeps,) if chosen else ()
     return replace(task, rows=rows, stream=stream, start=member, lengths=lengths, chosen=chosen)
 

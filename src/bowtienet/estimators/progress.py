@@ -21,11 +21,7 @@ try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
     from sklearn.callback import with_callbacks as with_callbacks
 
-    WARNING_LEVEL = 6
-    """Frames from a warning up to the line that called `fit`, through scikit-learn's wrappers."""
-
 except ImportError:  # scikit-learn before 1.9
-    WARNING_LEVEL = 5
     CallbackSupportMixin = type("CallbackSupportMixin", (), {})
 
     def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:

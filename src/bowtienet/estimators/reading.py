@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,9 @@ from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.ensemble.ensemble import chunks
 from bowtienet.representation.columns import encode
+
+PASSED_OVER = {"bowtienet", "sklearn"}
+"""Packages whose lines warnings do not point at."""
 
 
 def open_known(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
@@ -51,7 +55,19 @@ def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Arra
         surprises += [surprise for surprise in found if surprise not in surprises]
         yield block, features
     if surprises:
-        warnings.warn("; ".join(surprises[:5]) + ".", UserWarning, stacklevel=4)
+        warnings.warn("; ".join(surprises[:5]) + ".", UserWarning, stacklevel=warning_level())
+
+
+def warning_level() -> int:
+    """The `stacklevel` at which a warning points at the user's line, whatever stands between."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and _module(frame.f_globals) in PASSED_OVER:
+        level, frame = level + 1, frame.f_back
+    return level
+
+
+def _module(names: dict[str, Any]) -> str:
+    return str(names.get("__name__")).partition(".")[0]
 
 
 def _known_names(estimator: Any) -> list[str] | None:
@@ -74,5 +90,5 @@ def _check_columns(estimator: Any, source: Source) -> None:
         if fitted
         else f"X has feature names, but {owner} was fitted without feature names",
         UserWarning,
-        stacklevel=5,
+        stacklevel=warning_level(),
     )

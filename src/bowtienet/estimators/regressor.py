@@ -30,13 +30,8 @@ from bowtienet.ensemble.streams import arriving
 from bowtienet.estimators.attributes import ensemble_attributes, source_attributes, warning_of
 from bowtienet.estimators.options import FitOptions
 from bowtienet.estimators.predictor import EnsemblePredictor
-from bowtienet.estimators.progress import (
-    WARNING_LEVEL,
-    CallbackSupportMixin,
-    Reporter,
-    with_callbacks,
-)
-from bowtienet.estimators.reading import open_known
+from bowtienet.estimators.progress import CallbackSupportMixin, Reporter, with_callbacks
+from bowtienet.estimators.reading import open_known, warning_level
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior.selection import check_rate
 from bowtienet.representation.columns import CONSTANT, describe
@@ -285,7 +280,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         if before is None and self.warm_start and (checkpoint.goes_on or not resume):
             before = getattr(self, "ensemble_", None)
         if before is None:
-            source = open_source(X, y, sample_weight)
+            source = open_source(X, y, sample_weight, min_rows=2)
         else:
             source = self._open_again(X, y, sample_weight, settings)
         known = source_attributes(source)
@@ -347,7 +342,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         for column in self.columns_:
             if column.note not in (None, CONSTANT):
                 text = f"column {column.name!r}: {describe(column)}."
-                warnings.warn(text, UserWarning, stacklevel=WARNING_LEVEL)
+                warnings.warn(text, UserWarning, stacklevel=warning_level())
         message = warning_of(self.ensemble_, settings.max_iter, settings.tol)
         if interrupted:
             count = len(self.ensemble_.members)
@@ -358,4 +353,4 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
                 + " for a complete one."
             )
         if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=WARNING_LEVEL)
+            warnings.warn(message, ConvergenceWarning, stacklevel=warning_level())

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _CELLS = 240
 """Rows and columns of a heat map."""
 _REACH = 6.0
-"""Half-width of the picture in temperatures, or in deviations of the noise if they are larger."""
+"""Half-width of the plot in temperatures, or in deviations of the noise if they are larger."""
 
 
 class ActivationDisplay:
@@ -114,7 +114,7 @@ class ActivationDisplay:
         model : BowTieRegressor or pipeline that ends with one
             Fitted, with hidden units.
         member : int, optional
-            Its place among the members; the heaviest by default.
+            Its place among the members; the one with the largest weight by default.
         fig : matplotlib figure, optional
             Where to draw; a new one by default.
         """
@@ -137,13 +137,7 @@ class ActivationDisplay:
         return display.plot(fig=fig)
 
     def plot(self, *, fig: Figure | None = None) -> Self:
-        """Draw again, in another figure.
-
-        Parameters
-        ----------
-        fig : matplotlib figure, optional
-            Where to draw; a new one by default.
-        """
+        """Draw again, in another figure."""
         shape = self.densities.shape[:2]
         if fig is None:
             fig = new_figure(1.0 + 2.3 * shape[1], 1.0 + 2.2 * shape[0])

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bowtienet.plotting._axes import (
-    ABSENT,
     INK,
+    MUTED,
     NEGATIVE,
     POSITIVE,
     axes_or_new,
@@ -80,7 +80,7 @@ def draw_bars(
     size = fitted_size(points_high(ax) / lengths.size)
     ax.set_yticks(places, labels, fontsize=size)
     for text, length in zip(ax.get_yticklabels(), lengths, strict=True):
-        text.set_color(ABSENT if length == 0.0 else INK)
+        text.set_color(MUTED if length == 0.0 else INK)
     ax.set_ylim(lengths.size - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     ax.spines[["top", "right", "left"]].set_visible(False)

@@ -8,8 +8,8 @@ import numpy as np
 
 from bowtienet.evaluation.metrics import binomial_band, calibration_curve
 from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
-from bowtienet.plotting._checks import one_target, read_vector
-from bowtienet.plotting._scored import ScoredDisplay
+from bowtienet.plotting._checks import read_vector
+from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -77,6 +77,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
         target: int = 0,
         levels: Any = None,
         probability: float = 0.95,
+        sample_weight: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
         **line: Any,
@@ -86,7 +87,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
         Parameters
         ----------
         y : array (n,) or (n, outputs)
-            What happened.
+            Targets.
         distribution : GaussianMixture
             Prediction for each, as `predict_dist` gives it.
         target : int
@@ -95,6 +96,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
             Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
         probability : float
             That of the band of chance.
+        sample_weight : array (n,), optional
+            How many times each row counts; the band is that of the effective number of rows.
         name : str, optional
             For the legend.
         ax : matplotlib axes, optional
@@ -103,8 +106,9 @@ class CalibrationCurveDisplay(ScoredDisplay):
             Of the curve, for matplotlib's `plot`.
         """
         values, forecast = one_target(y, distribution, target)
-        nominal, observed = calibration_curve(values, forecast, levels)
-        low, high = binomial_band(nominal, values.size, probability)
+        nominal, observed = calibration_curve(values, forecast, levels, sample_weight=sample_weight)
+        n_rows = effective_rows(values.size, sample_weight)
+        low, high = binomial_band(nominal, n_rows, probability)
         display = cls(
             levels=nominal,
             observed=observed,
@@ -112,20 +116,12 @@ class CalibrationCurveDisplay(ScoredDisplay):
             high=high,
             probability=probability,
             name=name,
-            n_rows=values.size,
+            n_rows=n_rows,
         )
         return display.plot(ax=ax, **line)
 
     def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
-        """Draw again, elsewhere or beside another curve.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **line
-            Of the curve, for matplotlib's `plot`.
-        """
+        """Draw again, elsewhere or beside another curve; with `ax` and `line` as above."""
         ax = axes_or_new(ax, 4.2, 4.2)
         earlier = sum(artist.get_gid() == _CURVE for artist in ax.lines)
         color, style, marker = CURVES[earlier % len(CURVES)]

@@ -1,15 +1,16 @@
-"""A network as circles and lines: which inputs it uses, through which units, and how strongly."""
+"""Display of a network as circles and lines: its inputs, units and weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bowtienet.plotting._axes import (
     ABSENT,
     INK,
+    MUTED,
     NEGATIVE,
     POSITIVE,
     SMALL_SIZE,
@@ -22,11 +23,17 @@ from bowtienet.plotting._axes import (
 )
 from bowtienet.plotting._checks import read_names, read_weights
 from bowtienet.plotting._layout import arrange, linked_units
+from bowtienet.plotting.fitted import (
+    chosen_member,
+    encoded_names,
+    member_weights,
+    network_of,
+    target_names,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_EITHER = "#777777"
 _ABSENT_FACE = "#F2F2F2"
 _WIDEST = 2.4
 _THINNEST = 1.0 / 6.0
@@ -36,70 +43,102 @@ _CROWD = 100
 """Edges between two layers beyond which all are drawn thinner and weak ones fainter."""
 
 
-def draw_network(
-    weights: Sequence[Any],
-    *,
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a network from left to right, with an edge for each weight that is not exactly zero.
+class NetworkDisplay:
+    """The network of a member, from left to right, with an edge for each weight but exact zeros.
 
     The wider and darker an edge, the larger its weight; the largest of each layer are equally wide.
     Blue weights are positive, orange ones negative. Hidden units are ordered so that few edges
     cross. Inputs and units without any edge are grey, and an output that no input reaches is marked
-    as constant. Biases are not drawn.
+    as constant. Biases are not drawn. Best after `prune`.
 
     Parameters
     ----------
     weights : sequence of arrays (D, K + 1)
         One matrix for each layer, the output last, with the bias in column 0. A dropped input is a
         column of zeros in the first one.
-    input_names : sequence of str, optional
-        One for each input; x, or x0, x1, ..., by default.
-    output_names : sequence of str, optional
-        One for each output; y, or y0, y1, ..., by default.
-    title : str, optional
-        Above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default. Names stand outside the axes as tick labels do: a
-        figure with ``layout="constrained"`` makes room for them.
+    input_names, output_names : sequence of str, optional
+        One for each input and output; x, or x0, x1, ..., and y, or y0, y1, ..., by default.
 
-    Returns
-    -------
-    matplotlib axes
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
-    >>> from bowtienet.plotting.network import draw_network
+    >>> from bowtienet.plotting import NetworkDisplay
     >>> hidden = [[0.1, 1.5, 0.0], [0.0, -0.7, 0.0]]
     >>> output = [[0.3, 2.0, 1.0]]
-    >>> axes = Figure(layout="constrained").add_subplot()
-    >>> ax = draw_network([hidden, output], input_names=["age", "height"], ax=axes)
+    >>> display = NetworkDisplay(weights=[hidden, output], input_names=["age", "height"])
+    >>> ax = display.plot(ax=Figure(layout="constrained").add_subplot()).ax_
     >>> [text.get_text() for text in ax.texts]
     ['age', 'height', 'y']
     """
-    matrices = read_weights(weights, "weights")
-    edges = [matrix[:, 1:] for matrix in matrices]
-    left = read_names(input_names, edges[0].shape[1], "input_names", "x")
-    right = read_names(output_names, edges[-1].shape[0], "output_names", "y")
-    left, right = [shorten(name) for name in left], _marked(right, edges)
-    strengths = [_relative(edge) for edge in edges]
-    linked = linked_units(strengths)
-    ax = axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
-    heights = [1.0 - place for place in arrange(strengths)]
-    most = max(int(np.count_nonzero(edge)) for edge in edges)
-    crowding = min(1.0, _CROWD / max(most, 1))
-    widest = _WIDEST * crowding**0.25
-    _add_edges(ax, edges, heights, widest, _FAINTEST * crowding**0.5)
-    _add_units(ax, heights, linked)
-    _add_names(ax, 0, heights[0], left, linked[0])
-    _add_names(ax, len(edges), heights[-1], right, np.ones(len(right), dtype=bool))
-    _finish(ax, linked, title)
-    _add_legend(ax, linked, widest)
-    return ax
+
+    def __init__(
+        self,
+        *,
+        weights: Sequence[Any],
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        self.weights = read_weights(weights, "weights")
+        n_inputs, n_outputs = self.weights[0].shape[1] - 1, self.weights[-1].shape[0]
+        self.input_names = read_names(input_names, n_inputs, "input_names", "x")
+        self.output_names = read_names(output_names, n_outputs, "output_names", "y")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        *,
+        member: int | None = None,
+        title: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the network of a member of a fitted estimator.
+
+        Parameters
+        ----------
+        model : BowTieRegressor or pipeline that ends with one
+            Fitted.
+        member : int, optional
+            Its place among the members; the one with the largest weight by default.
+        title : str, optional
+            Above the plot.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Names stand outside the axes as tick labels do:
+            a figure with ``layout="constrained"`` makes room for them.
+        """
+        network = network_of(model)
+        display = cls(
+            weights=member_weights(network, chosen_member(network, member)),
+            input_names=encoded_names(model),
+            output_names=target_names(model) or None,
+        )
+        return display.plot(title=title, ax=ax)
+
+    def plot(self, *, title: str | None = None, ax: Axes | None = None) -> Self:
+        """Draw again, elsewhere; with the arguments of `from_estimator`."""
+        edges = [matrix[:, 1:] for matrix in self.weights]
+        left = [shorten(name) for name in self.input_names]
+        right = _marked(self.output_names, edges)
+        strengths = [_relative(edge) for edge in edges]
+        linked = linked_units(strengths)
+        ax = axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
+        heights = [1.0 - place for place in arrange(strengths)]
+        most = max(int(np.count_nonzero(edge)) for edge in edges)
+        crowding = min(1.0, _CROWD / max(most, 1))
+        widest = _WIDEST * crowding**0.25
+        _add_edges(ax, edges, heights, widest, _FAINTEST * crowding**0.5)
+        _add_units(ax, heights, linked)
+        _add_names(ax, 0, heights[0], left, linked[0])
+        _add_names(ax, len(edges), heights[-1], right, np.ones(len(right), dtype=bool))
+        _finish(ax, linked, title)
+        _add_legend(ax, linked, widest)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def _relative(edge: np.ndarray) -> np.ndarray:
@@ -192,7 +231,7 @@ def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: 
             ha="right" if side < 0 else "left",
             va="center",
             fontsize=size,
-            color=INK if yes else ABSENT,
+            color=INK if yes else MUTED,
         )
 
 
@@ -201,7 +240,7 @@ def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
     kinds = ["input"] + ["unit"] * (last - 1) + ["output"]
     shown = [layer for layer in range(last + 1) if linked[layer].size > 0]
     labels = [_count(linked[layer], kinds[layer]) for layer in shown]
-    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=_EITHER)
+    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=MUTED)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.set_yticks([])
@@ -227,8 +266,8 @@ def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
         handles = [
             line([], [], color=POSITIVE, lw=widest, label="positive"),
             line([], [], color=NEGATIVE, lw=widest, label="negative"),
-            line([], [], color=_EITHER, lw=widest, label="largest weight of its layer"),
-            line([], [], color=_EITHER, lw=_line_width(0.25, widest), label="a quarter of it"),
+            line([], [], color=MUTED, lw=widest, label="largest weight of its layer"),
+            line([], [], color=MUTED, lw=_line_width(0.25, widest), label="a quarter of it"),
         ]
     if not all(np.all(unit) for unit in linked[:-1]):
         dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": ABSENT}

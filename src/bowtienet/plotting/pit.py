@@ -19,8 +19,8 @@ from bowtienet.plotting._axes import (
     tidy,
     tint,
 )
-from bowtienet.plotting._checks import one_target, read_vector
-from bowtienet.plotting._scored import ScoredDisplay
+from bowtienet.plotting._checks import read_vector
+from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,8 @@ class PitHistogramDisplay(ScoredDisplay):
         Number of bars, equally wide.
     probability : float
         That of the band.
+    sample_weight : array (n,), optional
+        How many times each row counts; the band is that of the effective number of rows.
 
     Attributes
     ----------
@@ -56,7 +58,14 @@ class PitHistogramDisplay(ScoredDisplay):
     bars_, band_, line_ : matplotlib artists
     """
 
-    def __init__(self, *, values: Any, bins: int = 10, probability: float = 0.95) -> None:
+    def __init__(
+        self,
+        *,
+        values: Any,
+        bins: int = 10,
+        probability: float = 0.95,
+        sample_weight: Any = None,
+    ) -> None:
         self.values = read_vector(values, "values", each="row")
         outside = self.values[(self.values < 0.0) | (self.values > 1.0)]
         if outside.size:
@@ -65,10 +74,11 @@ class PitHistogramDisplay(ScoredDisplay):
                 "bowtienet.evaluation.metrics.pit does."
             )
         self.bins, self.probability = whole(bins, "bins"), probability
+        n_rows = effective_rows(self.values.size, sample_weight)
         self.heights, self.edges = np.histogram(
-            self.values, bins=self.bins, range=(0.0, 1.0), density=True
+            self.values, bins=self.bins, range=(0.0, 1.0), density=True, weights=sample_weight
         )
-        shares = binomial_band([1.0 / self.bins], self.values.size, probability)
+        shares = binomial_band([1.0 / self.bins], n_rows, probability)
         self.low, self.high = (float(share[0]) * self.bins for share in shares)
 
     @classmethod
@@ -80,6 +90,7 @@ class PitHistogramDisplay(ScoredDisplay):
         target: int = 0,
         bins: int = 10,
         probability: float = 0.95,
+        sample_weight: Any = None,
         ax: Axes | None = None,
         **bars: Any,
     ) -> Self:
@@ -88,33 +99,26 @@ class PitHistogramDisplay(ScoredDisplay):
         Parameters
         ----------
         y : array (n,) or (n, outputs)
-            What happened.
+            Targets.
         distribution : GaussianMixture
             Prediction for each, as `predict_dist` gives it.
         target : int
             Which of several targets.
-        bins : int
-            Number of bars.
-        probability : float
-            That of the band of chance.
+        bins, probability, sample_weight :
+            Those of the class.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         **bars
             For matplotlib's `bar`.
         """
         values = pit(*one_target(y, distribution, target))
-        return cls(values=values, bins=bins, probability=probability).plot(ax=ax, **bars)
+        display = cls(
+            values=values, bins=bins, probability=probability, sample_weight=sample_weight
+        )
+        return display.plot(ax=ax, **bars)
 
     def plot(self, *, ax: Axes | None = None, **bars: Any) -> Self:
-        """Draw again, elsewhere.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **bars
-            For matplotlib's `bar`.
-        """
+        """Draw again, elsewhere; with `ax` and `bars` as above."""
         ax = axes_or_new(ax, 5.0, 3.6)
         look: dict[str, Any] = {"color": tint(POSITIVE, 0.45), "edgecolor": POSITIVE, "lw": 0.8}
         self.bars_ = ax.bar(
@@ -125,7 +129,7 @@ class PitHistogramDisplay(ScoredDisplay):
             self.high,
             facecolor=tint(MUTED, 0.25),
             edgecolor="none",
-            label=f"by chance, {percent(self.probability)} of each bar",
+            label=f"by chance, {percent(self.probability)}",
             zorder=0,
         )
         for end in (self.low, self.high):

@@ -1,4 +1,4 @@
-"""Display of predictions against what happened, with the intervals that were promised."""
+"""Display of predictions against what happened, with their predictive intervals."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from bowtienet.plotting._axes import (
     POSITIVE,
     add_legend,
     axes_or_new,
+    group_thousands,
     percent,
     tidy,
     tint,
 )
-from bowtienet.plotting._checks import one_target, read_bands, read_vector
-from bowtienet.plotting._scored import ScoredDisplay
-from bowtienet.plotting.fitted import target_name
+from bowtienet.plotting._checks import read_bands, read_vector
+from bowtienet.plotting._scored import ScoredDisplay, one_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from bowtienet.prediction.mixture import GaussianMixture
 
 _SEED = 0
-"""Of the rows whose bars are drawn: the same picture every time."""
+"""Of the rows whose bars are drawn: the same plot every time."""
 
 
 class PredictedActualDisplay(ScoredDisplay):
@@ -59,6 +59,8 @@ class PredictedActualDisplay(ScoredDisplay):
     inside_points_, outside_points_, bars_, diagonal_ : matplotlib artists
     """
 
+    _names_its_target = True
+
     def __init__(
         self,
         *,
@@ -78,14 +80,6 @@ class PredictedActualDisplay(ScoredDisplay):
         self.outside = (self.actual < low) | (self.actual > high)
 
     @classmethod
-    def from_estimator(
-        cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
-    ) -> Self:
-        """As of the other displays; without `target_name` the target is called as in `y` or X."""
-        settings.setdefault("target_name", target_name(model, y, target))
-        return super().from_estimator(model, X, y, target=target, **settings)
-
-    @classmethod
     def from_predictions(
         cls,
         y: Any,
@@ -99,12 +93,12 @@ class PredictedActualDisplay(ScoredDisplay):
         ax: Axes | None = None,
         **points: Any,
     ) -> Self:
-        """Draw predictive distributions against what happened.
+        """Draw predictive distributions against targets.
 
         Parameters
         ----------
         y : array (n,) or (n, outputs)
-            What happened.
+            Targets.
         distribution : GaussianMixture
             Prediction for each, as `predict_dist` gives it.
         target : int
@@ -114,8 +108,7 @@ class PredictedActualDisplay(ScoredDisplay):
         target_name : str
             For the labels of the axes.
         most_bars, most_points : int
-            Of more rows than this, so many are drawn, chosen at random; the share outside is that
-            of all.
+            Of more rows, a random sample is drawn; the share outside is that of all rows.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         **points
@@ -139,18 +132,7 @@ class PredictedActualDisplay(ScoredDisplay):
         ax: Axes | None = None,
         **points: Any,
     ) -> Self:
-        """Draw again, elsewhere.
-
-        Parameters
-        ----------
-        most_bars, most_points : int
-            Of more rows than this, so many are drawn, chosen at random; the share outside is that
-            of all.
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **points
-            For matplotlib's `plot`, of all points.
-        """
+        """Draw again, elsewhere; with the last arguments of `from_predictions`."""
         order = np.random.default_rng(_SEED).permutation(self.actual.size)
         self.rows_with_bars = np.sort(order[: whole(most_bars, "most_bars")])
         self.rows_with_points = np.sort(order[: whole(most_points, "most_points")])
@@ -176,7 +158,9 @@ class PredictedActualDisplay(ScoredDisplay):
         )
         self._draw_points(ax, points)
         ax.set(xlabel=f"predicted {self.target_name}", ylabel=f"actual {self.target_name}")
-        ax.locator_params(axis="x", nbins=6)  # long numbers would run into each other
+        ax.locator_params(axis="x", nbins=5)  # long numbers would run into each other
+        for axis in (ax.xaxis, ax.yaxis):
+            group_thousands(axis)
         add_legend(ax, loc="upper left")  # off the diagonal, where the rows are
         tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
