@@ -22,7 +22,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.evaluation import metrics, scorers
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 
@@ -131,7 +131,11 @@ def test_scorers_survive_pickling(scorer: scorers.Scorer) -> None:
 def test_the_regressor_itself_in_two_processes() -> None:
     X, y = rows(40)
     model = BowTieRegressor(
-        (3,), n_estimators=1, combine="equal", max_iter=5, tol=1.0, random_state=0
+        (3,),
+        n_estimators=1,
+        max_iter=5,
+        random_state=0,
+        options=FitOptions(weighting="equal", tol=1.0),
     )
     table = cross_validate(model, X, y, scoring=SCORERS, cv=2, n_jobs=2)
     assert all(np.all(np.isfinite(table[f"test_{name}"])) for name in SCORERS)
