@@ -79,6 +79,12 @@ def group_thousands(axis: Any) -> None:
         axis.set_major_formatter(formatter)
 
 
+def layer_title(layer: int, n_layers: int) -> str:
+    """Where the weights of a layer, counted from 0, come from and go to."""
+    source = "inputs" if layer == 0 else f"layer {layer}"
+    return f"{source} → {'output' if layer == n_layers - 1 else f'layer {layer + 1}'}"
+
+
 def points_high(area: Any) -> float:
     """Height of axes or of a figure in points, the unit of line widths and letters."""
     return float(area.bbox.height / area.figure.dpi * _POINTS_PER_INCH)
