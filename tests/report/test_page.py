@@ -206,7 +206,7 @@ def test_extreme_units(flats, factor):
 @pytest.mark.filterwarnings("ignore:max_iter:sklearn.exceptions.ConvergenceWarning")
 def test_big_tables_make_small_pages(tmp_path, monkeypatch):
     monkeypatch.setattr("bowtienet.report.content.MOST_ROWS", 1500)
-    monkeypatch.setattr("bowtienet.report.targets._AVERAGED", 10)
+    monkeypatch.setattr("bowtienet.plotting._along.MOST_AVERAGED", 10)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         rng.normal(size=(3000, 99)), columns=[f"column {i} " + "x" * 40 for i in range(99)]

@@ -87,7 +87,9 @@ def forecast_along(
     """
     columns = network.columns_
     if average:
-        base = encoded_features(network, source.take(sample(source.block.table.n_rows)))
+        base = encoded_features(
+            network, source.take(sample(source.block.table.n_rows, MOST_AVERAGED))
+        )
     else:
         base = _typical_row(columns, encoded_features(network, source))
     n_rows, n_values = len(base), values.size
@@ -121,7 +123,7 @@ def as_drawn(values: np.ndarray, kind: str) -> np.ndarray:
     return np.round(values * DAY).astype(np.int64).astype("datetime64[us]")
 
 
-def sample(n_rows: int, most: int = MOST_AVERAGED) -> np.ndarray:
+def sample(n_rows: int, most: int) -> np.ndarray:
     """Places of all rows, or of a random `most` of them, in their order."""
     if n_rows <= most:
         return np.arange(n_rows)

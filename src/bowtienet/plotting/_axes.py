@@ -56,6 +56,12 @@ def add_legend(ax: Any, **settings: Any) -> Any:
     )
 
 
+def add_figure_legend(fig: Any, handles: list[Any], place: str) -> None:
+    """A legend above or below all axes of a figure."""
+    look = {"ncols": len(handles), "frameon": False, "fontsize": SMALL_SIZE + 0.5}
+    fig.legend(handles=handles, loc=f"outside {place} center", **look)
+
+
 def tint(color: str, share: float) -> tuple[float, ...]:
     """So much of `color`, the rest white: lightness tells tints apart also in grey."""
     return tuple(1.0 - share * (1.0 - part) for part in load("colors").to_rgb(color))

@@ -11,7 +11,7 @@ from scipy.special import expit, ndtr
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import positive
 from bowtienet.distributions import inverse_gamma
-from bowtienet.plotting._axes import NEGATIVE, SMALL_SIZE, load, new_figure
+from bowtienet.plotting._axes import NEGATIVE, SMALL_SIZE, add_figure_legend, load, new_figure
 from bowtienet.plotting.fitted import chosen_member, network_of
 
 if TYPE_CHECKING:
@@ -117,8 +117,7 @@ class ActivationDisplay:
             ax.set_xlabel("preactivation z")
         for ax in axes[:, 0]:
             ax.set_ylabel("activation a")
-        look = {"loc": "outside lower center", "frameon": False, "fontsize": SMALL_SIZE}
-        fig.legend(*axes[0, 0].get_legend_handles_labels(), ncols=2, **look)
+        add_figure_legend(fig, list(axes[0, 0].lines), "lower")
         self.figure_, self.axes_ = fig, axes
         return self
 

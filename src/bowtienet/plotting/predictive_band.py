@@ -145,7 +145,7 @@ class PredictiveBandDisplay:
             x=as_drawn(values, column.kind),
             mean=found.mean(),
             intervals=found.interval(shares),
-            coverages=shares,
+            coverages=shares.tolist(),
             data=None if y is None else data_along(column, content, source, place),
             feature_name=_words(names[index], column, source, alone=len(names) == 1, others=others),
             target_name=target_name or target_names(network, source)[place],

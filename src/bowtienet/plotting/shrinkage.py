@@ -39,9 +39,9 @@ class Curve(NamedTuple):
 class Panel(NamedTuple):
     """Prior and posterior of the scales of one kind in one layer."""
 
-    prior: Curve
+    prior: Curve | None
     posterior: Curve | None
-    """For local scales the mean of the densities of the weights; None if no weight is left."""
+    """For local scales the mean of the densities of the weights; None of no weights."""
 
 
 class ShrinkageDisplay:
@@ -113,8 +113,7 @@ class ShrinkageDisplay:
             axes[-1], ("global scale τ", "local scales ψ of weights"), strict=True
         ):
             ax.set_xlabel(words)
-        look = {"loc": "outside upper center", "frameon": False, "fontsize": _axes.SMALL_SIZE + 0.5}
-        fig.legend(*axes[0, 0].get_legend_handles_labels(), ncols=2, **look)
+        _axes.add_figure_legend(fig, list(axes[0, 0].lines), "upper")
         self.figure_, self.axes_ = fig, axes
         return self
 
@@ -160,7 +159,7 @@ def _density(q: GeneralizedInverseGaussian, log_x: np.ndarray) -> np.ndarray:
 
 def _draw_panel(ax: Any, panel: Panel, letter: str) -> None:
     ax.set_xscale("log")
-    if panel.prior.x.size > 1:
+    if panel.prior is not None and panel.prior.x.size > 1:
         ax.set_ylabel(f"density of log {letter}")
     dashed = {"color": _axes.INK, "lw": 1.3, "linestyle": (0, (4, 2)), "label": "prior"}
     solid = {"color": _axes.POSITIVE, "lw": 1.8, "label": "posterior"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -131,8 +131,7 @@ class WeightsDisplay:
                 ax.set_ylabel(words, fontsize=_axes.NAME_SIZE)
         if any(np.any(grid == 0.0) for row in grids for grid in row):
             patch = _axes.load("patches").Patch(**_ZERO, label="exactly zero")
-            look = {"frameon": False, "fontsize": _axes.SMALL_SIZE}
-            fig.legend(handles=[patch], loc="outside lower center", **look)
+            _axes.add_figure_legend(fig, [patch], "lower")
         self.figure_, self.axes_ = fig, fig.axes
         return self
 
@@ -170,7 +169,7 @@ def _numbers(count: int) -> tuple[list[int], list[str]]:
     return [number - 1 for number in shown], [str(number) for number in shown]
 
 
-def _label_inputs(column: Sequence[Any], names: list[str], room: float) -> None:
+def _label_inputs(column: Iterable[Any], names: list[str], room: float) -> None:
     """Names at the rows of the first layer; every second or third where not all of them fit."""
     step = max(1, int(np.ceil(len(names) * _NAMES_APART / room)))
     size = _axes.fitted_size(room * step / max(len(names), 1), _axes.SMALL_SIZE)
