@@ -126,7 +126,6 @@ def test_a_network_of_nothing_is_constant() -> None:
     assert _headings(ax) == ["2 outputs"]
     assert _grey_rims(ax) == [[], [False, False]]
     assert len(_edges(ax).get_segments()) == 0
-    assert ax.get_legend() is None
     left, right = ax.get_xlim()
     assert left < 1.0 < right  # where the outputs are
 

@@ -55,16 +55,6 @@ def test_curves_are_densities_of_the_logarithm(
     assert max(curve.density[[0, -1]]) < 0.02 * peak
 
 
-def test_several_scales_are_averaged(rng: np.random.Generator) -> None:
-    scales = rng.gamma(1.0, size=6) + np.array([0, 0, 0, 0, 0, 50.0])
-    curve = density_curve(gig(-2.0, scales, 0.0))
-    expected = np.mean(
-        [curve.x * stats.invgamma(2.0, scale=scale).pdf(curve.x) for scale in scales], axis=0
-    )
-    np.testing.assert_allclose(curve.density, expected)
-    assert 0.97 < trapezoid(curve.density, np.log(curve.x)) < 1.001
-
-
 def lines(display: ShrinkageDisplay, place: int) -> tuple[Any, Any]:
     """Prior and posterior of a panel."""
     prior, posterior = display.axes_.flat[place].lines

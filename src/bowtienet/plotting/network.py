@@ -255,21 +255,12 @@ def _count(linked: np.ndarray, kind: str) -> str:
 
 def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
     line = _axes.load("lines").Line2D
-    handles = []
-    if any(np.any(unit) for unit in linked):
-        handles = [
-            line([], [], color=_axes.POSITIVE, lw=widest, label="positive"),
-            line([], [], color=_axes.NEGATIVE, lw=widest, label="negative"),
-        ]
+    handles = [
+        line([], [], color=_axes.POSITIVE, lw=widest, label="positive"),
+        line([], [], color=_axes.NEGATIVE, lw=widest, label="negative"),
+    ]
     if not all(np.all(unit) for unit in linked[:-1]):
         dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": _axes.ABSENT}
         handles.append(line([], [], label="no weights", **dot))
-    if handles:
-        ax.legend(
-            handles=handles,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.0),
-            ncols=len(handles),
-            frameon=False,
-            fontsize=_axes.SMALL_SIZE,
-        )
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": len(handles)}
+    _axes.add_legend(ax, handles=handles, **place)

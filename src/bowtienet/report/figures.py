@@ -45,7 +45,7 @@ def predicted_plot(
         most_rows=most,
         ax=figure.add_subplot(),
     )
-    shown = display.rows_with_points.size
+    shown = display.rows.size
     some = f"; {shown:,} rows, chosen at random, are shown" if shown < y.size else ""
     words = (
         f"Actual over predicted {target}: {int(display.outside.sum()):,} of "
