@@ -206,7 +206,7 @@ def test_big_tables_make_small_pages(tmp_path, monkeypatch):
     assert 100_000 < path.stat().st_size < LIMIT
     page = Page(path.read_text())
     assert page.all("image")[0].attributes["href"].startswith("data:image/png")
-    assert "600 rows, chosen at random, are shown" in words(page)
+    assert "500 rows, chosen at random, are shown" in words(page)
 
 
 def test_the_file_is_complete_or_absent(model, flats, tmp_path, monkeypatch):

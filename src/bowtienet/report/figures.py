@@ -33,7 +33,7 @@ _GRID = 30
 
 
 def predicted_plot(
-    name: str, y: np.ndarray, forecast: GaussianMixture, coverage: float, target: str, most: int
+    name: str, y: np.ndarray, forecast: GaussianMixture, coverage: float, target: str
 ) -> Plot:
     """Actual targets over predictions."""
     figure = new_figure(WIDTH, 3.9)
@@ -42,7 +42,6 @@ def predicted_plot(
         forecast,
         coverage=coverage,
         target_name=clean(target, _NAME),
-        most_rows=most,
         ax=figure.add_subplot(),
     )
     shown = display.rows.size

@@ -20,9 +20,8 @@ from bowtienet.report.wording import clean
 from bowtienet.representation.kinds import Numbers, Texts
 
 SURPRISES = 20
-_MOST_POINTS = 1200
 _MOST_BANDS = 24
-"""Points and bands of all targets together: they are most of the page."""
+"""Of all targets together: they are most of the page."""
 _SURPRISE_FEATURES = 8
 
 Progress = Callable[[str, float], object]
@@ -81,17 +80,14 @@ class TargetParts:
     def collect(
         self, names: Sequence[str], max_features: int, tell: Progress
     ) -> tuple[TargetContent, ...]:
-        """One part for each target; the more there are, the fewer points and bands of each."""
+        """One part for each target; the more there are, the fewer bands of each."""
         forecasts = [one.predict_dist(self.rows.source) for one in (self.model, self.pruned)]
-        most_points = max(100, _MOST_POINTS // len(names))
         most_bands = min(max_features, max(2, _MOST_BANDS // len(names)))
         found = []
         for place, name in enumerate(names):
             tell(f"scoring {name}", 0.2 + 0.6 * place / len(names))
             forecast, pruned = (distribution_of(one, place) for one in forecasts)
-            found.append(
-                self._target(clean(name), place, forecast, pruned, most_points, most_bands)
-            )
+            found.append(self._target(clean(name), place, forecast, pruned, most_bands))
         return tuple(found)
 
     def _target(
@@ -100,7 +96,6 @@ class TargetParts:
         place: int,
         forecast: GaussianMixture,
         pruned: GaussianMixture,
-        most_points: int,
         most_bands: int,
     ) -> TargetContent:
         y, weights = self.rows.targets[:, place], self.rows.weights
@@ -134,7 +129,7 @@ class TargetParts:
             strong=tuple(clean(one) for one in strong),
             n_features=len(features),
             predicted=figures.predicted_plot(
-                f"predicted-{place}", y, forecast, self.coverage, name, most_points
+                f"predicted-{place}", y, forecast, self.coverage, name
             ),
             calibration=calibration,
             pit=figures.pit_plot(f"pit-{place}", y, forecast, weights),
