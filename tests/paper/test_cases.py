@@ -109,17 +109,6 @@ def test_a_method_that_raises_is_a_record(fake, error):
     assert (found["n_train"], found["n_test"]) == (270, 30)
 
 
-def test_notes_are_short_and_hold_no_folder(fake):
-    error = OSError(
-        "no file '/home/somebody/data/x.csv' at https://example.org/a/b " + "long " * 999
-    )
-    note = run_case(replace(CASE, settings={"error": error}))["note"]
-    assert "somebody" not in note
-    assert "'x.csv'" in note
-    assert "https://example.org/a/b" in note
-    assert len(note) < 1030
-
-
 def test_without_its_library_or_data_a_case_is_missing(fake, monkeypatch):
     monkeypatch.setitem(METHODS, "fake", METHODS["fake"]._replace(needs=("no_such_module",)))
     found = run_case(CASE)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from benchmarks.paper.experiments import svi
-from benchmarks.paper.experiments.svi import CAVI, OURS, PAPER, Cell, Study, fit_one, mixture
+from benchmarks.paper.experiments.svi import CAVI, PAPER, Cell, Study, fit_one, mixture
 from bowtienet.data.rows import build_rows
 from bowtienet.data.toy import simulate_toy
 from bowtienet.inference.coordinate_ascent import fit
@@ -29,14 +29,6 @@ TINY = Study(
     rates=(0.7, 1.0),
     members=2,
 )
-
-
-def test_the_default_is_the_study_of_the_guide():
-    study = Study()
-    assert (study.seeds, study.rows, study.new_rows) == ((140, 141, 142, 143, 144), 270, 2000)
-    assert (study.width, study.passes, study.members) == (20, 200, 5)
-    assert len(study.cells()) == 3 * 4 + 3 + 1
-    assert study.shown() == (Cell(PAPER, 10, 0.7), Cell(OURS, 30, 0.7), Cell(CAVI))
 
 
 def test_a_fit_of_coordinate_ascent_is_that_of_the_library():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # slow to import, and not needed for --help
     from rich.console import Console
@@ -51,13 +49,9 @@ class Output:
             stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
 
     def say(self, text: str = "") -> None:
-        """A line for people."""
+        """Lines for people."""
         if not self.as_json:
-            print(printable(text))
-
-    def explain(self, text: str) -> None:
-        """A sentence for people."""
-        self.say(_sentence(text, sys.stdout))
+            print(_wrapped(text, stderr=False))
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1) -> None:
         """A table for people: the first columns are texts, those after them numbers."""
@@ -71,18 +65,15 @@ class Output:
             table.add_column(printable(name), justify=side, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
             table.add_row(*(printable(cell) for cell in row))
-        _console(stderr=False).print(table)
+        console = _console(stderr=False)
+        with console.capture() as captured:
+            console.print(table)
+        print(captured.get(), end="")
 
     def result(self, content: dict[str, Any]) -> None:
         """What machines read."""
         if self.as_json:
-            text = json.dumps(_plain(content), indent=2, allow_nan=False)
-            sys.stdout.write(text + "\n")
-
-    def note(self, text: str) -> None:
-        """Something that is worth knowing, but no result."""
-        # Not through a console, which would write into the line of a bar.
-        print(_sentence(f"Note: {text}", sys.stderr), file=sys.stderr)
+            print(json.dumps(_plain(content), indent=2, allow_nan=False))
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Bar]:
@@ -101,9 +92,14 @@ class Output:
             yield Bar(progress, title)
 
 
+def note(text: str) -> None:
+    """Something that is worth knowing, but no result."""
+    _complain(f"Note: {text}")
+
+
 def fail(sentence: str) -> None:
     """The one sentence about a mistake."""
-    print(_sentence(f"Error: {sentence}", sys.stderr), file=sys.stderr)
+    _complain(f"Error: {sentence}")
 
 
 def printable(text: str) -> str:
@@ -116,13 +112,20 @@ def number(value: float | None, digits: int = 4) -> str:
     return "–" if value is None or value != value else f"{value:.{digits}g}"
 
 
-def _sentence(text: str, stream: TextIO) -> str:
-    """A sentence in one line; in as many as it needs, between words, if a terminal shows it."""
-    line = " ".join(printable(text).split())
+def _complain(text: str) -> None:
+    # By `print`, since a console of its own would write into the line of a bar.
+    print(_wrapped(" ".join(text.split()), stderr=True), file=sys.stderr)
+
+
+def _wrapped(text: str, *, stderr: bool) -> str:
+    """Text that breaks between words where a terminal shows it."""
+    stream = sys.stderr if stderr else sys.stdout
     if not stream.isatty():
-        return line
-    width = shutil.get_terminal_size().columns
-    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
+        return printable(text)
+    from rich.text import Text
+
+    console = _console(stderr=stderr)
+    return "\n".join(line.plain for line in Text(printable(text)).wrap(console, console.width))
 
 
 def _plain(content: Any) -> Any:
@@ -139,15 +142,7 @@ def _plain(content: Any) -> Any:
 
 
 def _console(*, stderr: bool) -> Console:
-    """A console of a stream that is looked up anew for every line, as a bar may stand before it."""
     from rich.console import Console
 
     width = None if (sys.stderr if stderr else sys.stdout).isatty() else _WIDE
-    console = Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
-    # The end of the command knows what a closed pipe means.
-    console.on_broken_pipe = _broken_pipe  # type: ignore[method-assign]
-    return console
-
-
-def _broken_pipe() -> None:
-    raise BrokenPipeError
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
