@@ -188,12 +188,12 @@ def _in_memory(source: Source) -> InMemory:
 def _read(column: Any, name: str, learnt: Column | None) -> Numbers | Texts:
     found = read_column(column, name)
     if learnt is not None and learnt.kind == CATEGORY:
-        return read_texts(column, name, learnt.categories)
+        return read_texts(column, learnt.categories)
     if learnt is not None and isinstance(found, Texts):
         read = [text_as_number(text, learnt.kind, learnt.number_format) for text in found.distinct]
         values = np.array([np.nan if value is None else value for value in [*read, None]])
         found = Numbers(kind=learnt.kind, values=values[found.codes])
-    return read_texts(column, name, ()) if _holds_truth(column, found) else found
+    return read_texts(column, ()) if _holds_truth(column, found) else found
 
 
 def _holds_truth(column: Any, content: Numbers | Texts) -> bool:
