@@ -20,13 +20,15 @@ TORCH  ?= torch==2.13.0
 WHAT   ?= all
 OUT    ?= reproduced
 
+MATHEMATICS := $(addprefix tests/,distributions model posterior inference prediction oracles statistical)
+
 # Two test processes share the machine: one BLAS thread each.
 PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,17 +36,20 @@ help: ## show this list
 demo: $(CLI) ## install into .venv, then fit, compare, predict, prune and plot two data sets
 	$(BIN)/bowtienet demo
 
-test: lint ## lint, types, import order and all but the slow tests
+check: lint ## lint, types, import order, the engine's mathematics and scikit-learn's contract
+	$(PYTEST) $(MATHEMATICS) tests/estimators/test_contract.py
+
+test: lint ## the same and all tests of a process of their own: no clusters, browsers or signals
 	$(PYTEST)
 
-test-all: lint ## the same with the slow statistical tests
+test-all: lint ## everything: also slow statistics, clusters, browsers, signals, the built wheel
 	$(PYTEST) -m ""
 
 bench-speed: $(DEV) ## a sweep against the speed of a matrix product
-	$(BIN)/python benchmarks/speed/sweep.py
+	$(BIN)/python -m benchmarks.speed.sweep
 
-test-bench: $(DEV) $(BENCH) ## tests of the methods that others wrote, with their libraries
-	$(PYTEST) -m "" tests/experiments/methods
+test-bench: $(DEV) $(BENCH) ## tests of the paper's experiments, with the libraries of all methods
+	$(PYTEST) -m "" tests/paper
 
 test-mutations: $(DEV) ## break each update in turn and see that a test notices
 	$(BIN)/python tests/mutations/run.py
@@ -63,23 +68,23 @@ bench: $(BENCH) $(BIGDATA) ## all short benchmarks on one page, ratios against t
 	$(BIN)/python -m benchmarks.bench $(if $(ACCEPT),--accept)
 
 bench-convergence: $(CORE) ## sweeps and seconds to convergence
-	$(BIN)/python benchmarks/convergence/study.py
+	$(BIN)/python -m benchmarks.convergence.study
 
 bench-fit: $(BENCH) ## seconds and scores of a fit beside a Gaussian process and NumPyro
-	$(BIN)/python benchmarks/speed/fit.py
+	$(BIN)/python -m benchmarks.speed.fit
 
 bench-predict: $(CORE) ## seconds and memory of predicting a million rows
-	$(BIN)/python benchmarks/speed/predict.py
+	$(BIN)/python -m benchmarks.speed.predict
 
 bench-pruning: $(CORE) ## what pruning saves, during a fit and after it
-	$(BIN)/python benchmarks/speed/pruning.py
+	$(BIN)/python -m benchmarks.speed.pruning
 
-reproduce: $(BENCH) $(CLI) ## the paper's experiments beside competitors: WHAT=all OUT=reproduced; goes on if run again
-	$(BIN)/bowtienet reproduce $(WHAT) --out $(OUT)
+reproduce: $(BENCH) ## the paper's experiments beside competitors: WHAT=all OUT=reproduced; goes on if run again
+	$(BIN)/python -m benchmarks.paper $(WHAT) --out $(OUT)
 
 bench-bigdata: $(BIGDATA) ## both solvers on up to ten million rows, cluster workers
-	$(BIN)/python benchmarks/bigdata/scale.py
-	$(BIN)/python benchmarks/bigdata/cluster.py
+	$(BIN)/python -m benchmarks.bigdata.scale
+	$(BIN)/python -m benchmarks.bigdata.cluster
 
 figures: $(DEV) ## run the examples that draw, and renew the pictures of the documentation
 	$(BIN)/python examples/toy_pruning.py
@@ -91,7 +96,7 @@ docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; w
 	@echo "The documentation is in $(CURDIR)/docs/_build/html/index.html"
 
 study-defaults: $(CORE) ## each default of the estimator against its alternatives
-	$(BIN)/python benchmarks/accuracy/defaults.py
+	$(BIN)/python -m benchmarks.accuracy.defaults
 
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -32,7 +32,7 @@ from benchmarks import guard
 from benchmarks.guard import Figure, Figures
 from benchmarks.machine import machine, versions
 from benchmarks.page import NONE_YET, Section, page, report
-from bowtienet.experiments.cases import lacks_data
+from benchmarks.paper.cases import lacks_data
 
 ROOT = Path(__file__).parents[1]
 COMMITTED = ROOT / "benchmarks" / "ratios.json"
@@ -46,13 +46,13 @@ class Script:
     """A benchmark script in the form that takes about a minute."""
 
     title: str
-    path: str
+    module: str
     link: str
     arguments: tuple[str, ...]
     quick: tuple[str, ...]
     """Its arguments in a quick run."""
     data: tuple[str, ...] = ()
-    """Sets of `bowtienet.data.sets` that it reads."""
+    """Sets of `benchmarks.paper.sets` that it reads."""
     libraries: tuple[str, ...] = ()
 
 
@@ -62,21 +62,21 @@ SETS = ("slump", "yacht", "boston", "energy", "concrete")
 SCRIPTS = (
     Script(
         title="A sweep",
-        path="benchmarks/speed/sweep.py",
+        module="benchmarks.speed.sweep",
         link=SPEED + ", with a million rows and other array libraries (`make bench-speed`)",
         arguments=("--most-rows", "100000", "--no-libraries"),
         quick=("--most-rows", "1000", "--no-libraries"),
     ),
     Script(
         title="Prediction",
-        path="benchmarks/speed/predict.py",
+        module="benchmarks.speed.predict",
         link=SPEED + ", with a million rows (`make bench-predict`)",
         arguments=("--rows", "200000"),
         quick=("--rows", "2000"),
     ),
     Script(
         title="A fit beside a Gaussian process",
-        path="benchmarks/speed/fit.py",
+        module="benchmarks.speed.fit",
         link=SPEED + ", with mean-field VI and three splits (`make bench-fit`)",
         arguments=("--splits", "1", "--models", "bowtienet", "Gaussian process"),
         quick=("--splits", "1", "--models", "Gaussian process"),
@@ -85,7 +85,7 @@ SCRIPTS = (
     ),
     Script(
         title="Pruning",
-        path="benchmarks/speed/pruning.py",
+        module="benchmarks.speed.pruning",
         link="more in [selection](../guide/selection.md), with other widths (`make bench-pruning`)",
         arguments=("--splits", "1", "--widths", "50"),
         quick=("--splits", "1", "--widths", "2"),
@@ -93,7 +93,7 @@ SCRIPTS = (
     ),
     Script(
         title="Convergence",
-        path="benchmarks/convergence/study.py",
+        module="benchmarks.convergence.study",
         link="more in [convergence](convergence.md), with more sweeps (`make bench-convergence`)",
         arguments=("--sweeps", "100", "--repeat-sweeps", "20"),
         quick=("--sweeps", "2", "--repeat-sweeps", "2"),
@@ -101,7 +101,7 @@ SCRIPTS = (
     ),
     Script(
         title="Solvers",
-        path="benchmarks/bigdata/scale.py",
+        module="benchmarks.bigdata.scale",
         link=BIGDATA + ", with ten million rows (`make bench-bigdata`)",
         arguments=("--sizes", "10000", "--without-power", "--predict-rows", "100000"),
         quick=("--sizes", "500", "--without-power", "--predict-rows", "500"),
@@ -109,7 +109,7 @@ SCRIPTS = (
     ),
     Script(
         title="Cluster workers",
-        path="benchmarks/bigdata/cluster.py",
+        module="benchmarks.bigdata.cluster",
         link=BIGDATA + ", with a million rows (`make bench-bigdata`)",
         arguments=("--rows", "100000", "--sweeps", "6", "--repeats", "1"),
         quick=("--rows", "1000", "--sweeps", "2", "--repeats", "1"),
@@ -173,13 +173,16 @@ def why_not(script: Script) -> str | None:
 def run_script(script: Script, quick: bool) -> tuple[Section, bool]:
     """Its section of the page, and whether all went well; its progress goes to standard error."""
     arguments = script.quick if quick else script.arguments
-    command = shlex.join(["python", script.path, *arguments])
+    command = shlex.join(["python", "-m", script.module, *arguments])
     reason, seconds = why_not(script), None
     if reason is None:
         say(command)
         begin = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, script.path, *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-m", script.module, *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         seconds = time.perf_counter() - begin
         failed = f"It failed and ended with {done.returncode}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bowtienet.experiments.provenance import describe_machine, find_versions
+from benchmarks.paper.provenance import describe_machine, find_versions
 
 
 def machine() -> dict[str, str]:

@@ -1,6 +1,6 @@
 """What the defaults of `BowTieRegressor` are worth: each setting changed alone, on several sets.
 
-Takes the sets from `bowtienet.data.sets`, puts a tenth of
+Takes the sets from `benchmarks.paper.sets`, puts a tenth of
 each aside with split seeds 110, 111, ..., fits every variant to the rest and scores it on the
 tenth: RMSE and mean negative log density in the target's unit, share of targets inside the central
 90 % interval, seconds of one process. `make study-defaults` runs it and prints Markdown;
@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from joblib import Parallel, delayed
 
-from bowtienet import BowTieRegressor
-from bowtienet.data.sets import load_set
+from benchmarks.paper.sets import load_set
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
@@ -30,18 +30,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "n_estimators=1": {"n_estimators": 1},
     "n_estimators=4": {"n_estimators": 4},
-    "combine=equal": {"combine": "equal"},
-    "combine=elbo": {"combine": "elbo"},
-    "gate_temperature=0.1": {"gate_temperature": 0.1},
+    "weighting=equal": {"options": FitOptions(weighting="equal")},
+    "weighting=elbo": {"options": FitOptions(weighting="elbo")},
+    "gate_temperature=0.1": {"options": FitOptions(gate_temperature=0.1)},
     "max_iter=20": {"max_iter": 20},
     "prior=gaussian": {"prior": "gaussian"},
-    "init=laplace": {"init": "laplace"},
+    "init=laplace": {"options": FitOptions(init="laplace")},
 }
 
 
 def split(name: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to fit and rows to predict."""
-    table = load_set(name).table
+    table = load_set(name).to_numpy()
     order = np.random.default_rng(seed).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     return train, test

@@ -1,7 +1,7 @@
 """Seconds and scores of one fit: bowtienet beside a Gaussian process and mean-field VI.
 
 Puts a tenth of concrete aside with split seeds 130, 131, ... and fits methods of the experiments
-(`bowtienet.experiments.methods`) to the rest. `make bench-fit` runs it and prints Markdown;
+(`benchmarks.paper.methods`) to the rest. `make bench-fit` runs it and prints Markdown;
 progress goes to standard error. Scores are in the unit of the target. The defaults of bowtienet
 were chosen with a look at other splits of this set (docs/measurements/accuracy.md).
 
@@ -21,9 +21,9 @@ from typing import Any
 import joblib
 import numpy as np
 
-from bowtienet.experiments.cases import Case, run_case
-from bowtienet.experiments.drawing import markdown
-from bowtienet.experiments.records import DONE
+from benchmarks.paper.cases import Case, run_case
+from benchmarks.paper.records import DONE
+from benchmarks.paper.tables import markdown
 
 FIRST_SEED = 130
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -42,25 +42,24 @@ Result = dict[str, float]
 def measure(model: str, seed: int) -> Result:
     """Seconds and scores of one fit in this process."""
     method, settings = MODELS[model]
-    given = tuple(settings.items())
     record = run_case(
-        Case(experiment="speed", dataset="concrete", method=method, seed=seed, settings=given)
+        Case(experiment="speed", dataset="concrete", method=method, seed=seed, settings=settings)
     )
-    if record.status != DONE:
-        sys.exit(f"{model}: {record.note}")
+    if record["status"] != DONE:
+        sys.exit(f"{model}: {record['note']}")
     return {
-        "rows": record.n_train,
-        "seconds": record.wall_seconds,
-        "RMSE": record.scores["rmse"],
-        "NLL": record.scores["nll"],
-        "CRPS": record.scores["crps"],
-        "95 % coverage": record.scores["coverage"],
+        "rows": record["n_train"],
+        "seconds": record["wall_seconds"],
+        "RMSE": record["scores"]["rmse"],
+        "NLL": record["scores"]["nll"],
+        "CRPS": record["scores"]["crps"],
+        "95 % coverage": record["scores"]["coverage"],
     }
 
 
 def in_own_process(model: str, seed: int) -> Result:
     """The same in a new process, whose warnings and errors go to standard error."""
-    command = [sys.executable, __file__, "--measure", json.dumps([model, seed])]
+    command = [sys.executable, "-m", "benchmarks.speed.fit", "--measure", json.dumps([model, seed])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     result = json.loads(done.stdout)
     message = f"split {seed}, {model}: {result['seconds']:.1f} s, NLL {result['NLL']:.3f}"

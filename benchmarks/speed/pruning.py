@@ -1,6 +1,6 @@
 """What pruning saves, and what it costs in accuracy.
 
-Puts a tenth of concrete (`bowtienet.data.sets`) aside with seeds 130, 131, ... and fits
+Puts a tenth of concrete (`benchmarks.paper.sets`) aside with seeds 130, 131, ... and fits
 `BowTieRegressor` to the rest, at its defaults but for the width and `prune_every`. `make
 bench-pruning` runs it and prints Markdown; progress goes to standard error. Scores are in the unit
 of the target, means over the splits.
@@ -23,8 +23,8 @@ from pathlib import Path
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from bowtienet import BowTieRegressor
-from bowtienet.data.sets import load_set
+from benchmarks.paper.sets import load_set
+from bowtienet import BowTieRegressor, FitOptions
 
 FIRST_SEED = 130
 WIDTHS = (50, 200, 500)
@@ -33,7 +33,7 @@ ROWS = 100_000
 
 
 def load(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    table = load_set("concrete").table
+    table = load_set("concrete").to_numpy()
     order = np.random.default_rng(seed).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
     return train[:, :-1], train[:, -1], test[:, :-1], test[:, -1]
@@ -81,7 +81,10 @@ def main() -> None:
             for every in (None, options.every):
                 print(f"split {seed}, width {width}, prune_every {every}", file=sys.stderr)
                 model = BowTieRegressor(
-                    (width,), prune_every=every, n_jobs=options.jobs, random_state=seed
+                    (width,),
+                    n_jobs=options.jobs,
+                    random_state=seed,
+                    options=FitOptions(prune_every=every),
                 )
                 begin = time.perf_counter()
                 model.fit(X, y)

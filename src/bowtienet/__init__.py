@@ -14,7 +14,6 @@ The engine under the estimator is `bowtienet.engine`.
 """
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
     from bowtienet.estimators.options import FitOptions
     from bowtienet.estimators.regressor import BowTieRegressor
     from bowtienet.evaluation.comparison import compare
+
+    __version__: str
 
 __all__ = [
     "BowTieRegressor",
@@ -37,7 +38,6 @@ __all__ = [
     "read_table",
 ]
 
-__version__ = version("bowtienet")
 _HOMES = {
     "BowTieRegressor": "estimators.regressor",
     "FitOptions": "estimators.options",
@@ -52,6 +52,11 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     if name == "engine":
         return import_module("bowtienet.engine")
+    if name == "__version__":
+        from importlib.metadata import version  # slow, and seldom asked for
+
+        globals()[name] = version("bowtienet")
+        return globals()[name]
     if name not in _HOMES:
         raise AttributeError(f"module 'bowtienet' has no attribute {name!r}")
     found = getattr(import_module(f"bowtienet.{_HOMES[name]}"), name)

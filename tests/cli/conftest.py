@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-TINY = ["--members", "1", "--combine", "equal", "--max-iter", "5", "--hidden", "5", "--jobs", "1"]
+TINY = ["--members", "1", "--weighting", "equal", "--max-iter", "5", "--hidden", "5", "--jobs", "1"]
 """A fit of a fraction of a second."""
+SWITCHES = ("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS", "BOWTIENET_DEBUG")
+"""Variables of the environment that change what is printed."""
 
 
 def write_rows(path: Path, n_rows: int, seed: int) -> None:
@@ -30,18 +31,61 @@ def write_rows(path: Path, n_rows: int, seed: int) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The working folder, with data.csv (60 rows) and new.csv (10 rows)."""
+    for name in SWITCHES:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     write_rows(tmp_path / "data.csv", 60, seed=1)
     write_rows(tmp_path / "new.csv", 10, seed=2)
     return tmp_path
 
 
+@pytest.fixture(scope="session")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """The content of one model file."""
+    place = tmp_path_factory.mktemp("fitted")
+    write_rows(place / "data.csv", 60, seed=1)
+    accepted("fit", place / "data.csv", "-t", "y", "-o", place / "model.btn", *TINY)
+    return (place / "model.btn").read_bytes()
+
+
 @pytest.fixture
-def run() -> Callable[..., Result]:
-    """Run a command; anything but a planned end is an error of the test."""
+def model(folder: Path, fitted: bytes) -> str:
+    """A model file in the folder, of data.csv."""
+    (folder / "model.btn").write_bytes(fitted)
+    return "model.btn"
+
+
+def run(*arguments: object) -> Result:
     from bowtienet.cli.app import app
 
-    def call(*arguments: str) -> Result:
-        return CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
-    return call
+
+def accepted(*arguments: object) -> Result:
+    """A command that must end well, and print nothing that a terminal would obey."""
+    result = run(*arguments)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    printed = result.stdout + result.stderr
+    assert all(character.isprintable() or character == "\n" for character in printed), printed
+    assert all(line.startswith("Note: ") for line in result.stderr.splitlines())
+    return result
+
+
+def refused(*arguments: object) -> str:
+    """The sentence of a command that must do nothing but say it."""
+    before = snapshot(".")
+    result = run(*arguments)
+    assert result.exit_code == 2, (result.exit_code, result.stdout, result.stderr, result.exception)
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("Error: "), result.stderr
+    assert last.isprintable()
+    assert snapshot(".") == before
+    return last.removeprefix("Error: ")
+
+
+def snapshot(folder: str | Path) -> dict[str, bytes | None]:
+    """Every file and folder, hidden ones too, and what files hold."""
+    found = sorted(Path(folder).rglob("*"))
+    return {str(place): place.read_bytes() if place.is_file() else None for place in found}

@@ -19,79 +19,42 @@ def with_entry(values: np.ndarray, index: tuple[int, ...], entry: float) -> np.n
     return changed
 
 
-BAD_INPUTS: list[tuple[Any, list[str]]] = [
-    (np.ones(3), ["shape", "(3,)", "reshape"]),
-    (3.0, ["shape", "reshape"]),
-    (np.ones((3, 2, 1)), ["shape", "(3, 2, 1)"]),
-    (np.ones((0, 2)), ["no rows", "at least one"]),
-    (np.ones((3, 0)), ["no columns", "at least one"]),
-    ([[1.0, 2.0], [3.0], [4.0, 5.0]], ["rectangular"]),
-    (INPUTS.astype(object), ["object", "convert"]),
-    ([["a", "b"]] * 3, ["real numbers", "convert"]),
-    ([[1.0, None]] * 3, ["object", "convert"]),
-    (INPUTS.astype(complex), ["complex", "convert"]),
-    (INPUTS.astype("datetime64[s]"), ["datetime", "convert"]),
-    (None, ["object", "convert"]),
-    (with_entry(INPUTS, (2, 1), np.nan), ["(2, 1)", "impute or drop"]),
-    (with_entry(INPUTS, (0, 1), np.inf), ["(0, 1)", "impute or drop"]),
-    (with_entry(INPUTS, (1, 0), -np.inf), ["(1, 0)", "impute or drop"]),
+BAD_INPUTS: list[Any] = [
+    *(np.ones(3), 3.0, np.ones((3, 2, 1)), np.ones((0, 2)), np.ones((3, 0)), None),
+    *([[1.0, 2.0], [3.0], [4.0, 5.0]], [["a", "b"]] * 3, [[1.0, None]] * 3),
+    *(INPUTS.astype(object), INPUTS.astype(complex), INPUTS.astype("datetime64[s]")),
+    np.ma.masked_array(INPUTS, mask=INPUTS > 4.0),
+    *(with_entry(INPUTS, (2, 1), value) for value in (np.nan, np.inf, -np.inf)),
 ]
-
-BAD_TARGETS: list[tuple[Any, list[str]]] = [
-    (5.0, ["shape"]),
-    (np.ones((3, 1, 1)), ["shape", "(3, 1, 1)"]),
-    (np.ones((3, 0)), ["shape", "(3, 0)"]),
-    (np.ones(4), ["4 rows", "3", "equal"]),
-    (np.ones((2, 1)), ["2 rows", "3", "equal"]),
-    ([[1.0], [2.0, 3.0], [4.0]], ["rectangular"]),
-    (TARGETS.astype(object), ["object", "convert"]),
-    (["a", "b", "c"], ["real numbers", "convert"]),
-    (TARGETS + 0j, ["complex", "convert"]),
-    (with_entry(TARGETS, (1,), np.nan), ["(1, 0)", "impute or drop"]),
-    (with_entry(TARGETS, (2,), -np.inf), ["(2, 0)", "impute or drop"]),
+BAD_TARGETS: list[Any] = [
+    *(5.0, np.ones((3, 1, 1)), np.ones((3, 0)), np.ones(4), np.ones((2, 1))),
+    *([[1.0], [2.0, 3.0], [4.0]], ["a", "b", "c"], TARGETS.astype(object), TARGETS + 0j),
+    *(with_entry(TARGETS, (1,), value) for value in (np.nan, -np.inf)),
 ]
-
-BAD_WEIGHTS: list[tuple[Any, list[str]]] = [
-    (2.0, ["shape"]),
-    (np.ones((3, 1)), ["shape", "(3, 1)"]),
-    (np.ones(2), ["2 rows", "3", "equal"]),
-    ([1.0, -1e-9, 1.0], ["negative", "0 to leave a row out"]),
-    (np.zeros(3), ["all zero", "positive"]),
-    ([1.0, np.nan, 1.0], ["(1,)"]),
-    ([1.0, 1.0, np.inf], ["(2,)"]),
-    (["a", "b", "c"], ["real numbers", "convert"]),
-    (np.ones(3, dtype=complex), ["complex", "convert"]),
-    ([1.0, None, 1.0], ["object", "convert"]),
+BAD_WEIGHTS: list[Any] = [
+    *(2.0, np.ones((3, 1)), np.ones(2), [1.0, -1e-9, 1.0], np.zeros(3)),
+    *([1.0, np.nan, 1.0], [1.0, 1.0, np.inf], [1.0, None, 1.0], ["a", "b", "c"]),
+    np.ones(3, dtype=complex),
 ]
 
 
-@pytest.mark.parametrize(("inputs", "words"), BAD_INPUTS)
-def test_bad_inputs(inputs: Any, words: list[str]) -> None:
+@pytest.mark.parametrize("inputs", BAD_INPUTS)
+def test_bad_inputs(inputs: Any) -> None:
     for build in (build_inputs, lambda values: build_rows(values, TARGETS)):
-        with pytest.raises(ValueError, match="inputs") as error:
+        with pytest.raises(ValueError, match="inputs"):
             build(inputs)
-        assert all(word in str(error.value) for word in words), str(error.value)
 
 
-@pytest.mark.parametrize(("targets", "words"), BAD_TARGETS)
-def test_bad_targets(targets: Any, words: list[str]) -> None:
-    with pytest.raises(ValueError, match="targets") as error:
+@pytest.mark.parametrize("targets", BAD_TARGETS)
+def test_bad_targets(targets: Any) -> None:
+    with pytest.raises(ValueError, match="targets"):
         build_rows(INPUTS, targets)
-    assert all(word in str(error.value) for word in words), str(error.value)
 
 
-@pytest.mark.parametrize(("weights", "words"), BAD_WEIGHTS)
-def test_bad_weights(weights: Any, words: list[str]) -> None:
-    with pytest.raises(ValueError, match="weights") as error:
+@pytest.mark.parametrize("weights", BAD_WEIGHTS)
+def test_bad_weights(weights: Any) -> None:
+    with pytest.raises(ValueError, match="weights"):
         build_rows(INPUTS, TARGETS, weights)
-    assert all(word in str(error.value) for word in words), str(error.value)
-
-
-def test_the_message_counts_the_bad_values() -> None:
-    inputs = INPUTS.copy()
-    inputs[1:] = np.nan
-    with pytest.raises(ValueError, match="inputs hold 4 NaN or infinite values"):
-        build_inputs(inputs)
 
 
 def test_wrong_number_of_columns_names_both() -> None:
@@ -100,52 +63,18 @@ def test_wrong_number_of_columns_names_both() -> None:
     assert build_inputs(INPUTS, n_columns=2).shape == (3, 2)
 
 
-def test_a_masked_value_is_not_silently_used() -> None:
-    masked = np.ma.masked_array(INPUTS, mask=INPUTS > 4.0)
-    with pytest.raises(ValueError, match="inputs"):
-        build_inputs(masked)
-
-
-def test_targets_too_large_for_the_precision_of_the_inputs() -> None:
-    """Single precision inputs decide the dtype: a target beyond it gets an error, not a warning."""
-    with pytest.raises(ValueError, match="targets"):
-        build_rows(INPUTS.astype(np.float32), TARGETS * 1e150)
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int64", "uint16", "bool", "float16", "longdouble"])
-def test_other_real_types_become_double(dtype: str) -> None:
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "bool", "float16", "longdouble", "float32"])
+def test_inputs_decide_the_precision_of_all(dtype: str) -> None:
+    """Single precision stays, all other real types become double; lists are welcome."""
     values = np.array([[0, 1], [1, 1], [1, 0]]).astype(dtype)
-    rows = build_rows(values, values[:, 0], values[:, 1])
+    rows = build_rows(values, [0, 1, 1], values[:, 1].astype(np.float32))
     for array in (rows.inputs, rows.targets, rows.weights):
-        assert array.dtype == np.float64
+        assert array.dtype == (np.float32 if dtype == "float32" else np.float64)
     np.testing.assert_array_equal(rows.inputs, [[0, 1], [1, 1], [1, 0]])
     np.testing.assert_array_equal(rows.targets, [[0], [1], [1]])
     np.testing.assert_array_equal(rows.weights, [1, 1, 0])
-
-
-def test_single_precision_inputs_decide_for_all() -> None:
-    rows = build_rows(INPUTS.astype(np.float32), TARGETS, [1, 2, 3])
-    assert {a.dtype for a in (rows.inputs, rows.targets, rows.weights)} == {np.dtype(np.float32)}
-
-
-def test_double_inputs_lift_single_precision_targets() -> None:
-    rows = build_rows(INPUTS, TARGETS.astype(np.float32))
-    assert rows.targets.dtype == np.float64
-
-
-def test_lists_are_welcome_and_the_default_weight_is_one() -> None:
-    rows = build_rows(INPUTS.tolist(), TARGETS.tolist())
-    np.testing.assert_array_equal(rows.inputs, INPUTS)
-    np.testing.assert_array_equal(rows.targets, TARGETS[:, None])
-    np.testing.assert_array_equal(rows.weights, np.ones(3))
-    assert build_rows(INPUTS, np.ones((3, 2))).targets.shape == (3, 2)
-
-
-def test_building_does_not_change_the_callers_arrays() -> None:
-    inputs, targets, weights = INPUTS.copy(), TARGETS.copy(), np.ones(3)
-    build_rows(inputs, targets, weights)
-    np.testing.assert_array_equal(inputs, INPUTS)
-    np.testing.assert_array_equal(targets, TARGETS)
+    assert build_rows(values, values).targets.shape == (3, 2)
+    np.testing.assert_array_equal(build_rows(values, values).weights, np.ones(3))
 
 
 def numbered_rows(n: int, weights: np.ndarray | None = None) -> Rows:
@@ -164,11 +93,6 @@ def test_split_covers_all_rows_in_order(size: int) -> None:
         np.testing.assert_array_equal(concatenate(parts), getattr(rows, name))
 
 
-def test_split_does_not_copy() -> None:
-    rows = numbered_rows(10)
-    assert all(np.shares_memory(block.inputs, rows.inputs) for block in split(rows, 4))
-
-
 def test_subsample_leaves_out_rows_of_weight_zero(rng: np.random.Generator) -> None:
     weights = np.tile([0.0, 1.5, 2.0], 10)
     rows = numbered_rows(30, weights)
@@ -180,15 +104,6 @@ def test_subsample_leaves_out_rows_of_weight_zero(rng: np.random.Generator) -> N
     assert np.all(weights[chosen] > 0.0)
     np.testing.assert_array_equal(few.inputs, rows.inputs[chosen])
     np.testing.assert_array_equal(few.weights, weights[chosen])
-
-
-def test_subsample_is_reproducible_and_random() -> None:
-    rows = numbered_rows(200)
-    first, again, other = (
-        subsample(rows, 20, np.random.default_rng(seed)).targets for seed in (1, 1, 2)
-    )
-    np.testing.assert_array_equal(first, again)
-    assert not np.array_equal(first, other)
 
 
 def test_subsample_is_uniform(rng: np.random.Generator) -> None:

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
@@ -26,6 +27,7 @@ def local_cluster(n_workers: int = 2) -> Iterator[Any]:
         "distributed.nanny.environ": ENVIRONMENT,
         "distributed.comm.timeouts.connect": "5s",
         "distributed.scheduler.worker-ttl": "1s",  # Dask makes at least five seconds of it
+        "distributed.worker.memory.pause": False,  # a paused worker does not go on by itself
     }
     with dask.config.set(settings):
         distributed.utils.get_mp_context().set_forkserver_preload(
@@ -52,6 +54,16 @@ def kill_worker(client: Any, number: int = 0, how: int = signal.SIGKILL) -> int:
     process = client.run(os.getpid, workers=[address])[address]
     os.kill(process, how)
     return int(process)
+
+
+def pause_worker(client: Any) -> None:
+    """Let the first worker take no more tasks, as Dask does when its memory is nearly full."""
+    paused = importlib.import_module("distributed").Status.paused
+    client.run(partial(_set_status, paused), workers=sorted(client.nthreads())[:1])
+
+
+def _set_status(status: Any, dask_worker: Any) -> None:
+    dask_worker.status = status
 
 
 def left_over(client: Any) -> list[str]:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -19,19 +14,24 @@ from typing import Any
 import numpy as np
 import pytest
 
-import bowtienet as bt
+from bowtienet import engine as bt
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.ensemble import cluster, dask_client
+from bowtienet.ensemble import cluster
 from bowtienet.ensemble.cluster import ClusterRows
 from bowtienet.ensemble.dask_client import on_each, survey_partitions
-from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import initialize_memory, local_pass
-from tests.ensemble.clusters import in_mid_fit, kill_worker, left_over, local_cluster, remembered
+from tests.ensemble.clusters import (
+    in_mid_fit,
+    kill_worker,
+    left_over,
+    local_cluster,
+    pause_worker,
+    remembered,
+)
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytestmark = [
-    pytest.mark.slow,
     pytest.mark.cluster,
     pytest.mark.skipif(os.name != "posix", reason="kills processes by signal"),
 ]
@@ -155,9 +155,9 @@ def test_rows_that_do_not_fit_are_refused(client: Any) -> None:
     assert not left_over(client)
 
 
-def slow_sweep(*arguments: Any) -> Any:
+def slow_sweep(*arguments: Any, **more: Any) -> Any:
     time.sleep(0.6)
-    return SWEEP(*arguments)
+    return SWEEP(*arguments, **more)
 
 
 SWEEP = cluster._sweep
@@ -195,20 +195,27 @@ def settled() -> tuple[bt.FitResult, Rows, bt.FitResult]:
 
 
 def assert_same_end(found: bt.FitResult, expected: bt.FitResult, rows: Rows) -> None:
-    assert found.status is expected.status is Status.CONVERGED
+    assert found.status is expected.status is bt.Status.CONVERGED
     assert found.elbo_history[-1] == pytest.approx(expected.elbo_history[-1], rel=1e-3)
     means = [bt.predict(fit.model, fit.factors, rows.inputs).mean for fit in (found, expected)]
     np.testing.assert_allclose(*means, atol=0.02)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["dies", "hangs"])
-def test_a_fit_survives_a_worker_that(doomed: Any, how: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("harm", "rebuilt"),
+    [
+        pytest.param(kill_worker, 1, id="dies"),
+        pytest.param(partial(kill_worker, how=signal.SIGSTOP), 1, id="hangs"),
+        pytest.param(pause_worker, 0, id="is paused"),
+    ],
+)
+def test_a_fit_survives_a_worker_that(doomed: Any, harm: Any, rebuilt: int) -> None:
     before, rows, expected = settled()
     with ClusterRows(doomed, pieces(rows, 20, 40, 90)) as there:
         watched = Watched(there)
-        callback = in_mid_fit(partial(kill_worker, doomed, how=how))
+        callback = in_mid_fit(partial(harm, doomed))
         found = bt.fit(before.model, watched, before.factors, max_iter=40, callback=callback)
-    assert sum(watched.seen) == 1
+    assert sum(watched.seen) == rebuilt
     assert_same_end(found, expected, rows)
 
 
@@ -231,7 +238,7 @@ def test_without_workers_a_fit_ends_with_an_error(doomed: Any) -> None:
             list(survey_partitions(doomed, pieces(rows, 100), count_rows, patience=0.5))
 
 
-def deadly(*arguments: Any) -> Any:
+def deadly(*arguments: Any, **more: Any) -> Any:
     os._exit(1)
 
 
@@ -274,58 +281,12 @@ def test_data_that_were_scattered_die_with_their_worker(doomed: Any) -> None:
         bt.fit(model, there, factors, callback=in_mid_fit(partial(kill_worker, doomed)))
 
 
-@contextmanager
-def separate_processes(file: Path) -> Iterator[tuple[Any, subprocess.Popen[bytes]]]:
-    """A client, and the process of its scheduler."""
-    commands = {
-        "scheduler": ["--host", "127.0.0.1", "--port", "0", "--no-dashboard"],
-        "worker": ["--no-nanny", "--no-dashboard", "--nthreads", "1", "--death-timeout", "5"],
-    }
-    processes = {
-        name: subprocess.Popen(
-            [
-                sys.executable,
-                *("-m", f"distributed.cli.dask_{name}", "--scheduler-file", str(file)),
-                *options,
-            ],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for name, options in commands.items()
-    }
-    try:
-        with (
-            dask.config.set({"distributed.comm.timeouts.connect": "1s"}),
-            distributed.Client(scheduler_file=str(file), timeout=30) as client,
-        ):
-            client.wait_for_workers(1, timeout=30)
-            yield client, processes["scheduler"]
-    finally:
-        for process in processes.values():
-            process.kill()
-            process.wait()
-
-
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGSTOP], ids=["killed", "hanging"])
-def test_a_scheduler_that_gives_no_sign_of_life_ends_a_fit(
-    how: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.CRITICAL, logger="distributed")
+def test_a_scheduler_that_goes_away_ends_a_fit(doomed: Any) -> None:
     model, rows, factors = start()
-    with separate_processes(tmp_path / "scheduler") as (client, scheduler):
-
-        def silence() -> None:
-            monkeypatch.setattr(dask_client, "ANSWER", 0.5)
-            scheduler.send_signal(how)
-
-        there = ClusterRows(client, pieces(rows, 100))
-        callback = in_mid_fit(silence)
-        begin = time.monotonic()
+    with ClusterRows(doomed, pieces(rows, 100)) as there:
+        callback = in_mid_fit(threading.Thread(target=doomed.processes.close).start)
         with pytest.raises(ConnectionError, match=r"scheduler at tcp://.* went away"):
             bt.fit(model, there, factors, tol=0.0, max_iter=10_000, callback=callback)
-        there.close()
-        assert time.monotonic() - begin < 15.0
-        scheduler.kill()
 
 
 def test_ctrl_c_leaves_nothing_behind(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:

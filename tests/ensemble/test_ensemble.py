@@ -14,11 +14,8 @@ import pytest
 
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
-from bowtienet.inference.convergence import Status
-from bowtienet.inference.iterate import FitResult
-from bowtienet.prediction import ensemble as module
-from bowtienet.prediction.covariance import output_covariance
-from bowtienet.prediction.ensemble import (
+from bowtienet.ensemble import ensemble as module
+from bowtienet.ensemble.ensemble import (
     Ensemble,
     Moments,
     check_ensemble,
@@ -29,18 +26,23 @@ from bowtienet.prediction.ensemble import (
     mean_and_deviation,
     member_moments,
     mixture,
-    network_inputs,
     split_variance,
 )
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.iterate import FitResult
+from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.representation import Representation
 from bowtienet.representation.scaling import Scaling
 from tests import builders
+from tests.representation.tables import learn
 
 LIMIT = 5.0
 CENTER, SCALE = np.array([3.0, -1.0, 0.5]), np.array([2.0, 0.5, 1.5])
 TARGET_CENTER, TARGET_SCALE = np.array([10.0, -4.0]), np.array([3.0, 0.2])
 ORDER = np.array([2, 0, 1])
 WEIGHTS = np.array([0.5, 0.2, 0.3])
+RATIOS = np.array([[4.0, 0.25], [0.5, 3.0], [1.7, 1.0]])
 
 
 def random_member(rng: np.random.Generator, hidden: tuple[int, ...]) -> FitResult:
@@ -69,12 +71,21 @@ def build(weights: Any = WEIGHTS, **changes: Any) -> Ensemble:
     settings: dict[str, Any] = {
         "members": tuple(random_member(rng, hidden) for hidden in ((4,), (), (6,))),
         "weights": np.asarray(weights, dtype=float),
-        "input_scaling": Scaling(center=CENTER, scale=SCALE),
-        "target_scaling": Scaling(center=TARGET_CENTER, scale=TARGET_SCALE),
-        "column_order": ORDER,
+        "representation": Representation(
+            columns=learn(np.eye(3)),
+            feature_scaling=Scaling(center=CENTER, scale=SCALE),
+            target_scaling=Scaling(center=TARGET_CENTER, scale=TARGET_SCALE),
+            column_order=ORDER,
+        ),
         "propagation": "push_forward",
     }
     return Ensemble(**{**settings, **changes})
+
+
+def with_target_scaling(ensemble: Ensemble, scaling: Scaling) -> Ensemble:
+    return replace(
+        ensemble, representation=replace(ensemble.representation, target_scaling=scaling)
+    )
 
 
 def rows(n: int = 5, seed: int = 2) -> np.ndarray:
@@ -116,17 +127,6 @@ def test_moments_against_members_one_by_one(propagation: str) -> None:
     np.testing.assert_allclose(deviation**2, variance, **tight)
 
 
-def test_the_two_parts_add_up() -> None:
-    ensemble, inputs = build(), rows()
-    mean, epistemic, noise = components(ensemble, inputs)
-    same_mean, deviation = mean_and_deviation(ensemble, inputs)
-    np.testing.assert_array_equal(mean, same_mean)
-    np.testing.assert_allclose(epistemic + noise, deviation**2, rtol=1e-13)
-    expected_mean, total = mixed(WEIGHTS, moments_one_by_one(ensemble, inputs))
-    np.testing.assert_allclose(mean, expected_mean, rtol=1e-12)
-    np.testing.assert_allclose(epistemic + noise, total, rtol=1e-9)
-
-
 def test_disagreement_is_not_noise() -> None:
     """Two members that are sure of different things: all of it is what is not known."""
     moments = Moments(
@@ -140,27 +140,6 @@ def test_disagreement_is_not_noise() -> None:
     assert noise == 0.25 * 1.0 + 0.75 * 4.0
 
 
-def test_one_member_is_itself() -> None:
-    whole = build([0.0, 1.0, 0.0])
-    alone = replace(whole, members=whole.members[1:2], weights=np.ones(1))
-    for found, expected in zip(
-        mean_and_deviation(whole, rows()), mean_and_deviation(alone, rows()), strict=True
-    ):
-        np.testing.assert_allclose(found, expected, rtol=1e-14)
-
-
-def test_the_mixture_has_these_moments() -> None:
-    ensemble, inputs = build(), rows()
-    mean, deviation = mean_and_deviation(ensemble, inputs)
-    found = mixture(ensemble, inputs)
-    np.testing.assert_allclose(found.mean(), mean, rtol=1e-12)
-    np.testing.assert_allclose(found.std(), deviation, rtol=1e-12)
-    _, epistemic, _ = components(ensemble, inputs)
-    smooth = mixture(ensemble, inputs, noise=False)
-    np.testing.assert_allclose(smooth.var(), epistemic, rtol=1e-12)
-    np.testing.assert_allclose(smooth.mean(), mean, rtol=1e-12)
-
-
 def test_the_mixture_has_the_average_density() -> None:
     ensemble, inputs = build(), rows()
     found = moments_one_by_one(ensemble, inputs)
@@ -171,10 +150,12 @@ def test_the_mixture_has_the_average_density() -> None:
     np.testing.assert_allclose(mixture(ensemble, inputs).pdf(y), expected, rtol=1e-9)
 
 
-def test_covariance_against_brute_force() -> None:
-    """Σ w (C_k + d_k d_k'), d the members' distance from the mean; variance on the diagonal."""
-    ensemble, inputs = build(), rows()
+@pytest.mark.parametrize("ratios", [np.ones((3, 2)), RATIOS], ids=["plain", "ratios"])
+def test_covariance_against_brute_force(ratios: np.ndarray) -> None:
+    """Σ w (r C_k + d_k d_k'), d the members' distance from the mean; variance on the diagonal."""
+    ensemble, inputs = stretched(build(), ratios), rows()
     found = moments_one_by_one(ensemble, inputs)
+    found[1:] *= ratios[:, None, :]
     mean, variance = mixed(WEIGHTS, found)
     total = covariance(ensemble, inputs)
     x = ((inputs - CENTER) / SCALE)[:, ORDER]
@@ -183,7 +164,7 @@ def test_covariance_against_brute_force() -> None:
         expected = np.zeros(2)
         for k, part in enumerate(parts):
             away = (found[0, k, i] - mean[i]) * (found[0, k, j] - mean[j])
-            expected += WEIGHTS[k] * (TARGET_SCALE**2 * part[i, j] + away)
+            expected += WEIGHTS[k] * (ratios[k] * TARGET_SCALE**2 * part[i, j] + away)
         expected = variance[i] if i == j else expected
         np.testing.assert_allclose(total[i, j], expected, rtol=1e-8, atol=1e-11)
 
@@ -235,11 +216,6 @@ def test_members_are_drawn_by_their_weights() -> None:
     assert abs(counts[0] - 200) < LIMIT * np.sqrt(2000 * 0.1 * 0.9)
 
 
-def test_inputs_as_the_networks_know_them() -> None:
-    found = network_inputs(build(), np.array([[3.0, -0.5, 2.0]]))
-    np.testing.assert_allclose(found, [[1.0, 0.0, 1.0]])
-
-
 @pytest.mark.parametrize(("size", "count"), [(1, 7), (3, 3), (100, 1)])
 def test_chunks_are_the_rows(size: int, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "CHUNK_ROWS", size)
@@ -252,7 +228,7 @@ def test_chunks_are_the_rows(size: int, count: int, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("name", ["torch", "array_api_strict"])
 def test_other_libraries_agree(name: str) -> None:
     library = pytest.importorskip(name)
-    ensemble, inputs = build(), rows()
+    ensemble, inputs = stretched(build(), RATIOS), rows()
     mean, deviation = mean_and_deviation(ensemble, inputs)
     other = library.asarray(inputs)
     found_mean, found_deviation = mean_and_deviation(ensemble, other)
@@ -283,7 +259,7 @@ def test_any_unit_of_the_targets(power: int) -> None:
     ensemble, inputs = build(), rows()
     factor = 2.0**power
     scaling = Scaling(center=TARGET_CENTER * factor, scale=TARGET_SCALE * factor)
-    other = replace(ensemble, target_scaling=scaling)
+    other = with_target_scaling(ensemble, scaling)
     for found, expected in zip(
         mean_and_deviation(other, inputs), mean_and_deviation(ensemble, inputs), strict=True
     ):
@@ -294,18 +270,16 @@ def test_members_that_agree_have_no_spread_of_rounding() -> None:
     """Far from zero, Σ w m² - mean² would lose the variance: 1e8 deviations from it."""
     ensemble, inputs = build(), rows()
     scaling = Scaling(center=np.full(2, 1e8), scale=np.ones(2))
-    shifted = replace(ensemble, target_scaling=scaling)
-    centred = replace(ensemble, target_scaling=replace(scaling, center=np.zeros(2)))
+    shifted = with_target_scaling(ensemble, scaling)
+    centred = with_target_scaling(ensemble, replace(scaling, center=np.zeros(2)))
     _, found = mean_and_deviation(shifted, inputs)
     _, expected = mean_and_deviation(centred, inputs)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 # ------------------------------------------------------------------------------------------------
-# Variances as rows held out ask for them
+# Variances rescaled to match held-out errors
 # ------------------------------------------------------------------------------------------------
-
-RATIOS = np.array([[4.0, 0.25], [0.5, 3.0], [1.7, 1.0]])
 
 
 def stretched(ensemble: Ensemble, ratios: np.ndarray) -> Ensemble:
@@ -315,31 +289,6 @@ def stretched(ensemble: Ensemble, ratios: np.ndarray) -> Ensemble:
         for member, ratio in zip(ensemble.members, ratios, strict=True)
     )
     return replace(ensemble, members=members)
-
-
-def everything(ensemble: Ensemble, inputs: np.ndarray) -> list[np.ndarray]:
-    smooth = mixture(ensemble, inputs, noise=False)
-    return [
-        *mean_and_deviation(ensemble, inputs),
-        *components(ensemble, inputs),
-        mixture(ensemble, inputs).ppf(0.1),
-        smooth.var(),
-        covariance(ensemble, inputs),
-    ]
-
-
-@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
-def test_ratios_of_one_change_no_bit(propagation: str) -> None:
-    ensemble = build(propagation=propagation)
-    ones = stretched(ensemble, np.ones((3, 2)))
-    for found, expected in zip(everything(ones, rows()), everything(ensemble, rows()), strict=True):
-        np.testing.assert_array_equal(found, expected)
-    for noise in (True, False):
-        draws = [
-            draw_functions(each, rows(), 20, np.random.default_rng(7), noise=noise)
-            for each in (ensemble, ones)
-        ]
-        np.testing.assert_allclose(draws[0], draws[1], rtol=1e-12)
 
 
 def test_ratios_multiply_the_variances_of_members() -> None:
@@ -372,46 +321,6 @@ def test_ratios_against_a_mixture_by_brute_force() -> None:
     np.testing.assert_allclose(mixture(ensemble, inputs, noise=False).var(), epistemic, rtol=1e-9)
 
 
-def test_one_member_is_wider_by_its_ratio() -> None:
-    """Alone, a ratio of r makes every variance and covariance r times as large."""
-    whole = build()
-    alone = replace(whole, members=whole.members[:1], weights=np.ones(1))
-    wide = stretched(alone, RATIOS[:1])
-    ratio = RATIOS[0]
-    before, after = (mean_and_deviation(each, rows())[1] for each in (alone, wide))
-    np.testing.assert_allclose(after, np.sqrt(ratio) * before, rtol=1e-13)
-    np.testing.assert_allclose(
-        covariance(wide, rows()), ratio * covariance(alone, rows()), rtol=1e-12
-    )
-
-
-def test_covariance_with_ratios_against_brute_force() -> None:
-    ensemble, inputs = stretched(build(), RATIOS), rows()
-    found = moments_one_by_one(ensemble, inputs)
-    found[1:] *= RATIOS[:, None, :]
-    mean, variance = mixed(WEIGHTS, found)
-    total = covariance(ensemble, inputs)
-    x = ((inputs - CENTER) / SCALE)[:, ORDER]
-    expected = np.zeros((5, 5, 2))
-    for k, member in enumerate(ensemble.members):
-        away = found[0, k] - mean
-        within = RATIOS[k] * TARGET_SCALE**2 * output_covariance(member.model, member.factors, x)
-        expected += WEIGHTS[k] * (within + away[:, None] * away[None])
-    expected[np.arange(5), np.arange(5)] = variance
-    np.testing.assert_allclose(total, expected, rtol=1e-8, atol=1e-11)
-
-
-def test_draws_have_the_variance_of_the_ratios() -> None:
-    ensemble, inputs = stretched(build(), RATIOS), rows()
-    draws = draw_functions(ensemble, inputs, 1500, np.random.default_rng(8), noise=True)
-    mean, deviation = mean_and_deviation(ensemble, inputs)
-    squares = (draws - mean) ** 2
-    bar = LIMIT * squares.std(axis=0) / np.sqrt(1500)
-    assert np.all(np.abs(squares.mean(axis=0) - deviation**2) < bar + 1e-3 * deviation**2)
-    center = LIMIT * draws.std(axis=0) / np.sqrt(1500)
-    assert np.all(np.abs(draws.mean(axis=0) - mean) < center + 1e-3)
-
-
 @pytest.mark.parametrize("noise", [True, False])
 def test_a_draw_is_as_far_from_its_mean_as_the_ratio_says(noise: bool) -> None:
     """With the same numbers: √r times as far from the member's mean, in every row at once."""
@@ -426,34 +335,40 @@ def test_a_draw_is_as_far_from_its_mean_as_the_ratio_says(noise: bool) -> None:
     np.testing.assert_allclose(after - mean, np.sqrt(RATIOS[2]) * (before - mean), rtol=1e-9)
 
 
-@pytest.mark.parametrize("name", ["torch", "array_api_strict"])
-def test_ratios_in_other_libraries(name: str) -> None:
-    library = pytest.importorskip(name)
-    ensemble, inputs = stretched(build(), RATIOS), rows()
-    expected = mean_and_deviation(ensemble, inputs)
-    found = mean_and_deviation(ensemble, library.asarray(inputs))
-    for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-11)
+BAD_RATIOS = [np.ones(1), np.ones((1, 2)), np.array(2.0), np.array([1.0, 0.0])]
+BAD_RATIOS += [np.array([1.0, -2.0]), np.array([np.nan, 1.0]), np.array([np.inf, 1.0])]
+
+
+@pytest.mark.parametrize("bad", BAD_RATIOS, ids=str)
+def test_ratios_that_are_none(bad: np.ndarray) -> None:
+    ensemble = build()
+    check_ensemble(stretched(ensemble, RATIOS), 3, 2)
+    members = (*ensemble.members[:2], replace(ensemble.members[2], variance_ratio=bad))
+    with pytest.raises(ValueError, match="ratio"):
+        check_ensemble(replace(ensemble, members=members), 3, 2)
 
 
 @pytest.mark.parametrize(
-    "bad",
+    ("change", "words"),
     [
-        np.ones(1),
-        np.ones(3),
-        np.ones((1, 2)),
-        np.array(2.0),
-        np.array([1.0, 0.0]),
-        np.array([1.0, -2.0]),
-        np.array([np.nan, 1.0]),
-        np.array([np.inf, 1.0]),
+        ({"members": ()}, "members"),
+        ({"weights": np.array([0.5, 0.5])}, "weights"),
+        ({"weights": np.array([0.5, 0.5, 0.5])}, "weights"),
+        ({"weights": np.array([1.5, -0.5, 0.0])}, "weights"),
+        ({"weights": np.array([0.5, np.nan, 0.5])}, "weights"),
+        ({"propagation": "guess"}, "guess"),
+        ({"representation": None}, "representation"),
     ],
     ids=str,
 )
-def test_ratios_that_are_none(bad: np.ndarray) -> None:
+def test_parts_that_do_not_belong_together(change: dict[str, Any], words: str) -> None:
     ensemble = build()
     check_ensemble(ensemble, 3, 2)
-    check_ensemble(stretched(ensemble, RATIOS), 3, 2)
-    members = (*ensemble.members[:2], replace(ensemble.members[2], variance_ratio=bad))
-    with pytest.raises(ValueError, match="ratios are not one positive number for each target"):
-        check_ensemble(replace(ensemble, members=members), 3, 2)
+    with pytest.raises(ValueError, match=words):
+        check_ensemble(replace(ensemble, **change), 3, 2)
+
+
+@pytest.mark.parametrize(("n_columns", "n_outputs"), [(4, 2), (3, 1)])
+def test_an_ensemble_of_another_table(n_columns: int, n_outputs: int) -> None:
+    with pytest.raises(ValueError, match=r"columns|scaling"):
+        check_ensemble(build(), n_columns, n_outputs)

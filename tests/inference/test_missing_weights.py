@@ -442,12 +442,3 @@ def test_an_input_whose_last_unit_goes(rng: np.random.Generator) -> None:
     check_pruning(result.model, result.pruning)
     found = predict(result.model, result.factors, rows.inputs[:, result.pruning.inputs])
     assert np.mean((found.mean - rows.targets) ** 2) < 0.5 * np.mean(rows.targets**2)
-
-
-@pytest.mark.parametrize("value", [0, -1, 2.5, "5", np.nan])
-def test_a_number_of_sweeps_that_is_none(value: object, rng: np.random.Generator) -> None:
-    problem = start(sparse_rows(rng), (3,))
-    with pytest.raises(ValueError, match="prune_every must be a whole number of at least 1, got"):
-        fit(*problem, prune_every=value)
-    with pytest.raises(ValueError, match="false_sign_rate must"):
-        fit(*problem, prune_every=5, false_sign_rate=2.0)

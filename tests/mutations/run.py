@@ -57,14 +57,14 @@ MUTATIONS = (
     ),
     Mutation(
         "inference/local_step.py",
-        "(memory.gate_probability[index] - 0.5) / temperature",
-        "(memory.gate_probability[index] + 0.5) / temperature",
+        "(memory.gate_probability[index] - 0.5) / gate_temperature",
+        "(memory.gate_probability[index] + 0.5) / gate_temperature",
         "h of a hidden layer: rho - ½",
     ),
     Mutation(
         "inference/local_step.py",
-        "polya_gamma.mean(memory.tilt[index - 1]) / temperature**2",
-        "polya_gamma.mean(memory.tilt[index - 1]) / temperature",
+        "polya_gamma.mean(memory.tilt[index - 1]) / gate_temperature**2",
+        "polya_gamma.mean(memory.tilt[index - 1]) / gate_temperature",
         "c of a hidden layer: 1/T for 1/T²",
     ),
     Mutation(

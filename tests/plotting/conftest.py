@@ -1,4 +1,4 @@
-"""Small fitted models for the pictures, and no window or open figure after any test."""
+"""Small fitted models for the plots, and no window or open figure after any test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from matplotlib import pyplot
 
 from bowtienet import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline, make_table_pipeline
 from tests.plotting.fits import quick
 
 
@@ -58,5 +57,10 @@ def flats() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def pipeline(flats: pd.DataFrame) -> TablePipeline:
-    return make_table_pipeline(quick()).fit(flats, "price")
+def mixed(flats: pd.DataFrame) -> BowTieRegressor:
+    return quick().fit(flats, "price")
+
+
+@pytest.fixture(scope="session")
+def pruned(model: BowTieRegressor) -> BowTieRegressor:
+    return model.prune(0.3)

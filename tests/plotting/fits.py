@@ -1,20 +1,18 @@
-"""Fits of a moment, for pictures."""
+"""Fits of a moment, for plots and reports."""
 
 from __future__ import annotations
 
-from bowtienet import BowTieRegressor
+from typing import Any
+
+from bowtienet import BowTieRegressor, FitOptions
+
+OPTIONS = ("tol", "batch_size", "init", "init_penalty", "gate_temperature")
 
 
-def quick(**settings: object) -> BowTieRegressor:
-    """A fit of a moment."""
+def quick(**settings: Any) -> BowTieRegressor:
+    """A fit of a moment; settings may be options, too."""
+    options = {name: settings.pop(name) for name in OPTIONS if name in settings}
+    given = {"hidden_layer_sizes": (4,), "n_estimators": 2, "max_iter": 10, "random_state": 0}
     return BowTieRegressor(
-        **{
-            "hidden_layer_sizes": (4,),
-            "n_estimators": 2,
-            "combine": "equal",
-            "max_iter": 10,
-            "tol": 1e-2,
-            "random_state": 0,
-        }
-        | settings
+        **given | settings, options=FitOptions(**{"weighting": "equal", "tol": 1e-2} | options)
     )

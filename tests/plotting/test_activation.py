@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from matplotlib.figure import Figure
 from scipy.special import expit
 from scipy.stats import norm
 
 from bowtienet import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import ActivationDisplay
 from bowtienet.plotting.activation import (
     activation_density,
@@ -80,19 +76,6 @@ def test_moments_against_draws_of_the_two_normals(
     assert np.all(np.abs(squares.mean(axis=0) - spread**2) < 6.0 * error)
 
 
-def test_dotted_lines_are_a_deviation_from_the_mean() -> None:
-    display = ActivationDisplay.from_parameters([0.5, 1.0], [0.2, 0.4], limit=2.0)
-    z = display.preactivations
-    settings = [(t, eta) for eta in (0.2, 0.4) for t in (0.5, 1.0)]
-    for place, (gate_temperature, eta) in enumerate(settings):
-        gate = expit(z / gate_temperature)
-        deviation = np.sqrt(eta**2 + z**2 * gate * (1.0 - gate))
-        for line, sign in zip(display.deviation_lines_[place], (-1.0, 1.0), strict=True):
-            np.testing.assert_allclose(line.get_ydata(), gate * z + sign * deviation)
-            assert line.get_linestyle() == ":"
-            assert line.axes is display.axes_.flat[place]
-
-
 def test_darkness_is_relative_in_every_column() -> None:
     display = ActivationDisplay.from_parameters([1.0], [0.1], limit=3.0)
     shown = np.asarray(display.images_[0].get_array())
@@ -109,7 +92,7 @@ def test_darkness_is_relative_in_every_column() -> None:
 
 
 def test_the_temperature_and_the_noise_of_a_fit(
-    rows: tuple[pd.DataFrame, pd.Series], pipeline: TablePipeline
+    rows: tuple[pd.DataFrame, pd.Series], mixed: BowTieRegressor
 ) -> None:
     fitted = quick(hidden_layer_sizes=(4, 3), gate_temperature=0.25, tol=1.0).fit(*rows)
     for member in range(2):
@@ -120,7 +103,7 @@ def test_the_temperature_and_the_noise_of_a_fit(
         expected = 1.0 / np.sqrt(np.median(1.0 / np.concatenate(variance)))
         np.testing.assert_allclose(display.noise_deviations, [expected])
         assert display.limit == 6.0 * 0.25
-    assert ActivationDisplay.from_estimator(pipeline).axes_.shape == (1, 1)
+    assert ActivationDisplay.from_estimator(mixed).axes_.shape == (1, 1)
 
 
 def test_a_linear_model_has_no_activation(rows: tuple[pd.DataFrame, pd.Series]) -> None:
@@ -128,27 +111,3 @@ def test_a_linear_model_has_no_activation(rows: tuple[pd.DataFrame, pd.Series]) 
     with pytest.raises(ValueError, match="model has no hidden units"):
         ActivationDisplay.from_estimator(line)
     assert pyplot.get_fignums() == []
-
-
-def test_it_can_be_plotted_again_elsewhere(model: BowTieRegressor) -> None:
-    display = ActivationDisplay.from_estimator(model, fig=Figure(layout="constrained"))
-    fig = Figure(layout="constrained")
-    assert display.plot(fig=fig) is display
-    assert display.figure_ is fig
-    assert len(display.images_) == 1
-    assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"temperatures": [-1.0]}, r"temperatures\[0\] must be a non-negative, finite number"),
-        ({"temperatures": []}, "temperatures is empty: give at least one number"),
-        ({"noise_deviations": [0.1, 0.0]}, r"noise_deviations\[1\] must be a positive, finite"),
-        ({"noise_deviations": ["x"]}, r"noise_deviations\[0\] must be a positive.*got 'x'"),
-        ({"limit": 0.0}, "limit must be a positive"),
-    ],
-)
-def test_wrong_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ActivationDisplay.from_parameters(**settings)

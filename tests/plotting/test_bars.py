@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-from typing import Any
-
 import numpy as np
-import pytest
-from matplotlib import pyplot
-from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
-from bowtienet.plotting._axes import ABSENT, NEGATIVE, POSITIVE
-from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting._axes import MUTED, NEGATIVE, POSITIVE
+from bowtienet.plotting._bars import draw_bars
 
 
 def test_lengths_colours_and_names() -> None:
@@ -21,7 +15,7 @@ def test_lengths_colours_and_names() -> None:
     colors = [to_rgb(bar.get_facecolor()[:3]) for bar in ax.patches[:2]]
     assert colors == [to_rgb(POSITIVE), to_rgb(NEGATIVE)]
     assert [text.get_text() for text in ax.get_yticklabels()] == ["a", "b", "c"]
-    assert [text.get_color() == ABSENT for text in ax.get_yticklabels()] == [False, False, True]
+    assert [text.get_color() == MUTED for text in ax.get_yticklabels()] == [False, False, True]
     assert ax.get_title() == "coefficients"
 
 
@@ -31,49 +25,3 @@ def test_names_stand_at_their_bars_and_the_first_is_on_top() -> None:
     np.testing.assert_allclose(middles, ax.get_yticks())
     down = ax.transData.transform([(0.0, middle) for middle in middles])[:, 1]
     assert np.all(np.diff(down) < 0.0)
-
-
-def test_errors_reach_to_both_sides() -> None:
-    ax = draw_bars(["a", "b"], [1.0, -2.0], errors=[0.25, 0.5])
-    (lines,) = (c for c in ax.collections if isinstance(c, LineCollection))
-    ends = [sorted(segment[:, 0]) for segment in lines.get_segments()]
-    assert ends == [[0.75, 1.25], [-2.5, -1.5]]
-    assert not draw_bars(["a"], [1.0]).collections
-
-
-@pytest.mark.parametrize("count", [1, 10, 60])
-def test_names_lie_within_the_figure_and_apart(count: int, rng: np.random.Generator) -> None:
-    ax = draw_bars(["W" * 60] * count, rng.normal(size=count), title="T")
-    fig = ax.figure
-    fig.canvas.draw()
-    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
-    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(boxes))
-    assert min(box.x0 for box in boxes) >= 0.0
-    assert ax.bbox.width > 2.0 * fig.dpi
-    assert ax.title.get_window_extent().y1 <= fig.bbox.height
-
-
-def test_given_axes_are_used() -> None:
-    fig, ax = pyplot.subplots()
-    assert draw_bars(["a"], [1.0], ax=ax) is ax
-    assert pyplot.get_fignums() == [fig.number]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"names": ["a"]}, "names has 1 names, but 2 are needed"),
-        ({"names": "ab"}, "names must be a list of names, got 'ab'"),
-        ({"values": [[1.0, 2.0]]}, r"values must be one row of numbers, got shape \(1, 2\)"),
-        ({"values": []}, r"values must be one row of numbers, got shape \(0,\)"),
-        ({"values": [1.0, np.nan]}, "values holds 1 values that are not finite"),
-        ({"errors": [1.0]}, "errors has 1 numbers, but there are 2 bars"),
-        ({"errors": [1.0, -0.5]}, r"errors must not be negative, got -0\.5"),
-        ({"errors": [1.0, np.inf]}, "errors holds 1 values that are not finite"),
-    ],
-)
-def test_wrong_arguments_are_refused(arguments: dict[str, Any], message: str) -> None:
-    given: dict[str, Any] = {"names": ["a", "b"], "values": [1.0, 2.0], **arguments}
-    with pytest.raises(ValueError, match=message):
-        draw_bars(**given)
-    assert pyplot.get_fignums() == []

@@ -6,13 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
-from matplotlib import pyplot
 from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
-from bowtienet import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import CalibrationCurveDisplay
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 
@@ -49,38 +45,6 @@ def test_the_band_is_that_of_chance_and_closes_at_the_corners() -> None:
     assert legend(display.ax_) == ["calibrated", "by chance, 80 %, 40 rows", "observed"]
 
 
-def test_the_axes_are_square_with_a_diagonal() -> None:
-    display = CalibrationCurveDisplay.from_predictions(np.zeros(9), standard(9))
-    assert display.ax_.get_xlim() == display.ax_.get_ylim() == (0.0, 1.0)
-    assert display.ax_.get_aspect() == 1.0
-    np.testing.assert_array_equal(display.diagonal_.get_xydata(), [[0.0, 0.0], [1.0, 1.0]])
-
-
-def test_an_estimator_and_its_predictions_give_the_same(
-    model: BowTieRegressor, rows: Rows, pipeline: TablePipeline, flats: pd.DataFrame
-) -> None:
-    X, y = rows
-    one = CalibrationCurveDisplay.from_estimator(model, X, y)
-    two = CalibrationCurveDisplay.from_predictions(y, model.predict_dist(X))
-    np.testing.assert_array_equal(one.observed, two.observed)
-    three = CalibrationCurveDisplay.from_estimator(pipeline, flats, "price")
-    four = CalibrationCurveDisplay.from_predictions(flats["price"], pipeline.predict_dist(flats))
-    np.testing.assert_array_equal(three.observed, four.observed)
-
-
-def test_one_of_several_targets(deep: BowTieRegressor, rows: Rows) -> None:
-    X, y = rows
-    targets = np.column_stack([y, np.full(len(y), 1e6)])
-    one, two = (
-        CalibrationCurveDisplay.from_estimator(deep, X, targets, target=target)
-        for target in range(2)
-    )
-    assert np.max(one.observed) > 0.5
-    assert np.max(two.observed) == 0.0
-    with pytest.raises(ValueError, match="target must be a whole number from 0 to 1"):
-        CalibrationCurveDisplay.from_estimator(deep, X, targets, target=2)
-
-
 def test_curves_that_share_axes_differ_in_more_than_colour() -> None:
     ax = Figure().add_subplot()
     displays = [
@@ -111,47 +75,3 @@ def test_curves_of_different_lengths_have_a_band_each() -> None:
     assert len(ax.collections) == 2
     bands = ["by chance, 95 %, 10 rows", "by chance, 95 %, 1000 rows"]
     assert legend(ax) == ["calibrated", bands[0], "10", bands[1], "1000", "10"]
-
-
-def test_bands_without_a_number_of_rows() -> None:
-    ax = Figure().add_subplot()
-    given = {"levels": [0.5], "observed": [0.5], "low": [0.4]}
-    for high in (0.6, 0.7):
-        assert CalibrationCurveDisplay(**given, high=[high]).plot(ax=ax).band_ is not None
-    assert legend(ax)[1] == "by chance, 95 %"
-
-
-def test_it_can_be_plotted_again_elsewhere() -> None:
-    display = CalibrationCurveDisplay.from_predictions(
-        np.zeros(9), standard(9), ax=Figure().add_subplot()
-    )
-    first, ax = display.line_, Figure().add_subplot()
-    assert display.plot(ax=ax, color="black").ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.line_.get_color() == "black"
-    np.testing.assert_array_equal(display.line_.get_xydata(), first.get_xydata())
-    assert pyplot.get_fignums() == []
-
-
-@pytest.mark.parametrize(
-    ("y", "settings", "message"),
-    [
-        (np.zeros(8), {}, r"y has shape \(8,\), but the distribution is for 9 rows and 1 target:"),
-        (np.zeros((9, 2)), {}, r"y has shape \(9, 2\), but the distribution is for 9 rows"),
-        ([np.nan] * 9, {}, "y contains NaN or infinity"),
-        (np.zeros(9), {"levels": [1.5]}, "levels must lie between 0 and 1, got 1.5"),
-        (np.zeros(9), {"probability": 95}, "probability must lie strictly between 0 and 1"),
-        (np.zeros(9), {"target": 1}, "target must be a whole number from 0 to 0, got 1"),
-    ],
-)
-def test_wrong_arguments_are_refused(y: Any, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CalibrationCurveDisplay.from_predictions(y, standard(9), **settings)
-    assert pyplot.get_fignums() == []
-
-
-def test_wrong_kinds_are_refused() -> None:
-    with pytest.raises(TypeError, match=r"distribution must be a GaussianMixture.*got ndarray"):
-        CalibrationCurveDisplay.from_predictions(np.zeros(3), np.zeros(3))
-    with pytest.raises(ValueError, match="observed has 1 numbers, but there are 2 levels"):
-        CalibrationCurveDisplay(levels=[0.1, 0.9], observed=[0.1], low=[0, 0], high=[1, 1])

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib import pyplot
-from matplotlib.figure import Figure
 from sklearn.exceptions import ConvergenceWarning
 
 from bowtienet import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import ElboDisplay
 from bowtienet.plotting.elbo import joined_terms, readable_limits
 from tests.plotting.fits import quick
@@ -48,11 +44,6 @@ def test_stochastic_fits_have_steps(rows: Rows) -> None:
     display = ElboDisplay.from_estimator(svi)
     assert display.axes_[0].get_xlabel() == "step"
     np.testing.assert_array_equal(display.line_.get_ydata(), svi.elbo_history_)
-
-
-def test_pipelines(pipeline: TablePipeline) -> None:
-    display = ElboDisplay.from_estimator(pipeline)
-    np.testing.assert_array_equal(display.history, pipeline.regressor_.elbo_history_)
 
 
 def test_pruned_models_do_not_know_their_bound(model: BowTieRegressor, rows: Rows) -> None:
@@ -92,41 +83,3 @@ def test_what_is_below_the_picture_is_said() -> None:
     (note,) = display.axes_[0].texts
     assert note.get_text() == "sweeps 1 to 2 below, from −5,000"
     assert not ElboDisplay(history=[1.0, 2.0], terms={"a": 1.0}).plot().axes_[0].texts
-
-
-@pytest.mark.parametrize("history", [[3.0], [3.0, 3.0], [0.0]])
-def test_a_bound_that_does_not_move(history: list[float]) -> None:
-    low, high = readable_limits(np.array(history))
-    assert low < history[0] < high
-    ElboDisplay(history=history, terms={"likelihood": 3.0}).plot()
-
-
-def test_it_can_be_plotted_again_elsewhere(model: BowTieRegressor) -> None:
-    display = ElboDisplay.from_estimator(model, fig=Figure(layout="constrained"), color="grey")
-    assert display.line_.get_color() == "grey"
-    fig = Figure(layout="constrained")
-    assert display.plot(fig=fig) is display
-    assert display.figure_ is fig
-    assert list(display.axes_) == fig.axes
-    assert pyplot.get_fignums() == []
-
-
-def test_texts_do_not_overlap(model: BowTieRegressor) -> None:
-    display = ElboDisplay.from_estimator(model)
-    display.figure_.canvas.draw()
-    low, high = display.axes_[1].get_xlim()
-    ticks = [
-        text.get_window_extent()
-        for place, text in zip(
-            display.axes_[1].get_xticks(), display.axes_[1].get_xticklabels(), strict=True
-        )
-        if low <= place <= high
-    ]
-    assert all(one.x1 < other.x0 for one, other in pairwise(ticks))
-
-
-def test_wrong_histories_are_refused() -> None:
-    with pytest.raises(ValueError, match="history must be one row of numbers"):
-        ElboDisplay(history=[], terms={})
-    with pytest.raises(ValueError, match="history holds 1 values that are not finite"):
-        ElboDisplay(history=[-np.inf, 1.0], terms={})

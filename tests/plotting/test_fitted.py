@@ -1,4 +1,4 @@
-"""What pictures read from estimators: the network in a pipeline, names, weights, predictions."""
+"""What plots read from estimators: the network in a pipeline, names, weights, predictions."""
 
 from __future__ import annotations
 
@@ -7,71 +7,42 @@ import sys
 
 import numpy as np
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor
-from bowtienet.estimators.table_pipeline import TablePipeline
 from bowtienet.plotting import ElboDisplay
 from bowtienet.plotting.fitted import (
+    encoded_features,
+    encoded_names,
+    learnt_columns,
     member_weights,
-    names_of,
     network_of,
     predictive,
-    target_name,
+    target_names,
 )
 from tests.plotting.fits import quick
 
 Rows = tuple[pd.DataFrame, pd.Series]
 
 
-def test_the_network_is_the_model_or_the_last_step_of_its_pipeline(
-    model: BowTieRegressor, pipeline: TablePipeline
-) -> None:
+def test_the_network_is_the_model_or_the_last_step_of_its_pipeline(model: BowTieRegressor) -> None:
     assert network_of(model) is model
-    assert network_of(pipeline) is pipeline.regressor_
     assert network_of(Pipeline([("first", StandardScaler()), ("last", model)])) is model
-    assert network_of(Pipeline([("only", model)])) is model
+    with pytest.raises(TypeError, match="LinearRegression"):
+        network_of(make_pipeline(LinearRegression()))
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (LinearRegression(), "model must be a fitted BowTieRegressor.*got LinearRegression"),
-        (make_pipeline(LinearRegression()), "got a pipeline that ends with LinearRegression"),
-        (BowTieRegressor, "got BowTieRegressor"),
-        (None, "got NoneType"),
-    ],
-)
-def test_other_models_have_no_network(given: object, message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        network_of(given)
-
-
-def test_unfitted() -> None:
-    with pytest.raises(NotFittedError):
-        network_of(BowTieRegressor())
-    with pytest.raises(NotFittedError):
-        network_of(make_pipeline(StandardScaler(), BowTieRegressor()))
-    with pytest.raises(NotFittedError):
-        predictive(make_pipeline(StandardScaler(), BowTieRegressor()), np.ones((2, 2)))
-
-
-def test_names_are_those_of_the_networks_inputs(
-    model: BowTieRegressor, pipeline: TablePipeline, rows: Rows
-) -> None:
-    assert names_of(model) == ["a", "b", "c"]
-    assert names_of(pipeline)[:3] == ["city=Lima", "city=Oslo", "city=Rome"]
-    X, y = rows
-    assert names_of(make_pipeline(StandardScaler(), quick()).fit(X, y)) == ["a", "b", "c"]
-    unnamed = make_pipeline(FunctionTransformer(np.asarray), quick()).fit(X, y)
-    assert names_of(unnamed) == ["x0", "x1", "x2"]
-    assert names_of(make_pipeline(quick()).fit(X.to_numpy(), y)) == ["x0", "x1", "x2"]
+def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
+    assert target_names(mixed) == ["price"]
+    assert [column.name for column in learnt_columns(mixed)] == ["city", "area", "new"]
+    names = encoded_names(mixed)
+    assert names == ["city=Lima", "city=Oslo", "city=Rome", "area", "area missing", "new"]
+    encoded = encoded_features(mixed, flats)
+    assert encoded.shape == (len(flats), len(names))
+    np.testing.assert_array_equal(encoded[:, 1], flats["city"] == "Oslo")
 
 
 def test_predictions_of_a_pipeline_are_those_of_its_last_step(rows: Rows) -> None:
@@ -80,47 +51,13 @@ def test_predictions_of_a_pipeline_are_those_of_its_last_step(rows: Rows) -> Non
     last = quick().fit(scaler.transform(X), y)
     found = predictive(Pipeline([("scale", scaler), ("fit", last)]), X)
     np.testing.assert_array_equal(found.means, last.predict_dist(scaler.transform(X)).means)
-    np.testing.assert_array_equal(
-        predictive(last, X.to_numpy()).means, last.predict_dist(X.to_numpy()).means
-    )
-    assert predictive(Pipeline([("fit", last)]), X.to_numpy()).means.shape == (2, 61)
 
 
-def test_models_without_distributions_are_refused(rows: Rows) -> None:
-    X, y = rows
-    line = LinearRegression().fit(X, y)
-    for given in (line, make_pipeline(StandardScaler(), LinearRegression()).fit(X, y)):
-        with pytest.raises(
-            TypeError, match=r"by predict_dist\(X\).*(LinearRegression|Pipeline) does"
-        ):
-            predictive(given, X)
+def test_what_predicts_no_mixture_is_refused(rows: Rows) -> None:
+    line = LinearRegression().fit(*rows)
     line.predict_dist = line.predict
-    with pytest.raises(TypeError, match="must return a GaussianMixture, got ndarray"):
-        predictive(line, X)
-
-
-@pytest.mark.parametrize(
-    ("y", "target", "expected"),
-    [
-        ("price", 0, "price"),
-        (["low", "high"], 1, "high"),
-        (pd.Series([1.0], name="height"), 0, "height"),
-        (pl.Series("height", [1.0]), 0, "height"),
-        (pd.DataFrame({"u": [1.0], "v": [2.0]}), 1, "v"),
-        (pl.DataFrame({"u": [1.0], "v": [2.0]}), 1, "v"),
-        (pa.table({"u": [1.0], "v": [2.0]}), 0, "u"),
-        (np.ones(3), 0, "target"),
-        ([1.0, 2.0], 1, "target"),
-        (pd.Series([1.0]), 0, "target"),
-    ],
-)
-def test_the_name_of_the_target(y: object, target: int, expected: str) -> None:
-    assert target_name(LinearRegression(), y, target) == expected
-
-
-def test_the_pipeline_knows_the_name_of_its_target(pipeline: TablePipeline) -> None:
-    assert target_name(pipeline, np.ones(3), 0) == "price"
-    assert target_name(pipeline, None, 0) == "price"
+    with pytest.raises(TypeError, match="GaussianMixture"):
+        predictive(line, rows[0])
 
 
 def test_weights_stand_at_their_users_columns(model: BowTieRegressor) -> None:
@@ -131,11 +68,11 @@ def test_weights_stand_at_their_users_columns(model: BowTieRegressor) -> None:
         own = ensemble.members[member].factors.layers[0].weights.mean
         np.testing.assert_allclose(
             member_weights(model, member)[0][:, 1:] @ x.T,
-            own[:, 1:] @ x[:, ensemble.column_order].T,
+            own[:, 1:] @ x[:, ensemble.representation.column_order].T,
         )
 
 
-def test_pictures_can_be_imported_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_plots_can_be_imported_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
     """All of the library anew, as in a process of its own; then the old one again."""
     for name in ["matplotlib", *(n for n in sys.modules if n.startswith("matplotlib."))]:
         monkeypatch.setitem(sys.modules, name, None)
@@ -143,8 +80,8 @@ def test_pictures_can_be_imported_without_matplotlib(monkeypatch: pytest.MonkeyP
     try:
         fresh = importlib.import_module("bowtienet.plotting")
         assert fresh.ElboDisplay is not ElboDisplay
-        with pytest.raises(ImportError, match=r"pip install 'bowtienet\[plot\]'"):
-            fresh.draw_bars(["a"], [1.0])
+        with pytest.raises(ImportError, match=r"bowtienet\[plot\]"):
+            fresh.ActivationDisplay.from_parameters()
     finally:
         for name in _own_modules():
             del sys.modules[name]

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
-from matplotlib import pyplot
-from matplotlib.figure import Figure
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
-from bowtienet import BowTieRegressor
 from bowtienet.plotting import PitHistogramDisplay
-from bowtienet.prediction.mixture import build_mixture
 
 VALUES = [0.05, 0.1, 0.3, 0.31, 0.32, 0.99, 1.0, 0.0]
 
@@ -34,52 +27,5 @@ def test_the_band_is_binomial() -> None:
     np.testing.assert_allclose([box.y0, box.y1], [low, high])
     assert set(display.line_.get_ydata()) == {1.0}
     words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert words == ["by chance, 80 % of each bar", "calibrated"]
+    assert words == ["by chance, 80 %", "calibrated"]
     assert "overconfident" in display.ax_.get_title(loc="left")
-
-
-def test_predictions_and_estimators(
-    model: BowTieRegressor, rows: tuple[pd.DataFrame, pd.Series], rng: np.random.Generator
-) -> None:
-    y = rng.normal(size=30)
-    mixture = build_mixture([1.0], np.zeros((1, 30)), np.ones((1, 30)))
-    np.testing.assert_allclose(
-        PitHistogramDisplay.from_predictions(y, mixture).values, norm.cdf(y), rtol=1e-12
-    )
-    X, y = rows
-    display = PitHistogramDisplay.from_estimator(model, X, y, bins=7, color="grey")
-    np.testing.assert_array_equal(display.values, model.predict_dist(X).cdf(y.to_numpy()))
-    assert len(display.bars_) == 7
-    named = PitHistogramDisplay.from_estimator(model, X.assign(y=y), "y")
-    np.testing.assert_array_equal(named.values, display.values)
-
-
-def test_it_can_be_plotted_again_elsewhere() -> None:
-    ax = Figure().add_subplot()
-    display = PitHistogramDisplay(values=VALUES).plot(ax=Figure().add_subplot())
-    assert display.plot(ax=ax, hatch="//") is display
-    assert display.ax_ is ax
-    assert display.figure_ is ax.figure
-    assert display.bars_[0].get_hatch() == "//"
-    assert pyplot.get_fignums() == []
-
-
-def test_texts_do_not_lie_on_bars() -> None:
-    display = PitHistogramDisplay(values=np.full(20, 0.45)).plot()
-    display.figure_.canvas.draw()
-    box = display.ax_.get_legend().get_window_extent()
-    assert box.y0 >= max(bar.get_window_extent().y1 for bar in display.bars_)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"values": [0.5, 1.5]}, "values must lie between 0 and 1, got 1.5: give F"),
-        ({"values": []}, "values must be one row of numbers.*for each row"),
-        ({"bins": 0}, "bins must be a whole number of at least 1, got 0"),
-        ({"probability": 1.0}, "probability must lie strictly between 0 and 1"),
-    ],
-)
-def test_wrong_arguments_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PitHistogramDisplay(**({"values": VALUES} | settings))

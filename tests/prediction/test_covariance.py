@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS, gated_moments
 from bowtienet.inference.convergence import Status
@@ -262,7 +262,11 @@ def table(n_targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def test_the_estimator_answers_with_the_covariance(propagation: str, n_targets: int) -> None:
     inputs, targets, new = table(n_targets)
     model = BowTieRegressor(
-        (5,), n_estimators=2, max_iter=10, combine="equal", predictive=propagation, random_state=0
+        (5,),
+        n_estimators=2,
+        max_iter=10,
+        random_state=0,
+        options=FitOptions(weighting="equal", propagation=propagation),
     ).fit(inputs, targets)
     mean, total = model.predict(new, return_cov=True)
     np.testing.assert_array_equal(mean, model.predict(new))
@@ -285,7 +289,11 @@ def test_the_estimator_s_covariance_is_positive_semi_definite(
 ) -> None:
     inputs, targets, new = table(1)
     model = BowTieRegressor(
-        hidden, n_estimators=2, max_iter=10, combine="equal", predictive=propagation, random_state=0
+        hidden,
+        n_estimators=2,
+        max_iter=10,
+        random_state=0,
+        options=FitOptions(weighting="equal", propagation=propagation),
     ).fit(inputs, targets)
     total = model.predict(new, return_cov=True)[1]
     values = np.linalg.eigvalsh(total)

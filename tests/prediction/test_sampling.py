@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.convergence import Status
@@ -22,6 +22,7 @@ from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.sampling import sample_functions, sample_parameters
 from tests import builders
 
+EQUAL = FitOptions(weighting="equal")
 LIMIT = 5.0
 PROBIT_ERROR = 2e-4
 """Allowance for the mixture of probits in closed forms, in deviations: 4.4e-5 for each gate."""
@@ -174,9 +175,8 @@ def regressor() -> BowTieRegressor:
     rng = np.random.default_rng(0)
     inputs = rng.uniform(-2.0, 2.0, size=(40, 3))
     targets = 5.0 + 3.0 * np.sin(2.0 * inputs[:, 0]) + 0.3 * rng.normal(size=40)
-    return BowTieRegressor((5,), n_estimators=2, max_iter=30, combine="equal", random_state=0).fit(
-        inputs, targets
-    )
+    model = BowTieRegressor((5,), n_estimators=2, max_iter=30, random_state=0, options=EQUAL)
+    return model.fit(inputs, targets)
 
 
 NEAR = np.array([[0.5, 0.3, -0.2], [0.5 + 1e-4, 0.3, -0.2], [-1.0, 0.4, 0.9]])
@@ -244,7 +244,7 @@ def by_rows() -> dict[int, BowTieRegressor]:
     rng = np.random.default_rng(0)
     inputs = rng.uniform(-2.0, 2.0, size=(960, 3))
     targets = np.sin(2.0 * inputs[:, 0]) + inputs[:, 1] + 0.1 * rng.normal(size=960)
-    settings: dict[str, Any] = {"n_estimators": 1, "max_iter": 60, "combine": "equal"}
+    settings: dict[str, Any] = {"n_estimators": 1, "max_iter": 60, "options": EQUAL}
     return {
         n: BowTieRegressor((8,), random_state=0, **settings).fit(inputs[:n], targets[:n])
         for n in (60, 960)

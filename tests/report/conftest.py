@@ -1,13 +1,13 @@
-"""Fitted models for reports, and what to say where no browser can open them."""
+"""Fitted models for reports."""
 
 from __future__ import annotations
 
 import pandas as pd
 import pytest
 
-from bowtienet import make_table_pipeline
-from bowtienet.estimators.table_pipeline import TablePipeline
-from tests.report.fits import make_flats, quick
+from bowtienet import BowTieRegressor
+from tests.plotting.fits import quick
+from tests.report.fits import make_flats
 
 
 @pytest.fixture(scope="session")
@@ -16,11 +16,11 @@ def flats() -> pd.DataFrame:
 
 
 @pytest.fixture(scope="session")
-def pipeline(flats: pd.DataFrame) -> TablePipeline:
+def model(flats: pd.DataFrame) -> BowTieRegressor:
     """One target."""
-    return make_table_pipeline(quick()).fit(flats.drop(columns="rent"), "price")
+    return quick().fit(flats.drop(columns="rent"), "price")
 
 
 @pytest.fixture(scope="session")
-def two_targets(flats: pd.DataFrame) -> TablePipeline:
-    return make_table_pipeline(quick()).fit(flats, ["price", "rent"])
+def two_targets(flats: pd.DataFrame) -> BowTieRegressor:
+    return quick().fit(flats, ["price", "rent"])

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pandas as pd
 
-from bowtienet import BowTieRegressor, make_table_pipeline
-from bowtienet.estimators.table_pipeline import TablePipeline
+from bowtienet import BowTieRegressor
+from tests.plotting.fits import quick
 
 SCRIPT = "<script>alert(1)</script>"
 IMAGE = '"><img src=x onerror=alert(1)>'
 TARGET = "</script><b>price"
-
-
-def quick(**settings: Any) -> BowTieRegressor:
-    return BowTieRegressor(
-        **{
-            "hidden_layer_sizes": (4,),
-            "n_estimators": 2,
-            "combine": "equal",
-            "max_iter": 10,
-            "tol": 1e-2,
-            "random_state": 0,
-        }
-        | settings
-    )
 
 
 def make_flats(n_rows: int = 80, seed: int = 1) -> pd.DataFrame:
@@ -57,6 +41,6 @@ def make_hostile(n_rows: int = 60) -> pd.DataFrame:
     return pd.DataFrame({SCRIPT: first, "word]]><": word, TARGET: price})
 
 
-def fit_hostile() -> tuple[TablePipeline, pd.DataFrame]:
+def fit_hostile() -> tuple[BowTieRegressor, pd.DataFrame]:
     table = make_hostile()
-    return make_table_pipeline(quick(hidden_layer_sizes=(5,))).fit(table, TARGET), table
+    return quick(hidden_layer_sizes=(5,)).fit(table, TARGET), table

@@ -1,82 +1,109 @@
-"""SVG: texts are escaped, ticks are round and inside, labels tell neighbours apart."""
+"""Figures inside a page: names of their own, attributes instead of styles, nothing loaded."""
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ET
+from typing import Any
 
 import numpy as np
 import pytest
 
-from bowtienet.report import svg
-from bowtienet.report.svg import Frame, date_ticks, element, shortened, tick_labels, ticks
+from bowtienet.plotting import PredictedActualDisplay, WeightsDisplay
+from bowtienet.report.svg import inline_svg, new_figure, page_style
+from tests.report.fits import IMAGE, SCRIPT
+
+HOSTILE = f"{SCRIPT} ]]> & $x^{{$ {IMAGE}"
 
 
-@pytest.mark.parametrize(
-    ("low", "high"),
-    [(0.0, 1.0), (-3.2, 7.7), (1e-9, 3e-9), (1e12, 1e12 + 5.0), (-1e6, 1e6), (0.0, 1e-300)],
-)
-def test_ticks_are_even_and_inside(low, high):
-    found = ticks(low, high)
-    assert 1 < len(found) <= 8
-    slack = 1e-6 * (high - low)
-    assert low - slack <= min(found)
-    assert max(found) <= high + slack
-    np.testing.assert_allclose(np.diff(found), found[1] - found[0], rtol=1e-3)
+def draw(name: str, label: str = "label") -> str:
+    with page_style():
+        figure = new_figure(4.0, 3.0)
+        ax = figure.add_subplot()
+        ax.plot([1.0, 2.0], [8e5, 9e5], "o--", label=label)
+        ax.fill_between([1.0, 2.0], 8e5, 8.5e5, alpha=0.5, hatch="//")
+        ax.scatter([1.0, 2.0], [8.2e5, 8.4e5])
+        ax.legend()
+        ax.set(xlabel=label)
+        return inline_svg(figure, name, f"about {label}").svg
 
 
-@pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.2, 7.7), (0.0, 0.03), (97.0, 101.0), (0, 2e5)])
-def test_labels_differ_and_say_their_number(ends):
-    values = ticks(*map(float, ends))
-    labels = tick_labels(values)
-    assert len(set(labels)) == len(values)
-    read = [float(text.replace("−", "-").replace(",", "")) for text in labels]
-    np.testing.assert_allclose(read, values, atol=1e-9)
+def elements(svg: str) -> list[ET.Element]:
+    return list(ET.fromstring(svg).iter())
 
 
-@pytest.mark.parametrize(
-    ("begin", "end", "expected"),
-    [
-        ("1990-01-05", "2022-10-01", ["2000", "2010", "2020"]),
-        ("2024-01-15", "2024-12-28", ["2024-04", "2024-07", "2024-10"]),
-        ("2024-02-01", "2024-02-02", ["2024-02-01", "2024-02-02"]),
-    ],
-)
-def test_ticks_of_dates(begin, end, expected):
-    days = [float(np.datetime64(day).astype(int)) for day in (begin, end)]
-    found = date_ticks(*days)
-    assert [text for _, text in found] == expected
-    assert all(days[0] <= day <= days[1] for day, _ in found)
-    assert [str(np.datetime64(int(day), "D"))[: len(text)] for day, text in found] == expected
+@pytest.fixture(scope="module")
+def plain() -> str:
+    return draw("one")
 
 
-def test_a_single_day_has_a_tick():
-    assert date_ticks(0.0, 0.0) == [(0.0, "1970-01-01")]
+def test_names_are_those_of_the_figure_and_lead_somewhere(plain: str) -> None:
+    names = [element.get("id") for element in elements(plain) if element.get("id")]
+    assert len(names) == len(set(names)) >= 3
+    assert all(name.startswith("one-") for name in names)
+    values = [value for element in elements(plain) for value in element.attrib.values()]
+    pointers = [value for value in values if "url(" in value]
+    pointers += [e.get("href") for e in elements(plain) if e.get("href")]
+    assert len(pointers) >= 4
+    assert {re.search(r"#([\w-]+)", pointer)[1] for pointer in pointers} == set(names)
+    other = {element.get("id") for element in elements(draw("two"))}
+    assert other.isdisjoint(names)
 
 
-def test_texts_and_attributes_are_escaped():
-    hostile = "\"><script>'&"
-    found = svg.mark("rect", hostile, class_=hostile, x=1.0)
-    parsed = ET.fromstring(found)
-    assert parsed.attrib["class"] == hostile
-    assert parsed[0].text == hostile
-    assert [child.tag for child in parsed] == ["title"]
-    assert element("g", element("text", "<")) == "<g><text>&lt;</text></g>"
+def test_looks_are_attributes(plain: str) -> None:
+    root = ET.fromstring(plain)
+    assert not [e for e in root.iter() if "style" in e.attrib or e.tag.endswith("style")]
+    colours = {e.get("fill") for e in root.iter()} | {e.get("stroke") for e in root.iter()}
+    assert "#1f77b4" in colours
+    assert {e.get("font-size") for e in root.iter() if e.tag.endswith("}text")} == {"10px"}
+    assert root.get("stroke-linejoin") == "round"
+    assert any(e.get("stroke-dasharray") for e in root.iter())
+    assert (root.get("role"), root.get("aria-label")) == ("img", "about label")
+    assert root.get("width") is None
+    assert root.get("viewBox") == "0 0 288 216"
 
 
-def test_a_frame_maps_its_corners():
-    frame = Frame(x=(2.0, 4.0), y=(-1.0, 1.0))
-    assert (frame.across(2.0), frame.across(4.0)) == (frame.left, frame.right)
-    assert (frame.up(-1.0), frame.up(1.0)) == (frame.bottom, frame.top)
-    assert frame.line([2.0, 4.0], [-1.0, 1.0]) == (
-        f"M{frame.left:g} {frame.bottom:g}L{frame.right:g} {frame.top:g}"
-    )
+def test_nothing_is_loaded_or_run(plain: str) -> None:
+    tags = {element.tag.rsplit("}")[-1] for element in elements(plain)}
+    assert tags <= {"svg", "g", "defs", "path", "use", "text", "clipPath", "rect", "pattern"}
+    assert "http" not in plain.replace('xmlns="http://www.w3.org/2000/svg"', "")
 
 
-def test_labels_are_cut_to_their_room():
-    assert shortened("short", 100.0) == "short"
-    assert len(shortened("x" * 200, 100.0)) < 20
-    assert len(shortened("字" * 200, 100.0)) < len(shortened("x" * 200, 100.0))
-    first, second = ("a common start " * 9 + end for end in ("one", "two"))
-    assert shortened(first, 100.0).startswith("a com")
-    assert shortened(first, 100.0).endswith("one")
-    assert shortened(second, 100.0) != shortened(first, 100.0)
+def test_the_same_figure_has_the_same_bytes(plain: str) -> None:
+    assert draw("one") == plain
+
+
+def test_hostile_texts_stay_text() -> None:
+    svg = draw("one", HOSTILE)
+    texts = ["".join(e.itertext()) for e in elements(svg) if e.tag.endswith("}text")]
+    assert texts.count(HOSTILE) == 2
+    assert ET.fromstring(svg).get("aria-label") == f"about {HOSTILE}"
+    assert "<script" not in svg
+
+
+def test_labels_of_large_numbers_are_whole() -> None:
+    with page_style():
+        figure = new_figure(3.9, 3.9)
+        actual = np.array([7e5, 8e5, 9e5])
+        PredictedActualDisplay(
+            actual=actual,
+            predicted=actual,
+            intervals=np.column_stack([actual - 1e4, actual + 1e4]),
+        ).plot(ax=figure.add_subplot())
+        svg = inline_svg(figure, "big", "").svg
+    labels = [e for e in elements(svg) if e.text in ("700,000", "800,000", "900,000")]
+    assert len(labels) >= 4
+    # At 6 points a letter, a label that ends here begins inside the figure.
+    ends = [float(e.get("x")) for e in labels if e.get("text-anchor") == "end"]
+    assert len(ends) >= 2
+    assert min(ends) > 6.0 * len("800,000")
+
+
+def test_images_are_data(rng: Any) -> None:
+    with page_style():
+        figure = new_figure(4.0, 3.0)
+        WeightsDisplay(before=[rng.normal(size=(3, 4))]).plot(fig=figure)
+        svg = inline_svg(figure, "weights", "").svg
+    sources = [e.get("href") for e in elements(svg) if e.tag.endswith("}image")]
+    assert sources
+    assert all(source.startswith("data:image/png;base64,") for source in sources)

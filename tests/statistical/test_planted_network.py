@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -65,11 +65,9 @@ def fitted(seed: int) -> BowTieRegressor:
     model = BowTieRegressor(
         hidden_layer_sizes=(20,),
         n_estimators=1,
-        combine="equal",
-        init_penalty=1.0,
         max_iter=400,
-        tol=0.0,
         random_state=seed,
+        options=FitOptions(weighting="equal", init_penalty=1.0, tol=0.0),
     )
     return model.fit(*planted_table(seed))
 
@@ -79,7 +77,7 @@ def counts(models: Sequence[BowTieRegressor], rate: float) -> Counts:
     for row, model in enumerate(models):
         ensemble = model.prune(rate).ensemble_
         (member,) = ensemble.members
-        columns = ensemble.column_order[member.pruning.inputs]
+        columns = ensemble.representation.column_order[member.pruning.inputs]
         kept[row, columns] = member.model.connections[0].sum(axis=0)
     return Counts(kept=kept)
 

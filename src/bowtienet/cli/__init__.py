@@ -1,6 +1,7 @@
 """The command line ``bowtienet`` (``pip install 'bowtienet[cli]'``): a module for each command.
 
 Commands read files, call what Python users call, and say what came of it; they compute nothing.
+``--help`` and ``--version`` are quick: what a command needs is imported when it runs.
 """
 
 from __future__ import annotations
@@ -16,6 +17,10 @@ def main() -> None:
     """Run the command that the arguments of the program name."""
     try:
         from bowtienet.cli.app import app
+
+        app(prog_name="bowtienet")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
     except ImportError as error:
         if error.name not in _NEEDED:
             raise
@@ -24,9 +29,3 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    try:
-        app(prog_name="bowtienet")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)

@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from bowtienet.cli.comparing import compare
-from bowtienet.cli.demonstrating import demo
-from bowtienet.cli.drawing import plot
-from bowtienet.cli.fitting import fit
-from bowtienet.cli.inspecting import inspect
-from bowtienet.cli.predicting import predict
-from bowtienet.cli.pruning import prune
-from bowtienet.cli.reporting import report
-from bowtienet.cli.reproducing import reproduce
-from bowtienet.persistence import version
+from bowtienet.cli.compare import compare
+from bowtienet.cli.demo import demo
+from bowtienet.cli.fit import fit
+from bowtienet.cli.inspect import inspect
+from bowtienet.cli.plot import plot
+from bowtienet.cli.predict import predict
+from bowtienet.cli.prune import prune
+from bowtienet.cli.report import report
 
 app = typer.Typer(
     name="bowtienet",
@@ -30,12 +28,11 @@ app = typer.Typer(
 EXAMPLES: dict[Callable[..., None], str] = {
     fit: "bowtienet fit data.csv --target y --out model.btn",
     predict: "bowtienet predict model.btn new.csv --out pred.csv --coverage 0.9",
-    prune: "bowtienet prune model.btn --out small.btn --rate 0.05",
+    prune: "bowtienet prune model.btn --out small.btn --false-sign-rate 0.05",
     inspect: "bowtienet inspect model.btn",
     plot: "bowtienet plot model.btn data.csv --kind band --feature x1",
     report: "bowtienet report model.btn data.csv --out report.html",
     compare: "bowtienet compare data.csv --target y --splits 1",
-    reproduce: "bowtienet reproduce priors --out evidence",
     demo: "bowtienet demo --out bowtienet-demo",
 }
 """What the help of each command shows; the tests run them one after another."""
@@ -45,7 +42,9 @@ for command, example in EXAMPLES.items():
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"bowtienet {version()}")
+        from bowtienet import __version__
+
+        typer.echo(f"bowtienet {__version__}")
         raise typer.Exit
 
 

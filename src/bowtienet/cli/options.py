@@ -1,12 +1,39 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options that several commands share, and the regressor that they describe."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+if TYPE_CHECKING:
+    from bowtienet.estimators.regressor import BowTieRegressor
+
+
+def _between_0_and_1(value: float | None) -> float | None:
+    if value is not None and not 0.0 < value < 1.0:
+        raise typer.BadParameter(f"{value:g} does not lie strictly between 0 and 1.")
+    return value
+
+
+def share_option(name: str, words: str) -> Any:
+    """An option for a share or probability."""
+    return typer.Option(name, callback=_between_0_and_1, help=words)
+
+
+def unset_option(*names: str, metavar: str, words: str) -> Any:
+    """An option without a default."""
+    return typer.Option(*names, metavar=metavar, show_default=False, help=words)
+
+
+_KNOWN_ROWS = typer.Argument(
+    metavar="DATA",
+    show_default=False,
+    help="Rows with targets, best such as the model has not seen.",
+)
+KnownRows = Annotated[Path, _KNOWN_ROWS]
+OptionalKnownRows = Annotated[Path | None, _KNOWN_ROWS]
 Data = Annotated[
     Path,
     typer.Argument(
@@ -21,29 +48,38 @@ Model = Annotated[
 ]
 Target = Annotated[
     list[str],
-    typer.Option(
-        "--target", "-t", show_default=False, help="Column to predict; repeat it for several."
+    unset_option(
+        "--target", "-t", metavar="COLUMN", words="Column to predict; repeat it for several."
+    ),
+]
+KnownTarget = Annotated[
+    list[str] | None,
+    unset_option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        words="Column of the target, if its name is not that of training; repeat it for several.",
     ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option("--drop", show_default=False, help="Column to leave out; repeat it for several."),
+    unset_option("--drop", metavar="COLUMN", words="Column to leave out; repeat it for several."),
 ]
 Weight = Annotated[
     str | None,
-    typer.Option("--weight", show_default=False, help="Column that says how often a row counts."),
+    unset_option("--weight", metavar="COLUMN", words="Column that says how often a row counts."),
 ]
 Coverage = Annotated[
-    float, typer.Option("--coverage", help="Probability of the intervals, between 0 and 1.")
+    float, share_option("--coverage", "Probability of the intervals, between 0 and 1.")
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Fits at the same time; -1 for all cores.")]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
+    unset_option(
         "--delimiter",
-        show_default=False,
-        help="Character between the columns of a text file: ',' or a tab for .tsv by default.",
+        metavar="TEXT",
+        words="Character between the columns of a text file: ',' or a tab for .tsv by default.",
     ),
 ]
 Decimal = Annotated[str, typer.Option("--decimal", help="Decimal point of a text file.")]
@@ -58,7 +94,56 @@ Hidden = Annotated[
 ]
 Prior = Annotated[str, typer.Option("--prior", help="Shrinkage prior of the weights.")]
 Members = Annotated[int, typer.Option("--members", min=1, help="Networks in the ensemble.")]
-Combine = Annotated[
-    str, typer.Option("--combine", help="How networks are weighed: stacking, elbo or equal.")
+Weighting = Annotated[
+    str,
+    typer.Option("--weighting", help="Where ensemble weights come from: stacking, elbo or equal."),
 ]
 Sweeps = Annotated[int, typer.Option("--max-iter", min=1, help="Most sweeps of a fit.")]
+
+
+def make_regressor(
+    *,
+    hidden: str,
+    prior: str,
+    members: int,
+    weighting: str,
+    max_iter: int,
+    max_categories: int,
+    jobs: int,
+    seed: int | None,
+) -> BowTieRegressor:
+    """The regressor of some settings, which are checked before anything is read or printed."""
+    from bowtienet.estimators.options import FitOptions
+    from bowtienet.estimators.regressor import BowTieRegressor
+
+    options = FitOptions(weighting=weighting, max_categories=max_categories)
+    regressor = BowTieRegressor(
+        hidden_sizes(hidden),
+        prior=prior,
+        n_estimators=members,
+        max_iter=max_iter,
+        random_state=seed,
+        n_jobs=jobs,
+        options=options,
+    )
+    regressor._validate_params()
+    options._validate_params()
+    if jobs == 0:
+        raise ValueError("--jobs must not be 0: give a number of fits, or -1 for all cores.")
+    return regressor
+
+
+def hidden_sizes(text: str) -> tuple[int, ...]:
+    """Widths from a text such as "50,20"; no hidden layer for "0"."""
+    if text.strip() == "0":
+        return ()
+    try:
+        sizes = tuple(int(part) for part in text.split(","))
+    except ValueError:
+        sizes = (0,)
+    if any(size < 1 for size in sizes):
+        raise ValueError(
+            f"--hidden must be widths separated by commas, such as 50,20, or 0 for none; got "
+            f"{text!r}."
+        )
+    return sizes

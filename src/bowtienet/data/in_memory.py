@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import to_numpy
+from bowtienet._arrays import slices, to_numpy
 from bowtienet.data.source import PIECE_ROWS, Source
-from bowtienet.data.tables import Block, read_block, split_block, take_block
+from bowtienet.data.tables import Block, read_block, slice_block, take_block
 
 
 class InMemory(Source):
@@ -42,7 +42,7 @@ class InMemory(Source):
 
     def read(self, piece: int) -> Iterator[Block]:
         """The one block of a piece."""
-        yield self._parts[piece]
+        yield slice_block(self.block, self._pieces[piece])
 
     def take(self, rows: np.ndarray) -> InMemory:
         """Some of the rows, in the given order."""
@@ -54,14 +54,6 @@ class InMemory(Source):
     def check_unchanged(self) -> None:
         """What is in memory was read when the source was made."""
 
-    def __getstate__(self) -> dict[str, Any]:
-        # Slices of tables of some libraries would be pickled with all of the table.
-        return {name: value for name, value in self.__dict__.items() if name != "_parts"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._cut()
-
     def _cut(self) -> None:
-        self._parts = split_block(self.block, PIECE_ROWS)
-        self.n_pieces = len(self._parts)
+        self._pieces = slices(self.block.table.n_rows, PIECE_ROWS)
+        self.n_pieces = len(self._pieces)

@@ -51,7 +51,7 @@ from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 from bowtienet.posterior.selection import Selection
 
 ATTEMPTS = 5
-"""Times that a sweep is tried; it is tried again when a worker dies."""
+"""Times that a sweep is tried: again when a worker dies."""
 FAN_IN = 8
 """Statistics that one task adds up."""
 GAIN = 0.9
@@ -116,7 +116,7 @@ class ClusterRows:
         check_rows(architecture, none)
 
     def begin(self, model: BowTieModel, factors: GlobalFactors, apply: Mapper = map) -> _Memory:
-        """Memory of all rows from a forward pass, which the first local pass makes."""
+        """Memory of all rows from a forward pass; the first local pass makes it on its way."""
         return _Memory()
 
     def local_pass(
@@ -127,7 +127,9 @@ class ClusterRows:
         # As a task of its own the network passes the scheduler once, not once for each partition.
         network = self._client.submit(_itself, (model, factors), pure=False)
         try:
-            answer = self._sweep(network, memory, renewed)
+            answer = self._sweep(
+                network=network, memory=memory, renewed=renewed, block_size=self.block_size
+            )
         finally:
             network.release()
         self.rebuilt = answer.rebuilt
@@ -150,7 +152,7 @@ class ClusterRows:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _sweep(self, *details: Any) -> _Answer:
+    def _sweep(self, **details: Any) -> _Answer:
         """The sum over all partitions; after a death all of them begin again where they began.
 
         Only its home may run the task of a partition. Dask likes to give waiting tasks to idle
@@ -159,22 +161,22 @@ class ClusterRows:
         """
         for _ in range(ATTEMPTS):
             self._find_homes()
-            tasks = [
-                self._client.submit(
-                    _sweep, held, self.block_size, *details, workers=[self._homes[n]], pure=False
-                )
-                for n, held in self._held.items()
-            ]
-            sums = _tree(self._client, tasks)
+            tasks: dict[int, Any] = {}
+            for home in set(self._homes.values()):
+                here = [n for n in self._held if self._homes[n] == home]
+                held = [self._held[n] for n in here]
+                futures = self._client.map(_sweep, held, workers=[home], pure=False, **details)
+                tasks.update(zip(here, futures, strict=True))
+            sums = _tree(self._client, [tasks[n] for n in self._held])
             try:
                 answer = result(self._client, sums[-1], self._patience, self._homes.values())
             finally:
-                release([*tasks, *sums])
+                release([*tasks.values(), *sums])
             if answer is not None:
                 return answer
         raise RuntimeError(
-            f"a worker died in each of {ATTEMPTS} attempts at one sweep, probably for want of "
-            "memory: cut the table into more partitions, or use larger workers."
+            f"a worker died or was paused in each of {ATTEMPTS} attempts at one sweep, for want of "
+            "memory perhaps: cut the table into more partitions, or use larger workers."
         )
 
     def _find_homes(self) -> None:
@@ -266,10 +268,11 @@ def _shape(partition: _Partition) -> tuple[int, int, int, float]:
 
 def _sweep(
     partition: _Partition,
-    block_size: int | None,
+    *,
     network: tuple[BowTieModel, GlobalFactors],
     memory: _Memory,
     renewed: _Memory,
+    block_size: int | None,
 ) -> _Answer:
     """Local step and statistics of a partition, which remembers both ends of it."""
     model, factors = network
@@ -305,7 +308,7 @@ def _tree(client: Any, futures: Sequence[Any]) -> list[Any]:
     level = list(futures)
     while len(level) > 1 or not sums:
         groups = [level[some] for some in slices(len(level), FAN_IN)]
-        level = [client.submit(_merge, group, pure=False) for group in groups]
+        level = client.map(_merge, groups, pure=False)
         sums += level
     return sums
 

@@ -95,13 +95,17 @@ def result(client: Any, future: Any, patience: float, needed: Collection[str] = 
 
 
 def live_workers(client: Any, patience: float) -> dict[str, int]:
-    """Threads of every worker that is alive; waits with patience if there is none."""
+    """Threads of every worker that is alive; waits with patience if there is none.
+
+    A worker that Dask has paused for want of memory is none: it would run nothing.
+    """
     deadline = time.monotonic() + patience
-    while not (threads := dict(ask(client, "ncores"))):
+    while not (threads := dict(ask(client, "ncores_running"))):
         if time.monotonic() > deadline:
             raise ConnectionError(
                 f"no worker is left at the Dask scheduler {client.scheduler.address}, and none "
-                f"came within {patience:g} seconds: start workers and fit again."
+                f"came within {patience:g} seconds: start workers, or larger ones if Dask has "
+                "paused them, and fit again."
             )
         time.sleep(TICK)
     return threads

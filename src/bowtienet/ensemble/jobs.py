@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -65,11 +65,10 @@ class Jobs:
             yield known
         portable = all(task.stream is None or task.stream.portable for task in tasks)
         several = effective_n_jobs(self.settings.n_jobs) > 1 and len(tasks) > 1 and portable
-        run: Callable[[Sequence[Task]], Iterator[Outcome]] = (
-            self._elsewhere if several else self._here
-        )
+        elsewhere = self._elsewhere(tasks) if several else None
         try:
-            for outcome in run(tasks):
+            for task in tasks:
+                outcome = next(elsewhere) if elsewhere is not None else self._here(task)
                 self.interrupted = self.interrupted or outcome.interrupted
                 if not outcome.interrupted:
                     self.checkpoint.finished(outcome)
@@ -78,22 +77,23 @@ class Jobs:
                     return
         except KeyboardInterrupt:
             self.interrupted = True
+        finally:
+            if elsewhere is not None:
+                elsewhere.close()
 
-    def _here(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        keeps = self.checkpoint.path is not None
-        for task in tasks:
-            watch = self.watch.member()
-            outcome = run_task(
-                task,
-                self.settings,
-                watch,
-                after_pass=self.checkpoint.passed if keeps else None,
-                resume=self.checkpoint.take_under_way() if task.stochastic else None,
-            )
-            watch.close()
-            yield outcome
+    def _here(self, task: Task) -> Outcome:
+        watch = self.watch.member()
+        outcome = run_task(
+            task,
+            self.settings,
+            watch,
+            after_pass=self.checkpoint.passed if self.checkpoint.path is not None else None,
+            resume=self.checkpoint.take_under_way() if task.stochastic else None,
+        )
+        watch.close()
+        return outcome
 
-    def _elsewhere(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def _elsewhere(self, tasks: Sequence[Task]) -> Generator[Outcome]:
         try:
             parallel = Parallel(n_jobs=self.settings.n_jobs, return_as="generator")
         except ValueError:  # a backend that can only answer all at once

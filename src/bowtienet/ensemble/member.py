@@ -118,9 +118,19 @@ def run_task(
     if task.stochastic:
         end = _stochastic_fit(model, task, factors, settings, recorder, after_pass, resume)
     else:
-        end = _coordinate_fit(model, task, factors, settings, recorder)
+        end = fit(
+            model,
+            task.rows if task.stream is None else task.stream.provider(model.architecture),
+            factors,
+            max_iter=max(task.lengths, default=settings.max_iter),
+            tol=settings.tol,
+            prune_every=settings.prune_every,
+            false_sign_rate=settings.false_sign_rate,
+            n_threads=task.n_threads,
+            callback=recorder,
+        )
     outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
-    return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
+    return replace(outcome, results=tuple(_labelled(task, result) for result in outcome.results))
 
 
 def last_bound(result: FitResult) -> float | None:
@@ -169,26 +179,6 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
     if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS:
         factors = loosened(factors)
     return model, factors
-
-
-def _coordinate_fit(
-    model: BowTieModel,
-    task: Task,
-    factors: GlobalFactors,
-    settings: Settings,
-    callback: Callback,
-) -> FitResult:
-    return fit(
-        model,
-        task.rows if task.stream is None else task.stream.provider(model.architecture),
-        factors,
-        max_iter=max(task.lengths, default=settings.max_iter),
-        tol=settings.tol,
-        prune_every=settings.prune_every,
-        false_sign_rate=settings.false_sign_rate,
-        n_threads=task.n_threads,
-        callback=callback,
-    )
 
 
 def _stochastic_fit(
@@ -315,8 +305,9 @@ class _Recorder:
         return scores[-1] > max(scores[:-1]) + WORTHWHILE
 
 
-def _as_asked(task: Task, result: FitResult) -> FitResult:
-    """A fit that ended at the length it was meant to have was not cut short."""
+def _labelled(task: Task, result: FitResult) -> FitResult:
+    """The fit with its variance ratio, and the status that its task gives it."""
+    # A fit that ended at the length it was meant to have was not cut short.
     if task.chosen and result.status is Status.ITERATION_LIMIT:
         result = replace(result, status=Status.EARLY_STOPPED)
     ratio = task.variance_ratio

@@ -55,12 +55,7 @@ def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Arra
         surprises += [surprise for surprise in found if surprise not in surprises]
         yield block, features
     if surprises:
-        warnings.warn(
-            f"X has categories that training did not have: {'; '.join(surprises[:5])}; they are "
-            "treated as none of the known ones.",
-            UserWarning,
-            stacklevel=warning_level(),
-        )
+        warnings.warn("; ".join(surprises[:5]) + ".", UserWarning, stacklevel=warning_level())
 
 
 def warning_level() -> int:

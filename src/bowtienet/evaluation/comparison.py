@@ -62,7 +62,7 @@ class _Run(NamedTuple):
 
 def compare(
     X: Any,
-    y: Any,
+    y: Any = None,
     *,
     regressor: Any = None,
     methods: Sequence[Method | str] | None = None,
@@ -70,6 +70,7 @@ def compare(
     test_size: float = 0.1,
     random_state: int = 0,
     coverage: float = 0.9,
+    max_categories: int = MAX_CATEGORIES,
     callback: Callable[[str, int], None] | None = None,
 ) -> list[Comparison]:
     """Fit and score methods on random splits of the rows, the same for all methods.
@@ -80,8 +81,8 @@ def compare(
         Features of any kind, in memory. Methods that need numbers get one-hot encoded categories,
         dates in days, and medians beside indicators for missing values, learnt from the training
         rows of each split.
-    y : array (n,) or name
-        One target for each row, or the column of X that holds it.
+    y : array (n,) or name, optional
+        One target for each row, or the column of X that holds it; nothing if X is a source.
     regressor : estimator with predict_dist, optional
         Ours, cloned for every fit; `BowTieRegressor` with its defaults without it.
     methods : sequence of Method or names, optional
@@ -94,6 +95,8 @@ def compare(
         Split i, and the methods on it, have the seed `random_state + i`.
     coverage : float
         Probability that intervals are meant to hold.
+    max_categories : int
+        Most values of a column of texts that methods which need numbers are given.
     callback : callable, optional
         Called with the method's name and the number of the split, from 0, after each fit.
 
@@ -116,7 +119,7 @@ def compare(
     load_scoringrules()  # without it every method would fail, and for no fault of its own
     runs: list[list[_Run]] = [[] for _ in chosen]
     seeds = range(first, first + whole(n_splits, "n_splits"))
-    for split, rows in enumerate(_splits(source, test_size, seeds)):
+    for split, rows in enumerate(_splits(source, test_size, seeds, max_categories)):
         for method, done in zip(chosen, runs, strict=True):
             done.append(_run(method, rows, seeds[split], share))
             if callback is not None:
@@ -180,13 +183,15 @@ def _seed(random_state: Any) -> int:
     return seed
 
 
-def _splits(source: InMemory, test_size: Any, seeds: Sequence[int]) -> Iterator[_Split]:
+def _splits(
+    source: InMemory, test_size: Any, seeds: Sequence[int], max_categories: int
+) -> Iterator[_Split]:
     for seed in seeds:
         parts = train_test_split(
             np.arange(source.block.table.n_rows), test_size=test_size, random_state=seed
         )
         train, test = (source.take(rows) for rows in parts)
-        columns = learn_columns(train, max_categories=MAX_CATEGORIES)
+        columns = learn_columns(train, max_categories=max_categories)
         numbers = [to_numpy(encode(columns, part.block.table)[0]) for part in (train, test)]
         targets = [to_numpy(part.block.targets)[:, 0].astype(float) for part in (train, test)]
         yield _Split(train, test, *numbers, *targets)

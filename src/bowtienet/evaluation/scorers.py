@@ -5,11 +5,12 @@ several in a dict for `cross_validate`. They take any estimator with `predict_di
 
 >>> import numpy as np
 >>> from sklearn.model_selection import cross_val_score
->>> from bowtienet import BowTieRegressor
+>>> from bowtienet import BowTieRegressor, FitOptions
 >>> rng = np.random.default_rng(0)
 >>> X = rng.normal(size=(60, 2))
 >>> y = X[:, 0] + rng.normal(0.0, 0.1, size=60)
->>> model = BowTieRegressor((), n_estimators=1, combine="equal", random_state=0)
+>>> options = FitOptions(weighting="equal")
+>>> model = BowTieRegressor((), n_estimators=1, random_state=0, options=options)
 >>> bool(np.all(cross_val_score(model, X, y, scoring=log_density_scorer, cv=2) > 0.5))
 True
 """

@@ -10,8 +10,9 @@ next sweep is then the first of a smaller network, whose bound is another one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from bowtienet._arrays import to_numpy
@@ -104,15 +105,16 @@ def fit(
     if isinstance(rows, Rows):
         rows = HeldRows(rows, model.architecture, block_size)
     rows.check(model.architecture)
+    repeats = whole(repeats, "repeats")
     with workers(n_threads) as apply:
+        step = partial(sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
         solver = CoordinateAscent(
             model=model,
             rows=rows,
             factors=factors,
+            sweep=step,
             max_iter=whole(max_iter, "max_iter"),
             tol=non_negative(tol, "tol"),
-            repeats=whole(repeats, "repeats"),
-            empirical_bayes=empirical_bayes,
             accelerate=accelerate,
             prune_every=None if prune_every is None else whole(prune_every, "prune_every"),
             false_sign_rate=check_rate(false_sign_rate),
@@ -165,10 +167,10 @@ class CoordinateAscent:
     model: BowTieModel
     rows: RowProvider
     factors: GlobalFactors
+    sweep: Callable[..., tuple[State, ElboTerms]]
+    """From a state and its rows to the next state."""
     max_iter: int
     tol: float
-    repeats: int
-    empirical_bayes: bool
     accelerate: bool
     prune_every: int | None
     false_sign_rate: float
@@ -186,7 +188,8 @@ class CoordinateAscent:
         smaller = self._pruned(climb)
         if smaller is not None:
             return self._go_on_smaller(climb, *smaller, history)
-        candidate, terms, value = self._sweep(climb.proposal, climb.rows)
+        candidate, terms = self.sweep(climb.proposal, rows=climb.rows)
+        value = float(to_numpy(terms.total))
         moved = climb.proposal is not climb.accepted
         climb = replace(climb, n_sweeps=climb.n_sweeps + 1, rose=False)
         if climb.rows.rebuilt and math.isfinite(value):
@@ -237,16 +240,6 @@ class CoordinateAscent:
             statistics=climb.accepted.statistics,
         )
 
-    def _sweep(self, state: State, rows: RowProvider) -> tuple[State, ElboTerms, float]:
-        candidate, terms = sweep(
-            state,
-            rows,
-            repeats=self.repeats,
-            empirical_bayes=self.empirical_bayes,
-            apply=self.apply,
-        )
-        return candidate, terms, float(to_numpy(terms.total))
-
     def _pruned(self, climb: Climb) -> tuple[State, RowProvider, Pruning] | None:
         """The accepted state without units that do not matter, if it is time and there are any."""
         if self.prune_every is None or not climb.n_sweeps or climb.n_sweeps % self.prune_every:
@@ -272,7 +265,8 @@ class CoordinateAscent:
         history: Sequence[float],
     ) -> Climb:
         """The first sweep without units that do not matter; they stay if it comes to nothing."""
-        candidate, terms, value = self._sweep(state, rows)
+        candidate, terms = self.sweep(state, rows=rows)
+        value = float(to_numpy(terms.total))
         climb = replace(climb, n_sweeps=climb.n_sweeps + 1, rose=False)
         if not math.isfinite(value):
             return climb

@@ -4,10 +4,10 @@ A file is one safetensors file. Its metadata have the single key "bowtienet", wh
 
     {"sha256": ..., "schema": 1, "kind": ..., "version": ..., "content": tree}
 
-and the tree is strict JSON. None, booleans, strings, whole numbers, finite floats and lists stand
-for themselves; all else is an object with one key, which says what it is:
+and the tree is JSON. None, booleans, strings, whole numbers, finite floats and lists stand for
+themselves; all else is an object with one key, which says what it is:
 
-    {"dict": {...}}   {"tuple": [...]}   {"float": "7ff0000000000000"}   {"Status": "converged"}
+    {"dict": {...}}   {"tuple": [...]}   {"float": "inf"}   {"Status": "converged"}
     {"array": 3}   {"scalar": 3}   {"InverseGamma": {"concentration": ..., "scale": ...}}
 
 Arrays are named by their number. The digest is that of the whole file with zeros in its own place,
@@ -18,13 +18,11 @@ forged file can hold wrong numbers, but nothing besides the classes in `CONTAINE
 from __future__ import annotations
 
 import os
-import stat
 from pathlib import Path
 from typing import Any
 
 from bowtienet.persistence import file
-from bowtienet.persistence.file import claimed_kind, replacing, version
-from bowtienet.persistence.layout import FORMAT, FileError
+from bowtienet.persistence.file import FORMAT, FileError, kind_of, replacing, version
 from bowtienet.persistence.tree import CONTAINERS, SCHEMA
 
 __all__ = [
@@ -32,7 +30,7 @@ __all__ = [
     "FORMAT",
     "SCHEMA",
     "check_writable",
-    "claimed_kind",
+    "kind_of",
     "load",
     "replacing",
     "save",
@@ -61,8 +59,6 @@ def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     ...     load(f"{folder}/example", "pair")
     (1.5, array([0, 1, 2]))
     """
-    if not isinstance(kind, str):
-        raise TypeError(f"kind must be a string, got {kind!r}.")
     file.write(check_writable(path), file.to_bytes(kind, content))
 
 
@@ -90,15 +86,14 @@ def load(path: str | os.PathLike[str], kind: str) -> Any:
     Nothing that the file names is run, whoever wrote it; a file that is damaged, foreign, of
     another kind or too new is refused with a ValueError that says which.
     """
-    try:
-        mode = os.stat(path).st_mode
-    except FileNotFoundError:
-        raise FileNotFoundError(f"{path} does not exist: check its name.") from None
-    if stat.S_ISDIR(mode):
+    place = Path(path)
+    if place.is_dir():
         raise IsADirectoryError(f"{path} is a folder: add the name of a file.")
+    if not place.exists():
+        raise FileNotFoundError(f"{path} does not exist: check its name.")
+    if not place.is_file():
+        raise ValueError(f"{path} is not a regular file: copy its content to one.")
     try:
-        if not stat.S_ISREG(mode):
-            raise FileError("is not a regular file: copy its content to one.")
         return file.read(path, kind)
     except FileError as error:
         raise ValueError(f"{path} {error}") from None

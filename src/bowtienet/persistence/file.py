@@ -1,4 +1,4 @@
-"""One file: written at once, and read only if its header and its digest agree with it."""
+"""One file: written at once, and read only if its digest agrees with it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,17 +15,18 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from bowtienet.persistence import layout, tree
-from bowtienet.persistence.layout import FORMAT, FileError, damaged
+from bowtienet.persistence import tree
 
+FORMAT = "bowtienet"
+_OPENING = f'{{"__metadata__":{{"{FORMAT}":'.encode()
+"""What every file begins with, after the eight bytes of the length of its header."""
 _NO_DIGEST = b"0" * 64
-_OPENING = re.compile(
-    rb'.{8}\{"__metadata__":\{"%b":"\{\\"sha256\\":\\"[0-9a-f]{64}\\",\\"schema\\":\d+,'
-    rb'\\"kind\\":\\"([^"\\]*)\\",' % FORMAT.encode(),
-    re.DOTALL,
-)
-"""The first bytes of every file, from the length of its header to its kind."""
-_LONGEST_OPENING = 1000  # bytes; without the word for the kind there are about 150
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
+"""What comes of reading a header, or its tree, that is none."""
+
+
+class FileError(Exception):
+    """What is wrong with a file and what to do: a sentence that lacks only the file's name."""
 
 
 @contextmanager
@@ -41,7 +41,6 @@ def replacing(target: Path) -> Iterator[Path]:
             error.filename = str(target)  # the user knows no other name
         raise
     finally:
-        # It is still there after a success if both were names of one file already.
         temporary.unlink(missing_ok=True)
 
 
@@ -53,13 +52,6 @@ def write(target: Path, parts: tuple[bytes, ...]) -> None:
             file.write(part)
         file.flush()
         os.fsync(file.fileno())
-
-
-def claimed_kind(path: str | os.PathLike[str]) -> str | None:
-    """Kind that the first bytes of a file claim, whole or not; None if they are not ours."""
-    with open(path, "rb") as file:
-        opening = _OPENING.match(file.read(_LONGEST_OPENING))
-    return None if opening is None else opening.group(1).decode(errors="replace")
 
 
 def to_bytes(kind: str, content: Any) -> tuple[bytes, bytes]:
@@ -76,43 +68,36 @@ def to_bytes(kind: str, content: Any) -> tuple[bytes, bytes]:
     text = json.dumps(header, allow_nan=False, separators=(",", ":"))
     # One key only: safetensors writes several in an order that differs from run to run.
     data = safetensors.numpy.save({str(i): a for i, a in enumerate(arrays)}, {FORMAT: text})
-    start = 8 + int.from_bytes(data[:8], "little")
-    if start - 8 > layout.LARGEST_HEADER:
-        raise ValueError(
-            f"content has {start - 8} bytes besides its arrays, but a file can hold only "
-            f"{layout.LARGEST_HEADER}: turn long lists of numbers into arrays."
-        )
+    start = _header_end(data)
     digest = hashlib.sha256(data).hexdigest().encode()
     # The first 64 zeros are the digest's: nothing before it in the header is as long.
     return data[:start].replace(_NO_DIGEST, digest, 1), data[start:]
 
 
 def read(path: str | os.PathLike[str], kind: str) -> Any:
-    """Content of a regular file, every claim of which is checked before it is believed."""
-    with open(path, "rb") as file:
-        size = os.fstat(file.fileno()).st_size
-        start = file.read(8)
-        head = file.read(layout.header_length(start, size))
-        places, header = layout.parse_header(head)
-        _check_header(header, kind)
-        layout.check_layout(places, 8 + len(head), size)
-        body = file.read()
-    digest = header["sha256"]
-    found = hashlib.sha256(start + head.replace(digest.encode(), _NO_DIGEST, 1))
-    found.update(body)
-    if found.hexdigest() != digest:
-        raise FileError("was altered after it was saved, its digest differs: copy it again.")
-    nodes = header["content"]
-    for schema in range(header["schema"], tree.SCHEMA):
-        nodes = tree.MIGRATIONS[schema](nodes)
-    arrays = {int(name): layout.read_array(entry, body) for name, entry in places.items()}
+    """Content of a regular file."""
+    header, data = _read_whole(path)
+    if header["schema"] != tree.SCHEMA:
+        raise FileError(
+            f"was written by {FORMAT} {header['version']}, whose files have another schema: "
+            "load it with that version, or fit and save again."
+        )
+    if header["kind"] != kind:
+        raise FileError(f"holds a {header['kind']!r}, not a {kind!r}: load it as what it is.")
     try:
-        content = tree.decode(nodes, arrays)
-    except RecursionError:
-        raise damaged("it is nested too deeply") from None
-    if arrays:
-        raise damaged(f"{len(arrays)} of its arrays are not part of its content")
-    return content
+        return tree.decode(header["content"], safetensors.numpy.load(data))
+    except (*_UNREADABLE, safetensors.SafetensorError) as error:
+        # The digest is right and the content is not: a forged file, or one of another version.
+        reason = f"{type(error).__name__}: {error}"
+        raise FileError(f"does not hold what {FORMAT} saves ({reason}): save it again.") from error
+
+
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """What a file holds; None if it is damaged, or none of ours."""
+    try:
+        return str(_read_whole(path)[0]["kind"])
+    except FileError:
+        return None
 
 
 def version() -> str:
@@ -123,22 +108,26 @@ def version() -> str:
         return "unknown"
 
 
-def _check_header(header: dict[str, Any], kind: str) -> None:
-    """Schema first: what a later one means by the rest is not known here."""
-    schema, version = header.get("schema"), header.get("version")
-    if type(schema) is not int or type(version) is not str:
-        raise damaged("its header names no schema or version")
-    if schema > tree.SCHEMA:
-        raise FileError(f"was written by a newer {FORMAT} (version {version!r}): upgrade {FORMAT}.")
-    if not all(older in tree.MIGRATIONS for older in range(schema, tree.SCHEMA)):
-        raise FileError(
-            f"was written by an older {FORMAT} (version {version!r}, schema {schema}), which this "
-            "one cannot read any more: fit again, or load and save it with a release in between."
-        )
-    if set(header) != {"sha256", "schema", "kind", "version", "content"}:
-        raise damaged("its header has other entries than it should")
-    digest = header["sha256"]
-    if type(digest) is not str or re.fullmatch("[0-9a-f]{64}", digest) is None:
-        raise damaged("it has no SHA-256 digest")
-    if header["kind"] != kind:
-        raise FileError(f"holds a {header['kind']!r}, not a {kind!r}: load it as what it is.")
+def _read_whole(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
+    """Header and bytes of a file whose digest is right."""
+    with open(path, "rb") as file:
+        opening = file.read(8 + len(_OPENING))
+        if opening[8:] != _OPENING:
+            raise FileError(f"is not a {FORMAT} file: give one that {FORMAT} has saved.")
+        data = opening + file.read()
+    head = data[: _header_end(data)]
+    try:
+        header = json.loads(json.loads(head[8:])["__metadata__"][FORMAT])
+        digest = header["sha256"]
+        found = hashlib.sha256(head.replace(digest.encode(), _NO_DIGEST, 1))
+        found.update(memoryview(data)[len(head) :])
+        is_whole = found.hexdigest() == digest and {"schema", "version", "kind"} <= set(header)
+    except _UNREADABLE:
+        is_whole = False
+    if not is_whole:
+        raise FileError("is damaged, its digest differs: it was cut off or altered; copy it again.")
+    return header, data
+
+
+def _header_end(data: bytes) -> int:
+    return 8 + int.from_bytes(data[:8], "little")

@@ -1,21 +1,19 @@
-"""Pictures with matplotlib (``pip install 'bowtienet[plot]'``).
+"""Plots with matplotlib (``pip install 'bowtienet[plot]'``).
 
 Displays take a fitted estimator or predictions, as in scikit-learn: ``from_estimator`` and
 ``from_predictions`` draw, the display keeps what it drew and can ``plot`` it again elsewhere.
-`draw_...` take plain arrays and return what they drew on.
 """
 
 from bowtienet.plotting.activation import ActivationDisplay
-from bowtienet.plotting.bars import draw_bars
 from bowtienet.plotting.calibration import CalibrationCurveDisplay
 from bowtienet.plotting.elbo import ElboDisplay
-from bowtienet.plotting.matrices import draw_weights
-from bowtienet.plotting.network import draw_network
+from bowtienet.plotting.network import NetworkDisplay
 from bowtienet.plotting.pit import PitHistogramDisplay
 from bowtienet.plotting.predicted_actual import PredictedActualDisplay
 from bowtienet.plotting.predictive_band import PredictiveBandDisplay
+from bowtienet.plotting.relevance import RelevanceDisplay
 from bowtienet.plotting.shrinkage import ShrinkageDisplay
-from bowtienet.plotting.structure import NetworkDisplay, RelevanceDisplay, WeightsDisplay
+from bowtienet.plotting.weights import WeightsDisplay
 
 __all__ = [
     "ActivationDisplay",
@@ -28,7 +26,4 @@ __all__ = [
     "RelevanceDisplay",
     "ShrinkageDisplay",
     "WeightsDisplay",
-    "draw_bars",
-    "draw_network",
-    "draw_weights",
 ]

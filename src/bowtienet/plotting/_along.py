@@ -1,92 +1,77 @@
-"""What a model predicts along one input of a table, with the others held or averaged over."""
+"""What a model predicts along one feature, with the others held or averaged over."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
-from bowtienet.estimators.columns import (
+from bowtienet.plotting._reading import (
+    TableColumns,
+    as_moments,
+    assemble,
+    frequent_labels,
+    labels_of,
+    typical_row,
+)
+from bowtienet.plotting._scored import distribution_of
+from bowtienet.plotting.fitted import predictive
+from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.representation.kinds import (
     DATE,
     DURATION,
     NUMBER,
     Numbers,
-    Table,
     Texts,
     read_column,
+    text_as_number,
 )
-from bowtienet.estimators.tables import read_targets
-from bowtienet.plotting._checks import chosen, distribution_of, read_vector
-from bowtienet.plotting._tables import (
-    as_moments,
-    assemble,
-    categories_of,
-    labels_of,
-    like_column,
-    typical_rows,
-)
-from bowtienet.plotting.fitted import predictive
-from bowtienet.prediction.mixture import GaussianMixture
 
-_MOST_ROWS = 200
+MOST_AVERAGED = 200
 """Rows that are averaged over."""
 _MOST_CATEGORIES = 20
 _SEED = 0
-"""Of the rows: the same picture every time."""
-
-Contents = Sequence[Numbers | Texts]
+"""Of the rows: the same plot every time."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Points:
-    """Values of one input to ask a model about."""
+    """Values of one feature to ask a model about."""
 
     x: np.ndarray
-    """As they are drawn: numbers, datetime64, or texts."""
+    """As they are drawn: numbers (durations in days), datetime64, or texts."""
     asked: np.ndarray
-    """The numbers, dates as days; for texts a row of the table with each."""
+    """As the model is asked; for texts a row of the table with each."""
 
 
-def points_along(table: Table, contents: Contents, index: int, grid: Any) -> Points:
-    """So many values from the smallest to the largest, or those that are given."""
-    column, content, name = table.columns[index], contents[index], table.names[index]
+def points_along(table: TableColumns, index: int, grid: Any) -> Points:
+    """Even steps from the smallest value to the largest, or the values that are given."""
+    content, name = table.contents[index], table.names[index]
     if isinstance(content, Texts):
-        return _categories(column, content, grid, name)
-    is_given = np.ndim(grid) > 0
-    values = _given(content, grid, name) if is_given else _even(content, grid, name)
-    if content.kind != NUMBER:
-        # What is drawn is what the model is asked about: some columns hold whole days only.
-        values = _values(like_column(column, content, values), name)
-        values = values if is_given else np.unique(values)
-    return Points(x=_drawn(values, content.kind), asked=values)
+        return _categories(content, grid, name)
+    values = _given(content, grid, name) if np.ndim(grid) > 0 else _even(content, grid, name)
+    asked = as_moments(values, content.kind)
+    return Points(x=asked if content.kind == DATE else values, asked=asked)
 
 
 def forecast_along(
-    model: Any,
-    table: Table,
-    contents: Contents,
-    index: int,
-    points: Points,
-    target: int,
-    *,
-    average: bool,
+    model: Any, table: TableColumns, index: int, points: Points, target: int, *, average: bool
 ) -> GaussianMixture:
     """Predictive distribution (g,) at every point, mixed over rows of the table if wanted.
 
     The mixture over rows of mixtures over members has K·m components, w_k / m N(m_kr, d_kr²).
     """
-    base = _sample(table) if average else typical_rows(contents)[None, :]
-    repeats, content = len(base), contents[index]
-    picks = [np.repeat(column, points.x.size) for column in base.T]
+    rows = _sample(table.n_rows)
+    base = [rows if average else np.array([typical_row(content)]) for content in table.contents]
+    repeats = rows.size if average else 1
+    picks = [np.repeat(column, points.x.size) for column in base]
     asked, fresh = np.tile(points.asked, repeats), {}
-    if isinstance(content, Texts):
+    if isinstance(table.contents[index], Texts):
         picks[index] = asked
     else:
-        fresh[index] = like_column(table.columns[index], content, asked)
+        fresh[index] = asked
     found = distribution_of(predictive(model, assemble(table, picks, fresh)), target)
     return GaussianMixture(
         weights=np.repeat(found.weights / repeats, repeats),
@@ -95,37 +80,33 @@ def forecast_along(
     )
 
 
-def data_along(content: Numbers | Texts, y: Any, target: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values of the input and of one target, without rows whose number is missing."""
-    n_rows = len(content.codes if isinstance(content, Texts) else content.values)
-    targets = to_numpy(read_targets(y, n_rows)).astype(float).reshape(n_rows, -1)
-    chosen_target = targets[:, chosen(target, targets.shape[1], "target")]
+def data_along(content: Numbers | Texts, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Values of the feature and of one target (n,), without rows whose number is missing."""
     if isinstance(content, Texts):
-        return labels_of(content), chosen_target
+        return labels_of(content), targets
     present = np.isfinite(content.values)
-    return _drawn(content.values[present], content.kind), chosen_target[present]
+    values = content.values[present]
+    return as_moments(values, DATE) if content.kind == DATE else values, targets[present]
 
 
-def words_along(table: Table, contents: Contents, index: int, *, average: bool) -> str:
-    """Name of the input, and what is done with the others."""
-    content = contents[index]
+def words_along(table: TableColumns, index: int, *, average: bool) -> str:
+    """Name of the feature, and what is done with the others."""
+    content = table.contents[index]
     is_duration = isinstance(content, Numbers) and content.kind == DURATION
     name = table.names[index] + (" in days" if is_duration else "")
-    if len(contents) == 1:
+    if len(table.names) == 1:
         return name
     if average:
-        return f"{name} (averaged over {min(table.n_rows, _MOST_ROWS)} rows)"
-    numeric = all(isinstance(content, Numbers) for content in contents)
+        return f"{name} (averaged over {min(table.n_rows, MOST_AVERAGED)} rows)"
+    numeric = all(isinstance(content, Numbers) for content in table.contents)
     return f"{name} (others at their {'medians' if numeric else 'typical values'})"
 
 
-def _categories(column: Any, content: Texts, grid: Any, name: str) -> Points:
+def _categories(content: Texts, grid: Any, name: str) -> Points:
     labels = labels_of(content).tolist()
-    shown = (
-        [str(label) for label in grid]
-        if np.ndim(grid) > 0
-        else categories_of(column, content, _MOST_CATEGORIES)
-    )
+    shown = frequent_labels(content, _MOST_CATEGORIES)
+    if np.ndim(grid) > 0:
+        shown = [str(label) for label in grid]
     unknown = [label for label in shown if label not in labels]
     if unknown:
         raise ValueError(
@@ -139,11 +120,14 @@ def _categories(column: Any, content: Texts, grid: Any, name: str) -> Points:
 def _given(content: Numbers, grid: Any, name: str) -> np.ndarray:
     """Values that are given: of dates and durations also as days."""
     if content.kind == NUMBER:
-        return read_vector(grid, "grid", each="point")
+        return np.asarray(grid, dtype=float)
     found = read_column(np.asarray(grid), "grid")
-    if not isinstance(found, Numbers) or found.kind not in (content.kind, NUMBER):
+    if isinstance(found, Texts):
+        read = [text_as_number(text, content.kind, None) for text in labels_of(found)]
+        found = Numbers(kind=content.kind, values=np.array(read, dtype=float))
+    if found.kind not in (content.kind, NUMBER):
         raise ValueError(f"grid must hold {content.kind}s or days, as column {name!r} does.")
-    return read_vector(found.values, "grid", each="point")
+    return found.values
 
 
 def _even(content: Numbers, grid: Any, name: str) -> np.ndarray:
@@ -158,20 +142,8 @@ def _even(content: Numbers, grid: Any, name: str) -> np.ndarray:
     return np.linspace(np.min(values), np.max(values), grid)
 
 
-def _values(column: Any, name: str) -> np.ndarray:
-    found = read_column(column, name)
-    assert isinstance(found, Numbers)
-    return found.values
-
-
-def _drawn(values: np.ndarray, kind: str) -> np.ndarray:
-    return as_moments(values, kind) if kind == DATE else values
-
-
-def _sample(table: Table) -> np.ndarray:
-    """Rows to average over, the same of every column."""
-    every = np.arange(table.n_rows)
-    if table.n_rows > _MOST_ROWS:
-        rng = np.random.default_rng(_SEED)
-        every = np.sort(rng.choice(table.n_rows, size=_MOST_ROWS, replace=False))
-    return np.tile(every[:, None], len(table.names))
+def _sample(n_rows: int) -> np.ndarray:
+    if n_rows <= MOST_AVERAGED:
+        return np.arange(n_rows)
+    rng = np.random.default_rng(_SEED)
+    return np.sort(rng.choice(n_rows, size=MOST_AVERAGED, replace=False))

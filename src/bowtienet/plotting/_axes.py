@@ -11,8 +11,8 @@ NEGATIVE = "#D55E00"
 ABSENT = "#B5B5B5"
 """What has no weights at all."""
 INK = "#333333"
-MUTED = "#777777"
-"""Of references and remarks."""
+MUTED = "#6E6E6E"
+"""Of references and remarks: light, but with enough contrast to be read."""
 CURVES = (
     (POSITIVE, "-", "o"),
     (NEGATIVE, "--", "s"),
@@ -69,6 +69,14 @@ def percent(share: float) -> str:
 def signed(value: float, digits: int) -> str:
     """A number in a text, with the minus sign that numbers at axes have."""
     return f"{value:,.{digits}f}".replace("-", "−")
+
+
+def group_thousands(axis: Any) -> None:
+    """Write numbers from 10,000 to 100 million in full, with commas, and no factor elsewhere."""
+    largest = max(map(abs, axis.get_view_interval()))
+    if 1e4 <= largest < 1e8:
+        formatter = load("ticker").FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−"))
+        axis.set_major_formatter(formatter)
 
 
 def points_high(area: Any) -> float:

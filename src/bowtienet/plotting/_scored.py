@@ -1,44 +1,100 @@
-"""What displays that compare predictions with what happened have in common."""
+"""What displays that compare predictions with targets have in common."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from bowtienet.estimators.tables import named_columns
-from bowtienet.plotting.fitted import predictive
+import numpy as np
+
+from bowtienet.evaluation.checks import read_sample_weight, read_targets
+from bowtienet.plotting._checks import chosen
+from bowtienet.plotting._reading import read_rows
+from bowtienet.plotting.fitted import predictive, target_names
+from bowtienet.prediction.mixture import GaussianMixture
 
 if TYPE_CHECKING:
-    from bowtienet.prediction.mixture import GaussianMixture
+    from matplotlib.axes import Axes
+
+_ROUNDING = 1e-9
+"""n equal weights are n rows, also where their sums are a little less."""
 
 
 class ScoredDisplay:
     """A display that `from_predictions` draws from targets and their predictive distributions."""
 
+    _names_its_target = False
+
     @classmethod
     def from_predictions(
-        cls, y: Any, distribution: GaussianMixture, *, target: int = 0, **settings: Any
+        cls,
+        y: Any,
+        distribution: GaussianMixture,
+        *,
+        target: int = 0,
+        ax: Axes | None = None,
+        **settings: Any,
     ) -> Self:
-        """Draw predictive distributions against what happened."""
+        """Draw predictive distributions against targets."""
         raise NotImplementedError
 
     @classmethod
     def from_estimator(
         cls, model: Any, X: Any, y: Any, *, target: int = 0, **settings: Any
     ) -> Self:
-        """Draw the predictions for `X` against what happened.
+        """Draw the predictions for `X` against targets.
 
         Parameters
         ----------
         model : estimator
             Fitted, with ``predict_dist(X)``.
         X : table (n, columns)
-            Rows that the model has not seen.
+            Held-out rows.
         y : array (n,) or (n, outputs), or names
-            What happened; or columns of X that hold it.
+            Targets; or columns of X that hold them.
         target : int
             Which of several targets.
         **settings
             Those of `from_predictions`.
         """
-        X, y, _ = named_columns(X, y, None)
-        return cls.from_predictions(y, predictive(model, X), target=target, **settings)
+        rows = read_rows(X, y)
+        names = rows.target_names or target_names(model)
+        if cls._names_its_target and target in range(len(names)):
+            settings.setdefault("target_name", names[target])
+        found = predictive(model, rows.features)
+        return cls.from_predictions(rows.targets, found, target=target, **settings)
+
+
+def one_target(
+    y: Any, distribution: GaussianMixture, target: Any
+) -> tuple[np.ndarray, GaussianMixture]:
+    """Values (n,) of one of the targets and its predictive distribution."""
+    forecast = distribution_of(distribution, target)
+    values = read_targets(y)
+    values = values.reshape(len(values), -1)
+    shape = distribution.means[0].reshape(len(distribution.means[0]), -1).shape
+    if values.shape != shape:
+        raise ValueError(
+            f"y has shape {values.shape}, but the distribution is for {shape[0]} rows and "
+            f"{shape[1]} target{'s' * (shape[1] > 1)}: give one value for each."
+        )
+    return values[:, target], forecast
+
+
+def distribution_of(distribution: GaussianMixture, target: Any) -> GaussianMixture:
+    """Predictive distribution (n,) of one of the targets."""
+    if not isinstance(distribution, GaussianMixture):
+        raise TypeError(
+            "distribution must be a GaussianMixture, such as predict_dist and build_mixture give, "
+            f"got {type(distribution).__name__}."
+        )
+    is_single = distribution.means.ndim == 2
+    place = chosen(target, 1 if is_single else distribution.means.shape[2], "target")
+    return distribution if is_single else distribution.of_target(place)
+
+
+def effective_rows(n_rows: int, sample_weight: Any) -> int:
+    """(Σ w)² / Σ w², the number of rows of equal weight that say as much; n without weights."""
+    if sample_weight is None:
+        return n_rows
+    weights = read_sample_weight(sample_weight, np.zeros(n_rows))
+    return max(1, int(np.sum(weights) ** 2 / np.sum(weights**2) + _ROUNDING))

@@ -8,8 +8,7 @@ import numpy as np
 
 from bowtienet.evaluation.metrics import binomial_band, calibration_curve
 from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
-from bowtienet.plotting._checks import one_target, read_vector
-from bowtienet.plotting._scored import ScoredDisplay
+from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from bowtienet.prediction.mixture import GaussianMixture
 
 _CURVE = "calibration curve"
-_BAND = "band of chance"
 _EXACT = "calibrated"
 
 
@@ -60,11 +58,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
         name: str | None = None,
         n_rows: int | None = None,
     ) -> None:
-        self.levels = read_vector(levels, "levels", each="level")
-        count = self.levels.size
-        self.observed = read_vector(observed, "observed", count, each="level")
-        self.low = read_vector(low, "low", count, each="level")
-        self.high = read_vector(high, "high", count, each="level")
+        self.levels, self.observed = np.asarray(levels), np.asarray(observed)
+        self.low, self.high = np.asarray(low), np.asarray(high)
         self.probability = probability
         self.name, self.n_rows = name, n_rows
 
@@ -77,6 +72,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
         target: int = 0,
         levels: Any = None,
         probability: float = 0.95,
+        sample_weight: Any = None,
         name: str | None = None,
         ax: Axes | None = None,
         **line: Any,
@@ -86,7 +82,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
         Parameters
         ----------
         y : array (n,) or (n, outputs)
-            What happened.
+            Targets.
         distribution : GaussianMixture
             Prediction for each, as `predict_dist` gives it.
         target : int
@@ -95,6 +91,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
             Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
         probability : float
             That of the band of chance.
+        sample_weight : array (n,), optional
+            How many times each row counts; the band is that of the effective number of rows.
         name : str, optional
             For the legend.
         ax : matplotlib axes, optional
@@ -103,8 +101,9 @@ class CalibrationCurveDisplay(ScoredDisplay):
             Of the curve, for matplotlib's `plot`.
         """
         values, forecast = one_target(y, distribution, target)
-        nominal, observed = calibration_curve(values, forecast, levels)
-        low, high = binomial_band(nominal, values.size, probability)
+        nominal, observed = calibration_curve(values, forecast, levels, sample_weight=sample_weight)
+        n_rows = effective_rows(values.size, sample_weight)
+        low, high = binomial_band(nominal, n_rows, probability)
         display = cls(
             levels=nominal,
             observed=observed,
@@ -112,33 +111,19 @@ class CalibrationCurveDisplay(ScoredDisplay):
             high=high,
             probability=probability,
             name=name,
-            n_rows=values.size,
+            n_rows=n_rows,
         )
         return display.plot(ax=ax, **line)
 
     def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
-        """Draw again, elsewhere or beside another curve.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **line
-            Of the curve, for matplotlib's `plot`.
-        """
+        """Draw again, elsewhere or beside another curve; with `ax` and `line` as above."""
         ax = axes_or_new(ax, 4.2, 4.2)
         earlier = sum(artist.get_gid() == _CURVE for artist in ax.lines)
         color, style, marker = CURVES[earlier % len(CURVES)]
         self.diagonal_ = _draw_diagonal(ax) if earlier == 0 else None
         self.band_ = self._draw_band(ax, MUTED if earlier == 0 else color)
-        look: dict[str, Any] = {
-            "color": color,
-            "linestyle": style,
-            "marker": marker,
-            "markersize": 4.0,
-            "zorder": 3,
-        }
-        look["label"] = "observed" if self.name is None else self.name
+        look: dict[str, Any] = {"color": color, "linestyle": style, "marker": marker}
+        look |= {"markersize": 4.0, "zorder": 3, "label": self.name or "observed"}
         self.line_ = ax.plot(self.levels, self.observed, **(look | line))[0]
         self.line_.set_gid(_CURVE)
         add_legend(ax, loc="upper left")
@@ -146,29 +131,18 @@ class CalibrationCurveDisplay(ScoredDisplay):
         return self
 
     def _draw_band(self, ax: Any, color: str) -> Any:
-        """The band of chance, unless it is there."""
+        """The band of chance, unless the same is there."""
+        rows = "" if self.n_rows is None else f", {self.n_rows} rows"
+        label = f"by chance, {percent(self.probability)}{rows}"
+        if label in [artist.get_label() for artist in ax.collections]:
+            return None
         # At 0 and 1 there is no chance: the band closes there.
         x, low, high = (
             np.concatenate([[0.0], values, [1.0]]) for values in (self.levels, self.low, self.high)
         )
         order = np.argsort(x, kind="stable")
-        rows = "" if self.n_rows is None else f", {self.n_rows} rows"
-        earlier = [artist for artist in ax.collections if artist.get_gid() == _BAND]
-        band = ax.fill_between(
-            x[order],
-            low[order],
-            high[order],
-            color=tint(color, 0.3 if not earlier else 0.15),
-            lw=0.0,
-            label=f"by chance, {percent(self.probability)}{rows}",
-            zorder=1,
-            gid=_BAND,
-        )
-        corners = band.get_paths()[0].vertices
-        if any(np.array_equal(corners, other.get_paths()[0].vertices) for other in earlier):
-            band.remove()
-            return None
-        return band
+        look = {"color": tint(color, 0.3), "lw": 0.0, "zorder": 1, "label": label}
+        return ax.fill_between(x[order], low[order], high[order], **look)
 
 
 def _draw_diagonal(ax: Any) -> Any:

@@ -10,23 +10,22 @@ import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet.plotting._axes import MUTED, POSITIVE, SMALL_SIZE, new_figure, signed, tidy
-from bowtienet.plotting._checks import read_vector
-from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting._bars import draw_bars
 from bowtienet.plotting.fitted import network_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _ROOM = 3.0
-"""Height of the picture, in heights of the second half: the first sweeps may come from below."""
+"""Height of the plot, in heights of the second half: the first sweeps may come from below."""
 _STILL = 1e-9
 """The least height of the second half that counts, relative to the whole rise."""
 
 
 class ElboDisplay:
-    """The evidence bound of the heaviest member after every sweep, and by block at the end.
+    """The evidence bound after every sweep, and by block at the end, of the heaviest member.
 
-    The left panel shows as much of the beginning as leaves the second half readable. On the right
+    The first panel shows as much of the beginning as leaves the second half readable. In the second
     the terms of the gates and of their Pólya-Gamma variables, which are large at low temperature
     and cancel, are one bar.
 
@@ -47,7 +46,7 @@ class ElboDisplay:
     """
 
     def __init__(self, *, history: Any, terms: Mapping[str, float], unit: str = "sweep") -> None:
-        self.history = read_vector(history, "history", each=unit)
+        self.history = np.asarray(history, dtype=float)
         self.terms = {str(name): float(value) for name, value in terms.items()}
         self.unit = unit
 
@@ -73,24 +72,18 @@ class ElboDisplay:
         found = asdict(network.elbo_terms_)
         terms = {name: float(to_numpy(value)) for name, value in found.items()}
         unit = "step" if network.solver_ == "svi" else "sweep"
-        return cls(history=network.elbo_history_, terms=terms, unit=unit).plot(fig=fig, **line)
+        history = network.elbo_history_[np.isfinite(network.elbo_history_)]
+        return cls(history=history, terms=terms, unit=unit).plot(fig=fig, **line)
 
     def plot(self, *, fig: Figure | None = None, **line: Any) -> Self:
-        """Draw again, in another figure.
-
-        Parameters
-        ----------
-        fig : matplotlib figure, optional
-            Where to draw; a new one by default.
-        **line
-            Of the bound, for matplotlib's `plot`.
-        """
+        """Draw again, in another figure; with the arguments of `from_estimator`."""
         fig = new_figure(9.0, 3.4) if fig is None else fig
-        left, right = fig.subplots(1, 2)
+        is_wide = fig.get_figwidth() > fig.get_figheight()
+        left, right = fig.subplots(*((1, 2) if is_wide else (2, 1)))
         self._draw_history(left, line)
         blocks = joined_terms(self.terms)
         draw_bars(list(blocks), list(blocks.values()), ax=right)
-        right.xaxis.get_major_locator().set_params(nbins=6)
+        right.xaxis.get_major_locator().set_params(nbins=5)
         right.set(xlabel=f"total {signed(sum(self.terms.values()), 1)}")
         right.set_title("by block", fontsize="medium")
         self.bars_ = list(right.patches)

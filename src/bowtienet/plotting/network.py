@@ -1,32 +1,26 @@
-"""A network as circles and lines: which inputs it uses, through which units, and how strongly."""
+"""Display of a network as circles and lines: its inputs, units and weights."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._axes import (
-    ABSENT,
-    INK,
-    NEGATIVE,
-    POSITIVE,
-    SMALL_SIZE,
-    axes_or_new,
-    fitted_size,
-    inches_wide,
-    load,
-    points_high,
-    shorten,
-)
-from bowtienet.plotting._checks import read_names, read_weights
+from bowtienet.plotting import _axes
+from bowtienet.plotting._checks import named
 from bowtienet.plotting._layout import arrange, linked_units
+from bowtienet.plotting.fitted import (
+    chosen_member,
+    encoded_names,
+    member_weights,
+    network_of,
+    target_names,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_EITHER = "#777777"
 _ABSENT_FACE = "#F2F2F2"
 _WIDEST = 2.4
 _THINNEST = 1.0 / 6.0
@@ -36,70 +30,91 @@ _CROWD = 100
 """Edges between two layers beyond which all are drawn thinner and weak ones fainter."""
 
 
-def draw_network(
-    weights: Sequence[Any],
-    *,
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
-    title: str | None = None,
-    ax: Axes | None = None,
-) -> Axes:
-    """Draw a network from left to right, with an edge for each weight that is not exactly zero.
+class NetworkDisplay:
+    """The network of a member, from left to right, with an edge for each weight but exact zeros.
 
     The wider and darker an edge, the larger its weight; the largest of each layer are equally wide.
     Blue weights are positive, orange ones negative. Hidden units are ordered so that few edges
     cross. Inputs and units without any edge are grey, and an output that no input reaches is marked
-    as constant. Biases are not drawn.
+    as constant. Biases are not drawn. Best after `prune`.
 
     Parameters
     ----------
     weights : sequence of arrays (D, K + 1)
         One matrix for each layer, the output last, with the bias in column 0. A dropped input is a
         column of zeros in the first one.
-    input_names : sequence of str, optional
-        One for each input; x, or x0, x1, ..., by default.
-    output_names : sequence of str, optional
-        One for each output; y, or y0, y1, ..., by default.
-    title : str, optional
-        Above the picture.
-    ax : matplotlib axes, optional
-        Where to draw; a new figure by default. Names stand outside the axes as tick labels do: a
-        figure with ``layout="constrained"`` makes room for them.
+    input_names, output_names : sequence of str, optional
+        One for each input and output; x, or x0, x1, ..., and y, or y0, y1, ..., by default.
 
-    Returns
-    -------
-    matplotlib axes
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from bowtienet.plotting.network import draw_network
-    >>> hidden = [[0.1, 1.5, 0.0], [0.0, -0.7, 0.0]]
-    >>> output = [[0.3, 2.0, 1.0]]
-    >>> axes = Figure(layout="constrained").add_subplot()
-    >>> ax = draw_network([hidden, output], input_names=["age", "height"], ax=axes)
-    >>> [text.get_text() for text in ax.texts]
-    ['age', 'height', 'y']
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
     """
-    matrices = read_weights(weights, "weights")
-    edges = [matrix[:, 1:] for matrix in matrices]
-    left = read_names(input_names, edges[0].shape[1], "input_names", "x")
-    right = read_names(output_names, edges[-1].shape[0], "output_names", "y")
-    left, right = [shorten(name) for name in left], _marked(right, edges)
-    strengths = [_relative(edge) for edge in edges]
-    linked = linked_units(strengths)
-    ax = axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
-    heights = [1.0 - place for place in arrange(strengths)]
-    most = max(int(np.count_nonzero(edge)) for edge in edges)
-    crowding = min(1.0, _CROWD / max(most, 1))
-    widest = _WIDEST * crowding**0.25
-    _add_edges(ax, edges, heights, widest, _FAINTEST * crowding**0.5)
-    _add_units(ax, heights, linked)
-    _add_names(ax, 0, heights[0], left, linked[0])
-    _add_names(ax, len(edges), heights[-1], right, np.ones(len(right), dtype=bool))
-    _finish(ax, linked, title)
-    _add_legend(ax, linked, widest)
-    return ax
+
+    def __init__(
+        self,
+        *,
+        weights: Sequence[Any],
+        input_names: Sequence[str] | None = None,
+        output_names: Sequence[str] | None = None,
+    ) -> None:
+        self.weights = [np.asarray(matrix, dtype=float) for matrix in weights]
+        n_inputs, n_outputs = self.weights[0].shape[1] - 1, self.weights[-1].shape[0]
+        self.input_names = named(input_names, n_inputs, "input_names", "x")
+        self.output_names = named(output_names, n_outputs, "output_names", "y")
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        *,
+        member: int | None = None,
+        title: str | None = None,
+        ax: Axes | None = None,
+    ) -> Self:
+        """Draw the network of a member of a fitted estimator.
+
+        Parameters
+        ----------
+        model : BowTieRegressor or pipeline that ends with one
+            Fitted.
+        member : int, optional
+            Its place among the members; the one with the largest weight by default.
+        title : str, optional
+            Above the plot.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default. Names stand outside the axes as tick labels do:
+            a figure with ``layout="constrained"`` makes room for them.
+        """
+        network = network_of(model)
+        display = cls(
+            weights=member_weights(network, chosen_member(network, member)),
+            input_names=encoded_names(model),
+            output_names=target_names(model) or None,
+        )
+        return display.plot(title=title, ax=ax)
+
+    def plot(self, *, title: str | None = None, ax: Axes | None = None) -> Self:
+        """Draw again, elsewhere; with the arguments of `from_estimator`."""
+        edges = [matrix[:, 1:] for matrix in self.weights]
+        left = [_axes.shorten(name) for name in self.input_names]
+        right = _marked(self.output_names, edges)
+        strengths = [_relative(edge) for edge in edges]
+        linked = linked_units(strengths)
+        ax = _axes.axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
+        heights = [1.0 - place for place in arrange(strengths)]
+        most = max(int(np.count_nonzero(edge)) for edge in edges)
+        crowding = min(1.0, _CROWD / max(most, 1))
+        widest = _WIDEST * crowding**0.25
+        _add_edges(ax, edges, heights, widest, _FAINTEST * crowding**0.5)
+        _add_units(ax, heights, linked)
+        _add_names(ax, 0, heights[0], left, linked[0])
+        _add_names(ax, len(edges), heights[-1], right, np.ones(len(right), dtype=bool))
+        _finish(ax, linked, title)
+        _add_legend(ax, linked, widest)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
 
 
 def _relative(edge: np.ndarray) -> np.ndarray:
@@ -114,12 +129,16 @@ def _marked(names: list[str], edges: Sequence[np.ndarray]) -> list[str]:
     for edge in edges:
         reached = np.any((edge != 0.0) & reached, axis=1)
     notes = ["" if yes else " (constant)" for yes in reached]
-    return [shorten(name) + note for name, note in zip(names, notes, strict=True)]
+    return [_axes.shorten(name) + note for name, note in zip(names, notes, strict=True)]
 
 
 def _figure_size(sizes: list[int], left: list[str], right: list[str]) -> tuple[float, float]:
     gaps = len(sizes) - 1
-    width = max(3.6, (2.2 if gaps < 4 else 1.5) * gaps) + inches_wide(left) + inches_wide(right)
+    width = (
+        max(3.6, (2.2 if gaps < 4 else 1.5) * gaps)
+        + _axes.inches_wide(left)
+        + _axes.inches_wide(right)
+    )
     named, hidden = max(sizes[0], sizes[-1]), max(sizes[1:-1], default=0)
     height = 1.0 + max(0.19 * named, 0.8 * hidden**0.5)
     return max(width, 5.0), float(np.clip(height, 2.2, 14.0))
@@ -141,13 +160,15 @@ def _add_edges(
         sizes.append(_relative(edge)[unit, source])
         signs.append(edge[unit, source] > 0.0)
     size, positive = np.concatenate(sizes), np.concatenate(signs)
-    colors = load("colors")
+    colors = _axes.load("colors")
     shades = np.where(
-        positive[:, None], colors.to_rgba_array(POSITIVE), colors.to_rgba_array(NEGATIVE)
+        positive[:, None],
+        colors.to_rgba_array(_axes.POSITIVE),
+        colors.to_rgba_array(_axes.NEGATIVE),
     )
     shades[:, 3] = faintest + (0.95 - faintest) * size
     order = np.argsort(size, kind="stable")  # strong edges over weak ones
-    collection = load("collections").LineCollection(
+    collection = _axes.load("collections").LineCollection(
         np.concatenate(lines)[order],
         colors=shades[order],
         linewidths=_line_width(size[order], widest),
@@ -164,7 +185,7 @@ def _line_width(size: Any, widest: float) -> Any:
 
 def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarray]) -> None:
     crowd = max(height.size for height in heights)
-    diameter = min(7.0, 0.75 * points_high(ax) / crowd)
+    diameter = min(7.0, 0.75 * _axes.points_high(ax) / crowd)
     last = len(heights) - 1
     for layer, (height, used) in enumerate(zip(heights, linked, strict=True)):
         used = used | (layer == last)
@@ -173,7 +194,7 @@ def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarr
             height,
             s=diameter**2,
             c=["white" if yes else _ABSENT_FACE for yes in used],
-            edgecolors=[INK if yes else ABSENT for yes in used],
+            edgecolors=[_axes.INK if yes else _axes.ABSENT for yes in used],
             linewidths=0.8,
             zorder=2,
             clip_on=False,
@@ -181,7 +202,7 @@ def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarr
 
 
 def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: np.ndarray) -> None:
-    size = fitted_size(points_high(ax) / max(len(names), 1))
+    size = _axes.fitted_size(_axes.points_high(ax) / max(len(names), 1))
     side = -1 if layer == 0 else 1
     for y, name, yes in zip(height, names, used, strict=True):
         ax.annotate(
@@ -192,7 +213,7 @@ def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: 
             ha="right" if side < 0 else "left",
             va="center",
             fontsize=size,
-            color=INK if yes else ABSENT,
+            color=_axes.INK if yes else _axes.MUTED,
         )
 
 
@@ -201,7 +222,7 @@ def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
     kinds = ["input"] + ["unit"] * (last - 1) + ["output"]
     shown = [layer for layer in range(last + 1) if linked[layer].size > 0]
     labels = [_count(linked[layer], kinds[layer]) for layer in shown]
-    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=_EITHER)
+    ax.set_xticks(shown, labels, fontsize=_axes.SMALL_SIZE, color=_axes.MUTED)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.set_yticks([])
@@ -221,17 +242,17 @@ def _count(linked: np.ndarray, kind: str) -> str:
 
 
 def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
-    line = load("lines").Line2D
+    line = _axes.load("lines").Line2D
     handles = []
     if any(np.any(unit) for unit in linked):
         handles = [
-            line([], [], color=POSITIVE, lw=widest, label="positive"),
-            line([], [], color=NEGATIVE, lw=widest, label="negative"),
-            line([], [], color=_EITHER, lw=widest, label="largest weight of its layer"),
-            line([], [], color=_EITHER, lw=_line_width(0.25, widest), label="a quarter of it"),
+            line([], [], color=_axes.POSITIVE, lw=widest, label="positive"),
+            line([], [], color=_axes.NEGATIVE, lw=widest, label="negative"),
+            line([], [], color=_axes.MUTED, lw=widest, label="largest weight of its layer"),
+            line([], [], color=_axes.MUTED, lw=_line_width(0.25, widest), label="a quarter of it"),
         ]
     if not all(np.all(unit) for unit in linked[:-1]):
-        dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": ABSENT}
+        dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": _axes.ABSENT}
         handles.append(line([], [], label="no weights", **dot))
     if handles:
         # Two rows: sign, size and absence stand in a column each, narrow enough for small axes.
@@ -241,7 +262,7 @@ def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
             bbox_to_anchor=(0.5, 0.0),
             ncols=(len(handles) + 1) // 2,
             frameon=False,
-            fontsize=SMALL_SIZE,
+            fontsize=_axes.SMALL_SIZE,
             handlelength=1.6,
             columnspacing=1.4,
         )

@@ -1,28 +1,18 @@
-"""Display of the predictive distribution along one input: its mean and central bands."""
+"""Display of the predictive distribution along one feature: its mean and central bands."""
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.estimators.columns import DATE, Numbers, open_table, read_column
-from bowtienet.estimators.tables import named_columns
+from bowtienet.plotting import _axes
 from bowtienet.plotting._along import data_along, forecast_along, points_along, words_along
-from bowtienet.plotting._axes import (
-    INK,
-    POSITIVE,
-    add_legend,
-    axes_or_new,
-    load,
-    percent,
-    tidy,
-    tint,
-)
-from bowtienet.plotting._checks import read_bands, read_vector
-from bowtienet.plotting._tables import as_moments, find_column, read_contents
-from bowtienet.plotting.fitted import target_name as name_of_target
+from bowtienet.plotting._checks import chosen
+from bowtienet.plotting._reading import find_column, read_columns, read_rows
+from bowtienet.plotting.fitted import learnt_columns, target_names
 from bowtienet.prediction.intervals import check_coverage
 
 if TYPE_CHECKING:
@@ -30,18 +20,18 @@ if TYPE_CHECKING:
 
 OTHERS = ("fixed", "average")
 _SEED = 0
-"""Of jitter: the same picture every time."""
+"""Of jitter: the same plot every time."""
 
 
 class PredictiveBandDisplay:
-    """Predictive mean and central intervals of the target along one input.
+    """Predictive mean and central intervals of the target along one feature.
 
     Along numbers and dates they are a line and bands; for categories, points with bars.
 
     Parameters
     ----------
     x : array (g,) of numbers or dates, or sequence of g texts
-        Values of the input.
+        Values of the feature.
     mean : array (g,)
         Predictive mean at each.
     intervals : array (g, 2, k), or (g, 2) for one coverage
@@ -49,7 +39,7 @@ class PredictiveBandDisplay:
     coverages : sequence of k floats
         Probabilities of the intervals.
     data : pair of arrays, optional
-        Values of the input and of the target in the data, drawn as dots.
+        Values of the feature and of the target in the data, drawn as dots.
     feature_name, target_name : str
         For the labels of the axes.
 
@@ -77,12 +67,10 @@ class PredictiveBandDisplay:
         target_name: str = "target",
     ) -> None:
         self.coverages = np.atleast_1d(check_coverage(coverages))
-        self.is_categorical = any(isinstance(value, str) for value in list(x))
-        self.is_dated = not self.is_categorical and _read_dates(x, "x") is not None
-        self.x = self._read_inputs(x, "x", each="point")
-        self.mean = read_vector(mean, "mean", self.x.size, each="point")
-        self.intervals = read_bands(intervals, self.x.size, self.coverages.size)
-        self.data = None if data is None else self._read_data(*data)
+        self.x, self.mean = _values(x), np.asarray(mean)
+        self.is_categorical, self.is_dated = (self.x.dtype.kind == kind for kind in "OM")
+        self.intervals = np.asarray(intervals).reshape(self.x.size, 2, self.coverages.size)
+        self.data = None if data is None else (_values(data[0]), np.asarray(data[1]))
         self.feature_name, self.target_name = feature_name, target_name
 
     @classmethod
@@ -101,25 +89,25 @@ class PredictiveBandDisplay:
         ax: Axes | None = None,
         **line: Any,
     ) -> Self:
-        """Draw what a fitted estimator predicts along one input.
+        """Draw what a fitted estimator predicts along one feature.
 
         Parameters
         ----------
         model : estimator
             Fitted, with ``predict_dist(X)``.
         X : table (n, columns)
-            Rows that say how the inputs are distributed; text columns if the model takes them.
+            Rows that say how the features are distributed; text columns if the model takes them.
         feature : str or int
-            Name or number of the input.
+            Name or number of the feature.
         others : {"fixed", "average"}
-            Hold the other inputs at their medians (the lower of two; the most frequent value of
+            Hold the other features at their medians (the lower of two; the most frequent value of
             those that hold no numbers), or mix the predictive distributions over the rows of X, or
             200 of them at random.
         coverages : sequence of float
             Probabilities of the central bands.
         grid : int or array
-            How many values of the input from its smallest to its largest, or which. Dates, in
-            UTC if they have a time zone, and durations may be given as days. Of a feature of texts
+            How many values of the feature from its smallest to its largest, or which. Dates, in
+            UTC if they have a time zone, and durations may be given as days. Of a text feature
             the 20 most frequent values are shown, or those that are given.
         y : array (n,) or (n, outputs), or names, optional
             Targets of the rows, or columns of X that hold them: drawn as dots.
@@ -134,111 +122,64 @@ class PredictiveBandDisplay:
         """
         if others not in OTHERS:
             raise ValueError(f"unknown others {others!r}: choose one of {', '.join(OTHERS)}.")
-        name = target_name or name_of_target(model, y, target)
-        X, y, _ = named_columns(X, y, None)
-        shares, table = np.atleast_1d(check_coverage(coverages)), open_table(X)
-        index, contents = find_column(table, feature), read_contents(table)
-        data = None if y is None else data_along(contents[index], y, target)
-        points = points_along(table, contents, index, grid)
-        average = others == "average"
-        found = forecast_along(model, table, contents, index, points, target, average=average)
+        shares, names, targets = check_coverage(coverages), target_names(model), None
+        if y is not None:
+            rows = read_rows(X, y)
+            X, names = rows.features, list(rows.target_names) or names
+            targets = rows.targets[:, chosen(target, rows.targets.shape[1], "target")]
+        if target_name is None:
+            target_name = names[target] if target in range(len(names)) else "target"
+        table = read_columns(X, learnt_columns(model))
+        index, average = find_column(table, feature), others == "average"
+        points = points_along(table, index, grid)
+        found = forecast_along(model, table, index, points, target, average=average)
         display = cls(
             x=points.x,
             mean=found.mean(),
-            intervals=found.interval(shares),
-            coverages=shares.tolist(),
-            data=data,
-            feature_name=words_along(table, contents, index, average=average),
-            target_name=name,
+            intervals=found.interval(np.atleast_1d(shares)),
+            coverages=coverages,
+            data=None if targets is None else data_along(table.contents[index], targets),
+            feature_name=words_along(table, index, average=average),
+            target_name=target_name,
         )
         return display.plot(ax=ax, **line)
 
     @classmethod
     def from_predictions(
-        cls,
-        x: Any,
-        mean: Any,
-        intervals: Any,
-        *,
-        coverages: Sequence[float] = (0.5, 0.9),
-        data: tuple[Any, Any] | None = None,
-        feature_name: str = "x",
-        target_name: str = "target",
-        ax: Axes | None = None,
-        **line: Any,
+        cls, x: Any, mean: Any, intervals: Any, *, ax: Axes | None = None, **settings: Any
     ) -> Self:
-        """Draw predictions along one input; see the class for the arguments.
+        """Draw predictions along one feature; see the class for the arguments.
 
         Examples
         --------
         >>> from matplotlib.figure import Figure
         >>> from bowtienet.plotting import PredictiveBandDisplay
+        >>> ends = [[1.0, 3.0], [1.5, 4.5]]
+        >>> ax = Figure(layout="constrained").add_subplot()
         >>> display = PredictiveBandDisplay.from_predictions(
-        ...     [0.0, 1.0],
-        ...     [2.0, 3.0],
-        ...     [[1.0, 3.0], [1.5, 4.5]],
-        ...     coverages=[0.9],
-        ...     ax=Figure(layout="constrained").add_subplot(),
+        ...     [0.0, 1.0], [2.0, 3.0], ends, coverages=[0.9], ax=ax
         ... )
         >>> display.line_.get_ydata()
         array([2., 3.])
         """
-        display = cls(
-            x=x,
-            mean=mean,
-            intervals=intervals,
-            coverages=coverages,
-            data=data,
-            feature_name=feature_name,
-            target_name=target_name,
-        )
-        return display.plot(ax=ax, **line)
+        return cls(x=x, mean=mean, intervals=intervals, **settings).plot(ax=ax)
 
     def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
-        """Draw again, elsewhere.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        **line
-            Of the mean, for matplotlib's `plot`.
-        """
-        ax = axes_or_new(ax, 5.6, 3.8)
+        """Draw again, elsewhere; with `ax` and `line` of `from_estimator`."""
+        ax = _axes.axes_or_new(ax, 5.6, 3.8)
         draw = self._draw_categories if self.is_categorical else self._draw_line
         draw(ax, line)
         ax.set(xlabel=self.feature_name, ylabel=self.target_name)
-        # Bars leave no corner free, and matplotlib does not see them when it looks for one.
-        outside = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        place = outside if self.is_categorical else {"loc": "best"}
+        for axis in [ax.yaxis] if self.is_categorical or self.is_dated else [ax.xaxis, ax.yaxis]:
+            _axes.group_thousands(axis)
         points = [] if self.points_ is None else [self.points_]
-        add_legend(ax, handles=[self.line_, *self.bands_, *points], **place)
-        tidy(ax)
+        handles = [self.line_, *self.bands_, *points]
+        # Above the axes: bands and bars leave no corner free.
+        place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(handles)}
+        _axes.add_legend(ax, handles=handles, **place)
+        _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _read_data(self, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        targets = read_vector(y, "the target in data", each="row")
-        inputs = self._read_inputs(x, "the input in data", targets.size, each="row")
-        return inputs, targets
-
-    def _read_inputs(self, x: Any, name: str, length: int | None = None, *, each: str) -> Any:
-        """Values of the input as they are drawn: texts, dates or numbers."""
-        if self.is_categorical:
-            found = np.array([str(label) for label in x], dtype=object)
-        elif self.is_dated:
-            dates = _read_dates(x, name)
-            if dates is None:
-                raise ValueError(f"{name} must hold dates, as x does.")
-            found = dates
-        else:
-            return read_vector(x, name, length, each=each)
-        if length is not None and found.size != length:
-            raise ValueError(
-                f"{name} has {found.size} values, but there are {length} {each}s: give one for "
-                "each."
-            )
-        return found
 
     def _draw_line(self, ax: Any, line: dict[str, Any]) -> None:
         order = np.argsort(self.x, kind="stable")
@@ -250,9 +191,9 @@ class PredictiveBandDisplay:
                 ends[:, 1, k],
                 facecolor=shade,
                 zorder=height,
-                edgecolor=tint(POSITIVE, 0.6),
+                edgecolor=_axes.tint(_axes.POSITIVE, 0.6),
                 lw=0.5,
-                label=percent(coverage),
+                label=_axes.percent(coverage),
             )
             for k, (coverage, shade, height) in enumerate(self._shades())
         ]
@@ -261,10 +202,10 @@ class PredictiveBandDisplay:
         (self.line_,) = ax.plot(x, self.mean[order], **(look | line))
         ax.margins(x=0.0)
         if self.is_dated:
-            dates = load("dates")
-            ax.xaxis.set_major_formatter(
-                dates.ConciseDateFormatter(ax.xaxis.get_major_locator(), show_offset=True)
-            )
+            dates = _axes.load("dates")
+            locator = dates.AutoDateLocator(minticks=3, maxticks=6)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
     def _draw_categories(self, ax: Any, line: dict[str, Any]) -> None:
         places = np.arange(self.x.size)
@@ -276,7 +217,7 @@ class PredictiveBandDisplay:
                 color=shade,
                 lw=5.0 + 3.0 * (height - 1.0),
                 zorder=height,
-                label=percent(coverage),
+                label=_axes.percent(coverage),
             )
             for k, (coverage, shade, height) in enumerate(self._shades())
         ]
@@ -292,7 +233,9 @@ class PredictiveBandDisplay:
         look: dict[str, Any] = {"color": "#00375A", "linestyle": "none", "marker": "D", "ms": 5.0}
         look |= {"mec": "white", "mew": 0.8, "label": "mean", "zorder": 3.0}
         (self.line_,) = ax.plot(places, self.mean, **(look | line))
-        crowded = sum(len(label) + 2 for label in self.x) > 50
+        letters_an_inch = 11.0
+        room = letters_an_inch * ax.bbox.width / ax.figure.dpi
+        crowded = sum(len(label) + 2 for label in self.x) > room
         ax.set_xticks(places, list(self.x), rotation=90 if crowded else 0)
         ax.set_xlim(-0.6, self.x.size - 0.4)
 
@@ -301,23 +244,20 @@ class PredictiveBandDisplay:
         narrower = np.argsort(np.argsort(-self.coverages, kind="stable"))
         steps = narrower / max(self.coverages.size - 1, 1)
         return [
-            (float(coverage), tint(POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
+            (float(coverage), _axes.tint(_axes.POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
             for coverage, step in zip(self.coverages, steps, strict=True)
         ]
 
 
-def _read_dates(values: Any, name: str) -> np.ndarray | None:
-    """Dates as datetime64, to the microsecond; None for what holds none."""
-    array = np.asarray(values)
-    if array.ndim != 1 or array.dtype.kind not in "MO":
-        return None
-    found = read_column(array, name)
-    if not isinstance(found, Numbers) or found.kind != DATE:
-        return None
-    if np.any(np.isnan(found.values)):
-        raise ValueError(f"{name} holds dates that are missing: leave those rows out.")
-    return as_moments(found.values, DATE)
+def _values(x: Any) -> np.ndarray:
+    """Values of the feature as they are drawn: texts as objects, datetime64 or numbers."""
+    found = np.asarray(x)
+    if found.dtype.kind == "O" and all(isinstance(value, datetime.date) for value in found):
+        return found.astype("datetime64[us]")
+    return found.astype(object) if found.dtype.kind in "SU" else found
 
 
 def _draw_data(ax: Any, x: Any, y: Any) -> Any:
-    return ax.scatter(x, y, s=7.0, color=INK, alpha=0.55, linewidths=0.0, label="data", zorder=2.5)
+    return ax.scatter(
+        x, y, s=7.0, color=_axes.INK, alpha=0.55, linewidths=0.0, label="data", zorder=2.5
+    )

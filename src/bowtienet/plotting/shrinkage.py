@@ -98,7 +98,7 @@ class ShrinkageDisplay:
         layer : int, optional
             Counted from 0, the output last; all by default.
         member : int, optional
-            Its place among the members; the heaviest by default.
+            Its place among the members; the one with the largest weight by default.
         fig : matplotlib figure, optional
             Where to draw; a new one by default.
         """
@@ -110,13 +110,7 @@ class ShrinkageDisplay:
         return cls(panels=panels, n_layers=count).plot(fig=fig)
 
     def plot(self, *, fig: Figure | None = None) -> Self:
-        """Draw again, in another figure.
-
-        Parameters
-        ----------
-        fig : matplotlib figure, optional
-            Where to draw; a new one by default.
-        """
+        """Draw again, in another figure."""
         rows = len(self.panels) // 2
         fig = new_figure(8.0, 0.8 + 2.0 * rows) if fig is None else fig
         axes = fig.subplots(rows, 2, squeeze=False, sharex="col")
@@ -150,15 +144,8 @@ class ShrinkageDisplay:
         solid = {"color": POSITIVE, "lw": 1.8, "label": "posterior"}
         self.prior_lines_.append(_draw_curve(ax, panel.prior, dashed | {"zorder": 3}))
         if panel.posterior is None:
-            ax.text(
-                0.98,
-                0.9,
-                "no weights left",
-                ha="right",
-                color=MUTED,
-                fontsize=SMALL_SIZE,
-                transform=ax.transAxes,
-            )
+            look = {"ha": "right", "color": MUTED, "fontsize": SMALL_SIZE}
+            ax.text(0.98, 0.9, "no weights left", transform=ax.transAxes, **look)
             self.posterior_lines_.append(None)
         else:
             self.posterior_lines_.append(_draw_curve(ax, panel.posterior, solid | {"zorder": 2}))

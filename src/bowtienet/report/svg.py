@@ -1,256 +1,109 @@
-"""SVG from plain numbers: elements whose texts are always escaped, scales, ticks and axes."""
+"""Figures of matplotlib as SVG inside a page.
+
+A page may hold many figures and a strict content policy: names are unique in the page, looks are
+attributes of SVG instead of styles, texts stay texts, and nothing is loaded from elsewhere.
+"""
 
 from __future__ import annotations
 
-import html
-import math
-import unicodedata
-from collections.abc import Sequence
+import importlib
+import io
+import re
+import warnings
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
-import numpy as np
-
-WIDTH = 420.0
-"""Of a chart in its own units: on a phone it shrinks little, so that its letters stay readable."""
-_LETTER = 7.2
-"""Width of a letter of the labels in the same units."""
-_STEPS = (1.0, 2.0, 2.5, 5.0, 10.0)
-_DATE_STEPS = (
-    *(("Y", 1970, factor) for factor in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)),
-    *(("M", 0, factor) for factor in (1, 2, 3, 6)),
-    *(("D", 0, factor) for factor in (1, 2, 5, 10)),
-)
-Point = tuple[float, float]
-Values = Sequence[float] | np.ndarray
-
-
-class Svg(str):
-    """Markup: the only kind of text that `element` does not escape."""
-
-    __slots__ = ()
-
-
-def element(tag: str, *children: str, **attributes: object) -> Svg:
-    """One element; ``class_`` stands for class, and _ for -.
-
-    Examples
-    --------
-    >>> element("text", "a < b", x=1.25, text_anchor="end")
-    '<text x="1.2" text-anchor="end">a &lt; b</text>'
-    """
-    written = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{html.escape(_plain(value))}"'
-        for name, value in attributes.items()
-        if value is not None
-    )
-    inside = "".join(child if isinstance(child, Svg) else html.escape(child) for child in children)
-    return Svg(f"<{tag}{written}>{inside}</{tag}>")
-
-
-def join(parts: Sequence[Svg]) -> Svg:
-    """Elements one after another."""
-    return Svg("".join(parts))
-
-
-def mark(tag: str, tip: str, **attributes: object) -> Svg:
-    """An element that says what it shows when it is pointed at."""
-    look = attributes.pop("class_", "mark")
-    return element(tag, element("title", tip), class_=look, **attributes)
-
-
-def drawing(words: str, width: float, height: float, *parts: Svg, class_: str = "chart") -> Svg:
-    """A picture that scales, with the words that stand for it."""
-    box = f"0 0 {_plain(width)} {_plain(height)}"
-    return element("svg", *parts, class_=class_, viewBox=box, role="img", aria_label=words)
-
-
-def path(points: Sequence[Point], *, closed: bool = False) -> str:
-    """The letters of a path through points."""
-    steps = "L".join(f"{_plain(x)} {_plain(y)}" for x, y in points)
-    return f"M{steps}{'Z' if closed else ''}"
-
-
-def ticks(low: float, high: float, most: int = 6) -> list[float]:
-    """At most so many round numbers between two ends.
-
-    Examples
-    --------
-    >>> ticks(0.0, 1.0)
-    [0.0, 0.2, 0.4, 0.6, 0.8, 1.0]
-    """
-    span = high - low
-    if not math.isfinite(span) or span <= 0.0:
-        return [low]
-    rough = span / max(most - 1, 1)
-    unit = 10.0 ** math.floor(math.log10(rough))
-    if unit == 0.0:
-        return [low, high]
-    step = next(unit * factor for factor in _STEPS if unit * factor >= rough * (1.0 - 1e-9))
-    first = math.ceil(low / step - 1e-9)
-    last = math.floor(high / step + 1e-9)
-    return [place * step for place in range(first, last + 1)] or [low, high]
-
-
-def date_ticks(low: float, high: float, most: int = 4) -> list[tuple[float, str]]:
-    """At most so many first days of years or months, or days, since 1970, with their names.
-
-    Examples
-    --------
-    >>> date_ticks(0.0, 1500.0)
-    [(0.0, '1970'), (730.0, '1972'), (1461.0, '1974')]
-    """
-    start, end = (np.datetime64(math.floor(day), "D") for day in (low, high))
-    for unit, epoch, factor in _DATE_STEPS:
-        first, last = (int(moment.astype(f"M8[{unit}]").astype(int)) for moment in (start, end))
-        # Round years are those of the calendar, which numpy counts from 1970.
-        places = range(-(-(first + epoch) // factor) * factor - epoch, last + 1, factor)
-        if len(places) > most + 1:
-            continue
-        moments = np.array(places, dtype=np.int64).astype(f"M8[{unit}]")
-        days = moments.astype("M8[D]").astype(np.int64)
-        kept = [(float(d), str(m)) for d, m in zip(days, moments, strict=True) if d >= low]
-        if 2 <= len(kept) <= most:
-            return kept
-    return [(low, str(start))] if start == end else [(low, str(start)), (high, str(end))]
-
-
-def tick_labels(values: Sequence[float]) -> list[str]:
-    """Texts of round numbers, all with as many digits as the step between them needs."""
-    step = values[1] - values[0] if len(values) > 1 else abs(values[0])
-    largest = max(abs(value) for value in values)
-    if largest >= 1e6 or 0.0 < step < 1e-4:
-        return [f"{value:.3g}".replace("-", "−") for value in values]
-    needed = 0 if step == 0.0 else max(0, math.ceil(-math.log10(step) - 1e-9))
-    if step and abs(step * 10.0**needed - round(step * 10.0**needed)) > 1e-6:
-        needed += 1
-    return [f"{value + 0.0:,.{needed}f}".replace("-", "−") for value in values]
-
-
-def shortened(text: str, room: float) -> str:
-    """A label that loses its middle to fit into so many units; see `_width`."""
-    if sum(map(_width, text)) <= room:
-        return text
-    half = 0.5 * (room - _LETTER)
-    return _fitting(text, half).rstrip() + "…" + _fitting(text[::-1], half)[::-1].lstrip()
-
-
-def _fitting(text: str, room: float) -> str:
-    """The first letters of a text, at least one, that fit into so many units."""
-    ends = np.cumsum([_width(letter) for letter in text])
-    return text[: max(1, int(np.sum(ends <= room)))]
-
-
-def _width(letter: str) -> float:
-    """Letters of East Asia are twice as wide."""
-    return _LETTER * (2.0 if unicodedata.east_asian_width(letter) in "WF" else 1.0)
+_SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_HREF = f"{{{_XLINK}}}href"
+_STYLE: dict[str, Any] = {
+    "svg.fonttype": "none",  # texts that can be read, searched and translated
+    "svg.hashsalt": "bowtienet",
+    "text.parse_math": False,  # names from the data are no formulas
+    "text.usetex": False,
+    "font.family": "sans-serif",
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "legend.facecolor": "white",
+}
+_METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+_LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
+_REFERENCE = re.compile(r"#([\w.-]+)")
+_FONT_SIZE = re.compile(r"([\d.]+)px")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Frame:
-    """Where numbers stand in a chart."""
+class Plot:
+    """A plot as an element of a page."""
 
-    x: tuple[float, float]
-    y: tuple[float, float]
-    """Ends of the two axes."""
-    left: float = 56.0
-    right: float = WIDTH - 14.0
-    top: float = 28.0
-    bottom: float = 250.0
-
-    def across(self, value: float) -> float:
-        """Place of a number on the horizontal axis."""
-        return self.left + (self.right - self.left) * _share(value, *self.x)
-
-    def up(self, value: float) -> float:
-        """Place of a number on the vertical axis."""
-        return self.bottom - (self.bottom - self.top) * _share(value, *self.y)
-
-    def line(self, x: Values, y: Values) -> str:
-        """A path through points."""
-        return path([(self.across(a), self.up(b)) for a, b in zip(x, y, strict=True)])
-
-    def band(self, x: Values, low: Values, high: Values) -> str:
-        """A path around the room between two lines."""
-        there = [(self.across(a), self.up(b)) for a, b in zip(x, high, strict=True)]
-        back = [(self.across(a), self.up(b)) for a, b in zip(x, low, strict=True)]
-        return path([*there, *reversed(back)], closed=True)
+    svg: str
+    words: str
+    """What it shows, also for those who do not see it."""
 
 
-def axes(
-    frame: Frame,
-    x_label: str,
-    y_label: str,
-    *,
-    x_ticks: Sequence[tuple[float, str]] | None = None,
-    x_most: int = 6,
-) -> Svg:
-    """Grid lines, numbers and names of both axes; the vertical one is named above it."""
-    parts = []
-    rising = ticks(*frame.y)
-    for value, text in zip(rising, tick_labels(rising), strict=True):
-        at = frame.up(value)
-        parts.append(element("path", d=path([(frame.left, at), (frame.right, at)]), class_="grid"))
-        parts.append(element("text", text, x=frame.left - 6, y=at + 4, text_anchor="end"))
-    parts.append(horizontal_axis(frame, x_label, named=x_ticks, most=x_most))
-    parts.append(
-        element("text", shortened(y_label, 390.0), x=4, y=14, class_="name", text_anchor="start")
-    )
-    return join(parts)
+@contextmanager
+def page_style() -> Iterator[None]:
+    """How figures are drawn and written for a page; without warnings of users' data."""
+    with importlib.import_module("matplotlib").rc_context(_STYLE), warnings.catch_warnings():
+        # Of glyphs, which the browser has, and of new categories and names, told of by `predict`.
+        warnings.simplefilter("ignore", UserWarning)
+        yield
 
 
-def horizontal_axis(
-    frame: Frame,
-    label: str,
-    *,
-    named: Sequence[tuple[float, str]] | None = None,
-    most: int = 6,
-    grid: bool = False,
-) -> Svg:
-    """The line at the bottom with its numbers and its name."""
-    ends = [(frame.left, frame.bottom), (frame.right, frame.bottom)]
-    parts = [element("path", d=path(ends), class_="axis")]
-    values = ticks(*frame.x, most)
-    for value, text in named or zip(values, tick_labels(values), strict=True):
-        at = frame.across(value)
-        top = frame.top if grid else frame.bottom - 4.0
-        parts.append(
-            element(
-                "path",
-                d=path([(at, top), (at, frame.bottom)]),
-                class_="grid" if grid else "axis",
-            )
-        )
-        half = 0.5 * _LETTER * len(text)
-        inside = min(max(at, half), WIDTH - half)  # the first and the last may stick out
-        parts.append(element("text", text, x=inside, y=frame.bottom + 17, text_anchor="middle"))
-    middle = 0.5 * (frame.left + frame.right)
-    parts.append(
-        element(
-            "text",
-            shortened(label, 330.0),
-            x=middle,
-            y=frame.bottom + 36,
-            class_="name",
-            text_anchor="middle",
-        )
-    )
-    return join(parts)
+def new_figure(width: float, height: float) -> Any:
+    """A figure of so many inches that no window knows of."""
+    module = importlib.import_module("matplotlib.figure")
+    return module.Figure(figsize=(width, height), layout="constrained")
 
 
-def widened(low: float, high: float, share: float = 0.04) -> tuple[float, float]:
-    """Ends of an axis a little beyond those of the numbers, and never the same."""
-    room = share * (high - low)
-    if room == 0.0:
-        room = 0.5 * abs(low) or 1.0
-    return low - room, high + room
+def inline_svg(figure: Any, name: str, words: str) -> Plot:
+    """A figure, drawn in `page_style`, as an element of a page with a name of its own."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata=_METADATA)
+    root = ET.fromstring(buffer.getvalue())
+    kept = {found for element in root.iter() for found in _references(element)}
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if child.tag in (f"{{{_SVG}}}style", f"{{{_SVG}}}metadata"):
+                parent.remove(child)
+        _make_inline(parent, name, kept)
+    for attribute in ("width", "height", "version"):
+        root.attrib.pop(attribute, None)
+    # What the style sheet of matplotlib says of all elements.
+    root.attrib |= {"stroke-linejoin": "round", "stroke-linecap": "butt"}
+    root.attrib |= {"class": "plot", "role": "img", "aria-label": words}
+    ET.register_namespace("", _SVG)
+    svg = re.sub(r"\s*\n\s*", "\n", ET.tostring(root, encoding="unicode"))
+    return Plot(svg=svg, words=words)
 
 
-def _share(value: float, low: float, high: float) -> float:
-    return (value - low) / (high - low)
+def _references(element: ET.Element) -> list[str]:
+    """Names of other elements that an element points to."""
+    pointers = [element.get(_HREF, "")]
+    pointers += [value for value in element.attrib.values() if "url(#" in value]
+    return [found for pointer in pointers for found in _REFERENCE.findall(pointer)]
 
 
-def _plain(value: object) -> str:
-    if isinstance(value, (float, np.floating)):
-        text = f"{value:.1f}"
-        return text.removesuffix(".0")
-    return str(value)
+def _make_inline(element: ET.Element, name: str, kept: set[str]) -> None:
+    """Turn styles into attributes, and make names those of this figure."""
+    for entry in element.attrib.pop("style", "").split(";"):
+        key, _, value = (part.strip() for part in entry.partition(":"))
+        if key == "font":
+            key, value = "font-size", "".join(_FONT_SIZE.findall(value)[:1]) + "px"
+        if key and key != "font-family":  # the page has its own
+            element.set(key, value)
+    if element.get("id") is not None and element.get("id") not in kept:
+        del element.attrib["id"]
+    if _HREF in element.attrib:
+        element.set("href", element.attrib.pop(_HREF))
+    for key, value in element.attrib.items():
+        if key == "id":
+            element.set(key, f"{name}-{value}")
+        elif key == "href" or "url(#" in value:
+            element.set(key, _REFERENCE.sub(rf"#{name}-\1", value))
+        elif key in ("d", "x", "y", "transform", "points"):
+            shorter = _LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value)
+            element.set(key, re.sub(r"\s+", " ", shorter).strip())

@@ -7,10 +7,10 @@ import unicodedata
 
 import numpy as np
 
-from bowtienet.estimators.columns import DATE, DURATION
+from bowtienet.representation.kinds import DATE, DURATION
 
 _LONGEST = 60
-_LARGE, _SMALL = 1e6, 1e-3
+_LARGE, _SMALL = 1e9, 1e-3
 NOTHING = "–"
 """Where there is no number to show."""
 

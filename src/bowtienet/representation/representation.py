@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import Array, like, take
+from bowtienet._arrays import Array, like, take, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.data.tables import Block
 from bowtienet.representation.columns import Column, check_columns, encode, owners
@@ -61,7 +61,10 @@ def check_representation(representation: Representation, n_columns: int, n_outpu
         raise ValueError("the order of columns is none")
     scalings = (representation.feature_scaling, representation.target_scaling)
     for scaling, size in zip(scalings, (n_encoded, n_outputs), strict=True):
-        if np.shape(scaling.center) != (size,) or np.shape(scaling.scale) != (size,):
+        if not isinstance(scaling, Scaling):
+            raise ValueError("there is no scaling")
+        center, scale = to_numpy(scaling.center), to_numpy(scaling.scale)
+        if center.shape != (size,) or scale.shape != (size,):
             raise ValueError("the scaling is for other columns")
-        if not (np.isfinite(scaling.center).all() and np.all(scaling.scale > 0.0)):
-            raise ValueError("the scaling is none")
+        if not np.isfinite(center).all() or not np.all(scale > 0.0):
+            raise ValueError("the scaling holds numbers that nothing can be scaled by")

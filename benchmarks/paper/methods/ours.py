@@ -1,0 +1,115 @@
+"""The bow tie network in the forms that the experiments compare.
+
+This is the one file of the experiments that knows how a `BowTieRegressor` is made and what is
+inside a fitted one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from bowtienet.data.scaling import standardize
+from bowtienet.prediction.ensemble import network_inputs
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.paper.methods.common import Fit, Fitted
+from bowtienet import BowTieRegressor
+from bowtienet.data.rows import Rows, build_rows
+from bowtienet.inference.convergence import Status
+from bowtienet.plotting.fitted import chosen_member, member_weights
+
+_RATE = 0.01
+"""The paper's bound on the share of kept weights with a wrong sign."""
+_OPTIONS = {
+    "weighting": "combine",
+    "elbo_tempering": "elbo_tempering",
+    "gate_temperature": "gate_temperature",
+    "tol": "tol",
+}
+"""Settings of the experiments that are no plain parameters of the estimator."""
+
+
+def regressor(hidden: tuple[int, ...], **settings: Any) -> BowTieRegressor:
+    """The estimator with these settings, the only place that makes one."""
+    options = {_OPTIONS[name]: settings.pop(name) for name in _OPTIONS if name in settings}
+    return BowTieRegressor(hidden, **settings, **options)
+
+
+def single(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """One member, fitted by coordinate ascent."""
+    return ensemble(hidden, **{"n_estimators": 1} | settings)
+
+
+def ensemble(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """The estimator at its defaults: several members, stacked."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+        model = regressor(hidden, **{"n_jobs": 1, "random_state": seed} | settings).fit(X, y)
+        return Fitted(model.predict_dist)
+
+    return fit
+
+
+def svi(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """One member, fitted to minibatches."""
+    return single(hidden, **{"solver": "svi"} | settings)
+
+
+def svi_ensemble(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """Several members, fitted to minibatches and stacked."""
+    return ensemble(hidden, **{"solver": "svi"} | settings)
+
+
+def gaussian_prior(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """One member whose weights have a Gaussian prior instead of one that shrinks."""
+    return single(hidden, **{"prior": "gaussian"} | settings)
+
+
+def pruned(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """One member without the weights whose sign is uncertain."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+        given = {"n_estimators": 1, "n_jobs": 1, "random_state": seed} | settings
+        model = regressor(hidden, **given).fit(X, y).prune(_RATE)
+        kept, before = model.sparsity_.weights_after.sum(), model.sparsity_.weights_before.sum()
+        note = f"{kept:,} of {before:,} weights kept ({100.0 * kept / before:.0f} %)"
+        return Fitted(model.predict_dist, note)
+
+    return fit
+
+
+def fit_for_figures(
+    X: np.ndarray, y: np.ndarray, hidden: tuple[int, ...], settings: dict[str, Any], n_jobs: int
+) -> BowTieRegressor:
+    """A fitted estimator; a fit that was interrupted raises, so that no cache keeps it."""
+    model = regressor(hidden, n_jobs=n_jobs, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    members = model.ensemble_.members
+    if len(members) < model.n_estimators or any(
+        member.status is Status.INTERRUPTED for member in members
+    ):
+        raise KeyboardInterrupt
+    return model
+
+
+def network_rows(model: BowTieRegressor, X: np.ndarray, y: np.ndarray) -> Rows:
+    """Rows as the networks of a fitted estimator see them."""
+    targets = standardize(model.ensemble_.target_scaling, y[:, None])
+    return build_rows(network_inputs(model.ensemble_, X), targets)
+
+
+def best_member(model: BowTieRegressor) -> int:
+    """The place of the member with the largest weight."""
+    return chosen_member(model, None)
+
+
+def mean_weights(model: BowTieRegressor, *, in_place: bool = False) -> list[np.ndarray]:
+    """Mean weights (D, K+1) of the layers of the best member, the bias first.
+
+    Hidden units are those that are left or, with `in_place`, all, at their places before pruning.
+    """
+    return member_weights(model, best_member(model), in_place=in_place)

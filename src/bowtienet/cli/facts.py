@@ -1,0 +1,64 @@
+"""What is told of a fitted model: how its fit ended, its size, its features."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from bowtienet.representation.columns import describe
+
+
+def fit_facts(model: Any) -> dict[str, Any]:
+    """How a fit ended."""
+    elbo = model.elbo_
+    return {
+        "networks": len(model.ensemble_.members),
+        "effective_networks": round(float(model.n_effective_members_), 2),
+        "solver": model.solver_,
+        "sweeps": int(model.n_iter_),
+        "status": str(model.status_),
+        "converged": bool(model.converged_),
+        "elbo": float(elbo) if elbo is not None and np.isfinite(elbo) else None,
+    }
+
+
+def sizes(model: Any) -> dict[str, dict[str, int]]:
+    """Inputs, nodes and weights of all networks, before pruning and now."""
+    found = model.sparsity_
+    return {
+        name: {
+            "before": int(getattr(found, f"{name}_before").sum()),
+            "now": int(getattr(found, f"{name}_after").sum()),
+        }
+        for name in ("inputs", "nodes", "weights")
+    }
+
+
+def column_uses(columns: Any) -> list[dict[str, str]]:
+    """What becomes of every column."""
+    return [{"name": column.name, "use": describe(column)} for column in columns]
+
+
+@contextmanager
+def without_column_notes() -> Iterator[None]:
+    """Fit without notes about columns, since `column_uses` tells of them."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column '", UserWarning)
+        yield
+
+
+def relevance(model: Any) -> list[dict[str, Any]]:
+    """The features, the strongest first; with several targets by the one they matter for most."""
+    found = model.feature_relevance_.strongest()
+    return [
+        {
+            "name": str(found.name[index]),
+            "probability": float(found.probability[index]),
+            "strength": float(found.strength[index]),
+        }
+        for index in np.argsort(-found.strength, kind="stable")
+    ]

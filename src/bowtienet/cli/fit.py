@@ -1,0 +1,193 @@
+"""``bowtienet fit``: from a table to a saved model and its scores on held-out rows."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from bowtienet.cli import options
+from bowtienet.cli.console import Output
+from bowtienet.cli.exits import guarded, stop_if_interrupted
+
+if TYPE_CHECKING:
+    from bowtienet.cli.reading import Rows
+
+ModelPlace = Annotated[
+    Path | None,
+    options.unset_option(
+        "--out", "-o", metavar="FILE", words="File for the model; DATA's name with .btn."
+    ),
+]
+PlotPlace = Annotated[
+    Path | None,
+    options.unset_option(
+        "--plots", metavar="FOLDER", words="Folder for plots of the held-out rows."
+    ),
+]
+PagePlace = Annotated[
+    Path | None,
+    options.unset_option(
+        "--report", metavar="FILE", words="File for an HTML page about the held-out rows."
+    ),
+]
+TestSize = Annotated[
+    float | None,
+    options.unset_option(
+        "--test-size",
+        metavar="SHARE",
+        words="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
+    ),
+]
+
+
+@guarded
+def fit(
+    data: options.Data,
+    target: options.Target,
+    out: ModelPlace = None,
+    plots: PlotPlace = None,
+    report: PagePlace = None,
+    drop: options.Drop = None,
+    weight: options.Weight = None,
+    test_size: TestSize = None,
+    coverage: options.Coverage = 0.9,
+    hidden: options.Hidden = "50",
+    prior: options.Prior = "student_t",
+    members: options.Members = 8,
+    weighting: options.Weighting = "stacking",
+    max_iter: options.Sweeps = 80,
+    max_categories: options.Categories = 100,
+    seed: options.Seed = 0,
+    jobs: options.Jobs = -1,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Fit a model to a table, score it on held-out rows, and save it.
+
+    Text columns are one-hot encoded, missing values imputed by the median beside an indicator; the
+    model file remembers both. The model that is saved is the one that was scored: held-out rows are
+    not used. With --test-size 0 all rows are.
+    """
+    from bowtienet.cli.facts import fit_facts
+    from bowtienet.cli.plot import draw, painters_of
+    from bowtienet.cli.reading import open_rows, read
+    from bowtienet.cli.scores import hold_out, score, show_scores
+
+    output = Output(as_json)
+    place = _check_places(data, out, plots, report)
+    regressor = options.make_regressor(
+        hidden=hidden,
+        prior=prior,
+        members=members,
+        weighting=weighting,
+        max_iter=max_iter,
+        max_categories=max_categories,
+        jobs=jobs,
+        seed=seed,
+    )
+    table = read(data, output, delimiter, decimal, encoding)
+    rows = open_rows(table, data.name, output, targets=target, drop=drop or [], weight=weight)
+    train, test = hold_out(rows, test_size, seed)
+    columns = _show_columns(train, max_categories, output)
+    begin = time.perf_counter()
+    model = _fit(regressor, train, output)
+    seconds = time.perf_counter() - begin
+    with output.stage("scoring and saving"):
+        scores = None if test is None else score(model, test, train, coverage)
+        stop_if_interrupted()
+        model.save(place)
+    facts = {**fit_facts(model), "seconds": round(seconds, 3)}
+    held_out = 0 if test is None else test.n_rows
+    _show_fit(facts, train.n_rows, held_out, output)
+    show_scores(output, scores)
+    drawn = (
+        [] if plots is None else draw(painters_of(model, test, coverage=coverage), plots, output)
+    )
+    if report is not None:
+        _report(model, train, test, report, output, coverage=coverage, model_file=str(place))
+    output.say(f"\nmodel: {place}")
+    if report is not None:
+        output.say(f"report: {report}")
+    for plot in drawn:
+        output.say(f"plot: {plot}")
+    output.result(
+        {
+            "model": str(place),
+            "plots": [str(plot) for plot in drawn],
+            "report": None if report is None else str(report),
+            "rows": {"fitted": train.n_rows, "held_out": held_out},
+            "columns": columns,
+            "targets": rows.names,
+            "fit": facts,
+            "scores": scores,
+        }
+    )
+
+
+def _check_places(data: Path, out: Path | None, plots: Path | None, report: Path | None) -> Path:
+    """Where the model goes; an error if something cannot be written."""
+    from bowtienet.cli.writing import check_folder, check_page_place, check_place
+    from bowtienet.data.files import table_name
+
+    if plots is not None:
+        check_folder(plots)
+    place = check_place(out or Path(f"{table_name(data)}.btn"), data)
+    if report is not None:
+        check_page_place(report, data)
+        if report == place:
+            raise ValueError(f"--out and --report both name {place}: name two files.")
+    return place
+
+
+def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[str, str]]:
+    """What becomes of each column, before the long part begins."""
+    from bowtienet.cli.facts import column_uses
+    from bowtienet.representation.learning import learn_columns
+
+    with output.stage("looking at the columns"):
+        columns = column_uses(learn_columns(rows.source, max_categories=max_categories))
+    shown = [(column["name"], column["use"]) for column in columns]
+    shown += [(name, "target") for name in rows.names]
+    if rows.weight is not None:
+        shown.append((rows.weight, "weight"))
+    output.table(("column", "use"), shown, n_texts=2)
+    return columns
+
+
+def _fit(regressor: Any, rows: Rows, output: Output) -> Any:
+    """Fit with a bar."""
+    from bowtienet.cli.facts import without_column_notes
+    from bowtienet.estimators.progress import reporting_to
+
+    with output.stage("fitting") as bar, reporting_to(bar), without_column_notes():
+        regressor.fit(rows.source)
+    stop_if_interrupted()
+    return regressor
+
+
+def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Output) -> None:
+    held = f", {n_held_out:,} held out" if n_held_out else ""
+    networks = facts["networks"]
+    output.say()
+    output.explain(
+        f"{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
+        f"{facts['sweeps']} sweeps, {'converged' if facts['converged'] else facts['status']}, "
+        f"{facts['seconds']:.1f} s"
+    )
+
+
+def _report(
+    model: Any, train: Rows, test: Rows | None, place: Path, output: Output, **settings: Any
+) -> None:
+    """Write the report about the held-out rows; about those fitted if there are none."""
+    from bowtienet.cli.report import write_page
+
+    if test is None:
+        output.note("no rows were held out: the report is of rows that were fitted.")
+        write_page(model, train, place, output, seen=True, **settings)
+    else:
+        fitted = (train.features, train.named_targets, train.weights)
+        write_page(model, test, place, output, train=fitted, seen=False, **settings)

@@ -1,0 +1,110 @@
+"""``bowtienet predict``: means, deviations and intervals for new rows."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from bowtienet.cli import options
+from bowtienet.cli.console import Output, printable
+from bowtienet.cli.exits import guarded
+
+
+@guarded
+def predict(
+    model: options.Model,
+    data: options.Data,
+    out: Annotated[
+        Path | None,
+        options.unset_option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            words="File for the predictions (.csv, .tsv, .parquet, .arrow); by default they are "
+            "printed as CSV.",
+        ),
+    ] = None,
+    coverage: options.Coverage = 0.9,
+    with_columns: Annotated[
+        bool, typer.Option("--with-columns", help="Put the columns of DATA before the predictions.")
+    ] = False,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Predict the rows of a table, with intervals.
+
+    The predictions have the columns mean, std, lower and upper, the ends of the interval. Columns
+    of DATA are found by their names, in any order; others are ignored. Several targets have columns
+    such as mean_price and mean_size.
+    """
+    from bowtienet.cli.reading import read
+    from bowtienet.cli.writing import check_table_place, write
+    from bowtienet.estimators.files import load
+
+    output = Output(as_json)
+    if out is not None:
+        check_table_place(out, data, model)
+    fitted = load(model)
+    table = read(data, output, delimiter, decimal, encoding)
+    found = _predict(fitted, table, data.name, coverage, output)
+    if with_columns:
+        found = _beside(table, found)
+    if out is not None:
+        write(found, out)
+        output.say(f"predictions of {found.num_rows:,} rows: {out}")
+    elif not as_json:
+        _print(found)
+    columns = {} if out is not None else {"columns": found.to_pydict()}
+    output.result({"rows": found.num_rows, "out": None if out is None else str(out), **columns})
+
+
+def _predict(model: Any, table: Any, label: str, coverage: float, output: Output) -> Any:
+    """A table of predictions, made chunk by chunk."""
+    from bowtienet.cli.reading import needed_columns
+    from bowtienet.data.arrow_files import pyarrow
+    from bowtienet.ensemble.ensemble import mixture
+    from bowtienet.ensemble.parquet import prediction_columns
+    from bowtienet.estimators.reading import encoded_chunks, open_known_features
+
+    features = needed_columns(model, table, label)
+    if not hasattr(model, "feature_names_in_"):
+        targets = [name for name in model.target_names_ if name in table.column_names]
+        features = features.drop_columns(targets)
+    parts, n_done = [], 0
+    with output.stage("predicting") as bar:
+        for chunk in encoded_chunks(model, open_known_features(model, features)):
+            found = mixture(model.ensemble_, chunk)
+            parts.append(pyarrow().table(prediction_columns(found, coverage, model.target_names_)))
+            n_done += len(chunk)
+            bar.show("predicting", n_done / table.num_rows)
+    return pyarrow().concat_tables(parts)
+
+
+def _beside(table: Any, found: Any) -> Any:
+    """The columns of both tables."""
+    twice = [name for name in found.column_names if name in table.column_names]
+    if twice:
+        raise ValueError(
+            f"the table has a column {twice[0]!r} already: leave --with-columns out, or rename it."
+        )
+    for name in found.column_names:
+        table = table.append_column(name, found.column(name))
+    return table
+
+
+def _print(table: Any) -> None:
+    """A table as text; a terminal gets no character that it would obey."""
+    from bowtienet.cli.writing import write_text
+
+    if not sys.stdout.isatty():
+        write_text(table, sys.stdout.buffer)
+        return
+    text = io.BytesIO()
+    write_text(table, text)
+    sys.stdout.write(printable(text.getvalue().decode()))

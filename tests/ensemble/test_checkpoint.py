@@ -1,0 +1,305 @@
+"""Checkpoints: what is finished is not repeated, and a resumed fit ends in the same bits."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pytest
+
+from bowtienet import persistence
+from bowtienet.ensemble.checkpoint import KIND, Checkpoint, digest
+from bowtienet.ensemble.settings import Settings
+from tests.ensemble.fits import (
+    PowerCutError,
+    Watching,
+    assert_same_ensemble,
+    bent_table,
+    cut_in,
+    fit,
+    small,
+)
+
+X, Y = bent_table()
+HALVES = [(X[:30], Y[:30]), (X[30:], Y[30:])]
+KINDS: dict[str, tuple[Settings, Callable[[], Any]]] = {
+    "memory": (small(), lambda: (X, Y)),
+    "equal": (small(weighting="equal", n_estimators=3), lambda: (X, Y)),
+    "stream": (small(solver="svi"), lambda: (HALVES,)),
+    "stream with momentum": (
+        small(solver="svi", batch_size=1000, weighting="elbo"),
+        lambda: (X, Y),
+    ),
+    "coordinate ascent on a stream": (small(solver="cavi"), lambda: (HALVES,)),
+}
+SETTINGS, _ = KINDS["memory"]
+STREAMED, _ = KINDS["stream"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "fit.checkpoint"
+
+
+def cut_fit(path: Path, member: int, sweep: int = 1, kind: str = "memory") -> None:
+    settings, rows = KINDS[kind]
+    with pytest.raises(PowerCutError):
+        fit(rows(), settings, cut_in(member, sweep), path=path)
+
+
+@pytest.fixture
+def begun(path: Path) -> Path:
+    """Of a fit that was cut short in its third trial."""
+    cut_fit(path, 3)
+    return path
+
+
+def saves(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is written from now on."""
+    seen: list[Any] = []
+    genuine = persistence.save
+
+    def spy(path: Any, kind: str, content: Any) -> None:
+        seen.append(content)
+        genuine(path, kind, content)
+
+    monkeypatch.setattr(persistence, "save", spy)
+    return seen
+
+
+# ------------------------------------------------------------------------------------------------
+# Written at natural joints
+# ------------------------------------------------------------------------------------------------
+
+
+def test_written_after_each_task(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five trials and two members."""
+    seen = saves(monkeypatch)
+    fit((X, Y), SETTINGS, path=path)
+    assert [len(content["outcomes"]) for content in seen] == list(range(1, 8))
+    assert all(content["under way"] is None for content in seen)
+
+
+def test_written_after_each_pass_of_a_stream(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = saves(monkeypatch)
+    fit((HALVES,), STREAMED, path=path)
+    passes = [
+        (len(content["outcomes"]), content["under way"] and content["under way"].position.n_passes)
+        for content in seen
+    ]
+    assert passes == [(0, 1), (0, 2), (0, 3), (0, 4), (1, None),
+                      (1, 1), (1, 2), (1, 3), (1, 4), (2, None)]  # fmt: skip
+
+
+def test_without_a_path_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = saves(monkeypatch)
+    fit((X, Y), SETTINGS)
+    assert seen == []
+
+
+def test_what_ctrl_c_cut_short_is_not_finished(path: Path) -> None:
+    found = fit((X, Y), SETTINGS, cut_in(7, 1, KeyboardInterrupt), path=path)
+    assert found.interrupted
+    assert len(persistence.load(path, KIND)["outcomes"]) == 6
+    again = fit((X, Y), SETTINGS, path=path, resume=True)
+    assert_same_ensemble(again.ensemble, fit((X, Y), SETTINGS).ensemble)
+
+
+# ------------------------------------------------------------------------------------------------
+# The same end
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "member", "sweep"),
+    [
+        *[("memory", member, 2) for member in (2, 5, 6, 7)],
+        *[("equal", member, 2) for member in (2, 3)],
+        *[("stream", member, sweep) for member in (1, 2) for sweep in (4, 6)],
+        *[("stream with momentum", member, 3) for member in (1, 2)],
+        ("coordinate ascent on a stream", 6, 2),
+    ],
+)
+def test_the_end_has_the_same_bits(kind: str, member: int, sweep: int, path: Path) -> None:
+    settings, rows = KINDS[kind]
+    whole = Watching()
+    expected = fit(rows(), settings, whole)
+    cut_fit(path, member, sweep, kind)
+    watch = Watching()
+    found = fit(rows(), settings, watch, path=path, resume=True)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+    assert found.solver == expected.solver
+    # What was finished is told of, and not repeated; of a stream nor are whole passes.
+    assert len(watch.bounds) == member - 1
+    assert watch.n_members == whole.n_members - (member - 1)
+    saved = {"stream": 3, "stream with momentum": 2}.get(kind, 0)
+    if saved:
+        assert watch.n_sweeps == whole.n_sweeps // 2 * (3 - member) - saved
+
+
+def test_a_fit_that_is_cut_again_and_again(path: Path) -> None:
+    expected = fit((X, Y), SETTINGS)
+    cut_fit(path, 1, 3)
+    assert not path.exists()
+    cut_fit(path, 2)
+    for _ in range(4):
+        with pytest.raises(PowerCutError):
+            fit((X, Y), SETTINGS, cut_in(2, 1), path=path, resume=True)
+    found = fit((X, Y), SETTINGS, path=path, resume=True)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+
+
+def test_a_complete_fit_is_not_fitted_again(path: Path) -> None:
+    expected = fit((X, Y), SETTINGS, path=path)
+    before = path.read_bytes()
+    watch = Watching()
+    found = fit((X, Y), SETTINGS, watch, path=path, resume=True)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+    assert (watch.n_members, len(watch.bounds)) == (0, 7)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("kind", ["memory", "stream"])
+def test_resumed_by_several_jobs(kind: str, path: Path) -> None:
+    settings, rows = KINDS[kind]
+    expected = fit(rows(), settings)
+    cut_fit(path, 2, 4, kind)
+    with joblib.parallel_config(backend="threading"):
+        found = fit(rows(), replace(settings, n_jobs=2), path=path, resume=True)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+
+
+def test_the_seed_is_that_of_the_file(begun: Path) -> None:
+    assert Checkpoint(begun, 123, resume=True).seed == 7
+    assert Checkpoint(begun, 123, resume=False).seed == 123
+
+
+def test_a_fit_that_goes_on_is_resumed_with_its_members(path: Path) -> None:
+    before = fit((X, Y), SETTINGS).ensemble
+    expected = fit((X, Y), SETTINGS, before=before)
+    with pytest.raises(PowerCutError):
+        fit((X, Y), SETTINGS, cut_in(2, 1), path=path, before=before)
+    assert Checkpoint(path, 0, resume=True).goes_on
+    found = fit((X, Y), SETTINGS, path=path, resume=True, before=before)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+    other = replace(before, members=before.members[::-1])
+    for changes in ({}, {"before": other}):
+        with pytest.raises(ValueError, match="members before"):
+            fit((X, Y), SETTINGS, path=path, resume=True, **changes)
+
+
+# ------------------------------------------------------------------------------------------------
+# Another fit
+# ------------------------------------------------------------------------------------------------
+
+CHANGES: dict[str, Any] = {
+    "hidden_layer_sizes": (6,), "prior": "laplace", "n_estimators": 3, "max_iter": 5,
+    "weighting": "equal", "gate_temperature": 0.1, "init_penalty": "auto", "tol": 1e-3,
+    "propagation": "variational", "prune_every": 2, "max_categories": 7,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_other_settings(name: str, begun: Path) -> None:
+    before = begun.read_bytes()
+    with pytest.raises(ValueError, match=rf"{begun.name}.*{name}"):
+        fit((X, Y), replace(SETTINGS, **{name: CHANGES[name]}), path=begun, resume=True)
+    assert begun.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [(X + 1e-9, Y), (X, Y[::-1]), (X[:-1], Y[:-1]), (X, Y, np.r_[2.0, np.ones(59)])],
+    ids=["features", "targets", "fewer", "weights"],
+)
+def test_other_rows(rows: Any, begun: Path) -> None:
+    with pytest.raises(ValueError, match=rf"{begun.name}.*rows"):
+        fit(rows, SETTINGS, path=begun, resume=True)
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"), [(([(X, Y), (X, Y)],), "n_rows"), (([(X + 0.1 * X**2, Y)],), "scaling")]
+)
+def test_other_rows_of_a_stream(rows: Any, words: str, path: Path) -> None:
+    cut_fit(path, 2, 4, "stream")
+    with pytest.raises(ValueError, match=words):
+        fit(rows, STREAMED, path=path, resume=True)
+
+
+def test_the_same_rows_have_one_digest() -> None:
+    rows = np.arange(12.0).reshape(4, 3)
+    for same in (rows.copy(), np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2]):
+        assert digest([same]) == digest([rows])
+    others: list[list[Any]] = [[rows.astype("f4")], [rows.ravel()], [rows.T], [-rows], [rows] * 2]
+    assert len({digest(other) for other in [[rows], *others]}) == 6
+
+
+# ------------------------------------------------------------------------------------------------
+# Files
+# ------------------------------------------------------------------------------------------------
+
+
+def test_resuming_needs_a_checkpoint(path: Path) -> None:
+    with pytest.raises(ValueError, match="checkpoint"):
+        fit((X, Y), SETTINGS, resume=True)
+    with pytest.raises(FileNotFoundError, match=path.name):
+        fit((X, Y), SETTINGS, path=path, resume=True)
+    path.write_bytes(b"inputs,targets\n")
+    with pytest.raises(ValueError, match=path.name):
+        fit((X, Y), SETTINGS, path=path, resume=True)
+
+
+def test_a_damaged_checkpoint_is_refused(begun: Path) -> None:
+    begun.write_bytes(begun.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="digest"):
+        fit((X, Y), SETTINGS, path=begun, resume=True)
+
+
+@pytest.mark.parametrize("kind", ["table", "model", "damaged"])
+def test_other_files_are_not_overwritten(kind: str, path: Path) -> None:
+    persistence.save(path, "BowTieRegressor" if kind == "model" else KIND, [1])
+    if kind != "model":
+        path.write_bytes(b"inputs,targets\n" if kind == "table" else path.read_bytes()[:-1])
+    before, watch = path.read_bytes(), Watching()
+    with pytest.raises(ValueError, match=path.name):
+        fit((X, Y), SETTINGS, watch, path=path)
+    assert path.read_bytes() == before
+    assert watch.said == []
+
+
+def test_a_new_fit_takes_the_place_of_an_old_one(begun: Path) -> None:
+    fit((X, Y), small(max_iter=2), path=begun)
+    assert persistence.load(begun, KIND)["identity"]["max_iter"] == 2
+    begun.write_bytes(b"")
+    fit((X, Y), small(max_iter=3), path=str(begun))
+    assert persistence.load(begun, KIND)["identity"]["max_iter"] == 3
+
+
+def test_a_place_that_is_none_is_told_before_any_work(tmp_path: Path) -> None:
+    for place, error in ((tmp_path, IsADirectoryError), (tmp_path / "no" / "c", FileNotFoundError)):
+        with pytest.raises(error):
+            Checkpoint(place, 0, resume=False)
+
+
+def test_a_full_disk_does_not_end_the_fit(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file that is there stays, and can be resumed."""
+    expected = fit((X, Y), SETTINGS)
+    before = begun.read_bytes()
+
+    def full(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.warns(UserWarning, match=f"{begun.name}.*No space"):
+            found = fit((X, Y), SETTINGS, path=begun)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+    assert begun.read_bytes() == before
+    again = fit((X, Y), SETTINGS, path=begun, resume=True)
+    assert_same_ensemble(again.ensemble, expected.ensemble)

@@ -1,0 +1,142 @@
+"""The whole estimator on Dask tables, with two worker processes."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bowtienet as bt
+from bowtienet.ensemble.cluster import ClusterRows
+from tests.ensemble.clusters import kill_worker, left_over
+
+dask_array = pytest.importorskip("dask.array")
+dask_frame = pytest.importorskip("dask.dataframe")
+pytest.importorskip("distributed")
+pandas = pytest.importorskip("pandas")
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.skipif(os.name != "posix", reason="kills processes by signal"),
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+]
+N = 120
+
+
+def estimator(weighting: str = "equal", **settings: Any) -> bt.BowTieRegressor:
+    """Two small members, of few sweeps."""
+    usual = {"hidden_layer_sizes": (4,), "n_estimators": 2, "max_iter": 12, "solver": "cavi"}
+    options = bt.FitOptions(weighting=weighting)
+    return bt.BowTieRegressor(**{**usual, **settings}, options=options, random_state=0)
+
+
+def numbers() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Features, two targets and weights, of which some are zero."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(N, 3))
+    y = np.stack([np.sin(2.0 * X[:, 0]) + 0.5 * X[:, 1], X[:, 2] ** 2], axis=1)
+    weights = rng.choice([0.0, 0.5, 1.0, 2.0], size=N)
+    return X, y + rng.normal(0.0, 0.1, size=y.shape), weights
+
+
+def tables() -> tuple[Any, Any, Any]:
+    """The same as Dask arrays, cut at other places."""
+    X, y, weights = numbers()
+    chunk = dask_array.from_array
+    return chunk(X, chunks=(35, 2)), chunk(y, chunks=(50, 2)), chunk(weights, chunks=35)
+
+
+def mixed() -> Any:
+    """The same as a data frame, with a category and missing values."""
+    X, y, weights = numbers()
+    table = pandas.DataFrame(X, columns=list("abc")).assign(y=y[:, 0], w=weights)
+    table.loc[::7, "b"] = np.nan
+    return table.assign(d=np.where(table["c"] > 0.3, "high", "low"))
+
+
+def count_passes(monkeypatch: pytest.MonkeyPatch, deed: Any = None) -> list[int]:
+    """A list that grows by each pass on the workers; the deed is done before the eighth."""
+    passes: list[int] = []
+    whole = ClusterRows.local_pass
+
+    def local_pass(self: ClusterRows, *arguments: Any) -> Any:
+        passes.append(len(passes))
+        if len(passes) == 8 and deed is not None:
+            deed()
+        return whole(self, *arguments)
+
+    monkeypatch.setattr(ClusterRows, "local_pass", local_pass)
+    return passes
+
+
+def assert_same_fit(found: bt.BowTieRegressor, expected: bt.BowTieRegressor, X: Any) -> None:
+    """The same numbers but for the rounding of sums over rows."""
+    assert found.solver_ == expected.solver_ == "cavi"
+    assert found.columns_ == expected.columns_
+    np.testing.assert_allclose(found.elbo_history_, expected.elbo_history_, rtol=1e-8)
+    np.testing.assert_allclose(found.member_weights_, expected.member_weights_, rtol=1e-8)
+    for one, other in zip(
+        found.predict(X, return_std=True), expected.predict(X, return_std=True), strict=True
+    ):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"weighting": "stacking", "max_iter": 22}, {"hidden_layer_sizes": (4, 3)}],
+    ids=["equal", "stacking", "two layers"],
+)
+def test_a_dask_array_gives_the_fit_in_memory(
+    client: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes = count_passes(monkeypatch)
+    X, y, weights = numbers()
+    expected = estimator(**settings).fit(X, y, weights)
+    assert not passes
+    found = estimator(**settings).fit(*tables())
+    assert len(passes) > 10
+    assert_same_fit(found, expected, X)
+    assert not left_over(client)
+
+
+def test_a_dask_frame_with_categories_gives_the_fit_in_memory(client: Any) -> None:
+    table = mixed()
+    expected = estimator().fit(table, "y", "w")
+    found = estimator().fit(dask_frame.from_pandas(table, npartitions=3), "y", "w")
+    assert_same_fit(found, expected, table)
+
+
+def counted(X: np.ndarray, folder: str) -> np.ndarray:
+    """Leave a file for every time that a partition is read."""
+    if len(X):
+        Path(folder, f"{X[0, 0]}_{len(os.listdir(folder))}").touch()
+    return X
+
+
+@pytest.mark.parametrize("solver", ["cavi", "auto"])
+def test_every_partition_is_read_once(client: Any, solver: str, tmp_path: Path) -> None:
+    X, y, weights = tables()
+    X = X.rechunk({1: -1}).map_blocks(counted, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
+    estimator(solver=solver, max_iter=2).fit(X, y, weights)
+    assert len(list(tmp_path.iterdir())) == X.numblocks[0] == 4
+
+
+def test_a_worker_that_dies_costs_little(doomed: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y, _ = numbers()
+    settings = {"max_iter": 60, "n_estimators": 1}
+    expected = estimator(**settings).fit(X, y[:, 0])
+    passes = count_passes(monkeypatch, lambda: kill_worker(doomed))
+    found = estimator(**settings).fit(dask_array.from_array(X, chunks=(35, 3)), y[:, 0])
+    assert len(passes) > 20
+    assert found.elbo_ > expected.elbo_history_[30]
+    np.testing.assert_allclose(found.predict(X), expected.predict(X), atol=0.1)
+
+
+def test_bad_input_is_named_and_nothing_stays(client: Any) -> None:
+    X, y, _ = numbers()
+    X[80, 1] = np.inf
+    with pytest.raises(ValueError, match=r"partition 2.*column 1"):
+        estimator().fit(dask_array.from_array(X, chunks=(35, 3)), y)
+    assert not left_over(client)

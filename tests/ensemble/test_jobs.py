@@ -1,0 +1,127 @@
+"""Tasks one by one and through joblib: the same bits in the same order, also after Ctrl-C."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+from typing import Any
+
+import joblib
+import pytest
+
+from bowtienet.ensemble import jobs as module
+from bowtienet.ensemble.checkpoint import Checkpoint
+from bowtienet.ensemble.jobs import Jobs
+from bowtienet.ensemble.member import Outcome, Task, last_bound, run_task
+from tests.ensemble.fits import (
+    RECIPE,
+    SETTINGS,
+    Watching,
+    assert_same_ensemble,
+    assert_same_fit,
+    bent_table,
+    cut_in,
+    fit,
+    small,
+    task,
+)
+
+TASKS = [task(recipe=replace(RECIPE, seed=seed), lengths=(2,)) for seed in range(4)]
+
+
+def run(
+    tasks: list[Task], watch: Watching | None = None, n_jobs: int | None = None
+) -> tuple[list[Outcome], Jobs]:
+    settings = replace(SETTINGS, n_jobs=n_jobs)
+    jobs = Jobs(settings, Checkpoint(None, 0, resume=False), watch or Watching())
+    with joblib.parallel_config(backend="threading"):
+        return list(jobs(tasks)), jobs
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_outcomes_come_in_the_order_of_the_tasks(n_jobs: int | None) -> None:
+    watch = Watching()
+    outcomes, jobs = run(TASKS, watch, n_jobs)
+    for one, outcome in zip(TASKS, outcomes, strict=True):
+        assert_same_fit(outcome.results[0], run_task(one, SETTINGS).results[0])
+    assert not jobs.interrupted
+    assert watch.expected == [4]
+    if n_jobs is None:
+        assert (watch.n_members, watch.n_closed, watch.n_sweeps) == (4, 4, 8)
+    else:
+        assert watch.bounds == [last_bound(outcome.results[0]) for outcome in outcomes]
+
+
+def test_one_task_is_not_sent_away() -> None:
+    watch = Watching()
+    run(TASKS[:1], watch, n_jobs=2)
+    assert watch.n_members == 1
+
+
+def test_a_stream_that_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    class Stream:
+        portable = False
+
+    def note(one: Task, *_: Any, **__: Any) -> Outcome:
+        seen.append(threading.current_thread())
+        return run_task(replace(one, stream=None), SETTINGS)
+
+    monkeypatch.setattr(module, "run_task", note)
+    run([replace(one, stream=Stream()) for one in TASKS], n_jobs=2)
+    assert set(seen) == {threading.current_thread()}
+
+
+def test_a_watch_may_want_no_further_task() -> None:
+    def stop(watch: Watching, progress: Any) -> bool:
+        watch.stopped = watch.n_members == 2
+        return watch.stopped
+
+    outcomes, jobs = run(TASKS, Watching(stop))
+    assert [outcome.results[0].n_sweeps for outcome in outcomes] == [2, 1]
+    assert not jobs.interrupted
+
+
+def test_ctrl_c_in_a_sweep_keeps_what_was_reached() -> None:
+    outcomes, jobs = run(TASKS, cut_in(3, 1, KeyboardInterrupt))
+    assert jobs.interrupted
+    assert [outcome.interrupted for outcome in outcomes] == [False, False, True]
+
+
+@pytest.mark.parametrize("n_jobs", [None, 2])
+def test_ctrl_c_before_a_sweep_keeps_what_is_finished(
+    n_jobs: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch = Watching()
+
+    def interrupted(one: Task, *arguments: Any, **settings: Any) -> Outcome:
+        if one.recipe.seed != 2:
+            return run_task(one, *arguments, **settings)
+        deadline = time.monotonic() + 20.0
+        while n_jobs and len(watch.bounds) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_task", interrupted)
+    outcomes, jobs = run(TASKS, watch, n_jobs)
+    assert jobs.interrupted
+    assert len(outcomes) == 2
+
+
+@pytest.mark.parametrize("changes", [{}, {"solver": "svi"}, {"weighting": "elbo"}], ids=str)
+def test_a_fit_through_joblib_has_the_same_bits(changes: dict[str, Any]) -> None:
+    expected = fit(bent_table(), small(**changes))
+    with joblib.parallel_config(backend="threading"):
+        found = fit(bent_table(), small(n_jobs=2, **changes))
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+
+
+@pytest.mark.process
+@pytest.mark.parametrize("solver", ["cavi", "svi"])
+def test_a_fit_in_other_processes_has_the_same_bits(solver: str) -> None:
+    settings = small(solver=solver)
+    expected = fit(bent_table(), settings)
+    found = fit(bent_table(), replace(settings, n_jobs=2))
+    assert_same_ensemble(found.ensemble, expected.ensemble)

@@ -1,0 +1,251 @@
+"""One fit: its start, its lengths, its held-out forecasts, and how it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.data.rows import Rows, take_rows
+from bowtienet.ensemble import member as module
+from bowtienet.ensemble.member import Task, held_out_score, last_bound, run_task
+from bowtienet.inference.convergence import Status
+from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.predictive import predict
+from tests.ensemble.fits import RECIPE, SETTINGS, assert_same_fit, bent_rows, task
+
+PARTS = {
+    "rows": take_rows(bent_rows(), np.arange(15, 60)),
+    "held_out": take_rows(bent_rows(), np.arange(15)),
+}
+
+
+def test_a_snapshot_is_the_fit_of_that_length() -> None:
+    lengths = (1, 4, 9, 20)
+    outcome = run_task(task(lengths=lengths), SETTINGS)
+    assert outcome.forecasts is None
+    assert [result.n_sweeps for result in outcome.results] == list(lengths)
+    for length, result in zip(lengths, outcome.results, strict=True):
+        assert_same_fit(run_task(task(lengths=(length,)), SETTINGS).results[0], result)
+        shorter = replace(SETTINGS, max_iter=length)
+        assert_same_fit(run_task(task(), shorter).results[0], result)
+
+
+def test_a_snapshot_where_a_sweep_was_undone() -> None:
+    """A sweep that overshot is undone: a fit of just that length ends with the one before it."""
+    seen: list[int] = []
+    run_task(task(lengths=(120,)), SETTINGS, lambda progress: seen.append(progress.sweep))
+    undone = min(set(range(1, 120)) - set(seen))
+    both = run_task(task(lengths=(undone, 120)), SETTINGS).results[0]
+    alone = run_task(task(lengths=(undone,)), SETTINGS).results[0]
+    assert_same_fit(both, alone)
+
+
+def test_a_fit_that_converges_has_its_end_at_every_later_length() -> None:
+    loose = replace(SETTINGS, tol=1e-2)
+    first, second, third = run_task(task(lengths=(2, 50, 200)), loose).results
+    assert second.status is third.status is Status.CONVERGED
+    assert first.n_sweeps == 2 < second.n_sweeps < 50
+    assert_same_fit(second, third)
+
+
+def test_a_task_is_repeatable_and_its_seed_matters() -> None:
+    first = run_task(task(lengths=(5,)), SETTINGS).results[0]
+    assert_same_fit(run_task(task(lengths=(5,), n_threads=3), SETTINGS).results[0], first)
+    other = run_task(task(lengths=(5,), recipe=replace(RECIPE, seed=4)), SETTINGS).results[0]
+    assert other.elbo_history != first.elbo_history
+
+
+def test_a_task_follows_its_recipe() -> None:
+    results = [
+        run_task(task(lengths=(5,), recipe=recipe), SETTINGS).results[0]
+        for recipe in (RECIPE, replace(RECIPE, init_penalty=30.0))
+    ]
+    assert results[0].model.gate_temperature == RECIPE.gate_temperature
+    plain, shrunk = (result.factors.layers[0].weights.mean[:, 1:] for result in results)
+    assert np.sum(shrunk**2) < 0.5 * np.sum(plain**2)
+
+
+def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Two of five units each have no weights between them."""
+    wide = replace(SETTINGS, hidden_layer_sizes=(10, 10), max_iter=1)
+    starts = []
+
+    def note(*arguments: Any, **settings: Any) -> Any:
+        starts.append(initialize(*arguments, **settings))
+        return starts[-1]
+
+    monkeypatch.setattr(module, "initialize", note)
+    for parts in (2, 1):
+        run_task(task(rows=bent_rows(20), recipe=replace(RECIPE, parts=parts)), wide)
+    between = [start.layers[1].weights.mean[:5, 6:] for start in starts]
+    np.testing.assert_array_equal(between[0], 0.0)
+    assert np.all(between[1] != 0.0)
+
+
+def test_a_task_may_go_on_from_an_earlier_result() -> None:
+    start = run_task(task(lengths=(10,)), SETTINGS).results[0]
+    on = run_task(task(lengths=(10,), start=start), SETTINGS).results[0]
+    expected = fit(start.model, bent_rows(), start.factors, max_iter=10, tol=0.0)
+    assert_same_fit(on, expected)
+    assert last_bound(on) > last_bound(start)
+
+
+def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
+    short = task(lengths=(3,))
+    assert run_task(short, SETTINGS).results[0].status is Status.ITERATION_LIMIT
+    chosen = run_task(replace(short, chosen=True), SETTINGS).results[0]
+    assert (chosen.status, chosen.n_sweeps) == (Status.EARLY_STOPPED, 3)
+    loose = replace(SETTINGS, tol=1e-2)
+    finished = run_task(task(lengths=(2000,), chosen=True), loose).results[0]
+    assert finished.status is Status.CONVERGED
+
+
+def test_a_task_gives_its_ratio_to_the_fit_and_a_fit_to_those_that_go_on() -> None:
+    plain, asked = (
+        run_task(task(lengths=(2, 4), variance_ratio=ratio), SETTINGS).results
+        for ratio in (None, np.array([1.7]))
+    )
+    assert [result.variance_ratio for result in plain] == [None, None]
+    assert [result.variance_ratio.tolist() for result in asked] == [[1.7], [1.7]]
+    assert asked[1].elbo_history == plain[1].elbo_history
+    on = task(start=asked[0], lengths=(2,), recipe=None)
+    assert run_task(on, SETTINGS).results[0].variance_ratio.tolist() == [1.7]
+    other = replace(on, variance_ratio=np.array([0.4]))
+    assert run_task(other, SETTINGS).results[0].variance_ratio.tolist() == [0.4]
+
+
+def test_what_was_pruned_before_and_in_the_fit_adds_up() -> None:
+    """Places are those of the first network, also in what a callback sees."""
+    settings = replace(SETTINGS, hidden_layer_sizes=(12,), prune_every=4, max_iter=12)
+    first = run_task(task(), settings).results[0]
+    assert first.pruning is not None
+    assert len(first.pruning.units[0]) < 12
+    seen: list[Any] = []
+    rows = replace(bent_rows(), inputs=bent_rows().inputs[:, first.pruning.inputs])
+    on = Task(rows=rows, start=first, n_threads=1)
+    settings = replace(settings, false_sign_rate=0.001)
+    again = run_task(on, settings, lambda progress: seen.append(progress.pruning)).results[0]
+    assert again.pruning is not None
+    for pruning in (again.pruning, seen[0], seen[-1]):
+        assert pruning.architecture.hidden == (12,)
+        assert set(pruning.units[0]) <= set(first.pruning.units[0])
+
+
+# ------------------------------------------------------------------------------------------------
+# Held-out rows
+# ------------------------------------------------------------------------------------------------
+
+
+def test_forecasts_are_those_of_the_rows_held_out() -> None:
+    both = {
+        name: replace(rows, targets=np.column_stack([rows.targets, rows.inputs[:, 1]]))
+        for name, rows in PARTS.items()
+    }
+    outcome = run_task(task(lengths=(3, 8), **both), SETTINGS)
+    assert outcome.forecasts is not None
+    assert outcome.forecasts.shape == (2, 2, 15, 2)
+    assert len(outcome.results) == 1
+    held_out = both["held_out"]
+    for index, length in enumerate((3, 8)):
+        alone = run_task(task(rows=both["rows"], lengths=(length,)), SETTINGS).results[0]
+        new = predict(alone.model, alone.factors, held_out.inputs)
+        errors, variances = outcome.forecasts[:, index]
+        np.testing.assert_array_equal(errors, held_out.targets - new.mean)
+        np.testing.assert_array_equal(variances, new.signal_variance + new.noise_variance)
+
+
+def test_the_score_of_rows_held_out() -> None:
+    """Mean log density with the variance that they ask for, by hand: r = (10 + 5) / (5 + 5)."""
+    errors, variances = np.array([[1.0], [3.0]]), np.array([[2.0], [3.0]])
+    weights = np.array([2.0, 3.0])
+    ratio = (2.0 * 0.5 + 3.0 * 3.0 + 5.0) / (5.0 + 5.0)
+    logs = -0.5 * (np.log(2.0 * np.pi * ratio * variances) + errors**2 / (ratio * variances))
+    expected = (2.0 * logs[0, 0] + 3.0 * logs[1, 0]) / 5.0
+    assert held_out_score(errors, variances, weights) == pytest.approx(expected, rel=1e-13)
+
+
+@pytest.mark.parametrize(("worthwhile", "stopped"), [(1e6, True), (-1e6, False)])
+def test_a_fit_stops_when_longer_does_not_predict_better(
+    worthwhile: float, stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the second length if its gain is too small; every length has its forecasts anyway."""
+    monkeypatch.setattr(module, "WORTHWHILE", worthwhile)
+    seen: list[int] = []
+    trial = task(lengths=(2, 6, 12, 24), **PARTS)
+    outcome = run_task(trial, SETTINGS, lambda progress: seen.append(progress.sweep))
+    assert seen[-1] == (6 if stopped else 24)
+    assert outcome.results[0].n_sweeps == seen[-1]
+    assert outcome.forecasts is not None
+    assert outcome.forecasts.shape == (2, 4, 15, 1)
+    same = [np.array_equal(a, b) for a, b in pairwise(np.swapaxes(outcome.forecasts, 0, 1))]
+    assert same == ([False, True, True] if stopped else [False, False, False])
+    assert not outcome.interrupted
+    # Without rows held out nothing can stop it.
+    seen.clear()
+    run_task(replace(trial, held_out=None), SETTINGS, lambda progress: seen.append(progress.sweep))
+    assert seen[-1] == 24
+
+
+def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the row that counts decides: its error shrinks while that of the other grows."""
+    rows = bent_rows()
+    held_out = Rows(
+        inputs=rows.inputs[:2], targets=rows.targets[:2], weights=np.array([1000.0, 1.0])
+    )
+    trial = task(rows=PARTS["rows"], held_out=held_out, lengths=(1, 2, 3, 4))
+    table = [[1.0, 1.0], [0.5, 5.0], [0.25, 7.0], [0.125, 9.0]]
+
+    def length_of(table: list[list[float]]) -> int:
+        errors = iter(table)
+        monkeypatch.setattr(
+            module,
+            "errors_and_variances",
+            lambda *_: (np.array(next(errors))[:, None], np.ones((2, 1))),
+        )
+        return run_task(trial, SETTINGS).results[0].n_sweeps
+
+    assert length_of(table) == 4
+    assert length_of(table[::-1]) == 2
+
+
+# ------------------------------------------------------------------------------------------------
+# Interruption
+# ------------------------------------------------------------------------------------------------
+
+
+def at_third(answer: Callable[[], bool]) -> Callable[[Any], bool]:
+    return lambda progress: answer() if progress.sweep == 3 else False
+
+
+def ctrl_c() -> bool:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_within_a_task() -> None:
+    """The state reached so far; at a callback's own wish it is no interruption."""
+    outcome = run_task(task(lengths=(10, 20)), SETTINGS, at_third(ctrl_c))
+    assert outcome.interrupted
+    assert len(outcome.results) == 2
+    assert_same_fit(outcome.results[0], outcome.results[1])
+    assert outcome.results[0].status is Status.INTERRUPTED
+    assert outcome.results[0].n_sweeps == 3
+    asked = run_task(task(lengths=(10, 20)), SETTINGS, at_third(lambda: True))
+    assert not asked.interrupted
+    assert asked.results[0].n_sweeps == 3
+
+
+def test_an_interrupted_trial_has_forecasts_for_every_length() -> None:
+    outcome = run_task(task(lengths=(2, 10, 20), **PARTS), SETTINGS, at_third(ctrl_c))
+    assert outcome.interrupted
+    assert outcome.forecasts is not None
+    assert outcome.forecasts.shape == (2, 3, 15, 1)
+    np.testing.assert_array_equal(outcome.forecasts[:, 1], outcome.forecasts[:, 2])
+    assert not np.array_equal(outcome.forecasts[:, 0], outcome.forecasts[:, 1])

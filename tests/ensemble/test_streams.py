@@ -1,0 +1,312 @@
+"""Rows that are not in memory: read again and again, encoded, with held-out rows of weight 0."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from bowtienet.data.door import open_source
+from bowtienet.data.rows import Rows, join_rows
+from bowtienet.data.source import Source
+from bowtienet.ensemble import fit as module
+from bowtienet.ensemble import training
+from bowtienet.ensemble.fit import LARGE, Prepared, hold_out, prepare
+from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
+from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
+from bowtienet.ensemble.training import FEWEST_ROWS
+from bowtienet.prediction.predictive import predict
+from bowtienet.representation.representation import encoded_rows, network_rows
+from bowtienet.representation.survey import combine_surveys
+from tests.ensemble.fits import Watching, assert_same_ensemble, fit, small
+
+N_ROWS = 120
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(N_ROWS, 3)) * (1.0, 20.0, 0.1) + (0.0, 300.0, 5.0)
+Y = np.sin(2.0 * X[:, 0]) + 0.1 * X[:, 1] + 0.1 * RNG.normal(size=N_ROWS)
+TWO = np.stack([Y, X[:, 2]], axis=1)
+WEIGHTS = np.where(np.arange(N_ROWS) % 4 == 0, 0.0, 1.0 + np.arange(N_ROWS) % 3)
+FRAME = pd.DataFrame(
+    {
+        "size": np.where(np.arange(N_ROWS) % 7 == 0, np.nan, X[:, 0]),
+        "color": np.where(np.arange(N_ROWS) % 5 == 0, None, np.where(Y > 30.0, "red", "blue")),
+        "day": pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(N_ROWS), unit="D"),
+        "same": "x",
+    }
+)
+
+
+def cut(size: int, *arrays: Any) -> list[tuple[Any, ...]]:
+    return [tuple(a[i : i + size] for a in arrays) for i in range(0, N_ROWS, size)]
+
+
+class Pieces(Source):
+    """Several pieces of several blocks, of a table in memory."""
+
+    def __init__(self, *given: Any, sizes: tuple[int, ...] = (50, 1, 30, 39)) -> None:
+        self.whole = open_source(*given)
+        self.n_pieces = len(sizes)
+        self.starts = np.cumsum([0, *sizes])
+        for name in ("feature_names", "n_features", "target_names", "n_targets", "single_target"):
+            setattr(self, name, getattr(self.whole, name))
+
+    def read(self, piece: int) -> Iterator[Any]:
+        start, stop = self.starts[piece : piece + 2]
+        for first in range(start, stop, 20):
+            yield self.whole.take(np.arange(first, min(first + 20, stop))).block
+
+    def check_unchanged(self) -> None:
+        pass
+
+
+SOURCES = {
+    "memory": lambda *given: open_source(*given),
+    "batches": lambda *given: open_source(cut(50, *given)),
+    "pieces": lambda *given: Pieces(*given),
+}
+
+
+def prepared(source: Source, **changes: Any) -> Prepared:
+    return prepare(source, small(**({"solver": "svi"} | changes)), None, 7, Watching())
+
+
+def stream_of(source: Source, **changes: Any) -> SourceStream:
+    stream = prepared(source, **changes).stream
+    assert isinstance(stream, SourceStream)
+    return stream
+
+
+def numbers(rows: Rows, of: SourceStream) -> np.ndarray:
+    """Which row of X each is, found by its first column."""
+    scaling = of.representation.feature_scaling
+    place = of.representation.column_order.tolist().index(0)
+    values = rows.inputs[:, place] * scaling.scale[0] + scaling.center[0]
+    found = np.abs(values[:, None] - X[:, 0]).argmin(axis=1)
+    np.testing.assert_allclose(values, X[found, 0], atol=1e-9)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------
+# The rows of a stream
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_every_row_is_held_out_or_trained_on(kind: str) -> None:
+    found = prepared(SOURCES[kind](X, Y))
+    stream = found.stream
+    assert isinstance(stream, SourceStream)
+    assert found.held_out is not None
+    held_out = numbers(found.held_out, stream)
+    assert len(held_out) == N_ROWS // 5
+    assert sorted([*held_out, *numbers(found.rows, stream)]) == list(range(N_ROWS))
+    for epoch in (0, 1):
+        batches = join_rows(list(stream.batches(50, 7)(epoch)))
+        assert sorted(numbers(batches, stream)) == list(range(N_ROWS))
+        assert set(numbers(batches, stream)[batches.weights == 0.0]) == set(held_out)
+    assert stream.total_weight == N_ROWS - len(held_out)
+
+
+@pytest.mark.parametrize("kind", SOURCES)
+def test_rows_in_order_are_those_of_the_source(kind: str) -> None:
+    stream = stream_of(SOURCES[kind](X, TWO, WEIGHTS), weighting="equal")
+    rows = join_rows([rows for piece in range(stream.n_pieces) for rows in stream.read(piece)])
+    np.testing.assert_array_equal(numbers(rows, stream), np.arange(N_ROWS))
+    np.testing.assert_array_equal(rows.weights, WEIGHTS)
+    scaling = stream.representation.target_scaling
+    np.testing.assert_allclose(rows.targets * scaling.scale + scaling.center, TWO, rtol=1e-12)
+    assert stream.total_weight == WEIGHTS.sum()
+    assert stream.held_out.size == 0
+
+
+def test_a_fifth_of_the_rows_that_count_is_held_out() -> None:
+    found = prepared(open_source(X, Y, WEIGHTS))
+    assert found.held_out is not None
+    n_counted = np.count_nonzero(WEIGHTS)
+    assert found.held_out.inputs.shape[0] == n_counted // 5
+    assert found.n_rows == n_counted
+    lost = float(np.sum(found.held_out.weights))
+    assert found.stream.total_weight == pytest.approx(WEIGHTS.sum() - lost)
+
+
+@pytest.mark.parametrize(("n", "expected"), [(FEWEST_ROWS - 1, 0), (FEWEST_ROWS, 2)])
+def test_nothing_is_held_out_of_very_few_rows(n: int, expected: int) -> None:
+    reader = SourceReader(open_source(X[:n], Y[:n]))
+    assert hold_out(combine_surveys(reader.survey(reader.columns(100), 0))) == expected
+
+
+def test_batches_are_the_same_for_the_same_seed() -> None:
+    stream = stream_of(open_source(cut(30, X, Y)))
+
+    def order(seed: int, epoch: int) -> list[list[int]]:
+        return [numbers(rows, stream).tolist() for rows in stream.batches(25, seed)(epoch)]
+
+    assert [len(batch) for batch in order(3, 0)] == [25, 25, 25, 25, 20]
+    assert order(3, 0) == order(3, 0)
+    assert order(3, 0) != order(3, 1)
+    assert order(3, 0) != order(4, 0)
+
+
+def test_a_member_that_lost_inputs_sees_those_it_has() -> None:
+    stream = stream_of(open_source(X, Y))
+    [rows], [taken] = (list(s.read(0)) for s in (stream, stream.taking(np.array([2, 0]))))
+    np.testing.assert_array_equal(taken.inputs, rows.inputs[:, [2, 0]])
+    np.testing.assert_array_equal(taken.weights, rows.weights)
+
+
+class Changing:
+    """Batches that differ from the second pass on."""
+
+    def __init__(self, then: list[Any]) -> None:
+        self.then, self.n_passes = then, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        self.n_passes += 1
+        return iter(cut(60, X, Y) if self.n_passes <= 6 else self.then)
+
+
+@pytest.mark.parametrize("solver", ["cavi", "svi"])
+@pytest.mark.parametrize(
+    "then", [cut(60, X, Y)[::-1], cut(60, X + 1e-9, Y), cut(60, X, Y)[:1]],
+    ids=["order", "values", "fewer"],
+)  # fmt: skip
+def test_other_rows_in_a_later_pass_are_noticed(solver: str, then: list[Any]) -> None:
+    """Local factors and held-out rows belong to places."""
+    with pytest.raises(ValueError, match="pass"):
+        fit((Changing(then),), small(solver=solver, weighting="equal"))
+
+
+# ------------------------------------------------------------------------------------------------
+# Fits
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighting", ["equal", "stacking"])
+@pytest.mark.parametrize("kind", ["batches", "pieces"])
+@pytest.mark.parametrize(
+    "rows", [(X, Y), (X, TWO, WEIGHTS), (FRAME, Y)], ids=["plain", "weights", "text and missing"]
+)
+def test_coordinate_ascent_on_a_stream_is_that_in_memory(
+    weighting: str, kind: str, rows: Any
+) -> None:
+    settings = small(solver="cavi", weighting=weighting, max_iter=10)
+    expected = fit(rows, settings).ensemble
+    found = fit(SOURCES[kind](*rows), settings)
+    assert found.solver == "cavi"
+    assert found.ensemble.representation.columns == expected.representation.columns
+    np.testing.assert_allclose(found.ensemble.weights, expected.weights, rtol=1e-6)
+    for one, other in zip(found.ensemble.members, expected.members, strict=True):
+        np.testing.assert_allclose(one.elbo_history, other.elbo_history, rtol=1e-8)
+        for a, b in zip(one.factors.layers, other.factors.layers, strict=True):
+            np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-5, atol=1e-7)
+
+
+def test_one_piece_has_the_bits_of_the_table() -> None:
+    """For minibatches too: the order follows from the seed."""
+    for rows in ((X, Y), (X, TWO, WEIGHTS), (FRAME, Y)):
+        settings = small(solver="svi")
+        found, expected = fit(([rows],), settings), fit(rows, settings)
+        assert found.solver == expected.solver == "svi"
+        assert_same_ensemble(found.ensemble, expected.ensemble)
+
+
+def test_a_small_source_is_fitted_as_the_table_it_holds() -> None:
+    settings = small(solver="auto")
+    expected = fit((X, Y), settings)
+    assert expected.solver == "cavi"
+    for source in (open_source(cut(50, X, Y)), Pieces(X, Y)):
+        assert_same_ensemble(fit(source, settings).ensemble, expected.ensemble)
+
+
+def test_the_solver_follows_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert LARGE == 50_000
+    for large, expected in ((N_ROWS, "cavi"), (N_ROWS - 1, "svi")):
+        monkeypatch.setattr(module, "LARGE", large)
+        for kind in SOURCES:
+            watch = Watching()
+            fit(SOURCES[kind](X, Y), small(n_estimators=1, max_iter=1), watch)
+            assert watch.begun[0][1] == expected
+            assert any(f"{N_ROWS} rows" in text for text in watch.said) == (expected == "svi")
+
+
+@pytest.mark.parametrize("n_members", [1, 2])
+def test_held_out_rows_set_variances_and_weights(
+    n_members: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of one member are its own; several share the factor that stacking finds."""
+    monkeypatch.setattr(training, "LEAST_WEIGHT", 0.0)
+    settings = small(solver="svi", n_estimators=n_members)
+    source = open_source([(X, TWO)])
+    held_out = prepare(source, settings, None, 7, Watching()).held_out
+    ensemble = fit(source, settings).ensemble
+    found = [predict(m.model, m.factors, held_out.inputs) for m in ensemble.members]
+    errors = np.stack([held_out.targets - f.mean for f in found])
+    variances = np.stack([f.signal_variance + f.noise_variance for f in found])
+    ratios = np.stack(
+        [variance_ratio(e, v, held_out.weights) for e, v in zip(errors, variances, strict=True)]
+    )
+    weights = np.ones(1)
+    if n_members > 1:
+        assert len(ensemble.members) == n_members
+        weights, factor = stack_forecasts(errors, ratios[:, None] * variances, held_out.weights)
+        ratios = ratios * factor
+    np.testing.assert_allclose([m.variance_ratio for m in ensemble.members], ratios, rtol=1e-12)
+    np.testing.assert_allclose(ensemble.weights, weights, rtol=1e-12)
+
+
+def test_without_stacking_nothing_is_held_out() -> None:
+    for weighting in ("equal", "elbo"):
+        members = fit(([(X, Y)],), small(solver="svi", weighting=weighting)).ensemble.members
+        for member in members:
+            assert float(member.statistics.count) == pytest.approx(N_ROWS)
+            assert member.variance_ratio is None
+
+
+def test_rows_of_weight_zero_have_no_influence() -> None:
+    absent = WEIGHTS == 0.0
+    wild = np.where(absent[:, None], 1e6, X), np.where(absent, -1e9, Y)
+    settings = small(solver="svi")
+    expected = fit((X, Y, WEIGHTS), settings).ensemble
+    assert_same_ensemble(fit((*wild, WEIGHTS), settings).ensemble, expected)
+    center = expected.representation.feature_scaling.center
+    np.testing.assert_allclose(center, np.average(X, axis=0, weights=WEIGHTS), rtol=1e-12)
+
+
+def test_a_fit_goes_on_with_a_stream() -> None:
+    """With the representation, weights and ratios that there are."""
+    settings = small(solver="svi")
+    before = fit(Pieces(X, Y), settings).ensemble
+    after = fit((cut(60, X + 0.1, Y),), settings, before=before).ensemble
+    assert after.representation is before.representation
+    np.testing.assert_array_equal(after.weights, before.weights)
+    for one, other in zip(after.members, before.members, strict=True):
+        np.testing.assert_array_equal(one.variance_ratio, other.variance_ratio)
+        assert one.elbo_history != other.elbo_history
+
+
+@pytest.mark.parametrize("solver", ["svi", "cavi", "auto"])
+def test_sources_that_cannot_be_fitted(solver: str) -> None:
+    settings = small(solver=solver)
+    with pytest.raises(ValueError, match="row"):
+        fit(([(X[:1], Y[:1])],), settings)
+    with pytest.raises(ValueError, match="weight"):
+        fit((cut(60, X, Y, np.zeros(N_ROWS)),), settings)
+    two = fit(([(X[:2], Y[:2])],), replace(settings, n_estimators=1))
+    assert len(two.ensemble.members) == 1
+
+
+def test_rows_that_arrive_are_seen_as_those_of_the_fit() -> None:
+    representation = prepared(open_source(FRAME, Y)).representation
+    source = Pieces(FRAME, Y, WEIGHTS)
+    batches = list(arriving(source, representation, 7))
+    present = WEIGHTS > 0.0
+    rows = join_rows(batches)
+    np.testing.assert_array_equal(rows.weights, WEIGHTS[present])
+    whole, _ = encoded_rows(representation.columns, source.whole.block)
+    expected = network_rows(representation, whole).inputs[present]
+    np.testing.assert_array_equal(rows.inputs, expected)
+    assert max(len(batch.weights) for batch in batches) == 7
