@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay, draw_bars
+from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 NAMES = {
@@ -95,7 +95,8 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
     )
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    draw_bars(list(X.columns), lasso[-1].coef_, title="LassoCV, coefficients", ax=left)
+    left.barh(list(X.columns)[::-1], lasso[-1].coef_[::-1])
+    left.set_title("LassoCV, coefficients")
     RelevanceDisplay.from_estimator(
         pruned, title="pruned network, strength (probability)", ax=right
     )

@@ -65,13 +65,6 @@ def test_rows_stay_rows(rng: np.random.Generator) -> None:
     assert np.all(np.diff(found.targets[:, 0]) > 0.0)
 
 
-def test_shuffling(rng: np.random.Generator) -> None:
-    rows = random_rows(rng)
-    order = rng.permutation(30)
-    assert not np.array_equal(order, np.arange(30))
-    assert_same(canonical_rows(taken(rows, order)), canonical_rows(rows))
-
-
 @given(rows=coarse_tables(), seed=st.integers(0, 2**16))
 @few_examples
 def test_shuffling_repeating_and_leaving_out(rows: Rows, seed: int) -> None:
@@ -86,24 +79,6 @@ def test_shuffling_repeating_and_leaving_out(rows: Rows, seed: int) -> None:
     assert len(np.unique(table, axis=0)) == len(table)
     assert np.all(expected.weights > 0.0)
     assert expected.weights.sum() == rows.weights.sum()
-
-
-def test_a_row_twice_is_a_row_of_twice_the_weight(rng: np.random.Generator) -> None:
-    rows = random_rows(rng)
-    twice = taken(rows, [*range(30), 4, 17])
-    weights = rows.weights.copy()
-    weights[[4, 17]] *= 2.0
-    assert_same(canonical_rows(twice), canonical_rows(taken(rows, range(30), weights)))
-
-
-def test_a_row_of_weight_zero_is_absent(rng: np.random.Generator) -> None:
-    rows = random_rows(rng)
-    weights = rows.weights.copy()
-    weights[[0, 12, 29]] = 0.0
-    absent = np.delete(np.arange(30), [0, 12, 29])
-    assert_same(
-        canonical_rows(taken(rows, range(30), weights)), canonical_rows(taken(rows, absent))
-    )
 
 
 def test_weights_of_equal_rows_add_up_alike_in_any_order() -> None:
@@ -139,13 +114,6 @@ def test_the_order_of_rows_does_not_follow_from_that_of_columns(rng: np.random.G
     for columns in ([2, 0, 1], [1, 0, 2]):
         found = canonical_rows(build_rows(inputs[:, columns], targets))
         np.testing.assert_array_equal(found.inputs, expected.inputs[:, columns])
-
-
-def test_equal_targets_and_different_inputs_are_different_rows() -> None:
-    rows = build_rows([[1.0], [2.0], [1.0]], [3.0, 3.0, 3.0], [1.0, 5.0, 2.0])
-    found = canonical_rows(rows)
-    np.testing.assert_array_equal(found.inputs, [[1.0], [2.0]])
-    np.testing.assert_array_equal(found.weights, [3.0, 5.0])
 
 
 @pytest.mark.parametrize("n_targets", [1, 2])
@@ -208,9 +176,3 @@ def test_torch_rows(dtype: str, rng: np.random.Generator) -> None:
     order = column_order(found)
     np.testing.assert_array_equal(order, column_order(expected))
     assert isinstance(take_columns(found, order).inputs, torch.Tensor)
-
-
-def test_one_row_and_one_column() -> None:
-    rows = build_rows([[2.0]], [1.0], [0.5])
-    assert_same(canonical_rows(rows), rows)
-    np.testing.assert_array_equal(column_order(rows), [0])

@@ -269,7 +269,7 @@ def test_columns_of_files_are_found_by_their_names(tmp_path: Path) -> None:
     assert_array_equal(model.predict(path), expected)
     with pytest.raises(ValueError, match="second"):
         model.predict(parquet(tmp_path / "lacking.parquet", moved.drop(columns="second")))
-    with pytest.raises(ValueError, match=r"2 features|2 columns"):
+    with pytest.raises(ValueError, match="2 features"):
         model.predict([X[:, :2]])
 
 

@@ -130,13 +130,8 @@ def test_scorers_survive_pickling(scorer: scorers.Scorer) -> None:
 
 def test_the_regressor_itself_in_two_processes() -> None:
     X, y = rows(40)
-    model = BowTieRegressor(
-        (3,),
-        n_estimators=1,
-        max_iter=5,
-        random_state=0,
-        options=FitOptions(weighting="equal", tol=1.0),
-    )
+    options = FitOptions(weighting="equal", tol=1.0)
+    model = BowTieRegressor((3,), n_estimators=1, max_iter=5, random_state=0, options=options)
     table = cross_validate(model, X, y, scoring=SCORERS, cv=2, n_jobs=2)
     assert all(np.all(np.isfinite(table[f"test_{name}"])) for name in SCORERS)
     fitted = model.fit(X, y)

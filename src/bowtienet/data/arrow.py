@@ -5,27 +5,34 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from bowtienet.data.arrow_files import (
-    DataFile,
-    check_file,
-    data_files,
-    holds_tables,
-    open_path,
-    pyarrow,
-    read_group,
-)
+from bowtienet.data.arrow_files import open_path, pyarrow
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.parsing import check_unique
-from bowtienet.data.source import Source, read_part
-from bowtienet.data.tables import Block, Chosen, choose_columns
+from bowtienet.data.source import BLOCK_ROWS, Source, Stamp, check_stamp, read_part, stamp
+from bowtienet.data.tables import Block, Chosen, choose_columns, split_block
 
 INDEX = re.compile(r"__index_level_\d+__")
 """Columns of an index without a name, which pandas writes beside the others."""
-_FOOTERS = 8
-"""Files whose footers are kept while row groups are read in random order."""
 _ONCE = ("Scanner", "ParquetFile", "ParquetDataset")
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataFile:
+    """A file of a dataset: what opens it again, in any process and without what was read of it."""
+
+    path: str
+    filesystem: Any
+    format: Any
+    schema: Any
+    folders: dict[str, Any]
+    """Values of the columns that its folders stand for."""
+    groups: tuple[int, ...]
+    """Row groups of a Parquet file or record batches of an Arrow file; others are one group."""
+    stamp: Stamp | None
+    """None for files in other storage."""
 
 
 class ArrowSource(Source):
@@ -39,38 +46,25 @@ class ArrowSource(Source):
         self.target_names, self.n_targets = chosen.targets or None, len(chosen.targets)
         self.single_target = isinstance(chosen.y, str)
         self._chosen = chosen
-        self._files = tuple(files)
-        self._pieces = [(i, group) for i, file in enumerate(files) for group in file.groups]
+        self._pieces = [(file, group) for file in files for group in file.groups]
         self.n_pieces = len(self._pieces)
-        self._fragments: dict[int, Any] = {}
 
     def read(self, piece: int) -> Iterator[Block]:
-        """Blocks of a group of rows."""
-        index, group = self._pieces[piece]
-        file, chosen, start = self._files[index], self._chosen, 0
-        names = [name for name in chosen.all if name not in file.folders]
-        for batch in read_group(file, group, names, self._fragment(index)):
-            stop = start + batch.num_rows
-            where = f"{file.where(group)} (rows {start} to {stop - 1})"
-            table = _with_folders(batch, file.folders, chosen.all)
-            yield read_part(where, table, chosen.y, chosen.weight)[0]
-            start = stop
+        """Blocks of a group of rows; memory is bounded by one group."""
+        file, group = self._pieces[piece]
+        chosen, where = self._chosen, f"{file.path}, row group {group}"
+        _check_unchanged(file)
+        try:
+            for batch in _read_group(file, group, chosen.all):
+                block, _ = read_part(where, batch, chosen.y, chosen.weight)
+                yield from split_block(block, BLOCK_ROWS)
+        except (OSError, pyarrow().ArrowException) as error:
+            raise ValueError(f"{where} cannot be read ({error}): write the file again.") from error
 
     def check_unchanged(self) -> None:
         """Raise if a file changed since it was opened."""
-        for file in self._files:
-            check_file(file)
-
-    def _fragment(self, index: int) -> Any:
-        """The opened file, which knows its footer after the first use; only a few are kept."""
-        fragment = self._fragments.get(index) or self._files[index].open()
-        others = [item for item in self._fragments.items() if item[0] != index]
-        # A new dictionary each time, so that threads may read pieces side by side.
-        self._fragments = dict([*others[1 - _FOOTERS :], (index, fragment)])
-        return fragment
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_fragments": {}}
+        for file in {file.path: file for file, _ in self._pieces}.values():
+            _check_unchanged(file)
 
 
 def is_arrow(X: Any) -> bool:
@@ -92,63 +86,130 @@ def is_arrow(X: Any) -> bool:
 
 def open_arrow(X: Any, y: Any, sample_weight: Any, features: Sequence[str] | None) -> Source:
     """The source of `X`, for which `is_arrow` holds; see `open_source`."""
-    is_path = isinstance(X, (str, os.PathLike, list, tuple))
-    dataset = open_path(X) if is_path else X
-    if holds_tables(dataset):
+    dataset = open_path(X) if isinstance(X, (str, os.PathLike, list, tuple)) else X
+    if isinstance(dataset, pyarrow(".dataset").InMemoryDataset):
         return InMemory(dataset.to_table(), y, sample_weight, features=features)
-    files = data_files(dataset, whole=is_path)
+    files = [_open_file(fragment) for fragment in dataset.get_fragments()]
+    files = [file for file in files if file.groups]
     if not files:
-        label = os.path.basename(os.path.abspath(X)) if isinstance(X, (str, os.PathLike)) else "X"
-        raise ValueError(f"{label} has 0 sample(s): at least one is needed.")
-    names = list(dataset.schema.names)
-    if is_path:
-        folders = [name for name in names if name in files[0].folders]
-        names = list(dict.fromkeys([*files[0].schema.names, *folders]))
-    names = [name for name in names if not INDEX.fullmatch(name)]
+        raise ValueError(f"{X} has 0 sample(s): at least one is needed.")
+    names = [name for name in dataset.schema.names if not INDEX.fullmatch(name)]
     chosen = choose_columns(names, y, sample_weight, features)
     for file in files:
-        _check_columns(file, files[0], chosen, extra=features is None)
-        _check_types(file, chosen)
+        _check_columns(file, chosen)
+        if features is None:
+            _check_no_others(file, names)
     return ArrowSource(files, chosen)
 
 
-def _check_columns(file: DataFile, first: DataFile, chosen: Chosen, *, extra: bool) -> None:
-    """Raise if a file has other columns than the first; pyarrow would fill them with nulls."""
-    check_unique(file.schema.names, file.label)
-    known = {*first.schema.names, *first.folders}
-    here = {*file.schema.names, *file.folders}
-    remedy = "let all files have the same columns, or name those to use with features"
-    for name in chosen.all:
-        if name not in here:
-            owner = "the first file" if name in known else "the dataset"
-            raise ValueError(f"{file.label} has no column {name!r}, which {owner} has: {remedy}.")
-    unknown = [name for name in file.schema.names if name not in known and not INDEX.match(name)]
-    if extra and unknown:
-        raise ValueError(
-            f"{file.label} has the column {unknown[0]!r}, which the first file has not: {remedy}."
+def _open_file(fragment: Any) -> DataFile:
+    path, local = fragment.path, isinstance(fragment.filesystem, pyarrow(".fs").LocalFileSystem)
+    if local:
+        path = os.path.abspath(path)  # other processes may work in other folders
+    try:
+        return DataFile(
+            # Before anything is read, so that no change after that goes unnoticed.
+            stamp=stamp(path) if local else None,
+            path=path,
+            filesystem=fragment.filesystem,
+            format=fragment.format,
+            schema=fragment.physical_schema,
+            folders=pyarrow(".dataset").get_partition_keys(fragment.partition_expression),
+            groups=_groups(fragment),
         )
+    except (OSError, pyarrow().ArrowException) as error:
+        raise ValueError(f"{path} cannot be read ({error}): write the file again.") from error
 
 
-def _check_types(file: DataFile, chosen: Chosen) -> None:
-    """Refuse nested columns, and targets and weights that are no numbers, before they are read."""
+def _groups(fragment: Any) -> tuple[int, ...]:
+    """Numbers of the groups of a file that have rows."""
+    if hasattr(fragment, "row_groups"):
+        return tuple(group.id for group in fragment.row_groups if group.num_rows > 0)
+    if fragment.count_rows() == 0:
+        return ()
+    if not _is_ipc(fragment.format):
+        return (0,)
+    with fragment.open() as content:
+        return tuple(range(pyarrow(".ipc").open_file(content).num_record_batches))
+
+
+def _is_ipc(file_format: Any) -> bool:
+    return isinstance(file_format, pyarrow(".dataset").IpcFileFormat)
+
+
+def _check_columns(file: DataFile, chosen: Chosen) -> None:
+    """Raise if a file lacks a column, which pyarrow would fill with nulls, or it cannot be used."""
+    check_unique(file.schema.names, file.path)
     types = pyarrow().types
     real = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     for name in chosen.all:
-        if name in file.folders:
-            kind = pyarrow().scalar(file.folders[name]).type
-        else:
-            kind = file.schema.field(name).type
+        if name not in file.schema.names and name not in file.folders:
+            raise ValueError(
+                f"{file.path} has no column {name!r}, which the first file has: let all files have "
+                "the same columns, or name those to use with features."
+            )
+        folder = name in file.folders
+        kind = pyarrow().scalar(file.folders[name]).type if folder else file.schema.field(name).type
         if name not in chosen.features and not any(check(kind) for check in real):
-            raise ValueError(f"{file.label} has no numbers in {name!r} ({kind}).")
+            raise ValueError(f"{file.path} has no numbers in {name!r} ({kind}).")
         if types.is_nested(kind):
-            raise ValueError(f"{file.label} has lists or tables in {name!r} ({kind}).")
+            raise ValueError(f"{file.path} has lists or tables in {name!r} ({kind}).")
 
 
-def _with_folders(batch: Any, folders: dict[str, Any], names: Sequence[str]) -> Any:
-    """The columns of a batch as a table, with those that folders stand for."""
+def _check_no_others(file: DataFile, names: Sequence[str]) -> None:
+    """Raise if a file has columns that the dataset, whose names are of its first file, has not."""
+    for name in file.schema.names:
+        if name not in names and not INDEX.fullmatch(name):
+            raise ValueError(
+                f"{file.path} has the column {name!r}, which the first file has not: let all files "
+                "have the same columns, or name those to use with features."
+            )
+
+
+def _check_unchanged(file: DataFile) -> None:
+    if file.stamp is not None:
+        check_stamp(file.stamp)
+
+
+def _read_group(file: DataFile, group: int, names: Sequence[str]) -> Iterator[Any]:
+    """Tables with the given columns, those that folders stand for among them."""
     arrow = pyarrow()
-    table = arrow.Table.from_batches([batch])
-    for name, value in folders.items():
-        if name in names:
-            table = table.append_column(name, arrow.repeat(arrow.scalar(value), batch.num_rows))
-    return table.select(list(names))
+    columns = [name for name in names if name not in file.folders]
+    read = _read_ipc if _is_ipc(file.format) else _read_fragment
+    for batch in read(file, group, columns):
+        table = arrow.Table.from_batches([batch])
+        for name in names:
+            if name in file.folders:
+                values = arrow.repeat(arrow.scalar(file.folders[name]), len(table))
+                table = table.append_column(name, values)
+        yield table.select(list(names))
+
+
+def _read_ipc(file: DataFile, group: int, columns: Sequence[str]) -> Iterator[Any]:
+    ipc = pyarrow(".ipc")
+    fields = [file.schema.names.index(name) for name in columns]
+    with file.filesystem.open_input_file(file.path) as content:
+        options = ipc.IpcReadOptions(included_fields=fields)
+        yield ipc.open_file(content, options=options).get_batch(group)
+
+
+def _read_fragment(file: DataFile, group: int, columns: Sequence[str]) -> Iterator[Any]:
+    """Batches of a group, one after the other: nothing is read ahead."""
+    datasets, options = pyarrow(".dataset"), {}
+    if isinstance(file.format, datasets.ParquetFileFormat):
+        fragment = file.format.make_fragment(file.path, file.filesystem, row_groups=[group])
+        if file.stamp is not None:
+            # A file on disk needs no copy of its bytes beside the numbers.
+            options["fragment_scan_options"] = datasets.ParquetFragmentScanOptions(
+                pre_buffer=False, use_buffered_stream=True
+            )
+    else:
+        fragment = file.format.make_fragment(file.path, file.filesystem)
+    yield from fragment.to_batches(
+        columns=list(columns),
+        batch_size=BLOCK_ROWS,
+        batch_readahead=1,
+        fragment_readahead=1,
+        use_threads=False,
+        **options,
+    )

@@ -52,7 +52,6 @@ class BatchSource(Source):
         self._names = (y, sample_weight)
         self._features = features
         self._with_targets = with_targets
-        self._n_rows: int | None = None
         found = next(self._blocks(first), None)
         if found is None:
             raise ValueError(f"X gave 0 sample(s): let it give batches {_FORM}.")
@@ -61,23 +60,12 @@ class BatchSource(Source):
 
     def read(self, piece: int) -> Iterator[Block]:
         """All batches from the beginning, cut where they are longer than a block."""
-        count = 0
         for number, block, layout in self._blocks(iter(self._batches)):
             _compare(layout, self._layout, f"batch {number}")
-            count += block.table.n_rows
-            if self._n_rows is not None and count > self._n_rows:
-                break
             yield from split_block(block, BLOCK_ROWS)
-        if self._n_rows is None:
-            self._n_rows = count
-        if count != self._n_rows:
-            raise ValueError(
-                f"X gave {self._n_rows:,} rows in the first pass, but not in a later one: let it "
-                "give the same rows each time."
-            )
 
     def check_unchanged(self) -> None:
-        """No file to look at; that every pass gives as many rows is checked while reading."""
+        """No file to look at; a fit compares the rows of its passes."""
 
     def _blocks(self, batches: Iterator[Any]) -> Iterator[tuple[int, Block, Layout]]:
         """Number, rows and layout of the batches that have rows."""

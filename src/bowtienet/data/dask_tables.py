@@ -12,7 +12,16 @@ import numpy as np
 
 from bowtienet.data.parsing import check_rank, check_unique, text_names
 from bowtienet.data.source import BLOCK_ROWS, Source, read_part
-from bowtienet.data.tables import Block, Layout, Table, choose_columns, is_names, split_block
+from bowtienet.data.tables import (
+    Block,
+    Layout,
+    Table,
+    check_lengths,
+    choose_columns,
+    is_names,
+    names_of,
+    split_block,
+)
 
 
 class DaskSource(Source):
@@ -98,21 +107,17 @@ def _chosen(
 
 
 def _n_targets(y: Any) -> int:
-    if y is None:
-        return 0
-    if is_names(y):
-        return 1 if isinstance(y, str) else len(y)
+    if y is None or is_names(y):
+        return len(names_of(y))
     check_rank(np.shape(y) if not hasattr(y, "ndim") else (0,) * y.ndim, "y")
     return int(y.shape[1]) if getattr(y, "ndim", 1) == 2 else 1
 
 
 def _target_names(y: Any) -> tuple[str, ...] | None:
-    if is_names(y):
-        return (y,) if isinstance(y, str) else tuple(y)
     if hasattr(y, "columns"):
         return tuple(str(label) for label in y.columns)
-    name = getattr(y, "name", None)
-    return (str(name),) if _is_frame(y) and name is not None else None
+    name = getattr(y, "name", None) if _is_frame(y) else None
+    return names_of(y) or (None if name is None else (str(name),))
 
 
 def _is_frame(values: Any) -> bool:
@@ -124,39 +129,25 @@ def _beside(X: Any, values: Any, name: str) -> list[Any]:
     """Partitions of targets or weights to go with those of `X`; names are the same for all."""
     if values is None or (is_names(values) and hasattr(X, "columns")):
         return [values] * X.npartitions
-    lengths = None if _is_frame(X) or np.isnan(X.chunks[0]).any() else X.chunks[0]
+    known = not _is_frame(X) and not np.isnan(X.chunks[0]).any()
     if not hasattr(values, "npartitions"):
-        return _cut(np.asarray(values), lengths, name)
+        if not known:
+            raise ValueError(
+                f"{name} is an array in memory, but the lengths of the partitions of X are not "
+                "known: give the name of a column, or a Dask array with the same partitions."
+            )
+        values = importlib.import_module("dask.array").asarray(values)
     if not _is_frame(values):
-        if lengths is not None and not np.isnan(values.chunks[0]).any():
-            _check_lengths(values.shape[0], sum(lengths), name)
-            values = values.rechunk({0: lengths})
-        if values.ndim == 2 and values.numblocks[1] > 1:
-            values = values.rechunk({1: -1})
+        if known and not np.isnan(values.chunks[0]).any():
+            check_lengths(values.shape[0], X.shape[0], name)
+            values = values.rechunk({0: X.chunks[0]})
+        values = values.rechunk({1: -1}) if values.ndim == 2 else values
     if values.npartitions != X.npartitions:
         raise ValueError(
             f"{name} has {values.npartitions} partitions, but X has {X.npartitions}: give both the "
             "same, for example as columns of one Dask table."
         )
     return _delayed(values)
-
-
-def _cut(values: np.ndarray, lengths: Sequence[int] | None, name: str) -> list[np.ndarray]:
-    """An array in memory cut like `X`."""
-    if lengths is None:
-        raise ValueError(
-            f"{name} is an array in memory, but the lengths of the partitions of X are not known: "
-            "give the name of a column, or a Dask array with the same partitions."
-        )
-    _check_lengths(len(values), sum(lengths), name)
-    return np.split(values, np.cumsum(lengths)[:-1])
-
-
-def _check_lengths(found: int, wanted: int, name: str) -> None:
-    if found != wanted:
-        raise ValueError(
-            f"{name} has {found} rows, but X has {wanted}: inconsistent numbers of samples."
-        )
 
 
 def _delayed(values: Any) -> list[Any]:

@@ -38,9 +38,7 @@ class Parsed:
     array: Array | None
     """All of it as floats, NaN where missing; None if a column does not hold numbers."""
     columns: tuple[Any, ...] | None
-    """Where `array` is None: the columns as they came."""
-    floats: tuple[np.ndarray | None, ...] | None
-    """Where `array` is None: the floats of those columns that hold numbers."""
+    """Where `array` is None: floats of the columns that hold numbers, the others as they came."""
 
 
 def parse(values: Any, name: str) -> Parsed:
@@ -49,36 +47,50 @@ def parse(values: Any, name: str) -> Parsed:
     if frame is not None:
         check_rank(frame.shape, name)
         return _parse_frame(frame, name)
-    if _is_foreign(values):
-        array = _foreign_floats(values, name)
-    else:
-        array = _as_array(values, name)
-        if array.dtype.kind not in _REAL:
-            return _parse_objects(array, name)
-        if array.dtype not in (np.float64, np.float32):
-            array = array.astype(np.float64)
-    return Parsed(shape=tuple(array.shape), labels=None, array=array, columns=None, floats=None)
+    array = values if _is_foreign(values) else _as_array(values, name)
+    check_rank(array.shape, name)
+    if isinstance(array, np.ndarray) and array.dtype.kind not in _REAL:
+        columns = tuple(array.T) if array.ndim == 2 else (array,)
+        return _together(array.shape, None, columns, name)
+    xp = namespace(array)
+    if xp.isdtype(array.dtype, "complex floating"):
+        refuse_complex(name)
+    if array.dtype not in (xp.float64, xp.float32):
+        array = xp.astype(array, xp.float64)
+    return Parsed(shape=tuple(array.shape), labels=None, array=array, columns=None)
 
 
 def as_frame(values: Any, name: str) -> Any | None:
     """`values` as a narwhals DataFrame or Series, or None if it is neither."""
     if isinstance(values, (np.ndarray, list, tuple)) or values is None:
         return None
-    if isinstance(values, (nw.DataFrame, nw.Series)):
-        return values
-    values = _as_table(values)
-    _refuse_equal_names(values, name)
+    arrow = sys.modules.get("pyarrow")
+    if arrow is not None and isinstance(values, arrow.RecordBatch):
+        values = arrow.Table.from_batches([values])
     frame = nw.from_native(values, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
         raise ValueError(f"{name} is a lazy table: call collect() on it first.")
-    if isinstance(frame, (nw.DataFrame, nw.Series)):
-        return frame
-    if hasattr(values, "columns") or hasattr(values, "column_names"):
-        raise TypeError(
-            f"{name} is a {type(values).__name__}, which is no known table: give a pandas, polars "
-            "or pyarrow table, or an array."
-        )
-    return None
+    return frame if isinstance(frame, (nw.DataFrame, nw.Series)) else None
+
+
+def column_floats(column: Any, label: str) -> np.ndarray | None:
+    """A column as floats (n,), NaN where missing; None if it does not hold numbers."""
+    if isinstance(column, np.ndarray):
+        return _array_floats(column, label)
+    dtype = column.dtype
+    if dtype.is_nested():
+        _refuse_nested(label)
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        # pyarrow refuses to round whole numbers that no float can hold, and NumPy does it.
+        with suppress(ValueError):
+            column = column.cast(nw.Float64)
+        return np.asarray(column.to_numpy(), dtype=np.float64)
+    if dtype not in (nw.Object, nw.Unknown):
+        return None
+    values = column.to_numpy()
+    if values.dtype.kind == "O" and any(issubclass(k, _NESTED) for k in set(map(type, values))):
+        _refuse_nested(label)
+    return _array_floats(values, label)
 
 
 def text_names(labels: Sequence[Any] | None, name: str = "X") -> tuple[str, ...] | None:
@@ -135,37 +147,11 @@ def refuse_complex(what: str) -> None:
     )
 
 
-def _as_table(values: Any) -> Any:
-    """What narwhals does not take of pyarrow, in the form that it does."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is None:
-        return values
-    if isinstance(values, arrow.RecordBatch):
-        return arrow.Table.from_batches([values])
-    return arrow.chunked_array([values]) if isinstance(values, arrow.Array) else values
-
-
-def _refuse_equal_names(values: Any, name: str) -> None:
-    # Other libraries have no equal names, and narwhals' own error says less.
-    if nw.dependencies.is_pandas_like_dataframe(values):
-        check_unique([label for label in values.columns if isinstance(label, (str, int))], name)
-    elif nw.dependencies.is_pyarrow_table(values):
-        check_unique(values.column_names, name)
-
-
 def _is_foreign(values: Any) -> bool:
     """Whether `values` is an array of another library than NumPy, such as a torch tensor."""
     return array_api_compat.is_array_api_obj(values) and not isinstance(
         values, (np.ndarray, np.generic)
     )
-
-
-def _foreign_floats(values: Array, name: str) -> Array:
-    check_rank(values.shape, name)
-    xp = namespace(values)
-    if xp.isdtype(values.dtype, "complex floating"):
-        refuse_complex(name)
-    return values if values.dtype in (xp.float64, xp.float32) else xp.astype(values, xp.float64)
 
 
 def _as_array(values: Any, name: str) -> np.ndarray:
@@ -186,78 +172,46 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         refuse_complex(name)
     if array.dtype.kind == "V":
         raise ValueError(f"{name} is a structured array: give a data frame, or plain columns.")
-    check_rank(array.shape, name)
     return array
-
-
-def _parse_objects(array: np.ndarray, name: str) -> Parsed:
-    """Arrays of Python objects, texts or dates."""
-    columns = tuple(array.T) if array.ndim == 2 else (array,)
-    floats = [
-        _object_floats(column, label_of(name, index, None)) if column.dtype.kind == "O" else None
-        for index, column in enumerate(columns)
-    ]
-    return _together(array.shape, None, columns, floats)
 
 
 def _parse_frame(frame: Any, name: str) -> Parsed:
     if isinstance(frame, nw.Series):
         labels = None if frame.name is None or frame.name == "" else (frame.name,)
-        columns = (frame,)
-    else:
-        labels = tuple(frame.columns)
-        columns = tuple(frame.get_column(column) for column in frame.columns)
-    floats = [_series_floats(c, label_of(name, i, labels)) for i, c in enumerate(columns)]
-    return _together(frame.shape, labels, columns, floats)
+        return _together(frame.shape, labels, (frame,), name)
+    columns = tuple(frame.get_column(column) for column in frame.columns)
+    return _together(frame.shape, tuple(frame.columns), columns, name)
 
 
 def _together(
-    shape: tuple[int, ...],
-    labels: tuple[Any, ...] | None,
-    columns: tuple[Any, ...],
-    floats: Sequence[np.ndarray | None],
+    shape: tuple[int, ...], labels: tuple[Any, ...] | None, columns: tuple[Any, ...], name: str
 ) -> Parsed:
+    floats = [column_floats(c, label_of(name, i, labels)) for i, c in enumerate(columns)]
     found = [column for column in floats if column is not None]
     if len(found) < len(floats):
-        return Parsed(shape=shape, labels=labels, array=None, columns=columns, floats=tuple(floats))
-    if len(shape) == 1:
-        return Parsed(shape=shape, labels=labels, array=found[0], columns=None, floats=None)
-    array = np.empty(shape)
-    for index, column in enumerate(found):
-        array[:, index] = column
-    return Parsed(shape=shape, labels=labels, array=array, columns=None, floats=None)
+        read = tuple(
+            c if numbers is None else numbers for c, numbers in zip(columns, floats, strict=True)
+        )
+        return Parsed(shape=shape, labels=labels, array=None, columns=read)
+    array = found[0] if len(shape) == 1 else np.empty(shape)
+    if len(shape) == 2:
+        for index, column in enumerate(found):
+            array[:, index] = column
+    return Parsed(shape=shape, labels=labels, array=array, columns=None)
 
 
-def _series_floats(column: Any, label: str) -> np.ndarray | None:
-    """A column of a frame as floats, NaN where missing; None if it does not hold numbers."""
-    dtype = column.dtype
-    if dtype.is_nested():
-        _refuse_nested(label, dtype)
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        # pyarrow refuses to round whole numbers that no float can hold, and NumPy does it.
-        with suppress(ValueError):
-            column = column.cast(nw.Float64)
-        return np.asarray(column.to_numpy(), dtype=np.float64)
-    if dtype not in (nw.Object, nw.Unknown):
-        return None
-    values = column.to_numpy()
+def _refuse_nested(label: str) -> None:
+    raise ValueError(f"{label} holds lists or tables: give one value for each row.")
+
+
+def _array_floats(values: np.ndarray, label: str) -> np.ndarray | None:
+    """Floats of an array (n,); Python objects must all be real numbers or missing."""
+    if values.dtype.kind in _REAL:
+        return values.astype(np.float64, copy=False)
     if values.dtype.kind == "c":
         refuse_complex(label)
-    if values.dtype.kind in _REAL:
-        return values.astype(np.float64)
     if values.dtype.kind != "O":
         return None
-    if any(issubclass(kind, _NESTED) for kind in set(map(type, values))):
-        _refuse_nested(label, dtype)
-    return _object_floats(values, label)
-
-
-def _refuse_nested(label: str, dtype: Any) -> None:
-    raise ValueError(f"{label} holds lists or tables ({dtype}): give one value for each row.")
-
-
-def _object_floats(values: np.ndarray, label: str) -> np.ndarray | None:
-    """Python objects as floats if all are real numbers or missing."""
     kinds = set(map(type, values))
     if any(issubclass(kind, (complex, np.complexfloating)) for kind in kinds):
         refuse_complex(label)

@@ -123,35 +123,18 @@ def _floats(values: Any, name: str, reference: Array | None) -> Array:
         except ValueError:
             raise ValueError(f"{name} must be a rectangular array of numbers.") from None
     if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be a masked array: fill the masked values first.")
+    xp, is_numpy = namespace(values), isinstance(values, np.ndarray)
+    if (is_numpy and values.dtype.kind not in "fiub") or not xp.isdtype(
+        values.dtype, ("real floating", "integral", "bool")
+    ):
         raise ValueError(
-            f"{name} must not be a masked array: fill or drop the masked values first."
+            f"{name} must be an array of real numbers, got dtype {values.dtype}: convert it first."
         )
-    if isinstance(values, np.ndarray) and values.dtype.kind not in "fiub":
-        raise ValueError(
-            f"{name} must be an array of real numbers, got dtype {values.dtype}: "
-            "convert or encode it first."
-        )
-    xp = namespace(values)
-    if not xp.isdtype(values.dtype, ("real floating", "integral", "bool")):
-        raise ValueError(f"{name} must be an array of real numbers, got dtype {values.dtype}.")
     if reference is not None:
-        return values if _matches(values, reference) else _cast(values, name, reference)
-    if values.dtype in (xp.float64, xp.float32):
-        return values
-    return xp.astype(values, xp.float64)
-
-
-def _cast(values: Array, name: str, reference: Array) -> Array:
-    """`values` in the library and precision of `reference`, refused where they do not fit in it."""
-    with np.errstate(over="ignore"):
-        cast = like(reference, values)
-    finite, fits = namespace(values).isfinite(values), namespace(cast).isfinite(cast)
-    if not np.array_equal(to_numpy(finite), to_numpy(fits)):
-        raise ValueError(
-            f"{name} hold values too large for the precision of inputs, {reference.dtype}: "
-            "scale them, or give inputs in float64."
-        )
-    return cast
+        with np.errstate(over="ignore"):  # refused as not finite
+            return values if _matches(values, reference) else like(reference, values)
+    return values if values.dtype in (xp.float64, xp.float32) else xp.astype(values, xp.float64)
 
 
 def _matches(values: Array, reference: Array) -> bool:

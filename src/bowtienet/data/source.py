@@ -93,25 +93,23 @@ def _double(values: Any) -> np.ndarray:
 
 @dataclass(frozen=True, kw_only=True)
 class Stamp:
-    """Size in bytes of a file, and the time in ns of its last change (None: may be written to)."""
+    """Size in bytes of a file, and the time in ns of its last change."""
 
     path: str
     size: int
-    modified: int | None
+    modified: int
 
 
-def stamp(path: str, *, with_time: bool = True) -> Stamp:
+def stamp(path: str) -> Stamp:
     """What is remembered of a file to notice that it changed."""
     found = os.stat(path)
-    return Stamp(path=path, size=found.st_size, modified=found.st_mtime_ns if with_time else None)
+    return Stamp(path=path, size=found.st_size, modified=found.st_mtime_ns)
 
 
-def check_stamp(before: Stamp, label: str) -> None:
+def check_stamp(before: Stamp) -> None:
     """Raise if the file is gone or changed."""
-    remedy = "leave the files alone while they are read, and fit again"
-    try:
-        now = stamp(before.path, with_time=before.modified is not None)
-    except OSError as error:
-        raise ValueError(f"{label} cannot be read any more ({error.strerror}): {remedy}.") from None
-    if now != before:
-        raise ValueError(f"{label} changed after it was opened: {remedy}.")
+    if not os.path.exists(before.path) or stamp(before.path) != before:
+        raise ValueError(
+            f"{before.path} changed after it was opened: leave the files alone while they are "
+            "read, and fit again."
+        )

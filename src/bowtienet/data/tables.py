@@ -31,7 +31,8 @@ class Table:
     matrix: Array | None
     """(n_rows, n_columns) floats where they live, NaN where missing, never infinite."""
     columns: tuple[Any, ...] | None
-    """Where `matrix` is None: one narwhals Series or one array (n_rows,) of any dtype a column."""
+    """Where `matrix` is None: float64 (n_rows,) of each column of numbers, NaN where missing, and a
+    narwhals Series or an array (n_rows,) of any other dtype of the others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,27 +94,35 @@ def split_block(block: Block, size: int) -> list[Block]:
 
 def slice_block(block: Block, part: slice) -> Block:
     """The rows of a block from `part.start` to `part.stop`, a view where the library has them."""
-    table = replace(
-        block.table,
-        n_rows=part.stop - part.start,
-        matrix=None if block.table.matrix is None else block.table.matrix[part, ...],
-        columns=block.table.columns and tuple(column[part] for column in block.table.columns),
-    )
-    return Block(table=table, targets=block.targets[part, ...], weights=block.weights[part])
-
-
-def take_block(block: Block, rows: np.ndarray) -> Block:
-    """Some rows of a block, in the given order."""
     table = block.table
     return Block(
         table=replace(
             table,
-            n_rows=len(rows),
-            matrix=None if table.matrix is None else take(table.matrix, rows),
-            columns=None if table.columns is None else tuple(c[rows] for c in table.columns),
+            n_rows=part.stop - part.start,
+            matrix=None if table.matrix is None else table.matrix[part, ...],
+            columns=table.columns and tuple(column[part] for column in table.columns),
         ),
+        targets=block.targets[part, ...],
+        weights=block.weights[part],
+    )
+
+
+def take_block(block: Block, rows: np.ndarray) -> Block:
+    """Some rows of a block, in the given order."""
+    return Block(
+        table=take_table(block.table, rows),
         targets=take(block.targets, rows),
         weights=take(block.weights, rows),
+    )
+
+
+def take_table(table: Table, rows: np.ndarray) -> Table:
+    """Some rows of a table, in the given order."""
+    return replace(
+        table,
+        n_rows=len(rows),
+        matrix=None if table.matrix is None else take(table.matrix, rows),
+        columns=table.columns and tuple(column[rows] for column in table.columns),
     )
 
 
@@ -265,7 +274,7 @@ def _read_targets(parsed: Parsed, n_rows: int) -> tuple[Array, tuple[str, ...] |
         _refuse_texts(parsed, "y")
     if 0 in parsed.shape[1:]:
         raise ValueError("y has no columns: give one number, or a row of them, for each row of X.")
-    _check_length(parsed, n_rows, "y")
+    check_lengths(parsed.shape[0], n_rows, "y")
     _check_finite(parsed, "y", allow_nan=False)
     names = None if parsed.labels is None else tuple(str(label) for label in parsed.labels)
     return parsed.array, names
@@ -278,16 +287,15 @@ def _read_weights(sample_weight: Any, table: Table) -> Array:
     parsed = parse(sample_weight, "sample_weight")
     if parsed.array is None:
         _refuse_texts(parsed, "sample_weight")
-    _check_length(parsed, table.n_rows, "sample_weight")
+    check_lengths(parsed.shape[0], table.n_rows, "sample_weight")
     return build_weights(parsed.array, rows, name="sample_weight", allow_zero=True)
 
 
 def _refuse_texts(parsed: Parsed, name: str) -> None:
-    columns, floats = parsed.columns or (), parsed.floats or ()
     bad = [
-        f"{label_of(name, index, parsed.labels)} ({columns[index].dtype})"
-        for index, found in enumerate(floats)
-        if found is None
+        label_of(name, index, parsed.labels)
+        for index, column in enumerate(parsed.columns or ())
+        if not _is_numbers(column)
     ]
     raise ValueError(
         f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} does not: give one number for "
@@ -295,32 +303,30 @@ def _refuse_texts(parsed: Parsed, name: str) -> None:
     )
 
 
-def _check_length(parsed: Parsed, n_rows: int, name: str) -> None:
-    if parsed.shape[0] != n_rows:
+def _is_numbers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f"
+
+
+def check_lengths(found: int, n_rows: int, name: str) -> None:
+    """Raise if there are not as many targets or weights as rows."""
+    if found != n_rows:
         raise ValueError(
-            f"X has {n_rows} rows and {name} has {parsed.shape[0]}: found input variables with "
-            "inconsistent numbers of samples; give one for each row."
+            f"X has {n_rows} rows and {name} has {found}: found input variables with inconsistent "
+            "numbers of samples; give one for each row."
         )
 
 
 def _check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
-    """Refuse infinite values, and missing ones unless they are allowed, column by column."""
+    """Refuse infinite values, and missing ones unless they are allowed, and name their columns."""
     if parsed.array is not None:
         xp = namespace(parsed.array)
         bad = xp.isinf(parsed.array) if allow_nan else ~xp.isfinite(parsed.array)
         if not bool(xp.any(bad)):
             return
-        array = to_numpy(parsed.array)
-        columns = list(array.T) if array.ndim == 2 else [array]
+        columns = list(np.atleast_2d(to_numpy(bad).T))
     else:
-        columns = [np.zeros(0) if floats is None else floats for floats in parsed.floats or ()]
-    found = []
-    for index, column in enumerate(columns):
-        missing = 0 if allow_nan else int(np.isnan(column).sum())
-        infinite = int(np.isinf(column).sum())
-        counts = [f"{missing} NaN"] * bool(missing) + [f"{infinite} infinite"] * bool(infinite)
-        if counts:
-            found.append(f"{label_of(name, index, parsed.labels)} ({', '.join(counts)})")
+        columns = [np.isinf(c) if _is_numbers(c) else np.zeros(1) for c in parsed.columns or ()]
+    found = [label_of(name, i, parsed.labels) for i, column in enumerate(columns) if column.any()]
     if found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         what = "infinity" if allow_nan else "NaN or infinity"

@@ -45,10 +45,6 @@ from bowtienet.representation.written import formats
 
 Floats = NDArray[np.float64]
 
-_MOST_DAYS = 1.1e8
-"""Dates of 64 bits in microseconds are not farther from 1970."""
-
-
 CONSTANT = "only one value"
 """Note of a column that says nothing."""
 
@@ -187,7 +183,7 @@ def _encode_matrix(columns: Sequence[Column], matrix: Array) -> Array:
 def _fill(encoded: Floats, column: Column, given: Any) -> list[str]:
     """Write what becomes of one column into zeros (n, k); return what there is to warn of."""
     if column.kind == CATEGORY:
-        texts = read_texts(given, column.name, column.categories)
+        texts = read_texts(given, column.categories)
         missing = texts.codes < 0
         surprises = _fill_one_hot(encoded, column, texts) if column.has_value else []
     else:
@@ -260,13 +256,19 @@ def check_columns(columns: Sequence[Column]) -> None:
     if not isinstance(columns, tuple) or not columns:
         raise ValueError("there are no columns")
     for column in columns:
-        if not isinstance(column, Column) or not _has_sound_fields(column):
+        if not isinstance(column, Column) or not _is_sound(column):
             raise ValueError(f"the column {getattr(column, 'name', None)!r} is not readable")
-        if not _belongs_together(column):
-            raise ValueError(f"the parts of the column {column.name!r} do not belong together")
-    if len({column.name for column in columns}) < len(columns):
-        raise ValueError("two columns have the same name")
     check_names(columns)
+
+
+def _is_sound(column: Column) -> bool:
+    if column.kind not in KINDS or not isinstance(column.name, str):
+        return False
+    if column.kind == CATEGORY:
+        return all(isinstance(category, str) for category in column.categories)
+    filled = column.typical is not None and math.isfinite(column.typical)
+    known = column.number_format is None or column.number_format in formats()
+    return (filled or not column.has_value) and known
 
 
 def check_names(columns: Sequence[Column]) -> None:
@@ -280,35 +282,3 @@ def check_names(columns: Sequence[Column]) -> None:
                     "rename one of them."
                 )
             sources[name] = column.name
-
-
-def _has_sound_fields(column: Any) -> bool:
-    types = {"name": str, "kind": str, "n_missing": int, "has_value": bool, "has_indicator": bool}
-    if any(type(getattr(column, name)) is not expected for name, expected in types.items()):
-        return False
-    texts = [text for text in (column.number_format, column.note) if text is not None]
-    if not isinstance(column.categories, tuple):
-        return False
-    if any(type(text) is not str for text in (*texts, *column.categories)):
-        return False
-    typical = column.typical
-    if typical is not None and not (type(typical) is float and math.isfinite(typical)):
-        return False
-    if column.kind == DATE and typical is not None and not abs(typical) < _MOST_DAYS:
-        return False
-    return column.kind in KINDS and column.n_missing >= 0
-
-
-def _belongs_together(column: Column) -> bool:
-    categories = column.categories
-    if column.has_indicator and column.n_missing == 0:
-        return False
-    if column.number_format is not None and (
-        column.kind != NUMBER or column.number_format not in formats()
-    ):
-        return False
-    if column.kind == CATEGORY:
-        if column.typical is not None or (len(categories) > 1) != column.has_value:
-            return False
-        return sorted(set(categories)) == list(categories)
-    return not categories and (column.typical is not None or not column.has_value)

@@ -7,16 +7,17 @@ tables leave everything: the merged facts of blocks are then those of the whole 
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import Array, namespace, take, to_numpy
-from bowtienet.data.tables import Table
+from bowtienet._arrays import Array, namespace, to_numpy
+from bowtienet.data.rows import Rows
+from bowtienet.data.sampling import RowSample
+from bowtienet.data.tables import Table, take_table
 from bowtienet.representation.kinds import NUMBER, Texts, read_column
 
 Floats = NDArray[np.float64]
@@ -32,17 +33,13 @@ class TextFacts:
     """Texts of one column, without what is missing."""
 
     n_values: int
-    counts: dict[str, int]
+    counts: Counter[str]
     """How often each text occurs; of more than KEPT texts, those of the smallest checksums.
 
     A checksum depends on the text alone, so that all blocks keep the same texts.
     """
-    weights: dict[str, float]
-    """Sum of the weights of the rows of each."""
-    complete: bool
-    """Whether no text was dropped."""
-    repeated: bool
-    """Whether a text occurs twice."""
+    weights: Counter[str]
+    """Sum of the weights of the rows of each, which need not be whole."""
     declared: bool
     """Whether a table says that they are categories."""
 
@@ -60,12 +57,8 @@ class TableFacts:
     """Smallest number of each column; infinity without one."""
     high: Floats
     """Largest number of each column; minus infinity without one."""
-    keys: Floats
-    """Random keys (k,) of a sample of rows: those of the smallest keys are kept."""
-    row_weights: Floats
-    """Their weights (k,)."""
-    sample: Floats
-    """Their numbers (k, D); NaN where there is none."""
+    sample: RowSample
+    """Numbers (k, D) of some rows, NaN where there is none, as inputs; no targets."""
     texts: tuple[TextFacts | None, ...]
     """None for columns without texts."""
 
@@ -75,15 +68,15 @@ def gather_facts(table: Table, weights: Array | None = None) -> TableFacts:
     row_weights = np.ones(table.n_rows) if weights is None else np.array(to_numpy(weights), float)
     present = row_weights > 0.0
     if not present.all():
-        table, row_weights = _rows_of(table, np.flatnonzero(present)), row_weights[present]
+        table, row_weights = take_table(table, np.flatnonzero(present)), row_weights[present]
     names = table.names or tuple(f"x{place}" for place in range(table.n_columns))
     matrix, kinds, texts = _read(table, names, row_weights)
     n_missing, low, high = _ranges(matrix)
     n_missing -= np.array([0 if found is None else found.n_values for found in texts], np.int64)
     # Random, other ones for every block, and the same for the same block.
     seed = zlib.crc32(np.ascontiguousarray(to_numpy(matrix[:1, :])).data)
-    keys = np.random.default_rng(seed).random(table.n_rows)
-    kept = _smallest(keys, table.n_columns)
+    sample = _sample(table.n_columns, seed)
+    sample.add(Rows(inputs=matrix, targets=matrix[:, :0], weights=row_weights), 0)
     return TableFacts(
         names=names,
         n_rows=table.n_rows,
@@ -93,9 +86,7 @@ def gather_facts(table: Table, weights: Array | None = None) -> TableFacts:
         n_missing=n_missing,
         low=low,
         high=high,
-        keys=keys[kept],
-        row_weights=row_weights[kept],
-        sample=np.asarray(to_numpy(take(matrix, kept)), dtype=np.float64),
+        sample=sample,
         texts=texts,
     )
 
@@ -104,8 +95,9 @@ def merge_facts(*parts: TableFacts) -> TableFacts:
     """Facts of all rows from those of disjoint blocks."""
     if len(parts) == 1:
         return parts[0]
-    keys = np.concatenate([part.keys for part in parts])
-    kept = _smallest(keys, len(parts[0].names))
+    sample = _sample(len(parts[0].names), 0)
+    for part in parts:
+        sample.merge(part.sample, 0)
     return TableFacts(
         names=parts[0].names,
         n_rows=sum(part.n_rows for part in parts),
@@ -115,27 +107,15 @@ def merge_facts(*parts: TableFacts) -> TableFacts:
         n_missing=np.sum([part.n_missing for part in parts], axis=0),
         low=np.min([part.low for part in parts], axis=0),
         high=np.max([part.high for part in parts], axis=0),
-        keys=keys[kept],
-        row_weights=np.concatenate([part.row_weights for part in parts])[kept],
-        sample=np.concatenate([part.sample for part in parts])[kept],
+        sample=sample,
         texts=tuple(map(_merge_texts, zip(*(part.texts for part in parts), strict=True))),
     )
 
 
-def _rows_of(table: Table, rows: NDArray[np.intp]) -> Table:
-    given: dict[str, Any] = {"n_columns": table.n_columns, "names": table.names}
-    if table.matrix is not None:
-        return Table(**given, n_rows=len(rows), matrix=take(table.matrix, rows), columns=None)
-    columns = tuple(column[rows] for column in table.columns or ())
-    return Table(**given, n_rows=len(rows), matrix=None, columns=columns)
-
-
-def _smallest(keys: Floats, n_columns: int) -> NDArray[np.intp]:
-    """Places of the keys that are kept, in their order."""
-    most = min(KEPT, max(1_000, KEPT_NUMBERS // max(n_columns, 1)))
-    if len(keys) <= most:
-        return np.arange(len(keys))
-    return np.sort(np.argpartition(keys, most)[:most])
+def _sample(n_columns: int, seed: int) -> RowSample:
+    """An empty sample of rows of numbers."""
+    size = min(KEPT, max(1_000, KEPT_NUMBERS // max(n_columns, 1)))
+    return RowSample(size, np.random.default_rng(seed))
 
 
 def _read(
@@ -179,44 +159,37 @@ def _text_facts(found: Texts, row_weights: Floats) -> TextFacts:
     counts = np.bincount(codes, minlength=size).tolist()
     weights = np.bincount(codes, weights=row_weights[present], minlength=size).tolist()
     return _bounded(
-        n_values=len(codes),
-        counts=dict(zip(found.distinct, counts, strict=True)),
-        weights=dict(zip(found.distinct, weights, strict=True)),
-        complete=True,
-        repeated=size < len(codes),
-        declared=found.declared,
+        TextFacts(
+            n_values=len(codes),
+            counts=Counter(dict(zip(found.distinct, counts, strict=True))),
+            weights=Counter(dict(zip(found.distinct, weights, strict=True))),
+            declared=found.declared,
+        )
     )
 
 
 def _merge_texts(parts: Iterable[TextFacts | None]) -> TextFacts | None:
     present = [part for part in parts if part is not None]
-    return reduce(_merge_two_texts, present) if present else None
-
-
-def _merge_two_texts(first: TextFacts, second: TextFacts) -> TextFacts:
-    counts, weights = dict(first.counts), dict(first.weights)
-    for text, count in second.counts.items():
-        counts[text] = counts.get(text, 0) + count
-        weights[text] = weights.get(text, 0.0) + second.weights[text]
-    shared = len(counts) < len(first.counts) + len(second.counts)
+    if not present:
+        return None
     return _bounded(
-        n_values=first.n_values + second.n_values,
-        counts=counts,
-        weights=weights,
-        complete=first.complete and second.complete,
-        repeated=first.repeated or second.repeated or shared,
-        declared=first.declared or second.declared,
+        TextFacts(
+            n_values=sum(part.n_values for part in present),
+            counts=sum((part.counts for part in present), Counter()),
+            weights=sum((part.weights for part in present), Counter()),
+            declared=any(part.declared for part in present),
+        )
     )
 
 
-def _bounded(*, counts: dict[str, int], weights: dict[str, float], **others: Any) -> TextFacts:
-    if len(counts) <= KEPT:
-        return TextFacts(counts=counts, weights=weights, **others)
-    sums = np.fromiter((zlib.crc32(text.encode(errors="replace")) for text in counts), np.uint32)
-    limit = np.partition(sums, KEPT - 1)[KEPT - 1]
-    kept = [text for text, checksum in zip(counts, sums, strict=True) if checksum <= limit]
+def _bounded(facts: TextFacts) -> TextFacts:
+    if len(facts.counts) <= KEPT:
+        return facts
+    checksums = {text: zlib.crc32(text.encode(errors="replace")) for text in facts.counts}
+    kept = sorted(checksums, key=checksums.__getitem__)[:KEPT]
     return TextFacts(
-        **{**others, "complete": False},
-        counts={text: counts[text] for text in kept},
-        weights={text: weights[text] for text in kept},
+        n_values=facts.n_values,
+        counts=Counter({text: facts.counts[text] for text in kept}),
+        weights=Counter({text: facts.weights[text] for text in kept}),
+        declared=facts.declared,
     )

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.data.source import Source
+from bowtienet._arrays import to_numpy
+from bowtienet.data.in_memory import InMemory
+from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.representation.columns import CONSTANT, Column, check_names, examples
 from bowtienet.representation.facts import TableFacts, TextFacts, gather_facts, merge_facts
@@ -19,8 +21,8 @@ from bowtienet.representation.kinds import (
     KINDS,
     NUMBER,
     is_truth_value,
+    spell,
     spellings,
-    spelt,
     text_as_date,
     text_as_number,
 )
@@ -38,7 +40,8 @@ _FOLDED = 32
 
 def learn_columns(source: Source, *, max_categories: int) -> tuple[Column, ...]:
     """What each column of a source is, by one reading of it."""
-    return decide(facts_of_blocks(_blocks(source)), max_categories)
+    blocks = [source.block] if isinstance(source, InMemory) else in_order(source)
+    return decide(facts_of_blocks(blocks), max_categories)
 
 
 def facts_of_blocks(blocks: Iterable[Block]) -> TableFacts:
@@ -55,10 +58,7 @@ def facts_of_blocks(blocks: Iterable[Block]) -> TableFacts:
 
 def decide(facts: TableFacts, max_categories: int) -> tuple[Column, ...]:
     """What each column is. Constant numbers are kept only where nothing else is left."""
-    columns = [
-        _decide_one(facts, place, typical, max_categories)
-        for place, typical in enumerate(_medians(facts))
-    ]
+    columns = [_decide_one(facts, place, max_categories) for place in range(len(facts.names))]
     if not any(column.has_value or column.has_indicator for column in columns):
         columns = [
             replace(column, has_value=column.typical is not None and column.note == CONSTANT)
@@ -74,25 +74,12 @@ def decide(facts: TableFacts, max_categories: int) -> tuple[Column, ...]:
     return tuple(columns)
 
 
-def _blocks(source: Source) -> Iterator[Block]:
-    if source.in_memory:
-        whole: Any = source
-        yield whole.block
-        return
-    for piece in range(source.n_pieces):
-        yield from source.read(piece)
-
-
-def _medians(facts: TableFacts) -> list[float | None]:
-    """Weighted medians of the numbers of all columns; None without one."""
-    sample, weights = facts.sample, facts.row_weights
-    if len(weights) and np.ptp(weights) == 0.0 and not np.isnan(sample).any():
-        return [float(median) for median in np.median(sample, axis=0)]
-    found: list[float | None] = []
-    for values in sample.T:
-        present = ~np.isnan(values)
-        found.append(_median(values[present], weights[present]))
-    return found
+def _numbers(facts: TableFacts, place: int) -> tuple[Floats, Floats]:
+    """Numbers of a column in the sample of rows, and the weights of these."""
+    rows = facts.sample.rows
+    values = np.asarray(to_numpy(rows.inputs[:, place]), dtype=np.float64)
+    present = ~np.isnan(values)
+    return values[present], rows.weights[present]
 
 
 def _median(values: Floats, weights: Floats) -> float | None:
@@ -109,15 +96,14 @@ def _median(values: Floats, weights: Floats) -> float | None:
     return float(0.5 * low + 0.5 * high)
 
 
-def _decide_one(
-    facts: TableFacts, place: int, typical: float | None, max_categories: int
-) -> Column:
+def _decide_one(facts: TableFacts, place: int, max_categories: int) -> Column:
     name, kinds, texts = facts.names[place], facts.kinds[place], facts.texts[place]
     if len(kinds) > 1:
         _refuse_kinds(name, [KINDS[kind] for kind in sorted(kinds)])
     [kind] = kinds or {NUMBER}
     if texts is None or texts.n_values == 0:
         several = bool(facts.low[place] < facts.high[place])
+        typical = _median(*_numbers(facts, place))
         return _number_column(facts, place, kind=kind, typical=typical, has_value=several)
     if not texts.declared and kind == NUMBER and all(map(is_truth_value, texts.counts)):
         return _read_column(facts, place, texts, NUMBER, None)
@@ -125,11 +111,11 @@ def _decide_one(
         return _read_column(facts, place, texts, DATE, None)
     if kinds - {NUMBER}:
         _refuse_kinds(name, [KINDS[kind], f"texts such as {examples(texts.counts)}"])
-    if kinds:
-        texts = _with_numbers(texts, facts, place)
     number_format = None if texts.declared else find_format(texts.counts)
     if number_format is not None:
         return _read_column(facts, place, texts, NUMBER, number_format)
+    if kinds:
+        texts = _with_numbers(texts, *_numbers(facts, place))
     return _category_column(facts, place, texts, max_categories)
 
 
@@ -167,22 +153,21 @@ def _read_column(
     read = {text: text_as_number(text, kind, number_format) for text in texts.counts}
     found = {text: value for text, value in read.items() if value is not None}
     unread = [text for text, value in read.items() if value is None]
-    values = np.array(list(found.values()))
-    weights = np.array([texts.weights[text] for text in found])
+    values, weights = _numbers(facts, place)
+    values = np.append(values, list(found.values()))
+    weights = np.append(weights, [texts.weights[text] for text in found])
     note = None
-    if number_format is None:
-        values = np.append(values, _numbers(facts, place))
-        weights = np.append(weights, facts.row_weights[~np.isnan(facts.sample[:, place])])
-    else:
+    if number_format is not None:
         note = f"texts read as numbers, written like {number_format}"
         note += f"; {examples(unread)} count as missing" if unread else ""
+    share_unread = sum(texts.counts[text] for text in unread) / texts.counts.total()
     return _number_column(
         facts,
         place,
         kind=kind,
         typical=_median(values, weights),
         has_value=bool(values.min() < values.max()),
-        n_unread=round(texts.n_values * _share(texts, unread)),
+        n_unread=round(texts.n_values * share_unread),
         number_format=number_format,
         note=note,
     )
@@ -191,22 +176,26 @@ def _read_column(
 def _category_column(
     facts: TableFacts, place: int, texts: TextFacts, max_categories: int
 ) -> Column:
-    name, n_missing = facts.names[place], int(facts.n_missing[place])
+    n_missing, n_texts = int(facts.n_missing[place]), len(texts.counts)
     strange = [text for text in texts.counts if not reads_as_number(text)]
     categories: tuple[str, ...] = ()
     note: str | None = None
     if _are_identifiers(texts, strange):
         note = f"identifiers: {texts.n_values:,} texts, all different"
-    elif len(texts.counts) > max_categories or not texts.complete:
-        _refuse_categories(name, texts, strange, max_categories)
+    elif n_texts > max_categories or texts.counts.total() < texts.n_values:
+        raise ValueError(
+            f"column {facts.names[place]!r} holds {n_texts:,} different texts or more, such as "
+            f"{examples(strange or texts.counts)}, but max_categories={max_categories}: convert "
+            "them to numbers, leave the column out, or raise max_categories."
+        )
     else:
         categories = tuple(sorted(texts.counts))
-        if len(categories) == 1:
+        if n_texts == 1:
             note = CONSTANT
-        elif len(categories) > _FEW and 2 * len(strange) <= len(categories):
+        elif n_texts > _FEW and 2 * len(strange) <= n_texts:
             note = f"texts that look like numbers, such as {examples(categories)}"
     return Column(
-        name=name,
+        name=facts.names[place],
         kind=CATEGORY,
         n_missing=n_missing,
         typical=None,
@@ -219,76 +208,31 @@ def _category_column(
 
 def _are_identifiers(texts: TextFacts, strange: Sequence[str]) -> bool:
     """Whether no text occurs twice. Numbers differ by nature: half of the texts must be none."""
-    if texts.repeated or texts.n_values < FEWEST_IDENTIFIERS:
+    if texts.n_values < FEWEST_IDENTIFIERS or max(texts.counts.values()) > 1:
         return False
     return 2 * len(strange) > len(texts.counts)
 
 
-def _numbers(facts: TableFacts, place: int) -> Floats:
-    """Numbers of a column in the sample of rows."""
-    values = facts.sample[:, place]
-    return values[~np.isnan(values)]
-
-
-def _all_dates(texts: Mapping[str, Any]) -> bool:
+def _all_dates(texts: Iterable[str]) -> bool:
     return all(text_as_date(text) is not None for text in texts)
 
 
-def _share(texts: TextFacts, some: Iterable[str]) -> float:
-    """Share of the values that are one of some texts; estimated if texts were dropped."""
-    return sum(texts.counts[text] for text in some) / sum(texts.counts.values())
-
-
-def _with_numbers(texts: TextFacts, facts: TableFacts, place: int) -> TextFacts:
+def _with_numbers(texts: TextFacts, values: Floats, weights: Floats) -> TextFacts:
     """Texts and the numbers of blocks that were read as such, each spelt like a text that is known.
 
     Of more rows than the sample holds, a number may go unseen: it is then none of the categories.
     """
-    numbers, counts = np.unique(_numbers(facts, place), return_counts=True)
-    n_numbers = facts.n_rows - int(facts.n_missing[place]) - texts.n_values
-    scale = n_numbers / max(1, counts.sum())
     known = spellings(list(texts.counts))
-    all_counts, all_weights = dict(texts.counts), dict(texts.weights)
-    for value, count in zip(numbers.tolist(), (scale * counts).tolist(), strict=True):
-        text = spelt(value)
-        text = known.get(text, text)
-        all_counts[text] = all_counts.get(text, 0) + max(1, round(count))
-        all_weights[text] = all_weights.get(text, 0.0) + count
-    n_values = texts.n_values + n_numbers
-    return replace(
-        texts,
-        n_values=n_values,
-        counts=all_counts,
-        weights=all_weights,
-        repeated=texts.repeated or len(all_counts) < n_values,
-    )
+    counts, sums = texts.counts.copy(), texts.weights.copy()
+    for value, weight in zip(values.tolist(), weights.tolist(), strict=True):
+        text = spell(value, known)
+        counts[text] += 1
+        sums[text] += weight
+    return replace(texts, n_values=texts.n_values + len(values), counts=counts, weights=sums)
 
 
 def _refuse_kinds(name: str, held: Sequence[str]) -> NoReturn:
     raise ValueError(
         f"column {name!r} holds {held[0]} in some blocks of rows and {held[1]} in others: convert "
         "it to one of them."
-    )
-
-
-def _refuse_categories(
-    name: str, texts: TextFacts, strange: Sequence[str], max_categories: int
-) -> NoReturn:
-    """Say which of three faults a column of too many texts has; rows are counted, not texts."""
-    n_values, share = texts.n_values, _share(texts, strange)
-    if not strange:
-        raise ValueError(
-            f"column {name!r} holds {n_values:,} numbers as text, such as "
-            f"{examples(texts.counts)}: convert them to numbers."
-        )
-    if share <= 0.5:
-        raise ValueError(
-            f"column {name!r} holds text where numbers are expected, {round(share * n_values):,} "
-            f"of {n_values:,} values are not numbers, such as {examples(strange)}: mend them, mark "
-            "them as missing, or leave the column out."
-        )
-    size = f"{len(texts.counts):,}" if texts.complete else f"more than {len(texts.counts):,}"
-    raise ValueError(
-        f"column {name!r} holds {size} different texts, such as {examples(texts.counts)}, more "
-        f"than max_categories={max_categories}: leave the column out, or raise max_categories."
     )

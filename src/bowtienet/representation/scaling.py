@@ -6,7 +6,6 @@ column is centred and left at zero.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -53,11 +52,10 @@ def column_moments(values: Any, weights: Any = None) -> ColumnMoments:
     """Moments of the columns of `values` (n, K), the whole table or a block of it."""
     values = build_inputs(values, name="values")
     xp = namespace(values)
-    if weights is not None and np.count_nonzero(to_numpy(weights)) == 0:
-        build_weights(np.ones_like(to_numpy(weights)), values)  # for its shape
+    weights = build_weights(weights, values, allow_zero=True)
+    if not bool(xp.any(weights > 0.0)):
         zeros = xp.zeros_like(values[0, :])
         return ColumnMoments(weight=0.0, unit=zeros, mean=zeros, spread=zeros)
-    weights = build_weights(weights, values)
     counts = (weights > 0.0)[:, None]
     share = (weights / xp.max(weights))[:, None]
     share = share / xp.sum(share)
@@ -67,7 +65,8 @@ def column_moments(values: Any, weights: Any = None) -> ColumnMoments:
     relative = present / _or_one(size)
     mean = xp.sum(share * relative, axis=0)
     spread = xp.sqrt(xp.sum(share * (relative - mean) ** 2, axis=0))
-    return ColumnMoments(weight=_total(to_numpy(weights)), unit=size, mean=mean, spread=spread)
+    total = float(np.sum(to_numpy(weights), dtype=np.float64))
+    return ColumnMoments(weight=total, unit=size, mean=mean, spread=spread)
 
 
 def combine_moments(parts: Iterable[ColumnMoments]) -> ColumnMoments:
@@ -93,7 +92,7 @@ def combine_moments(parts: Iterable[ColumnMoments]) -> ColumnMoments:
     spreads = ratio * xp.stack([part.spread for part in present])
     mean = xp.sum(share * means, axis=0)
     spread = xp.sqrt(xp.sum(share * (spreads**2 + (means - mean) ** 2), axis=0))
-    return ColumnMoments(weight=_total(weights), unit=unit, mean=mean, spread=spread)
+    return ColumnMoments(weight=float(np.sum(weights)), unit=unit, mean=mean, spread=spread)
 
 
 def scaling_from(moments: ColumnMoments) -> Scaling:
@@ -128,9 +127,3 @@ def _or_one(size: Array) -> Array:
     """Sizes to divide by: 1 instead of 0."""
     xp = namespace(size)
     return xp.where(size > 0.0, size, xp.ones_like(size))
-
-
-def _total(weights: np.ndarray) -> float:
-    """Sum of weights; the largest number there is if it overflows, as only ratios matter."""
-    with np.errstate(over="ignore"):
-        return min(float(np.sum(weights, dtype=np.float64)), sys.float_info.max)
