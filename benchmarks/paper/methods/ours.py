@@ -16,13 +16,13 @@ from benchmarks.paper.methods.common import Fit, Fitted
 from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.inference.convergence import Status
-from bowtienet.plotting.fitted import chosen_member, encoded_features, member_weights
+from bowtienet.plotting.fitted import chosen_member, member_weights
 from bowtienet.representation import representation
 
 _RATE = 0.01
 """The paper's bound on the share of kept weights with a wrong sign."""
 _OPTIONS = tuple(FitOptions().get_params())
-"""Settings that are options of a fit, no parameters of the estimator."""
+"""Settings that few people touch."""
 
 
 def regressor(hidden: tuple[int, ...], **settings: Any) -> BowTieRegressor:
@@ -92,8 +92,7 @@ def fit_for_figures(
 
 def network_rows(model: BowTieRegressor, X: np.ndarray, y: np.ndarray) -> Rows:
     """Rows as the networks of a fitted estimator see them."""
-    rows = build_rows(encoded_features(model, X), y[:, None])
-    return representation.network_rows(model.ensemble_.representation, rows)
+    return representation.network_rows(model.ensemble_.representation, build_rows(X, y))
 
 
 def best_member(model: BowTieRegressor) -> int:
