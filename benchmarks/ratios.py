@@ -115,14 +115,14 @@ def _single_precision(quick: bool) -> Iterator[Pair]:
 @contextmanager
 def _stochastic(quick: bool) -> Iterator[Pair]:
     """With the steps that the estimator takes for one hidden layer; rows are the same for both."""
-    import bowtienet as bt
+    from bowtienet import engine
 
     state, kept = sweep.problem(_rows(50_000, quick), 20, (50,))
     rows = kept.rows
     n_rows = len(rows.targets)
-    batches = bt.minibatches(rows, min(4_096, n_rows // 5), seed=0)
+    batches = engine.minibatches(rows, min(4_096, n_rows // 5), seed=0)
     one_pass = partial(
-        bt.fit_stochastic,
+        engine.fit_stochastic,
         state.model,
         batches,
         state.factors,
@@ -140,11 +140,11 @@ def _stochastic(quick: bool) -> Iterator[Pair]:
 
 @contextmanager
 def _start(quick: bool) -> Iterator[Pair]:
-    import bowtienet as bt
+    from bowtienet import engine
 
     state, kept = sweep.problem(_rows(1_000, quick), 8, (50,))
     with sweep.sweeper(state, kept, 1) as advance:
-        yield Pair(above=lambda: bt.initialize(state.model, kept.rows, 0), below=advance)
+        yield Pair(above=lambda: engine.initialize(state.model, kept.rows, 0), below=advance)
 
 
 @contextmanager
@@ -157,11 +157,12 @@ def _prediction(quick: bool) -> Iterator[Pair]:
 
 
 @contextmanager
-def _routes(quick: bool) -> Iterator[Pair]:
+def _propagations(quick: bool) -> Iterator[Pair]:
     x = np.random.default_rng(1).normal(size=(_rows(20_000, quick), predict.INPUTS))
     estimator = predict.fitted(_rows(predict.TRAINING_ROWS, quick))
     push_forward, variational = (
-        predict.by_route(copy(estimator), route) for route in ("push_forward", "variational")
+        predict.propagated(copy(estimator), propagation)
+        for propagation in ("push_forward", "variational")
     )
     yield Pair(
         above=lambda: push_forward.predict(x, return_std=True),
@@ -263,7 +264,7 @@ RATIOS = {
     "push forward": Ratio(
         above="prediction of 20,000 rows by the push-forward",
         below="by the variational route",
-        prepare=_routes,
+        prepare=_propagations,
     ),
     "pruned": Ratio(
         above="prediction of 100,000 rows by a pruned estimator",

@@ -1,9 +1,9 @@
-"""The paper's diabetes example: which of ten inputs matter, beside a cross-validated Lasso.
+"""The paper's diabetes example: which of ten features matter, beside a cross-validated Lasso.
 
-A network of 20 units is fitted to all rows and pruned at a false discovery rate of 0.01. The
-pictures show the Lasso's coefficients, the weights before and after, the pruned network, and what
-the models predict along four inputs. The relevance of the inputs is compared with scikit-learn's
-permutation importance. Run it with a folder for the pictures, or none for docs/figures.
+A network of 20 units is fitted to all rows and pruned at a false sign rate of 0.01, a rate of
+weights. The plots show the Lasso's coefficients, the weights before and after, the pruned network,
+and what the models predict along four features. The relevance of the features is compared with
+scikit-learn's permutation importance. Run it with a folder for the plots, or none for docs/figures.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sklearn.linear_model import LassoCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bowtienet import BowTieRegressor
-from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay, draw_bars
+from bowtienet import BowTieRegressor, FitOptions
+from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 NAMES = {
@@ -44,7 +44,7 @@ ALONG = ("bmi", "bp", "log triglycerides", "age")
 def draw_slices(
     X: pd.DataFrame, y: pd.Series, model: BowTieRegressor, pruned: BowTieRegressor, lasso: object
 ) -> plt.Figure:
-    """Mean and central 90 % of new targets along four inputs, the others at their means."""
+    """Mean and central 90 % of new targets along four features, the others at their means."""
     fig, axes = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained", sharey=True)
     for ax, name in zip(axes, ALONG, strict=True):
         along = np.linspace(*np.quantile(X[name], [0.01, 0.99]), 100)
@@ -64,7 +64,7 @@ def draw_slices(
 
 
 def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> None:
-    """Print the table and write the pictures."""
+    """Print the table and write the plots."""
     folder.mkdir(parents=True, exist_ok=True)
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X = X.rename(columns=NAMES)
@@ -72,13 +72,11 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
     # The start whose bound is highest counts most.
     model = BowTieRegressor(
         (20,),
-        combine="elbo",
-        elbo_tempering=1.0,
         n_estimators=n_starts,
         max_iter=max_iter,
-        tol=1e-4,
         n_jobs=-1,
         random_state=0,
+        options=FitOptions(weighting="elbo", elbo_tempering=1.0, tol=1e-4),
     ).fit(X, y)
     pruned = model.prune(0.01)
     print(pruned.sparsity_)
@@ -97,7 +95,8 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
     )
 
     fig, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    draw_bars(list(X.columns), lasso[-1].coef_, title="LassoCV, coefficients", ax=left)
+    left.barh(list(X.columns)[::-1], lasso[-1].coef_[::-1])
+    left.set_title("LassoCV, coefficients")
     RelevanceDisplay.from_estimator(
         pruned, title="pruned network, strength (probability)", ax=right
     )

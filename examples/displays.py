@@ -1,7 +1,7 @@
-"""Every picture of how a model predicts and of how it was fitted, for docs/guide/evaluation.md.
+"""Every plot of how a model predicts and of how it was fitted, for docs/guide/evaluation.md.
 
 Four tenths of the diabetes data are held out. The paper's first figure needs no data at all. Run it
-with a folder for the pictures, or none for docs/figures.
+with a folder for the plots, or none for docs/figures.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
 
 def main(folder: Path = FIGURES, *, n_starts: int = 8, max_iter: int = 80) -> None:
-    """Print the scores and write the pictures."""
+    """Print the scores and write the plots."""
     bunch = load_diabetes(scaled=False)
     X, new_X, y, new_y = train_test_split(bunch.data, bunch.target, test_size=0.4, random_state=0)
     model = BowTieRegressor(n_estimators=n_starts, max_iter=max_iter, n_jobs=-1, random_state=0)

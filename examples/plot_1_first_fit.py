@@ -2,7 +2,7 @@
 A first fit and its intervals
 =============================
 
-One input, a curve, and noise. What does the model say where there are rows, and where there are
+One feature, a curve, and noise. What does the model say where there are rows, and where there are
 none?
 """
 
@@ -12,19 +12,18 @@ none?
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 
 rng = np.random.default_rng(0)
 X = np.concatenate([rng.uniform(-3.0, -0.8, 80), rng.uniform(0.8, 2.5, 80)])[:, None]
 y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.15, size=160)
 
 # %%
-# ``BowTieRegressor()`` needs no choice: it finds the strength and length of its fits by rows held
-# out. To be quick this page chooses them instead, and fits each of eight members once.
+# ``BowTieRegressor()`` needs no choice: it finds the start and length of its fits by held-out rows.
+# To be quick this page chooses them instead, and fits each of eight members once.
 
-model = BowTieRegressor(
-    combine="equal", init_penalty=0.001, max_iter=200, tol=1e-3, random_state=0
-).fit(X, y)
+options = FitOptions(weighting="equal", init_penalty=0.001, tol=1e-3)
+model = BowTieRegressor(max_iter=200, random_state=0, options=options).fit(X, y)
 
 # %%
 # ``predict`` gives mean and standard deviation of new targets, noise included;
@@ -38,7 +37,7 @@ for x, *row in zip(new[:, 0], np.sin(2.0 * new[:, 0]), mean, std, low, high, str
     print("{:5.1f} {:7.2f} {:7.2f} {:7.2f}   {:.2f} to {:.2f}".format(x, *row))
 
 # %%
-# The whole picture. The dark and light bands hold 50 % and 90 % of new targets.
+# The same along the whole axis. The dark and light bands hold 50 % and 90 % of new targets.
 
 from bowtienet.plotting import PredictiveBandDisplay
 
@@ -52,12 +51,12 @@ display.ax_.legend(frameon=False, loc="upper left", fontsize=8)
 # straight line, and at the right the truth leaves the bands: far from all rows, wide bands are a
 # warning and not a promise.
 #
-# A part of the spread is noise, which more rows will not take away. The rest is what the model
-# does not know: the members disagree, and each is unsure of its weights.
+# A part of the spread is noise, which more rows will not take away. The rest is
+# epistemic: the members disagree, and each is unsure of its weights.
 
 parts = model.predict_components(grid[:, None])
 fig, ax = plt.subplots(figsize=(5.6, 3.2), layout="constrained")
-ax.plot(grid, np.sqrt(parts.epistemic_variance), label="not known")
+ax.plot(grid, np.sqrt(parts.epistemic_variance), label="epistemic")
 ax.plot(grid, np.sqrt(parts.noise_variance), "--", label="noise")
 ax.plot(X[:, 0], np.zeros(len(X)), "|", color="grey", label="rows")
 ax.set(xlabel="x", ylabel="standard deviation")

@@ -2,13 +2,13 @@
 A table with text and missing values
 ====================================
 
-``make_table_pipeline`` takes a table as it is: text is one-hot encoded, what is missing is imputed
-beside a column that says so, and the names of the columns do the rest.
+``fit`` takes a table as it is: text is one-hot encoded, missing values are imputed beside an
+indicator, and the names of the columns do the rest.
 """
 
 # %%
 # Flats: the rent for a square metre depends on the district, older flats are cheaper, and the year
-# is not known for all of them.
+# is missing for some of them. Each flat has a number, which says nothing about its rent.
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,7 @@ rate = pd.Series(district).map({"centre": 16.0, "harbour": 11.0, "hills": 13.0})
 rent = 150.0 + rate * area + 2.0 * (year - 1985.0) + rng.normal(0.0, 60.0, size=n)
 flats = pd.DataFrame(
     {
+        "flat": [f"No. {number:03d}" for number in range(n)],
         "area": area,
         "district": district,
         "year": np.where(rng.random(n) < 0.15, np.nan, year),
@@ -34,23 +35,33 @@ train, test = flats[:300], flats[300:]
 train.head()
 
 # %%
-# The target is named, and all other columns are inputs. The settings make this page quick; without
-# an argument the pipeline takes the defaults.
+# The target is named, and all other columns are features. The settings make this page quick; the
+# defaults need none. A warning says that the numbers of the flats were left out.
 
-regressor = bt.BowTieRegressor(
+import warnings
+
+model = bt.BowTieRegressor(
     (20,),
     n_estimators=4,
-    combine="equal",
-    init_penalty=1.0,
     max_iter=300,
-    tol=1e-3,
     random_state=0,
+    options=bt.FitOptions(weighting="equal", init_penalty=1.0, tol=1e-3),
 )
-model = bt.make_table_pipeline(regressor).fit(train, "rent")
-print(list(model.preparer_.get_feature_names_out()))
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    model.fit(train, "rent")
+print(caught[0].message)
 
 # %%
-# Prediction finds the columns by their names, in any order, and ignores the target if it is there.
+# What became of each column:
+
+from bowtienet.representation.columns import describe
+
+for column in model.columns_:
+    print(f"{column.name}: {describe(column)}")
+
+# %%
+# Prediction takes the same columns, and ignores the target if it is there.
 
 low, high = model.predict_interval(test, coverage=0.9).T
 test.assign(mean=model.predict(test).round(), low=low.round(), high=high.round()).head()
@@ -68,7 +79,7 @@ PredictiveBandDisplay.from_estimator(model, train, "area", y="rent", ax=left)
 PredictiveBandDisplay.from_estimator(model, train, "district", y="rent", others="average", ax=right)
 
 # %%
-# How good is it on rows held out? The noise of the rent has a standard deviation of 60. Where the
+# How good is it on held-out rows? The noise of the rent has a standard deviation of 60. Where the
 # year is missing nobody can predict that well; there are few such rows here, so look at the error
 # and not at its last digit. The model has one noise for all rows, so it cannot give them wider
 # intervals.
@@ -84,7 +95,7 @@ for name, rows in (("known", test["year"].notna()), ("missing", test["year"].isn
 pd.DataFrame([asdict(evaluate(test["rent"], model.predict_dist(test)))]).round(2)
 
 # %%
-# One file keeps the network and the preparation of the table, and runs no code when it is read.
+# One file keeps the networks and what was learnt of the columns, and runs no code when it is read.
 
 import tempfile
 from pathlib import Path

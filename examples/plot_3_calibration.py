@@ -2,8 +2,8 @@
 Is it calibrated?
 =================
 
-An interval of 90 % should hold nine targets of ten. Whether it does can only be seen on rows that
-the fit has not used.
+An interval of 90 % should hold nine targets of ten. Whether it does can only be seen on held-out
+rows.
 """
 
 # %%
@@ -19,13 +19,14 @@ from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import train_test_split
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.evaluation import evaluate
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X, new_X, y, new_y = train_test_split(X, y, test_size=0.4, random_state=0)
-settings = {"combine": "equal", "init_penalty": 10.0, "max_iter": 400, "tol": 1e-3}
-model = BowTieRegressor((10,), n_estimators=2, random_state=0, **settings).fit(X, y)
+options = FitOptions(weighting="equal", init_penalty=10.0, tol=1e-3)
+model = BowTieRegressor((10,), n_estimators=2, max_iter=400, random_state=0, options=options)
+model.fit(X, y)
 scores = evaluate(new_y, model.predict_dist(new_X), coverage=0.9)
 pd.DataFrame([asdict(scores)]).round(3)
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 
 rng = np.random.default_rng(0)
 
@@ -43,12 +43,10 @@ pq.write_table(trips(2000), Path(scratch.name) / "new.parquet")
 model = BowTieRegressor(
     (10,),
     solver="svi",
-    batch_size=1000,
     n_estimators=1,
-    combine="equal",
     max_iter=60,
-    tol=1e-3,
     random_state=0,
+    options=FitOptions(weighting="equal", batch_size=1000, tol=1e-3),
 )
 model.fit(folder, "fare")
 print(model.solver_, "with", len(model.elbo_history_), "steps,", model.status_)
@@ -61,8 +59,8 @@ from bowtienet.plotting import ElboDisplay
 ElboDisplay.from_estimator(model)
 
 # %%
-# Prediction takes sources too, and writes answers as long as the questions. The noise of a fare
-# has a standard deviation of 1.
+# Prediction takes sources too, and can write predictions larger than memory to a file. The noise of
+# a fare has a standard deviation of 1.
 
 model.predict_to_parquet(Path(scratch.name) / "new.parquet", Path(scratch.name) / "answers.parquet")
 answers = pq.read_table(Path(scratch.name) / "answers.parquet")
@@ -74,9 +72,8 @@ print("RMSE", np.sqrt(np.mean((answers["mean"].to_numpy() - fares) ** 2)).round(
 # Rows that arrive over time. The first call is a fit; later ones move it on. The log density of
 # rows that none of the calls has seen, after 300, 600, ... rows:
 
-stream = BowTieRegressor(
-    (10,), n_estimators=1, combine="equal", max_iter=200, tol=1e-3, random_state=0
-)
+options = FitOptions(weighting="equal", tol=1e-3)
+stream = BowTieRegressor((10,), n_estimators=1, max_iter=200, random_state=0, options=options)
 for _ in range(5):
     batch = trips(300).to_pandas()
     stream.partial_fit(batch[["distance", "hour"]], batch["fare"])

@@ -23,16 +23,16 @@ ActivationDisplay.from_parameters()
 import matplotlib.pyplot as plt
 import numpy as np
 
-import bowtienet as bt
+from bowtienet import BowTieRegressor, FitOptions, engine
 
 rng = np.random.default_rng(0)
 families = ("student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gaussian")
-wide = bt.build_architecture(n_inputs=100, hidden_layer_sizes=(200,), n_outputs=1)
+wide = engine.build_architecture(n_inputs=100, hidden_layer_sizes=(200,), n_outputs=1)
 grid = np.linspace(0.0, 6.0, 200)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 print("share of weights larger than five medians")
 for family, style in zip(families, ("-", "--", "-.", ":", "-"), strict=True):
-    drawn = bt.sample_prior(bt.build_model(wide, prior=family), rng)
+    drawn = engine.sample_prior(engine.build_model(wide, prior=family), rng)
     sizes = np.abs(drawn.weights[0][:, 1:]).ravel()
     sizes /= np.median(sizes)
     print(f"  {family:<25}{np.mean(sizes > 5.0):.4f}")
@@ -55,11 +55,11 @@ left.legend(frameon=False, fontsize=8)
 # next to no noise, each divided by its own standard deviation. Look for how many bends a function
 # has.
 
-narrow = bt.build_architecture(n_inputs=1, hidden_layer_sizes=(50,), n_outputs=1)
+narrow = engine.build_architecture(n_inputs=1, hidden_layer_sizes=(50,), n_outputs=1)
 x = np.linspace(-3.0, 3.0, 300)
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 3.4), layout="constrained", sharey=True)
 for ax, family in zip(axes, ("student_t", "gaussian"), strict=True):
-    model = bt.build_model(
+    model = engine.build_model(
         narrow,
         prior=family,
         gate_temperature=0.003,
@@ -67,20 +67,22 @@ for ax, family in zip(axes, ("student_t", "gaussian"), strict=True):
         output_noise=(10.0, 1e-6),
     )
     for _ in range(5):
-        drawn = bt.sample_model(bt.sample_prior(model, rng), 0.003, x[:, None], rng).targets[:, 0]
+        drawn = engine.sample_model(
+            engine.sample_prior(model, rng), 0.003, x[:, None], rng
+        ).targets[:, 0]
         ax.plot(x, (drawn - drawn.mean()) / drawn.std(), linewidth=1.2)
     ax.set(xlabel="x", title=family)
 axes[0].set_ylabel("standardised function")
 
 # %%
-# What data do to the scales: a fit to a target that uses two of six inputs. Left is the scale of
+# What data do to the scales: a fit to a target that uses two of six features. Left is the scale of
 # each layer, right the scales of its weights, prior and posterior.
 
 X = rng.uniform(-2.0, 2.0, size=(200, 6))
 y = np.maximum(X[:, 0], 0.0) + X[:, 1] + rng.normal(0.0, 0.2, size=200)
-fitted = bt.BowTieRegressor(
-    (15,), n_estimators=1, combine="equal", init_penalty=1.0, max_iter=300, tol=1e-4, random_state=0
-).fit(X, y)
+options = FitOptions(weighting="equal", init_penalty=1.0, tol=1e-4)
+fitted = BowTieRegressor((15,), n_estimators=1, max_iter=300, random_state=0, options=options)
+fitted.fit(X, y)
 
 from bowtienet.plotting import ShrinkageDisplay
 

@@ -1,8 +1,8 @@
-"""The paper's simulated example: two inputs, of which only the first matters, in 1, 2 and 4 layers.
+"""The paper's simulated example: two features, of which one matters, in 1, 2 and 4 layers.
 
-Networks of 20 units a layer are fitted, pruned at a false discovery rate of 0.01, and drawn: what
-they predict along each input before and after, and what is left of them. Run it with a folder for
-the pictures, or none for docs/figures.
+Networks of 20 units a layer are fitted, pruned at a false sign rate of 0.01, a rate of weights, and
+drawn: what they predict along each feature before and after, and what is left of them. Run it with
+a folder for the plots, or none for docs/figures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.data.toy import simulate_toy, toy_function
 from bowtienet.plotting import NetworkDisplay, WeightsDisplay
 
@@ -28,7 +28,7 @@ FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 
 
 def draw_slice(ax: plt.Axes, models: dict[str, BowTieRegressor], column: int) -> None:
-    """Mean and central 90 % of new targets along one input, the other at 0."""
+    """Mean and central 90 % of new targets along one feature, the other at 0."""
     X, y = simulate_toy(300, np.random.default_rng(0))
     along = np.linspace(-2.0, 2.0, 200)
     new = np.zeros((200, 2))
@@ -45,7 +45,7 @@ def draw_slice(ax: plt.Axes, models: dict[str, BowTieRegressor], column: int) ->
 
 
 def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> None:
-    """Print the table and write the pictures."""
+    """Print the table and write the plots."""
     folder.mkdir(parents=True, exist_ok=True)
     X, y = simulate_toy(300, np.random.default_rng(0))
     test_X, test_y = simulate_toy(2000, np.random.default_rng(1))
@@ -57,13 +57,11 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
         # The start whose bound is highest counts, all but alone.
         model = BowTieRegressor(
             (WIDTH,) * depth,
-            combine="elbo",
-            elbo_tempering=1.0,
             n_estimators=n_starts,
             max_iter=max_iter,
-            tol=1e-4,
             n_jobs=-1,
             random_state=0,
+            options=FitOptions(weighting="elbo", elbo_tempering=1.0, tol=1e-4),
         ).fit(X, y)
         seconds = time.perf_counter() - begin
         pruned = model.prune(0.01)

@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks.paper.sets import load_set
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
@@ -30,12 +30,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "default": {},
     "n_estimators=1": {"n_estimators": 1},
     "n_estimators=4": {"n_estimators": 4},
-    "combine=equal": {"combine": "equal"},
-    "combine=elbo": {"combine": "elbo"},
-    "gate_temperature=0.1": {"gate_temperature": 0.1},
+    "weighting=equal": {"options": FitOptions(weighting="equal")},
+    "weighting=elbo": {"options": FitOptions(weighting="elbo")},
+    "gate_temperature=0.1": {"options": FitOptions(gate_temperature=0.1)},
     "max_iter=20": {"max_iter": 20},
     "prior=gaussian": {"prior": "gaussian"},
-    "init=laplace": {"init": "laplace"},
+    "init=laplace": {"options": FitOptions(init="laplace")},
 }
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from dask import delayed
 from distributed import Client, LocalCluster
 
-from bowtienet import engine as bt
+from bowtienet import engine
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.cluster import ClusterRows
 
@@ -39,13 +39,15 @@ def targets(x: Any, noise: Any) -> Any:
     return np.sin(x[:, 0] * x[:, 1]) + 0.5 * x[:, 2] + 0.5 * abs(x[:, 3]) + NOISE * noise
 
 
-def start(seed: int) -> tuple[bt.BowTieModel, bt.GlobalFactors]:
+def start(seed: int) -> tuple[engine.BowTieModel, engine.GlobalFactors]:
     """The same model and factors for all."""
     rng = np.random.default_rng(seed)
     x = rng.normal(size=(SAMPLE, INPUTS))
-    rows = bt.build_rows(x, targets(x, rng.normal(size=SAMPLE)))
-    model = bt.default_model(bt.build_architecture(INPUTS, HIDDEN, 1), rows.inputs, rows.targets)
-    return model, bt.initialize(model, rows, seed, init="laplace")
+    rows = engine.build_rows(x, targets(x, rng.normal(size=SAMPLE)))
+    model = engine.default_model(
+        engine.build_architecture(INPUTS, HIDDEN, 1), rows.inputs, rows.targets
+    )
+    return model, engine.initialize(model, rows, seed, init="laplace")
 
 
 class Clock:
@@ -54,7 +56,7 @@ class Clock:
     def __init__(self) -> None:
         self.times = [time.perf_counter()]
 
-    def __call__(self, progress: bt.Progress) -> None:
+    def __call__(self, progress: engine.Progress) -> None:
         self.times.append(time.perf_counter())
 
     def seconds(self) -> tuple[float, float]:
@@ -66,7 +68,7 @@ class Clock:
 def sweeps(rows: Any, options: argparse.Namespace, n_threads: int = 1) -> tuple[float, float]:
     model, factors = start(options.seed)
     clock = Clock()
-    bt.fit(
+    engine.fit(
         model,
         rows,
         factors,
@@ -108,7 +110,7 @@ def in_threads(n_threads: int, options: argparse.Namespace) -> tuple[float, floa
     rng = np.random.default_rng(options.seed)
     x = rng.normal(size=(options.rows, INPUTS))
     y = targets(x, rng.normal(size=options.rows))
-    return sweeps(bt.build_rows(x, y), options, n_threads)
+    return sweeps(engine.build_rows(x, y), options, n_threads)
 
 
 RUNS = {

@@ -1,12 +1,12 @@
 """Both solvers on ten thousand to ten million rows: seconds, memory and scores.
 
-`power` (of `benchmarks.paper.sets`; a tenth held out) and
-simulated tables of 10⁴ to 10⁷ rows with 20 inputs are written to Parquet, several files with row
-groups of at most 100,000 rows. `BowTieRegressor((50,), n_estimators=1, combine="equal")` is fitted
-to them with `solver="svi"` and, up to a million rows, `solver="cavi"`, at their defaults otherwise;
-from a million rows on also with `solver="svi", max_iter=1`, a single pass over the rows.
-One member and equal weights make the two differ in the solver alone. `make bench-bigdata` runs it
-and prints Markdown; progress goes to standard error.
+`power` (of `benchmarks.paper.sets`; a tenth held out) and simulated tables of 10⁴ to 10⁷ rows with
+20 features are written to Parquet, several files with row groups of at most 100,000 rows.
+`BowTieRegressor((50,), n_estimators=1)` with equal weights is fitted to them with `solver="svi"`
+and, up to a million rows, `solver="cavi"`, at their defaults otherwise; from a million rows on also
+with `solver="svi", max_iter=1`, a single pass over the rows. One member and equal weights make the
+two differ in the solver alone. `make bench-bigdata` runs it and prints Markdown; progress goes to
+standard error.
 
 The simulated target is a function of 8 of the 20 standard normal inputs,
 
@@ -95,7 +95,7 @@ def write_simulated(folder: str, n_rows: int, seed: int, part: int) -> dict[str,
 
 
 def write_power(folder: str, new_folder: str, seed: int) -> dict[str, float]:
-    """Write the rows to fit and those held out; the deviation of the target of the first."""
+    """Write the rows to fit and the held-out rows; the deviation of the target of the first."""
     import numpy as np
 
     from benchmarks.paper.sets import load_set
@@ -128,13 +128,13 @@ def write_parquet(folder: str, groups: Any) -> None:
 
 
 def measure_fit(job: dict[str, Any]) -> dict[str, Any]:
-    """Fit one estimator; seconds, peak memory and scores of rows held out."""
+    """Fit one estimator; seconds, peak memory and scores of held-out rows."""
     import numpy as np
     import pyarrow.dataset as ds
-    from bowtienet.estimators.running import batch_rows
     from sklearn.exceptions import ConvergenceWarning
 
-    from bowtienet import BowTieRegressor
+    from bowtienet import BowTieRegressor, FitOptions
+    from bowtienet.ensemble.settings import batch_rows
 
     warnings.simplefilter("ignore", ConvergenceWarning)
     model = BowTieRegressor(
@@ -142,8 +142,8 @@ def measure_fit(job: dict[str, Any]) -> dict[str, Any]:
         solver=job["solver"].removesuffix(ONE_PASS),
         max_iter=1 if job["solver"].endswith(ONE_PASS) else 80,
         n_estimators=job["members"],
-        combine="equal",
         random_state=job["seed"],
+        options=FitOptions(weighting="equal"),
     )
     begin = time.perf_counter()
     model.fit(ds.dataset(job["folder"], format="parquet"), "y")
@@ -151,7 +151,7 @@ def measure_fit(job: dict[str, Any]) -> dict[str, Any]:
     new = ds.dataset(job["new_folder"], format="parquet")
     y = new.to_table(columns=["y"])["y"].to_numpy()
     steps = [member.n_sweeps for member in model.ensemble_.members]
-    size = batch_rows(model.batch_size, job["rows"]) if model.solver_ == "svi" else job["rows"]
+    size = batch_rows("auto", job["rows"]) if model.solver_ == "svi" else job["rows"]
     visited = sum(steps) * size
     if "model" in job:
         model.save(job["model"])

@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 
-import bowtienet as bt
 from benchmarks.paper.sets import load_set
+from bowtienet import engine
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete")
 WITHIN = 1e-3
@@ -26,8 +26,8 @@ def load(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     table = load_set(name).to_numpy()
     order = np.random.default_rng(100).permutation(len(table))
     test, train = np.split(table[order], [len(table) // 10])
-    scaling = bt.fit_scaling(train)
-    train, test = bt.standardize(scaling, train), bt.standardize(scaling, test)
+    scaling = engine.fit_scaling(train)
+    train, test = engine.standardize(scaling, train), engine.standardize(scaling, test)
     return train[:, :-1], train[:, -1:], test[:, :-1], test[:, -1:]
 
 
@@ -38,7 +38,7 @@ class Trace:
         self.begin = time.perf_counter()
         self.rows: list[tuple[int, float, float]] = []
 
-    def __call__(self, progress: bt.Progress) -> None:
+    def __call__(self, progress: engine.Progress) -> None:
         self.rows.append((progress.sweep, time.perf_counter() - self.begin, progress.elbo))
 
     def reach(self, level: float) -> tuple[int, float] | None:
@@ -55,20 +55,20 @@ class Trace:
 
 def run(
     data: tuple[np.ndarray, ...],
-    scheme: str,
+    init: str,
     gate_temperature: float,
-    max_sweeps: int,
+    max_iter: int,
     **settings: int,
 ) -> tuple[Trace, float, float]:
     """Trace of one fit, with test RMSE and NLL on the standardised scale."""
     x, y, new_x, new_y = data
-    architecture = bt.build_architecture(x.shape[1], (50,), 1)
-    model = bt.default_model(architecture, x, y, gate_temperature=gate_temperature)
-    rows = bt.build_rows(x, y)
-    start = bt.initialize(model, rows, np.random.default_rng(0), init=scheme)
+    architecture = engine.build_architecture(x.shape[1], (50,), 1)
+    model = engine.default_model(architecture, x, y, gate_temperature=gate_temperature)
+    rows = engine.build_rows(x, y)
+    start = engine.initialize(model, rows, np.random.default_rng(0), init=init)
     trace = Trace()
-    result = bt.fit(model, rows, start, max_iter=max_sweeps, tol=0.0, callback=trace, **settings)
-    forecast = bt.predict(result.model, result.factors, new_x)
+    result = engine.fit(model, rows, start, max_iter=max_iter, tol=0.0, callback=trace, **settings)
+    forecast = engine.predict(result.model, result.factors, new_x)
     variance = forecast.signal_variance + forecast.noise_variance
     error = new_y - forecast.mean
     likelihood = 0.5 * np.mean(np.log(2.0 * np.pi * variance) + error**2 / variance)
@@ -89,15 +89,15 @@ def compare(sweeps: int) -> None:
     print("|---|---|---|---|---|---|---|---|---|")
     for name in SETS:
         data = load(name)
-        for scheme, gate_temperature in (("laplace", 0.1), ("relu_network", 0.03)):
+        for init, gate_temperature in (("laplace", 0.1), ("relu_network", 0.03)):
             plain, *plain_scores = run(
-                data, scheme, gate_temperature, sweeps, accelerate=False, repeats=1
+                data, init, gate_temperature, sweeps, accelerate=False, repeats=1
             )
-            fast, *fast_scores = run(data, scheme, gate_temperature, sweeps)
+            fast, *fast_scores = run(data, init, gate_temperature, sweeps)
             own = [trace.reach(trace.final - WITHIN * abs(trace.final)) for trace in (plain, fast)]
             catch_up = fast.reach(plain.final)
             print(
-                f"| {name} | {scheme}, {gate_temperature} | {plain.final:.1f} | {cell(own[0])} "
+                f"| {name} | {init}, {gate_temperature} | {plain.final:.1f} | {cell(own[0])} "
                 f"| {fast.final:.1f} | {cell(own[1])} | {cell(catch_up)} "
                 f"| {plain_scores[0]:.3f}, {plain_scores[1]:.3f} "
                 f"| {fast_scores[0]:.3f}, {fast_scores[1]:.3f} |",

@@ -1,7 +1,7 @@
 """Seconds and memory of predicting a mean and a deviation for a million rows.
 
 One member with 50 hidden units is fitted to 2,000 simulated rows with 8 inputs and saved; then, for
-one core and for all and by both routes of prediction, a fresh process loads it and predicts.
+one core and for all and by both propagations, a fresh process loads it and predicts.
 `make bench-predict` runs it and prints Markdown.
 
 The estimator has no thread setting for prediction, so the process is held to its cores. Extra
@@ -42,26 +42,27 @@ def fitted(rows: int = TRAINING_ROWS) -> Any:
     import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
-    from bowtienet import BowTieRegressor
+    from bowtienet import BowTieRegressor, FitOptions
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, INPUTS))
     y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=rows)
-    estimator = BowTieRegressor(combine="equal", n_estimators=1, random_state=0, max_iter=20)
+    options = FitOptions(weighting="equal")
+    estimator = BowTieRegressor(n_estimators=1, max_iter=20, random_state=0, options=options)
     with warnings.catch_warnings():
         # Twenty sweeps give something to predict with; nobody asks how well.
         warnings.simplefilter("ignore", ConvergenceWarning)
         return estimator.fit(x, y)
 
 
-def measure(path: str, cores: list[int], route: str, rows: int) -> dict[str, float]:
+def measure(path: str, cores: list[int], propagation: str, rows: int) -> dict[str, float]:
     """Seconds of each prediction and bytes beyond input and output, on the given cores."""
     os.sched_setaffinity(0, cores)
     import numpy as np
 
     from bowtienet import BowTieRegressor
 
-    estimator = by_route(BowTieRegressor.load(path), route)
+    estimator = propagated(BowTieRegressor.load(path), propagation)
     x = np.random.default_rng(1).normal(size=(rows, INPUTS))
     mean, _ = estimator.predict(x[:1000], return_std=True)
     before = peak()
@@ -76,9 +77,9 @@ def measure(path: str, cores: list[int], route: str, rows: int) -> dict[str, flo
     }
 
 
-def by_route(estimator: Any, route: str) -> Any:
-    """The same estimator, which predicts by the named route from now on."""
-    estimator.ensemble_ = replace(estimator.ensemble_, propagation=route)
+def propagated(estimator: Any, propagation: str) -> Any:
+    """The same estimator, which predicts by the named propagation from now on."""
+    estimator.ensemble_ = replace(estimator.ensemble_, propagation=propagation)
     return estimator
 
 
@@ -100,19 +101,19 @@ def in_own_process(*arguments: str) -> str:
 
 
 def compare(rows: int) -> None:
-    """A line for each route on one core and on all."""
+    """A line for each propagation on one core and on all."""
     usable = sorted(os.sched_getaffinity(0))
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "estimator.safetensors")
         print("fitting", file=sys.stderr, flush=True)
         in_own_process("--fit", path)
-        for route, count in product(PROPAGATIONS, sorted({1, len(usable)})):
-            print(f"{route} on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
+        for propagation, count in product(PROPAGATIONS, sorted({1, len(usable)})):
+            print(f"{propagation} on {count} of {len(usable)} cores", file=sys.stderr, flush=True)
             cores = json.dumps(usable[:count])
-            found = json.loads(in_own_process("--measure", path, cores, route, str(rows)))
+            found = json.loads(in_own_process("--measure", path, cores, propagation, str(rows)))
             lines.append(
-                f"| {route} | {count} | {found['best']:.2f} | {found['median']:.2f} "
+                f"| {propagation} | {count} | {found['best']:.2f} | {found['median']:.2f} "
                 f"| {1e6 * found['best'] / rows:.2f} | {found['extra'] / MEGABYTE:.0f} |"
             )
     print(
@@ -120,7 +121,7 @@ def compare(rows: int) -> None:
         f"machine. The input is {found['input'] / MEGABYTE:.0f} MB and mean and deviation together "
         f"are {found['output'] / MEGABYTE:.0f} MB; neither is in the last column.\n"
     )
-    print("| route | cores | best, s | median, s | µs per row | extra memory, MB |")
+    print("| propagation | cores | best, s | median, s | µs per row | extra memory, MB |")
     print("|---|---|---|---|---|---|")
     print("\n".join(lines))
 
@@ -136,8 +137,8 @@ def main() -> None:
     if arguments.fit:
         fitted().save(arguments.fit)
     elif arguments.measure:
-        path, cores, route, rows = arguments.measure
-        print(json.dumps(measure(path, json.loads(cores), route, int(rows))))
+        path, cores, propagation, rows = arguments.measure
+        print(json.dumps(measure(path, json.loads(cores), propagation, int(rows))))
     else:
         compare(arguments.rows)
 

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.paper.sets import load_set
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 
 FIRST_SEED = 130
 WIDTHS = (50, 200, 500)
@@ -81,7 +81,10 @@ def main() -> None:
             for every in (None, options.every):
                 print(f"split {seed}, width {width}, prune_every {every}", file=sys.stderr)
                 model = BowTieRegressor(
-                    (width,), prune_every=every, n_jobs=options.jobs, random_state=seed
+                    (width,),
+                    n_jobs=options.jobs,
+                    random_state=seed,
+                    options=FitOptions(prune_every=every),
                 )
                 begin = time.perf_counter()
                 model.fit(X, y)

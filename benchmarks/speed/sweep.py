@@ -26,7 +26,7 @@ from itertools import pairwise
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-import bowtienet as bt
+from bowtienet import engine
 from bowtienet._arrays import to_numpy
 from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS, State, sweep
 from bowtienet.inference.execution import workers
@@ -88,8 +88,8 @@ def problem(
     rng = np.random.default_rng(0)
     x = rng.normal(size=(rows, inputs))
     y = np.sin(x[:, :1]) + 0.1 * rng.normal(size=(rows, 1))
-    architecture = bt.build_architecture(inputs, hidden, 1)
-    model = bt.default_model(architecture, x[:1000], y[:1000])
+    architecture = engine.build_architecture(inputs, hidden, 1)
+    model = engine.default_model(architecture, x[:1000], y[:1000])
     x, y = x.astype(precision, copy=False), y.astype(precision, copy=False)
     if library == "torch":
         import torch
@@ -101,8 +101,8 @@ def problem(
 
         jax.config.update("jax_enable_x64", True)
         x, y = jax.numpy.asarray(x), jax.numpy.asarray(y)
-    table = bt.build_rows(x, y)
-    factors = update_shared_covariance(bt.initialize(model, table, 1, init="laplace"))
+    table = engine.build_rows(x, y)
+    factors = update_shared_covariance(engine.initialize(model, table, 1, init="laplace"))
     kept = HeldRows(table, architecture)
     memory = kept.begin(model, factors)
     return State(model=model, factors=factors, memory=memory), kept

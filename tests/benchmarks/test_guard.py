@@ -16,6 +16,8 @@ import pytest
 from benchmarks import bench, guard, machine, ratios
 from benchmarks.guard import Figure, Figures, Kind, Verdict
 from benchmarks.page import NONE_YET, Section, page, ratio_table, report
+from benchmarks.paper.cases import lacks_data
+from benchmarks.paper.sets import load_set
 
 WORDS = {name: (ratio.above, ratio.below) for name, ratio in ratios.RATIOS.items()}
 
@@ -321,17 +323,18 @@ def test_committed_page_is_that_of_the_committed_figures():
 
 def test_scripts_are_there_and_links_point_to_pages():
     for script in bench.SCRIPTS:
-        assert (bench.ROOT / script.path).is_file()
+        assert (bench.ROOT / f"{script.module.replace('.', '/')}.py").is_file()
         target = script.link.partition("](")[2].partition(")")[0]
         assert (bench.PAGE.parent / target).is_file(), script.title
 
 
 def test_a_script_without_its_data_or_library_is_left_out(monkeypatch, tmp_path):
     script = bench.Script(
-        title="x", path="x.py", link="x", arguments=(), quick=(), data=("toy", "slump")
+        title="x", module="x", link="x", arguments=(), quick=(), data=("toy", "slump")
     )
     monkeypatch.delenv("BOWTIENET_DATA", raising=False)
-    monkeypatch.setenv("BOWTIENET_CACHE", str(tmp_path))
+    lacks_data.cache_clear()
+    load_set.cache_clear()
     text = bench.why_not(script)
     assert text.startswith("Not measured: FileNotFoundError: ")
     assert "slump" in text
@@ -341,13 +344,14 @@ def test_a_script_without_its_data_or_library_is_left_out(monkeypatch, tmp_path)
     section, went_well = bench.run_script(other, quick=True)
     assert went_well
     assert (section.text, section.seconds) == (bench.why_not(other), None)
+    lacks_data.cache_clear()  # for tests that have the data
 
 
 @pytest.mark.parametrize(("code", "went_well"), [("print('| t |')", True), ("exit(3)", False)])
-def test_a_script_that_fails_is_noticed(code, went_well, tmp_path):
-    path = tmp_path / "script.py"
-    path.write_text(code)
-    script = bench.Script(title="x", path=str(path), link="x", arguments=(), quick=())
+def test_a_script_that_fails_is_noticed(code, went_well, tmp_path, monkeypatch):
+    (tmp_path / "script.py").write_text(code)
+    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    script = bench.Script(title="x", module="script", link="x", arguments=(), quick=())
     section, found = bench.run_script(script, quick=False)
     assert found is went_well
     assert section.text.strip() == ("| t |" if went_well else "It failed and ended with 3.")

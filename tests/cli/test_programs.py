@@ -87,7 +87,8 @@ def test_a_terminal_sees_a_bar(folder, columns):
         while chunk := os.read(ours, 65536):
             seen += chunk
     os.close(ours)
-    out = process.stdout.read().decode()
+    with process.stdout as stream:
+        out = stream.read().decode()
     assert process.wait(timeout=60) == 0
     shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", seen.decode())
     assert "━" in shown

@@ -13,7 +13,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from tests.cli.conftest import TINY
 from tests.docs.pages import DOCS, blocks, lay_out_files, names_in_sight, pages
 
@@ -31,7 +31,12 @@ DEFAULTS = {
 }
 """Pages that fit with the defaults, which take their time: they run with smaller ones, and what
 they print is not compared."""
-SMALL = {"n_estimators": 1, "combine": "equal", "max_iter": 3, "n_jobs": None}
+SMALL = {
+    "n_estimators": 1,
+    "max_iter": 3,
+    "n_jobs": None,
+    "options": FitOptions(weighting="equal"),
+}
 WITH_CODE = [
     path
     for path in pages()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,6 @@ import numpy as np
 import pytest
 
 from bowtienet import persistence
-from bowtienet.data.door import open_source
 from bowtienet.ensemble.checkpoint import KIND, Checkpoint, digest
 from bowtienet.ensemble.settings import Settings
 from tests.ensemble.fits import (
@@ -234,13 +232,6 @@ def test_other_rows_of_a_stream(rows: Any, words: str, path: Path) -> None:
         fit(rows, STREAMED, path=path, resume=True)
 
 
-def test_the_order_of_rows_in_memory_does_not_matter(begun: Path) -> None:
-    """They are put in an order of their own before anything is fitted."""
-    turned = np.random.default_rng(0).permutation(60)
-    found = fit((X[turned], Y[turned]), SETTINGS, path=begun, resume=True)
-    assert_same_ensemble(found.ensemble, fit((X, Y), SETTINGS).ensemble)
-
-
 def test_the_same_rows_have_one_digest() -> None:
     rows = np.arange(12.0).reshape(4, 3)
     for same in (rows.copy(), np.asfortranarray(rows), np.repeat(rows, 2, axis=0)[::2]):
@@ -312,31 +303,3 @@ def test_a_full_disk_does_not_end_the_fit(begun: Path, monkeypatch: pytest.Monke
     assert begun.read_bytes() == before
     again = fit((X, Y), SETTINGS, path=begun, resume=True)
     assert_same_ensemble(again.ensemble, expected.ensemble)
-
-
-def test_a_folder_that_goes_away_does_not_end_the_fit(tmp_path: Path) -> None:
-    folder = tmp_path / "disk"
-    folder.mkdir()
-
-    def remove(watch: Watching, progress: Any) -> bool:
-        shutil.rmtree(folder, ignore_errors=True)
-        return False
-
-    with pytest.warns(UserWarning, match="disk"):
-        found = fit((X, Y), SETTINGS, Watching(remove), path=folder / "c")
-    assert_same_ensemble(found.ensemble, fit((X, Y), SETTINGS).ensemble)
-
-
-def test_text_and_missing_values_come_back(path: Path) -> None:
-    """A stream with columns that are encoded goes on with the same representation."""
-    tables = [
-        ([[x, "high" if y > 0 else None] for x, y in zip(part, target, strict=True)], target)
-        for part, target in zip(np.split(X[:, 0], 2), np.split(Y, 2), strict=True)
-    ]
-    source = open_source([(np.array(table, dtype=object), target) for table, target in tables])
-    expected = fit(source, STREAMED)
-    with pytest.raises(PowerCutError):
-        fit(source, STREAMED, cut_in(2, 4), path=path)
-    found = fit(source, STREAMED, path=path, resume=True)
-    assert_same_ensemble(found.ensemble, expected.ensemble)
-    assert found.ensemble.representation.columns == expected.ensemble.representation.columns

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 from typing import Any
 
@@ -90,16 +91,21 @@ def test_ctrl_c_in_a_sweep_keeps_what_was_reached() -> None:
 
 
 @pytest.mark.parametrize("n_jobs", [None, 2])
-def test_ctrl_c_elsewhere_keeps_what_is_finished(
+def test_ctrl_c_before_a_sweep_keeps_what_is_finished(
     n_jobs: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    watch = Watching()
+
     def interrupted(one: Task, *arguments: Any, **settings: Any) -> Outcome:
-        if one.recipe.seed == 2:
-            raise KeyboardInterrupt
-        return run_task(one, *arguments, **settings)
+        if one.recipe.seed != 2:
+            return run_task(one, *arguments, **settings)
+        deadline = time.monotonic() + 20.0
+        while n_jobs and len(watch.bounds) < 2 and time.monotonic() < deadline:
+            time.sleep(0.01)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "run_task", interrupted)
-    outcomes, jobs = run(TASKS, n_jobs=n_jobs)
+    outcomes, jobs = run(TASKS, watch, n_jobs)
     assert jobs.interrupted
     assert len(outcomes) == 2
 

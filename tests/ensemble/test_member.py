@@ -98,12 +98,6 @@ def test_a_task_may_go_on_from_an_earlier_result() -> None:
     assert last_bound(on) > last_bound(start)
 
 
-def test_a_fit_without_a_sweep_has_no_bound() -> None:
-    result = run_task(task(lengths=(1,)), SETTINGS).results[0]
-    assert last_bound(result) == result.elbo_history[-1]
-    assert last_bound(replace(result, elbo_history=())) is None
-
-
 def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
     short = task(lengths=(3,))
     assert run_task(short, SETTINGS).results[0].status is Status.ITERATION_LIMIT

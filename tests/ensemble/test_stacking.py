@@ -118,41 +118,10 @@ def test_stacking_against_a_direct_optimiser(seed: int, prior_rows: float) -> No
         assert np.sum(weights) == pytest.approx(1.0, abs=1e-14)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_maximum_is_stationary(seed: int) -> None:
-    """Σ c p_k / Σ_j w_j p_j is the number of rows for every member with weight, at most else."""
-    table, counts = random_table(seed)
-    weights = stacking_weights(table, counts, **TO_THE_END)
-    shares = np.exp(table - logsumexp(table + np.log(np.maximum(weights, 1e-300)), axis=1)[:, None])
-    slope = counts @ shares / counts.sum()
-    np.testing.assert_allclose(slope[weights > 1e-6], 1.0, atol=1e-5)
-    assert np.all(slope < 1.0 + 1e-5)
-
-
 def test_members_that_are_good_at_half_of_the_rows_share() -> None:
     table = np.full((10, 3), -50.0)
     table[:6, 0] = table[6:, 2] = 0.0
     np.testing.assert_allclose(stacking_weights(table, np.ones(10)), [0.6, 0.0, 0.4], atol=1e-12)
-
-
-def test_copies_of_a_member_share_its_weight(rng: np.random.Generator) -> None:
-    table = rng.normal(size=(50, 3))
-    alone = stacking_weights(table, np.ones(50), **TO_THE_END)
-    copied = stacking_weights(table[:, [0, 1, 2, 0]], np.ones(50), **TO_THE_END)
-    np.testing.assert_allclose(copied[0], copied[3], rtol=1e-12)
-    np.testing.assert_allclose([copied[0] + copied[3], *copied[1:3]], alone, atol=1e-6)
-
-
-def test_the_prior_pulls_towards_equal_weights(rng: np.random.Generator) -> None:
-    """By the more the larger it is: from the maximum without it to equality."""
-    table = rng.normal(size=(40, 4)) + np.array([0.0, 0.5, 1.0, 2.0])
-    distances = [
-        np.abs(stacking_weights(table, np.ones(40), prior_rows=rows, **TO_THE_END) - 0.25).max()
-        for rows in (0.0, 1.0, 10.0, 100.0, 1e5)
-    ]
-    assert all(after < before for before, after in pairwise(distances))
-    assert distances[-1] < 1e-3
-    assert distances[0] > 0.3
 
 
 def test_the_prior_is_worth_so_many_rows() -> None:
@@ -173,14 +142,6 @@ def test_a_weight_is_a_repetition(prior_rows: float, rng: np.random.Generator) -
     np.testing.assert_allclose(weighted, repeated, rtol=1e-10)
 
 
-def test_a_row_of_weight_zero_is_absent(rng: np.random.Generator) -> None:
-    table, counts = rng.normal(size=(30, 4)), np.ones(30)
-    counts[:8] = 0.0
-    np.testing.assert_allclose(
-        stacking_weights(table, counts), stacking_weights(table[8:], np.ones(22)), rtol=1e-10
-    )
-
-
 def test_even_a_row_of_weight_zero_that_only_one_member_can_explain() -> None:
     """Its member loses all weight, and 0/0 must not come of it."""
     table = np.array([[0.0, -1e5], [-1e5, 0.0]])
@@ -194,13 +155,6 @@ def test_a_constant_per_row_does_not_matter(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(
         stacking_weights(table + shifts, counts), stacking_weights(table, counts), atol=1e-9
     )
-
-
-def test_the_order_of_rows_and_members_does_not_matter(rng: np.random.Generator) -> None:
-    table, counts = random_table(5)
-    rows, members = rng.permutation(table.shape[0]), rng.permutation(table.shape[1])
-    weights = stacking_weights(table[rows][:, members], counts[rows])
-    np.testing.assert_allclose(weights, stacking_weights(table, counts)[members], atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -282,14 +236,6 @@ def test_the_ratio_is_the_one_of_highest_density(seed: int, prior_rows: float) -
     np.testing.assert_allclose(found, [np.exp(best.x)], rtol=1e-6)
 
 
-@pytest.mark.parametrize("factor", [0.01, 0.5, 7.0, 1e3])
-def test_the_ratio_undoes_a_wrong_unit_of_the_variances(factor: float) -> None:
-    errors, variances, counts = random_forecasts(1, n_members=1)
-    right = variance_ratio(errors[0], variances[0], counts, prior_rows=0.0)
-    wrong = variance_ratio(errors[0], factor * variances[0], counts, prior_rows=0.0)
-    np.testing.assert_allclose(factor * wrong, right, rtol=1e-12)
-
-
 def test_each_target_has_its_own_ratio() -> None:
     errors, variances, counts = random_forecasts(2, n_members=1, n_targets=3)
     together = variance_ratio(errors[0], variances[0], counts)
@@ -298,31 +244,6 @@ def test_each_target_has_its_own_ratio() -> None:
         part = slice(target, target + 1)
         alone = variance_ratio(errors[0][:, part], variances[0][:, part], counts)
         np.testing.assert_allclose(together[part], alone, rtol=1e-13)
-
-
-def test_prior_rows_pull_the_ratio_towards_one() -> None:
-    """Monotonically, from what the rows ask for to one."""
-    errors, variances = np.full((8, 1), 3.0), np.ones((8, 1))
-    pulls = (0.0, 1.0, 5.0, 50.0, 1e9)
-    found = [float(variance_ratio(errors, variances, np.ones(8), prior_rows=p)[0]) for p in pulls]
-    np.testing.assert_allclose(found[0], 9.0)
-    np.testing.assert_allclose(found[-1], 1.0, rtol=1e-6)
-    assert all(before > after for before, after in pairwise(found))
-    np.testing.assert_allclose(
-        variance_ratio(errors, variances, np.ones(8)), [(72.0 + PRIOR_ROWS) / (8.0 + PRIOR_ROWS)]
-    )
-
-
-def test_a_row_that_counts_twice_asks_twice() -> None:
-    errors, variances, _ = random_forecasts(3, n_members=1)
-    counts = np.random.default_rng(0).integers(0, 4, size=60)
-    weighted = variance_ratio(errors[0], variances[0], counts.astype(float))
-    repeated = variance_ratio(
-        np.repeat(errors[0], counts, axis=0),
-        np.repeat(variances[0], counts, axis=0),
-        np.ones(counts.sum()),
-    )
-    np.testing.assert_allclose(weighted, repeated, rtol=1e-12)
 
 
 def test_forecasts_without_an_answer_leave_a_finite_ratio() -> None:
@@ -489,24 +410,6 @@ def test_a_repeated_row_is_stacked_by_its_weight() -> None:
     )
     for one, other in zip(weighted, repeated, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
-
-
-def test_the_order_of_forecasts_does_not_matter(rng: np.random.Generator) -> None:
-    errors, variances, counts = random_forecasts(9)
-    weights, factor = stack_forecasts(errors, variances, counts)
-    rows, members, targets = rng.permutation(60), rng.permutation(4), np.array([1, 0])
-    places = np.ix_(members, rows, targets)
-    again = stack_forecasts(errors[places], variances[places], counts[rows])
-    np.testing.assert_allclose(again[0], weights[members], atol=1e-10)
-    np.testing.assert_allclose(again[1], factor[targets], rtol=1e-10)
-
-
-def test_the_unit_of_the_targets_does_not_matter() -> None:
-    errors, variances, counts = random_forecasts(10)
-    units = np.array([1e-5, 3e4])
-    found = stack_forecasts(units * errors, units**2 * variances, counts)
-    for one, other in zip(found, stack_forecasts(errors, variances, counts), strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-8)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -19,7 +19,6 @@ from bowtienet.ensemble.fit import LARGE, Prepared, hold_out, prepare
 from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.ensemble.training import FEWEST_ROWS
-from bowtienet.inference.convergence import Status
 from bowtienet.prediction.predictive import predict
 from bowtienet.representation.representation import encoded_rows, network_rows
 from bowtienet.representation.survey import combine_surveys
@@ -152,12 +151,6 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
     assert order(3, 0) != order(4, 0)
 
 
-def test_batches_without_weight_are_passed_over() -> None:
-    stream = stream_of(open_source(X, Y, WEIGHTS), weighting="equal")
-    batches = list(stream.batches(1, 0)(0))
-    assert len(batches) == np.count_nonzero(WEIGHTS)
-
-
 def test_a_member_that_lost_inputs_sees_those_it_has() -> None:
     stream = stream_of(open_source(X, Y))
     [rows], [taken] = (list(s.read(0)) for s in (stream, stream.taking(np.array([2, 0]))))
@@ -221,21 +214,6 @@ def test_one_piece_has_the_bits_of_the_table() -> None:
         assert_same_ensemble(found.ensemble, expected.ensemble)
 
 
-@pytest.mark.parametrize("kind", SOURCES)
-def test_a_stream_with_text_and_missing_values(kind: str) -> None:
-    """Its rows are those of the table, encoded by what was learnt of all of it."""
-    stream = stream_of(SOURCES[kind](FRAME, Y), weighting="equal")
-    columns = stream.representation.columns
-    assert [column.kind for column in columns] == ["number", "category", "date", "category"]
-    assert columns[0].n_missing == np.isnan(FRAME["size"]).sum()
-    assert columns[1].categories == ("blue", "red")
-    rows = join_rows([rows for piece in range(stream.n_pieces) for rows in stream.read(piece)])
-    whole, surprises = encoded_rows(columns, open_source(FRAME, Y).block)
-    assert surprises == []
-    expected = network_rows(stream.representation, whole)
-    np.testing.assert_allclose(rows.inputs, expected.inputs, rtol=1e-12)
-
-
 def test_a_small_source_is_fitted_as_the_table_it_holds() -> None:
     settings = small(solver="auto")
     expected = fit((X, Y), settings)
@@ -296,25 +274,6 @@ def test_rows_of_weight_zero_have_no_influence() -> None:
     assert_same_ensemble(fit((*wild, WEIGHTS), settings).ensemble, expected)
     center = expected.representation.feature_scaling.center
     np.testing.assert_allclose(center, np.average(X, axis=0, weights=WEIGHTS), rtol=1e-12)
-
-
-@pytest.mark.parametrize("weight", [0.01, 100.0])
-def test_the_unit_of_the_weights_does_not_change_the_steps(weight: float) -> None:
-    """Passes are counted by what has been visited of the whole."""
-    settings = small(solver="svi", weighting="equal", n_estimators=1, batch_size=1000)
-    one, other = (
-        fit((X, Y, np.full(N_ROWS, w)), settings).ensemble.members[0] for w in (1.0, weight)
-    )
-    assert one.n_sweeps == other.n_sweeps == settings.max_iter
-    assert one.status is other.status is Status.ITERATION_LIMIT
-
-
-@pytest.mark.parametrize("solver", ["cavi", "svi"])
-@pytest.mark.parametrize("hidden", [(), (4, 3)], ids=str)
-def test_two_hidden_layers_and_none(solver: str, hidden: tuple[int, ...]) -> None:
-    settings = small(solver=solver, hidden_layer_sizes=hidden, weighting="equal", max_iter=8)
-    for member in fit(Pieces(X, Y), settings).ensemble.members:
-        assert member.elbo_history[-1] > member.elbo_history[0]
 
 
 def test_a_fit_goes_on_with_a_stream() -> None:

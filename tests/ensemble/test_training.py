@@ -93,20 +93,6 @@ def test_places_are_shared_out_in_proportion(counts: list[int], count: int) -> N
     assert np.all(np.diff(places[order])[np.diff(weights[order]) > 1e-12] >= 0)
 
 
-@pytest.mark.parametrize(
-    ("weights", "count", "expected"),
-    [
-        ([1.0], 7, [7]),
-        ([0.5, 0.5], 3, [2, 1]),
-        ([0.1, 0.2, 0.7], 10, [1, 2, 7]),
-        ([0.45, 0.35, 0.2], 2, [1, 1, 0]),
-        ([1.0 / 49.0] * 49, 49, [1] * 49),
-    ],
-)
-def test_places(weights: list[float], count: int, expected: list[int]) -> None:
-    np.testing.assert_array_equal(allocate(np.array(weights), count), expected)
-
-
 # ------------------------------------------------------------------------------------------------
 # Choosing
 # ------------------------------------------------------------------------------------------------
@@ -188,15 +174,6 @@ def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
         assert one.held_out is None
         assert len(one.lengths) == 1
     assert len({one.recipe.seed for one in final}) == 4
-
-
-def test_recipes_are_compared_on_the_sample_and_members_fitted_to_the_stream() -> None:
-    stage, stream = Stage(alike), object()
-    given: Any = Task(rows=bent_rows(40), stream=stream)  # type: ignore[arg-type]
-    shared = Settings(n_estimators=2, max_iter=30)
-    fit_stacked(given, recipes(2), shared, stage, np.random.default_rng(0))
-    assert {id(trial.stream) for trial in stage.calls[0]} == {id(None)}
-    assert all(one.stream is stream for one in stage.calls[1])
 
 
 @pytest.mark.parametrize("n_members", [1, 4])
@@ -475,38 +452,23 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
         keep_threshold=0.9,
         false_sign_rate=0.01,
     )
-    further([result_of(task(), pruning=left), result_of(task())], stage)
+
+    class Stream:
+        def taking(self, kept: np.ndarray) -> Any:
+            return kept
+
+    stream: Any = Stream()
+    further([result_of(task(), pruning=left), result_of(task())], stage, stream=stream)
     first, second = stage.calls[0]
     np.testing.assert_array_equal(first.rows.inputs, bent_rows().inputs[:, [1]])
     np.testing.assert_array_equal(second.rows.inputs, bent_rows().inputs)
+    assert first.stream is left.inputs
+    assert second.stream is stream
 
 
 # ------------------------------------------------------------------------------------------------
 # Interruption
 # ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("stop_after", "count"), [(2, 2), (0, 0)])
-def test_interrupted_trials_are_all_there_is(stop_after: int, count: int) -> None:
-    stage = Stage(alike, stop_after=stop_after)
-    members, weights = stacked(stage)
-    assert len(stage.calls) == 1
-    assert len(members) == count
-    np.testing.assert_array_equal(weights, np.full(count, 0.5))
-
-
-def test_members_that_were_finished_keep_their_shares_after_an_interruption() -> None:
-    stage = Stage(lambda task, length: np.ones(len(task.held_out.inputs)))
-    whole, _ = stacked(stage, n_recipes=2, n_members=4, max_iter=15)
-
-    class Cut(Stage):
-        def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-            self.stop_after = None if not self.calls else 3
-            return super().__call__(tasks)
-
-    members, weights = stacked(Cut(alike), n_recipes=2, n_members=4, max_iter=15)
-    assert (len(whole), len(members)) == (4, 3)
-    assert np.sum(weights) == pytest.approx(1.0)
 
 
 def test_members_that_were_not_reached_stay_as_they_were() -> None:

@@ -29,11 +29,11 @@ def stacked(**changes: Any) -> BowTieRegressor:
     return small(**({"weighting": "stacking", "init_penalty": 1.0} | changes))
 
 
-def rows(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Three columns, of which the last has no part in the target; noise of deviation 0.3."""
+def rows(n: int = 60, seed: int = 0, noise: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
+    """Three columns, of which the last has no part in the target."""
     rng = np.random.default_rng(seed)
     X = rng.uniform(-2.0, 2.0, size=(n, 3))
-    return X, 2.0 * np.abs(X[:, 0]) + 2.0 * X[:, 1] + 0.3 * rng.normal(size=n)
+    return X, 2.0 * np.abs(X[:, 0]) + 2.0 * X[:, 1] + noise * rng.normal(size=n)
 
 
 def answers(model: BowTieRegressor, X: Any) -> np.ndarray:

@@ -12,36 +12,25 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from joblib.parallel import ThreadingBackend
 from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.linear_model import LinearRegression
+from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 from skpro.regression.adapters.sklearn import SklearnProbaReg
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
+from tests.estimators import models
+from tests.estimators.models import assert_same, rows
 
 
 def small(**changes: Any) -> BowTieRegressor:
     """A regressor that is fitted in a tenth of a second and calls itself converged."""
-    settings: dict[str, Any] = {"n_estimators": 2, "combine": "equal", "random_state": 0}
-    settings |= {"hidden_layer_sizes": (5,), "max_iter": 10, "tol": 1.0}
-    return BowTieRegressor(**(settings | changes))
-
-
-def rows(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """Three columns, of which the last has no part in the target; noise of deviation 0.3."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2.0, 2.0, size=(n, 3))
-    return X, 2.0 * np.abs(X[:, 0]) + 2.0 * X[:, 1] + 0.3 * rng.normal(size=n)
+    return models.small(**({"hidden_layer_sizes": (5,), "max_iter": 10, "tol": 1.0} | changes))
 
 
 # scikit-learn
@@ -60,14 +49,6 @@ def test_a_scaler_in_front_changes_nothing_but_rounding() -> None:
     assert pipeline.score(X, y) > 0.7
 
 
-def test_an_imputer_in_front_takes_missing_values() -> None:
-    X, y = rows()
-    X[::10, 0] = np.nan
-    pipeline = make_pipeline(SimpleImputer(), small()).fit(X, y)
-    filled = SimpleImputer().fit_transform(X)
-    np.testing.assert_array_equal(pipeline.predict(X), small().fit(filled, y).predict(filled))
-
-
 def test_grid_search_over_prior_and_width() -> None:
     X, y = rows()
     grid = {"prior": ["student_t", "gaussian"], "hidden_layer_sizes": [(), (5,)]}
@@ -79,6 +60,19 @@ def test_grid_search_over_prior_and_width() -> None:
     assert search.best_params_["hidden_layer_sizes"] == (5,)
     best = small(**search.best_params_).fit(X, y)
     np.testing.assert_array_equal(search.predict(X), best.predict(X))
+
+
+def test_options_can_be_searched_too() -> None:
+    X, y = rows()
+    grid = {"options__gate_temperature": [0.01, 0.5], "options__init": ["laplace", "relu_network"]}
+    original = small()
+    search = GridSearchCV(original, grid, cv=2).fit(X, y)
+    scores = search.cv_results_["mean_test_score"]
+    assert len(set(scores)) == 4
+    assert search.best_estimator_.options.init == search.best_params_["options__init"]
+    # The options of the original are its own.
+    assert original.options.gate_temperature == 0.05
+    assert search.best_estimator_.options is not original.options
 
 
 def test_cross_validation_is_the_loop_written_out() -> None:
@@ -97,53 +91,19 @@ def test_permutation_importance_finds_the_column_without_a_part() -> None:
     assert abs(found.importances_mean[2]) < 0.1 * found.importances_mean[0]
 
 
-def test_partial_dependence_is_the_mean_over_rows() -> None:
+def test_tables_with_texts_through_scikit_learn() -> None:
     X, y = rows()
-    model = small().fit(X, y)
-    found = partial_dependence(model, X, [1], grid_resolution=4)
-    for value, average in zip(found["grid_values"][0], found["average"][0], strict=True):
-        moved = X.copy()
-        moved[:, 1] = value
-        np.testing.assert_allclose(average, model.predict(moved).mean(), rtol=1e-12)
-    assert np.all(np.diff(found["average"][0]) > 0.0)
-
-
-def test_a_transformed_target() -> None:
-    X, y = rows()
-    model = small(init="laplace")
-    wrapped = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp)
-    found = wrapped.fit(X, np.exp(y)).predict(X)
-    np.testing.assert_allclose(found, np.exp(clone(model).fit(X, y).predict(X)), rtol=1e-8)
-
-
-def test_bagging_is_the_mean_of_its_regressors() -> None:
-    X, y = rows()
-    bag = BaggingRegressor(small(), n_estimators=3, random_state=0).fit(X, y)
-    np.testing.assert_allclose(bag.predict(X), np.mean([m.predict(X) for m in bag], axis=0))
-    assert not np.array_equal(bag[0].predict(X), bag[1].predict(X))
-
-
-def test_stacking_with_a_line_is_better_than_the_line() -> None:
-    X, y = rows()
-    stack = StackingRegressor(
-        [("line", LinearRegression()), ("bow_tie", small())],
-        final_estimator=LinearRegression(),
-        cv=3,
-    ).fit(X, y)
-    assert stack.score(X, y) > LinearRegression().fit(X, y).score(X, y) + 0.02
-
-
-def test_several_targets_at_once() -> None:
-    X, y = rows()
-    both = small().fit(X, np.column_stack([y, X[:, 2] - 5.0]))
-    mean, deviation = both.predict(X, return_std=True)
-    assert mean.shape == deviation.shape == (60, 2)
-    assert both.n_outputs_ == 2
-    assert both.predict_interval(X).shape == (60, 2, 2)
-    assert np.corrcoef(mean[:, 0], y)[0, 1] > 0.8
-    assert np.corrcoef(mean[:, 1], X[:, 2])[0, 1] > 0.8
-    one = small().fit(X, y[:, None])
-    np.testing.assert_array_equal(one.predict(X), small().fit(X, y).predict(X)[:, None])
+    sign = np.where(X[:, 1] > 0.0, "plus", "minus")
+    frame = pd.DataFrame({"a": X[:, 0], "sign": pd.Categorical(sign), "c": X[:, 2]})
+    frame.loc[::8, "a"] = np.nan
+    folds = KFold(3)
+    slow = [
+        small().fit(frame.iloc[a], y[a]).score(frame.iloc[b], y[b]) for a, b in folds.split(frame)
+    ]
+    np.testing.assert_array_equal(cross_val_score(small(), frame, y, cv=folds), slow)
+    model = small().fit(frame, y)
+    found = permutation_importance(model, frame, y, n_repeats=2, random_state=0)
+    assert np.argmin(found.importances_mean) == 2
 
 
 # Settings
@@ -153,21 +113,24 @@ def test_a_clone_has_the_settings_and_is_not_fitted() -> None:
     X, y = rows()
     model = small(prior="laplace", gate_temperature=0.05).fit(X, y)
     copy = clone(model)
-    assert copy.get_params() == model.get_params()
+    assert copy.options is not model.options
+    assert copy.options.get_params() == model.options.get_params()
+    assert (copy.prior, copy.hidden_layer_sizes) == ("laplace", (5,))
     assert not any(name.endswith("_") for name in vars(copy))
     np.testing.assert_array_equal(copy.fit(X, y).predict(X), model.predict(X))
 
 
 def test_settings_are_read_and_set_by_name_in_a_pipeline_too() -> None:
     model = small()
-    assert model.set_params(prior="gig", max_iter=7) is model
-    assert (model.get_params()["prior"], model.get_params()["max_iter"]) == ("gig", 7)
+    assert model.set_params(prior="gig", options__tol=0.1) is model
+    assert model.get_params()["options__tol"] == model.options.tol == 0.1
+    assert repr(FitOptions(tol=0.1)) == "FitOptions(tol=0.1)"
     with pytest.raises(ValueError, match="no_such_setting"):
         model.set_params(no_such_setting=1)
     pipeline = Pipeline([("scaler", StandardScaler()), ("reg", small())])
-    pipeline.set_params(reg__hidden_layer_sizes=(3, 2))
-    assert pipeline.get_params()["reg__hidden_layer_sizes"] == (3, 2)
+    pipeline.set_params(reg__hidden_layer_sizes=(3, 2), reg__options__weighting="elbo")
     assert pipeline["reg"].hidden_layer_sizes == (3, 2)
+    assert pipeline["reg"].options.weighting == "elbo"
 
 
 def test_a_pipeline_of_frames_hands_over_the_names() -> None:
@@ -234,33 +197,7 @@ def test_skpro_reads_mean_and_variance() -> None:
     np.testing.assert_allclose(distribution.var()["y"], deviation**2, rtol=1e-12)
 
 
-# Threads and files of others
-
-
-@pytest.mark.parametrize("combine", ["equal", "stacking"])
-def test_threads_change_no_bit(combine: str) -> None:
-    X, y = rows()
-    settings: dict[str, Any] = {"combine": combine, "gate_temperature": 0.01, "init_penalty": 1.0}
-    alone = small(**settings).fit(X, y)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        together = small(**settings).fit(X, y)
-    np.testing.assert_array_equal(together.predict(X), alone.predict(X))
-    np.testing.assert_array_equal(together.member_weights_, alone.member_weights_)
-    np.testing.assert_array_equal(together.elbo_history_, alone.elbo_history_)
-
-
-class AllAtOnce(ThreadingBackend):
-    """A backend that, like multiprocessing's, can only answer when all is done."""
-
-    supports_return_generator = False
-
-
-def test_a_backend_that_answers_all_at_once() -> None:
-    X, y = rows()
-    joblib.register_parallel_backend("all at once", AllAtOnce)
-    with joblib.parallel_config(backend="all at once", n_jobs=2):
-        together = small().fit(X, y)
-    np.testing.assert_array_equal(together.predict(X), small().fit(X, y).predict(X))
+# Files of others
 
 
 def through_pickle(model: Any, folder: Path) -> Any:
@@ -284,15 +221,14 @@ def test_files_of_others_give_the_same_predictions(
     through: Callable[[Any, Path], Any], tmp_path: Path
 ) -> None:
     X, y = rows()
-    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(text=["yes", "no"] * 30)
     model = small(hidden_layer_sizes=(4, 3)).fit(frame, np.column_stack([y, -y]))
     loaded = through(model, tmp_path)
     check_is_fitted(loaded)
-    for found, expected in zip(
-        loaded.predict(frame, return_std=True), model.predict(frame, return_std=True), strict=True
-    ):
-        np.testing.assert_array_equal(found, expected)
+    assert_same(loaded, model)
+    np.testing.assert_array_equal(loaded.predict(frame), model.predict(frame))
     np.testing.assert_array_equal(loaded.predict_interval(frame), model.predict_interval(frame))
-    assert loaded.get_params() == model.get_params()
-    assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
+    assert loaded.options.get_params() == model.options.get_params()
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "text"]
+    assert loaded.columns_ == model.columns_
     assert (loaded.status_, loaded.converged_) == (model.status_, model.converged_)

@@ -14,17 +14,15 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy.stats import norm
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import BayesianRidge, LinearRegression
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
-from bowtienet import BowTieRegressor, make_table_pipeline
-from bowtienet.estimators.preparing import TablePreparer
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.evaluation.comparison import Comparison, average_scores, compare
 from bowtienet.evaluation.methods import (
     Forecast,
@@ -52,10 +50,9 @@ def rows(n: int = 80) -> tuple[np.ndarray, np.ndarray]:
     return X, X[:, 0] + 0.1 * X[:, 1] + 0.5 * rng.normal(size=n)
 
 
-def small(**changes: Any) -> BowTieRegressor:
-    settings: dict[str, Any] = {"n_estimators": 1, "combine": "equal", "random_state": 0}
-    settings |= {"hidden_layer_sizes": (3,), "max_iter": 5, "tol": 1.0}
-    return BowTieRegressor(**(settings | changes))
+def small() -> BowTieRegressor:
+    options = FitOptions(weighting="equal", tol=1.0)
+    return BowTieRegressor((3,), n_estimators=1, max_iter=5, random_state=0, options=options)
 
 
 def only(name: str, X: Any, y: Any, **settings: Any) -> Comparison:
@@ -207,12 +204,12 @@ def test_ours_without_a_regressor_has_the_seed_of_the_split(
 
     def fit(self: BowTieRegressor, *data: Any) -> BowTieRegressor:
         seeds.append(self.random_state)
-        return real(self.set_params(**small().get_params()), *data)
+        return real(self.set_params(**small().get_params(deep=False)), *data)
 
     monkeypatch.setattr(BowTieRegressor, "fit", fit)
     X, y = rows(30)
     only("bowtienet", X, y, n_splits=2, random_state=5)
-    only("bowtienet", X, y, n_splits=2, random_state=5, regressor=make_table_pipeline())
+    only("bowtienet", X, y, n_splits=2, random_state=5, regressor=BowTieRegressor())
     only("bowtienet", X, y, n_splits=2, random_state=5, regressor=BowTieRegressor(random_state=3))
     assert seeds == [5, 6, 5, 6, 3, 3]
 
@@ -278,34 +275,52 @@ def test_all_methods_see_the_same_splits() -> None:
         assert ours[3:] == theirs[3:] == (3 + split, 0.7)
 
 
-def test_preparing_learns_from_training_rows_only() -> None:
-    X, y = rows(30)
-    table = pd.DataFrame(X, columns=["a", "b"]).assign(c=np.where(y > 0, "high", "low"))
-    encoder = OneHotEncoder(sparse_output=False)
-    prepare = make_column_transformer((StandardScaler(), ["a", "b"]), (encoder, ["c"]))
-    prepare.set_output(transform="pandas")
-    seen: list = []
-    compare(table, y, methods=[watching("only", seen)], prepare=prepare, n_splits=2)
-    assert not hasattr(prepare, "transformers_")
-    for seed, (train, _, test, *_) in enumerate(seen):
-        assert train.shape == (27, 4)
-        assert isinstance(train, np.ndarray)
-        np.testing.assert_allclose(train[:, :2].mean(axis=0), 0.0, atol=1e-12)
-        raw, new = train_test_split(X, test_size=0.1, random_state=seed)
-        np.testing.assert_allclose(test[:, :2], StandardScaler().fit(raw).transform(new))
+def mixed(n: int = 60) -> tuple[dict[str, Any], np.ndarray]:
+    X, y = rows(n)
+    number = np.where(np.arange(n) % 9 == 0, np.nan, X[:, 0])
+    return {"number": number, "text": np.where(X[:, 1] > 0.0, "high", "low")}, y
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
-def test_tables_with_texts_and_missing_values(kind: Callable[[dict[str, Any]], Any]) -> None:
-    X, y = rows(60)
-    number = np.where(np.arange(60) % 9 == 0, np.nan, X[:, 0])
-    table = kind({"number": number, "text": np.where(X[:, 1] > 0.0, "high", "low")})
+def test_methods_that_need_numbers_get_encoded_columns(kind: Callable[[Any], Any]) -> None:
+    """Medians and indicators for missing values, one column for each text."""
+    table, y = mixed()
     seen: list = []
-    methods = [watching("only", seen), "BayesianRidge"]
-    _, ridge = compare(table, y, methods=methods, prepare=TablePreparer(), n_splits=2)
-    assert [train.shape for train, *_ in seen] == [(54, 4), (54, 4)]
+    _, ridge = compare(kind(table), y, methods=[watching("only", seen), "BayesianRidge"])
+    for seed, (train, _, test, *_) in enumerate(seen):
+        raw, new = train_test_split(table["number"], test_size=0.1, random_state=seed)
+        assert train.shape == (54, 4)
+        typical = np.nanmedian(raw)
+        for found, expected in ((train, raw), (test, new)):
+            np.testing.assert_array_equal(
+                found[:, 0], np.where(np.isnan(expected), typical, expected)
+            )
+            np.testing.assert_array_equal(found[:, 1], np.isnan(expected))
+            np.testing.assert_array_equal(found[:, 2] + found[:, 3], 1.0)
     assert ridge.note is None
     assert all(math.isfinite(scores.nll) for scores in ridge.scores)
+
+
+def test_ours_gets_the_table_as_it_is() -> None:
+    table, y = mixed()
+    frame = pd.DataFrame(table)
+    by_name = only("bowtienet", frame.assign(y=y), "y", regressor=small(), n_splits=2)
+    assert by_name.note is None
+    assert by_name.scores == only("bowtienet", frame, y, regressor=small(), n_splits=2).scores
+    for seed, scores in enumerate(by_name.scores):
+        parts = train_test_split(frame, y, test_size=0.1, random_state=seed)
+        train, test, train_y, test_y = parts
+        assert scores == evaluate(test_y, small().fit(train, train_y).predict_dist(test))
+
+
+def test_unseen_categories_are_no_failure() -> None:
+    """One row has a text of its own: the split that tests on it has not seen it in training."""
+    table, y = mixed(30)
+    table["text"] = np.where(np.arange(30) == 3, "rare", table["text"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        found = compare(pd.DataFrame(table), y, regressor=small(), methods=NAMES[:2], n_splits=10)
+    assert [each.note for each in found] == [None, None]
 
 
 @pytest.mark.parametrize("kind", [pd.DataFrame, np.ndarray.tolist, np.asfortranarray])
@@ -378,7 +393,7 @@ def test_without_scoringrules_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(importlib, "import_module", without)
     seen: list = []
-    with pytest.raises(ImportError, match="CRPS needs scoringrules"):
+    with pytest.raises(ImportError, match="scoringrules"):
         compare(*rows(30), methods=[watching("only", seen)])
     assert seen == []
 
@@ -397,7 +412,7 @@ def test_scores_are_averaged_over_splits() -> None:
     with pytest.raises(ValueError, match="scores are empty"):
         average_scores([])
     other = replace(scores[0], nominal_coverage=0.5)
-    with pytest.raises(ValueError, match=r"nominal coverages \[0\.5, 0\.9\]: average those of one"):
+    with pytest.raises(ValueError, match="coverage"):
         average_scores([scores[0], other])
 
 
@@ -407,15 +422,15 @@ def test_scores_are_averaged_over_splits() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"methods": ["Ridge"]}, r"unknown method 'Ridge': choose among 'bowtienet', .*a Method"),
-        ({"methods": [LinearRegression()]}, r"unknown method LinearRegression\(\)"),
-        ({"methods": "bowtienet"}, r"methods must be a list, got 'bowtienet': write \['bowtienet'"),
-        ({"methods": []}, r"methods must have different names, at least one, got \[\]"),
-        ({"methods": ["BayesianRidge"] * 2}, "methods must have different names"),
-        ({"n_splits": 0}, "n_splits must be a whole number of at least 1, got 0"),
-        ({"coverage": 90}, "coverage must lie strictly between 0 and 1, got 90: write 0.9"),
-        ({"random_state": None}, "random_state must be a whole number of at least 0, got None"),
-        ({"random_state": -1}, "random_state must be a whole number of at least 0, got -1"),
+        ({"methods": ["Ridge"]}, "'Ridge'"),
+        ({"methods": [LinearRegression()]}, "LinearRegression"),
+        ({"methods": "bowtienet"}, "methods"),
+        ({"methods": []}, "methods"),
+        ({"methods": ["BayesianRidge"] * 2}, "methods"),
+        ({"n_splits": 0}, "n_splits"),
+        ({"coverage": 90}, "coverage"),
+        ({"random_state": None}, "random_state"),
+        ({"random_state": -1}, "random_state"),
     ],
 )
 def test_bad_settings(settings: dict[str, Any], message: str) -> None:
@@ -425,19 +440,21 @@ def test_bad_settings(settings: dict[str, Any], message: str) -> None:
 
 def test_bad_tables() -> None:
     X, y = rows(30)
-    with pytest.raises(ValueError, match=r"y must have shape \(rows,\), got \(30, 2\): compare"):
+    with pytest.raises(ValueError, match="2 targets"):
         compare(X, X)
-    with pytest.raises(ValueError, match=r"inconsistent numbers of samples"):
+    with pytest.raises(ValueError, match="inconsistent"):
         compare(X[:-1], y)
-    with pytest.raises(ValueError, match=r"X must hold numbers, but these columns do not: 'c'"):
+    with pytest.raises(ValueError, match="'c'"):
         compare(pd.DataFrame({"c": ["a"] * 30}), y)
+    with pytest.raises(ValueError, match="memory"):
+        compare([(X, y)], None)
 
 
 def test_a_regressor_without_a_distribution_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"regressor must have predict_dist.*LinearRegression"):
+    with pytest.raises(TypeError, match=r"predict_dist.*LinearRegression"):
         bow_tie(LinearRegression())
 
 
 def test_the_process_needs_a_row() -> None:
-    with pytest.raises(ValueError, match="max_rows must be a whole number of at least 1"):
+    with pytest.raises(ValueError, match="max_rows"):
         gaussian_process(max_rows=0)

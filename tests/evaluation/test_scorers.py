@@ -130,13 +130,8 @@ def test_scorers_survive_pickling(scorer: scorers.Scorer) -> None:
 
 def test_the_regressor_itself_in_two_processes() -> None:
     X, y = rows(40)
-    model = BowTieRegressor(
-        (3,),
-        n_estimators=1,
-        max_iter=5,
-        random_state=0,
-        options=FitOptions(weighting="equal", tol=1.0),
-    )
+    options = FitOptions(weighting="equal", tol=1.0)
+    model = BowTieRegressor((3,), n_estimators=1, max_iter=5, random_state=0, options=options)
     table = cross_validate(model, X, y, scoring=SCORERS, cv=2, n_jobs=2)
     assert all(np.all(np.isfinite(table[f"test_{name}"])) for name in SCORERS)
     fitted = model.fit(X, y)
@@ -169,18 +164,18 @@ def test_metadata_routing() -> None:
 @every_scorer
 def test_estimators_without_a_distribution_are_refused(scorer: scorers.Scorer) -> None:
     X, y = rows()
-    with pytest.raises(TypeError, match=r"LinearRegression has no predict_dist.*BowTieRegressor"):
+    with pytest.raises(TypeError, match=r"LinearRegression.*predict_dist"):
         scorer(LinearRegression().fit(X, y), X, y)
-    with pytest.raises(TypeError, match=r"Pipeline has no predict_dist.*a pipeline that forwards"):
+    with pytest.raises(TypeError, match=r"Pipeline.*predict_dist"):
         scorer(make_pipeline(StandardScaler(), Spread()).fit(X, y), X, y)
 
 
 def test_an_unfitted_regressor_says_so() -> None:
-    with pytest.raises(NotFittedError, match="BowTieRegressor instance is not fitted"):
+    with pytest.raises(NotFittedError, match="BowTieRegressor"):
         scorers.log_density_scorer(BowTieRegressor(), *rows())
 
 
 @pytest.mark.parametrize("make", [scorers.make_interval_scorer, scorers.make_coverage_scorer])
 def test_bad_coverage(make: Any) -> None:
-    with pytest.raises(ValueError, match=r"coverage must lie strictly between 0 and 1, got 95"):
+    with pytest.raises(ValueError, match="coverage"):
         make(95)

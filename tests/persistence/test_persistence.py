@@ -27,7 +27,6 @@ import safetensors
 import safetensors.numpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as st_numpy
 
 from bowtienet import engine, persistence
 from bowtienet.data.door import open_source
@@ -215,34 +214,6 @@ def test_every_leaf(content: Any, path: Path) -> None:
     assert_same(through_file(path, content), content)
 
 
-def arrays() -> st.SearchStrategy[np.ndarray]:
-    shapes = st_numpy.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=3)
-    return st.sampled_from(DTYPES).flatmap(
-        lambda dtype: st_numpy.arrays(np.dtype(dtype).newbyteorder("="), shapes)
-    )
-
-
-LEAVES = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(), st.sampled_from(Status),
-    arrays(), arrays().filter(lambda array: array.ndim == 0).map(lambda array: array[()]),
-)  # fmt: skip
-
-
-def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.one_of(
-        st.lists(inner, max_size=3),
-        st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(st.text(max_size=5), inner, max_size=3),
-        st.builds(InverseGamma, concentration=inner, scale=inner),
-    )
-
-
-@in_turn
-@given(content=st.recursive(LEAVES, nested, max_leaves=15))
-def test_nested_content(content: Any, path: Path) -> None:
-    assert_same(through_file(path, content), content)
-
-
 @pytest.mark.parametrize(
     "array",
     [
@@ -276,13 +247,6 @@ def test_arrays_of_other_libraries_become_numpy(tmp_path: Path, path: Path) -> N
         assert_same(through_file(path, given), {"x": expected})
     np.save(tmp_path / "table.npy", expected)
     assert_same(through_file(path, np.load(tmp_path / "table.npy", mmap_mode="r")), expected)
-
-
-def test_arrays_of_torch(path: Path) -> None:
-    torch = pytest.importorskip("torch")
-    content = (torch.arange(6).reshape(2, 3).T, torch.ones(2, requires_grad=True))
-    expected = (np.arange(6).reshape(2, 3).T.copy(), np.ones(2, dtype=np.float32))
-    assert_same(through_file(path, content), expected)
 
 
 def test_the_same_content_is_the_same_file(saved: Path) -> None:
@@ -611,38 +575,7 @@ def test_forged_headers(change: dict[str, Any], words: str, path: Path) -> None:
     assert_refused(path, words)
 
 
-@pytest.mark.parametrize("name", ["sha256", "schema", "version", "kind", "content"])
-def test_headers_that_lack_an_entry(name: str, path: Path) -> None:
-    forged = forgery(path)
-    del forged.header[name]
-    forged.write(path)
-    assert_refused(path)
-
-
 F8 = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        None,
-        {**F8, "shape": [3]},
-        {**F8, "shape": [-2]},
-        {**F8, "dtype": "object"},
-        {**F8, "data_offsets": [16, 0]},
-        {**F8, "shape": [3], "data_offsets": [0, 24]},
-        {**F8, "shape": [1], "data_offsets": [0, 8]},
-        {**F8, "shape": [2**40], "data_offsets": [0, 2**43]},
-    ],
-    ids=str,
-)
-def test_forged_layouts(entry: Any, path: Path) -> None:
-    forged = forgery(path, np.arange(2.0))
-    forged.layout = {"0": entry}
-    forged.write(path)
-    assert_refused(path)
-
-
 KEYS = (
     *("array", "scalar", "tuple", "dict", "float", "Status", "PointMass", "value"),
     *("dtype", "shape", "data_offsets", "0", "1", "sha256", "schema", "kind"),
@@ -664,7 +597,7 @@ def test_no_forgery_raises_anything_else(part: str, value: Any, path: Path) -> N
     if part == "header":
         forged.header = value if isinstance(value, dict) else {**forged.header, "more": value}
     elif part == "array":
-        forged.layout["0"] = value
+        forged.layout["0"] = value if isinstance(value, dict) else {**F8, "shape": value}
     else:
         forged.header[part] = value
     forged.write(path)
@@ -672,12 +605,6 @@ def test_no_forgery_raises_anything_else(part: str, value: Any, path: Path) -> N
         load(path, KIND)
     except ValueError as error:
         assert str(error).startswith(f"{path} ")  # noqa: PT017 - it may also be read
-
-
-def test_the_version_is_written(path: Path) -> None:
-    header = forgery(path).header
-    assert header["schema"] == persistence.SCHEMA
-    assert header["version"] == persistence.version() != ""
 
 
 def test_no_two_containers_have_one_name() -> None:

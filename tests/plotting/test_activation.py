@@ -76,19 +76,6 @@ def test_moments_against_draws_of_the_two_normals(
     assert np.all(np.abs(squares.mean(axis=0) - spread**2) < 6.0 * error)
 
 
-def test_dotted_lines_are_a_deviation_from_the_mean() -> None:
-    display = ActivationDisplay.from_parameters([0.5, 1.0], [0.2, 0.4], limit=2.0)
-    z = display.preactivations
-    settings = [(t, eta) for eta in (0.2, 0.4) for t in (0.5, 1.0)]
-    for place, (gate_temperature, eta) in enumerate(settings):
-        gate = expit(z / gate_temperature)
-        deviation = np.sqrt(eta**2 + z**2 * gate * (1.0 - gate))
-        for line, sign in zip(display.deviation_lines_[place], (-1.0, 1.0), strict=True):
-            np.testing.assert_allclose(line.get_ydata(), gate * z + sign * deviation)
-            assert line.get_linestyle() == ":"
-            assert line.axes is display.axes_.flat[place]
-
-
 def test_darkness_is_relative_in_every_column() -> None:
     display = ActivationDisplay.from_parameters([1.0], [0.1], limit=3.0)
     shown = np.asarray(display.images_[0].get_array())

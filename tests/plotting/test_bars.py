@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
-import pytest
-from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from bowtienet.plotting._axes import MUTED, NEGATIVE, POSITIVE
-from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting._bars import draw_bars
 
 
 def test_lengths_colours_and_names() -> None:
@@ -29,23 +25,3 @@ def test_names_stand_at_their_bars_and_the_first_is_on_top() -> None:
     np.testing.assert_allclose(middles, ax.get_yticks())
     down = ax.transData.transform([(0.0, middle) for middle in middles])[:, 1]
     assert np.all(np.diff(down) < 0.0)
-
-
-def test_errors_reach_to_both_sides() -> None:
-    ax = draw_bars(["a", "b"], [1.0, -2.0], errors=[0.25, 0.5])
-    (lines,) = (c for c in ax.collections if isinstance(c, LineCollection))
-    ends = [sorted(segment[:, 0]) for segment in lines.get_segments()]
-    assert ends == [[0.75, 1.25], [-2.5, -1.5]]
-    assert not draw_bars(["a"], [1.0]).collections
-
-
-@pytest.mark.parametrize("count", [1, 10, 60])
-def test_names_lie_within_the_figure_and_apart(count: int, rng: np.random.Generator) -> None:
-    ax = draw_bars(["W" * 60] * count, rng.normal(size=count), title="T")
-    fig = ax.figure
-    fig.canvas.draw()
-    boxes = [text.get_window_extent() for text in ax.get_yticklabels()]
-    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(boxes))
-    assert min(box.x0 for box in boxes) >= 0.0
-    assert ax.bbox.width > 2.0 * fig.dpi
-    assert ax.title.get_window_extent().y1 <= fig.bbox.height

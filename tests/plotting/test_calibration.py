@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pytest
 from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
-from bowtienet import BowTieRegressor
 from bowtienet.plotting import CalibrationCurveDisplay
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 
@@ -45,38 +43,6 @@ def test_the_band_is_that_of_chance_and_closes_at_the_corners() -> None:
     assert np.unique(corners[corners[:, 0] == 0.0, 1]).tolist() == [0.0]
     assert np.unique(corners[corners[:, 0] == 1.0, 1]).tolist() == [1.0]
     assert legend(display.ax_) == ["calibrated", "by chance, 80 %, 40 rows", "observed"]
-
-
-def test_the_axes_are_square_with_a_diagonal() -> None:
-    display = CalibrationCurveDisplay.from_predictions(np.zeros(9), standard(9))
-    assert display.ax_.get_xlim() == display.ax_.get_ylim() == (0.0, 1.0)
-    assert display.ax_.get_aspect() == 1.0
-    np.testing.assert_array_equal(display.diagonal_.get_xydata(), [[0.0, 0.0], [1.0, 1.0]])
-
-
-def test_an_estimator_and_its_predictions_give_the_same(
-    model: BowTieRegressor, rows: Rows, mixed: BowTieRegressor, flats: pd.DataFrame
-) -> None:
-    X, y = rows
-    one = CalibrationCurveDisplay.from_estimator(model, X, y)
-    two = CalibrationCurveDisplay.from_predictions(y, model.predict_dist(X))
-    np.testing.assert_array_equal(one.observed, two.observed)
-    three = CalibrationCurveDisplay.from_estimator(mixed, flats, "price")
-    four = CalibrationCurveDisplay.from_predictions(flats["price"], mixed.predict_dist(flats))
-    np.testing.assert_array_equal(three.observed, four.observed)
-
-
-def test_one_of_several_targets(deep: BowTieRegressor, rows: Rows) -> None:
-    X, y = rows
-    targets = np.column_stack([y, np.full(len(y), 1e6)])
-    one, two = (
-        CalibrationCurveDisplay.from_estimator(deep, X, targets, target=target)
-        for target in range(2)
-    )
-    assert np.max(one.observed) > 0.5
-    assert np.max(two.observed) == 0.0
-    with pytest.raises(ValueError, match="target must be a whole number from 0 to 1"):
-        CalibrationCurveDisplay.from_estimator(deep, X, targets, target=2)
 
 
 def test_curves_that_share_axes_differ_in_more_than_colour() -> None:

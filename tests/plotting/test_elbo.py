@@ -83,10 +83,3 @@ def test_what_is_below_the_picture_is_said() -> None:
     (note,) = display.axes_[0].texts
     assert note.get_text() == "sweeps 1 to 2 below, from −5,000"
     assert not ElboDisplay(history=[1.0, 2.0], terms={"a": 1.0}).plot().axes_[0].texts
-
-
-@pytest.mark.parametrize("history", [[3.0], [3.0, 3.0], [0.0]])
-def test_a_bound_that_does_not_move(history: list[float]) -> None:
-    low, high = readable_limits(np.array(history))
-    assert low < history[0] < high
-    ElboDisplay(history=history, terms={"likelihood": 3.0}).plot()

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import pytest
-from scipy.stats import binom, norm
+from scipy.stats import binom
 
-from bowtienet import BowTieRegressor
 from bowtienet.plotting import PitHistogramDisplay
-from bowtienet.prediction.mixture import build_mixture
 
 VALUES = [0.05, 0.1, 0.3, 0.31, 0.32, 0.99, 1.0, 0.0]
 
@@ -32,26 +29,3 @@ def test_the_band_is_binomial() -> None:
     words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert words == ["by chance, 80 %", "calibrated"]
     assert "overconfident" in display.ax_.get_title(loc="left")
-
-
-def test_predictions_and_estimators(
-    model: BowTieRegressor, rows: tuple[pd.DataFrame, pd.Series], rng: np.random.Generator
-) -> None:
-    y = rng.normal(size=30)
-    mixture = build_mixture([1.0], np.zeros((1, 30)), np.ones((1, 30)))
-    np.testing.assert_allclose(
-        PitHistogramDisplay.from_predictions(y, mixture).values, norm.cdf(y), rtol=1e-12
-    )
-    X, y = rows
-    display = PitHistogramDisplay.from_estimator(model, X, y, bins=7, color="grey")
-    np.testing.assert_array_equal(display.values, model.predict_dist(X).cdf(y.to_numpy()))
-    assert len(display.bars_) == 7
-    named = PitHistogramDisplay.from_estimator(model, X.assign(y=y), "y")
-    np.testing.assert_array_equal(named.values, display.values)
-
-
-def test_texts_do_not_lie_on_bars() -> None:
-    display = PitHistogramDisplay(values=np.full(20, 0.45)).plot()
-    display.figure_.canvas.draw()
-    box = display.ax_.get_legend().get_window_extent()
-    assert box.y0 >= max(bar.get_window_extent().y1 for bar in display.bars_)

@@ -46,14 +46,6 @@ def test_bars_are_the_intervals_of_the_model(model: BowTieRegressor, rows: Rows)
     assert display.ax_.get_ylabel() == "actual height"
 
 
-def test_one_of_several_targets(deep: BowTieRegressor, rows: Rows) -> None:
-    X, y = rows
-    targets = np.column_stack([y, y + 1.0])
-    display = PredictedActualDisplay.from_estimator(deep, X, targets, target=1)
-    np.testing.assert_array_equal(display.actual, y + 1.0)
-    np.testing.assert_allclose(display.predicted, deep.predict(X)[:, 1])
-
-
 def test_of_many_rows_some_are_drawn(rng: np.random.Generator) -> None:
     y = rng.normal(size=2400)
     display = PredictedActualDisplay.from_predictions(y, forecast(np.zeros(2400)))
@@ -70,8 +62,8 @@ def test_of_many_rows_some_are_drawn(rng: np.random.Generator) -> None:
         "inside (2000 rows drawn)",
         f"outside: {share} % of 2400 rows",
     ]
-    again = display.plot(most_bars=7, most_points=2400)
-    assert len(again.bars_.get_segments()) == 7
+    again = display.plot(most_rows=2400)
+    assert len(again.bars_.get_segments()) == 300
     assert legend(again.ax_)[2] == "inside"
     np.testing.assert_array_equal(display.plot().rows_with_bars, bars)
 

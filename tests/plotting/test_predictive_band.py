@@ -10,17 +10,13 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from matplotlib.colors import rgb_to_hsv, to_rgb
 from matplotlib.dates import ConciseDateFormatter
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor
 from bowtienet.plotting import PredictiveBandDisplay
 from bowtienet.plotting._reading import read_columns
 from bowtienet.prediction.mixture import GaussianMixture, build_mixture
 from bowtienet.representation.kinds import DATE, DURATION
-from tests.plotting.fits import quick
 
 Rows = tuple[pd.DataFrame, pd.Series]
 
@@ -146,42 +142,6 @@ def test_averages_are_mixtures_over_the_rows(model: BowTieRegressor, rows: Rows)
     assert display.ax_.get_xlabel() == "a (averaged over 61 rows)"
 
 
-def test_averages_over_many_rows_take_two_hundred_of_them(
-    model: BowTieRegressor, rows: Rows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    X = pd.concat([rows[0]] * 4)
-    sizes, ask = [], model.predict_dist
-    monkeypatch.setattr(model, "predict_dist", lambda X: sizes.append(len(X)) or ask(X))
-    one, two = (
-        PredictiveBandDisplay.from_estimator(model, X, "a", others="average", grid=3)
-        for _ in range(2)
-    )
-    assert sizes == [600, 600]
-    np.testing.assert_array_equal(one.mean, two.mean)
-    assert one.ax_.get_xlabel() == "a (averaged over 200 rows)"
-
-
-def test_the_target_that_is_asked_for(deep: BowTieRegressor, rows: Rows) -> None:
-    X, y = rows
-    targets = np.column_stack([y, 10.0 + X["c"]])
-    display = PredictiveBandDisplay.from_estimator(deep, X, "a", grid=3, y=targets, target=1)
-    new = pd.DataFrame({"a": display.x, "b": X["b"].median(), "c": X["c"].median()})
-    np.testing.assert_allclose(display.mean, deep.predict(new)[:, 1])
-    np.testing.assert_array_equal(display.points_.get_offsets()[:, 1], targets[:, 1])
-    with pytest.raises(ValueError, match="target must be a whole number from 0 to 1, got 2"):
-        PredictiveBandDisplay.from_estimator(deep, X, "a", target=2)
-
-
-def test_arrays_and_plain_pipelines(rows: Rows) -> None:
-    X, y = rows
-    piped = make_pipeline(StandardScaler(), quick()).fit(X.to_numpy(), y)
-    display = PredictiveBandDisplay.from_estimator(piped, X.to_numpy(), 2, grid=4)
-    new = np.tile(np.median(X.to_numpy(), axis=0), (4, 1))
-    new[:, 2] = display.x
-    np.testing.assert_allclose(display.mean, piped.predict(new))
-    assert display.ax_.get_xlabel().startswith("x2 ")
-
-
 @pytest.mark.parametrize("others", ["fixed", "average"])
 @pytest.mark.parametrize("feature", ["city", "area", "new"])
 def test_tables_of_all_libraries_give_the_same_picture(
@@ -232,28 +192,6 @@ def test_given_categories_alone(mixed: BowTieRegressor, flats: pd.DataFrame) -> 
     assert len(display.points_.get_offsets()) == flats["city"].isin(["Rome", "Oslo"]).sum()
     with pytest.raises(ValueError, match="grid holds 'Paris', which column 'city' does not"):
         PredictiveBandDisplay.from_estimator(mixed, flats, "city", grid=["Paris"])
-
-
-def test_narrow_bands_are_darker_and_above_wide_ones() -> None:
-    """In whatever order coverages come; in grey this is all there is."""
-    ends = np.array([[[-1.0, -3.0, -2.0], [1.0, 3.0, 2.0]]] * 2)
-    for x in ([0.0, 1.0], ["u", "v"]):
-        display = PredictiveBandDisplay.from_predictions(
-            x, [0.0, 0.0], ends, coverages=[0.5, 0.99, 0.9]
-        )
-        shades = [
-            to_rgb(
-                band.get_facecolor()[0] if len(band.get_facecolor()) else band.get_edgecolor()[0]
-            )
-            for band in display.bands_
-        ]
-        saturation = [float(rgb_to_hsv(shade)[1]) for shade in shades]
-        grey = [float(np.dot(shade, [0.299, 0.587, 0.114])) for shade in shades]
-        heights = [band.get_zorder() for band in display.bands_]
-        assert saturation[0] > saturation[2] > saturation[1]
-        assert grey[0] < grey[2] - 0.05 < grey[1] - 0.1
-        assert heights[0] > heights[2] > heights[1]
-        assert legend(display.ax_) == ["mean", "50 %", "99 %", "90 %"]
 
 
 def test_given_predictions_are_drawn_in_order() -> None:

@@ -109,11 +109,3 @@ def test_a_constant_can_be_drawn() -> None:
 def test_models_that_do_not_belong_together(fitted: BowTieRegressor, deep: BowTieRegressor) -> None:
     with pytest.raises(ValueError, match="pruned was not made from model"):
         WeightsDisplay.from_estimator(fitted, deep)
-
-
-def test_outputs_have_the_names_of_the_targets(mixed: BowTieRegressor) -> None:
-    display = NetworkDisplay.from_estimator(mixed)
-    assert "price" in labels(display.ax_)
-    weights = WeightsDisplay.from_estimator(mixed)
-    texts = [text.get_text() for ax in weights.axes_ for text in ax.get_xticklabels()]
-    assert "price" in texts

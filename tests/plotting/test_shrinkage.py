@@ -19,7 +19,7 @@ from bowtienet.distributions.generalized_inverse_gaussian import (
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, conjugate_update
 from bowtienet.plotting import ShrinkageDisplay
-from bowtienet.plotting.shrinkage import Curve, Panel, density_curve, shrinkage_panels
+from bowtienet.plotting.shrinkage import density_curve, shrinkage_panels
 from tests.plotting.fits import quick
 
 Rows = tuple[pd.DataFrame, pd.Series]
@@ -90,12 +90,6 @@ def test_what_is_drawn_is_the_prior_and_the_posterior(deep: BowTieRegressor) -> 
     assert display.axes_[0, 0].get_xscale() == "log"
 
 
-def test_a_single_layer(deep: BowTieRegressor) -> None:
-    display = ShrinkageDisplay.from_estimator(deep, layer=1)
-    assert display.axes_.shape == (1, 2)
-    assert display.axes_[0, 0].get_title(loc="left") == "layer 1 → layer 2"
-
-
 @pytest.mark.parametrize("family", [family for family in FAMILIES if family != "gaussian"])
 def test_every_prior_and_its_posteriors_have_area_one(family: str) -> None:
     """Scales of weights from nothing to large ones, and the scale of a layer of 50 weights."""
@@ -104,15 +98,6 @@ def test_every_prior_and_its_posteriors_have_area_one(family: str) -> None:
     for q in (prior, local, conjugate_update(prior, 50, np.array(12.0))):
         curve = density_curve(q)
         assert 0.95 < trapezoid(curve.density, np.log(curve.x)) < 1.001
-
-
-def test_a_prior_that_is_not_the_default_can_be_drawn(rows: Rows) -> None:
-    fitted = quick(prior="laplace", hidden_layer_sizes=(1,), n_estimators=1, tol=1e6)
-    display = ShrinkageDisplay.from_estimator(fitted.fit(*rows))
-    display.figure_.canvas.draw()
-    for panel in display.panels:
-        for curve in (panel.prior, panel.posterior):
-            assert 0.95 < trapezoid(curve.density, np.log(curve.x)) < 1.001
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])
@@ -126,31 +111,6 @@ def test_very_many_scales_are_drawn_by_their_quantiles(
     densities = [np.exp(log_density(gig(-2.0, scales, rate), x)) for x in curve.x[::20]]
     expected = curve.x[::20] * np.mean(densities, axis=(1, 2))
     np.testing.assert_allclose(curve.density[::20], expected, atol=0.001 * np.max(expected))
-
-
-def test_as_many_scales_as_are_drawn_are_not_thinned(rng: np.random.Generator) -> None:
-    scales = rng.gamma(2.0, size=2000)
-    curve = density_curve(gig(-2.0, scales, 0.0))
-    x = curve.x[200]
-    expected = np.mean(x * stats.invgamma.pdf(x, 2.0, scale=scales))
-    np.testing.assert_allclose(curve.density[200], expected)
-
-
-def test_fixed_scales_beside_others_hide_no_curve() -> None:
-    """Layers share their axis: the limits hold the curve, and not the fixed scale alone."""
-    curve = density_curve(gig(-1.5, 1e4, 0.0))
-    fixed = Curve(x=np.array([1.0]), density=np.array([np.inf]))
-    panels = [
-        Panel(layer=layer, kind=kind, prior=drawn, posterior=drawn)
-        for layer, drawn in enumerate((fixed, curve))
-        for kind in ("global", "local")
-    ]
-    display = ShrinkageDisplay(panels=panels, n_layers=2).plot()
-    for ax in display.axes_.flat:
-        low, high = ax.get_xlim()
-        assert low <= curve.x[0]
-        assert curve.x[-1] <= high
-        assert low <= 1.0
 
 
 def test_fixed_scales_are_vertical_lines(rows: Rows) -> None:

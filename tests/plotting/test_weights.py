@@ -6,12 +6,9 @@ import itertools
 from typing import Any
 
 import numpy as np
-import pytest
-from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 from bowtienet.plotting import WeightsDisplay
-from bowtienet.plotting._axes import NEGATIVE, POSITIVE
 
 
 def draw_weights(before: Any, after: Any = None, **names: Any) -> Any:
@@ -67,14 +64,6 @@ def test_a_layer_has_one_symmetric_scale_and_layers_have_their_own() -> None:
     assert limits == [(-3.0, 3.0), (-3.0, 3.0), (-0.5, 0.5), (-0.5, 0.5)]
 
 
-def test_colours_are_those_of_drawn_networks() -> None:
-    (ax,) = _panels(draw_weights([[[0.0, 4.0]]]))
-    shade = ax.images[0].to_rgba
-    np.testing.assert_allclose(shade(2.0)[:3], to_rgb(POSITIVE), atol=0.02)
-    np.testing.assert_allclose(shade(-2.0)[:3], to_rgb(NEGATIVE), atol=0.02)
-    np.testing.assert_allclose(shade(1e-9)[:3], 1.0, atol=0.02)
-
-
 def test_names_numbers_and_titles(rng: np.random.Generator) -> None:
     before = _network(rng, 3, 50, 20, 2)
     names = {"input_names": ["age", "sex", "bmi"], "output_names": ["slump", "flow"]}
@@ -88,37 +77,6 @@ def test_names_numbers_and_titles(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(panels[1].get_xticks(), [0, 9, 19, 29, 39, 49])
     assert _labels(panels[4].yaxis) == ["1", "5", "10", "15", "20"]
     assert _labels(panels[0].xaxis) == []  # as below
-
-
-def test_of_very_many_names_some_are_left_out(rng: np.random.Generator) -> None:
-    ax = _panels(draw_weights(_network(rng, 300, 1)))[0]
-    labels = _labels(ax.yaxis)
-    assert 20 < len(labels) < 100
-    assert labels == [f"x{int(place)}" for place in ax.get_yticks()]
-
-
-@pytest.mark.parametrize("sizes", [(50, 50, 1), (1, 50, 1), (10, 20, 20, 3), (3, 1)])
-def test_panels_are_visible_and_texts_lie_within_the_figure(
-    sizes: tuple[int, ...], rng: np.random.Generator
-) -> None:
-    before = _network(rng, *sizes)
-    names = {"input_names": ["W" * 60] * sizes[0], "output_names": ["out" * 20] * sizes[-1]}
-    fig = draw_weights(before, _pruned(before), **names)
-    fig.draw_without_rendering()
-    inch = fig.dpi
-    for ax in _panels(fig):
-        assert ax.bbox.width > 0.5 * inch
-        assert ax.bbox.height > 1.2 * inch
-        texts = [*ax.get_xticklabels(), *ax.get_yticklabels(), ax.title, ax.yaxis.label]
-        for box in (text.get_window_extent() for text in texts if text.get_text()):
-            assert box.x0 >= 0.0
-            assert box.y0 >= 0.0
-            assert box.x1 <= fig.bbox.width
-            assert box.y1 <= fig.bbox.height
-    left = [text.get_window_extent() for text in _panels(fig)[0].get_yticklabels()]
-    assert all(upper.y0 >= lower.y1 for upper, lower in itertools.pairwise(left))
-    below = [text.get_window_extent() for text in _panels(fig)[-1].get_xticklabels()]
-    assert all(one.x1 <= other.x0 for one, other in itertools.pairwise(below))
 
 
 def test_a_network_of_nothing() -> None:

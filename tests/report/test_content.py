@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -18,12 +19,21 @@ from sklearn.preprocessing import StandardScaler
 from bowtienet.evaluation import evaluate
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.mixture import build_mixture
-from bowtienet.report import collect, content, sentences
+from bowtienet.report import collect, content, figures, sentences
 from bowtienet.report.baseline import linear_baseline
 from bowtienet.report.rows import ReportRows
+from bowtienet.report.svg import Plot
 from bowtienet.report.wording import clean, number, percent
 from tests.plotting.fits import quick
 from tests.report.fits import make_flats
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _undrawn() -> Iterator[None]:
+    """Plots are made but not written: the page is tested with them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "inline_svg", lambda _, name, words: Plot(svg=name, words=words))
+        yield
 
 
 def collected(model: Any, X: Any, y: Any, **settings: Any) -> content.ReportContent:

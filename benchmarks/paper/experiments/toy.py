@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from scipy.stats import sem
 
 from benchmarks.paper import drawing, tables
 from benchmarks.paper.cases import COVERAGE, Case
@@ -129,8 +130,8 @@ def _draw_scores(by_depth: dict[int, Results]) -> Figure:
                 tables.values_of(found.runs(NAME, method), score) for found in by_depth.values()
             ]
             # As in the table, a method that failed on a split has no mean.
-            means = [v.mean() if v.size else np.nan for v in values]
-            errors = [v.std(ddof=1) / np.sqrt(v.size) if v.size > 1 else 0.0 for v in values]
+            means = np.array([v.mean() if v.size else np.nan for v in values])
+            errors = np.array([sem(v) if v.size > 1 else 0.0 for v in values])
             look = {**drawing.style(method), "capsize": 2.0, "label": label_of(method)}
             ax.errorbar(np.array(DEPTHS) * shift, means, errors, **look)
         ax.set(xscale="log", xlabel="hidden layers")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bowtienet.cli import options
+from bowtienet.cli.console import Output, number
 from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 if TYPE_CHECKING:
-    from bowtienet.cli.console import Output
     from bowtienet.evaluation import Comparison
 
 
@@ -43,7 +43,6 @@ def compare(
     a share of the rows with the seed plus i; figures are means over the splits, in the unit of the
     target. Seconds are those of a fit.
     """
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_rows, read
     from bowtienet.evaluation import compare as compare_methods
     from bowtienet.evaluation import default_methods
@@ -70,7 +69,7 @@ def compare(
             nonlocal done
             done += 1
             stop_if_interrupted()
-            bar.show(f"comparing | {method}, split {split + 1}/{splits} is done", done / total)
+            bar.show(f"split {split + 1}/{splits}: {method} done", done / total)
 
         found = compare_methods(
             rows.source,
@@ -89,7 +88,6 @@ def _show(
     found: list[Comparison], n_rows: int, splits: int, coverage: float, output: Output
 ) -> None:
     """The table, what must be known to read it, and all of it for machines."""
-    from bowtienet.cli.console import number
     from bowtienet.evaluation import average_scores
 
     means = [average_scores(one.scores) for one in found]

@@ -10,12 +10,14 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-from rich.table import Table
+if TYPE_CHECKING:  # slow to import, and not needed for --help
+    from rich.console import Console
+    from rich.progress import Progress
 
+_BESIDE = 32
+"""Columns of text that a bar takes beside its text."""
 _WIDE = 120
 """Columns of text where nobody looks at a terminal."""
 
@@ -30,8 +32,9 @@ class Bar:
     def show(self, text: str, share: float | None = None) -> None:
         """Renew the text, and how much is done if that is known."""
         total = None if share is None else 1.0
+        room = max(self._progress.console.width - _BESIDE, 0)
         self._progress.update(
-            self._task, description=printable(text), total=total, completed=share or 0.0
+            self._task, description=printable(text)[:room], total=total, completed=share or 0.0
         )
 
     def close(self) -> None:
@@ -43,13 +46,14 @@ class Output:
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
-        self._out = _console(stderr=False)
-        self._err = _console(stderr=True)
+        stream: Any = sys.stdout
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
 
     def say(self, text: str = "") -> None:
         """A line for people."""
         if not self.as_json:
-            self._out.print(printable(text), soft_wrap=True)
+            print(printable(text))
 
     def explain(self, text: str) -> None:
         """A sentence for people."""
@@ -59,13 +63,15 @@ class Output:
         """A table for people: the first columns are texts, those after them numbers."""
         if self.as_json:
             return
+        from rich.table import Table
+
         table = Table(box=None, pad_edge=False)
         for index, name in enumerate(header):
-            side: Literal["left", "right"] = "left" if index < n_texts else "right"
-            table.add_column(printable(name), justify=side, overflow="fold")
+            side = "left" if index < n_texts else "right"
+            table.add_column(printable(name), justify=side, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
             table.add_row(*(printable(cell) for cell in row))
-        self._out.print(table)
+        _console(stderr=False).print(table)
 
     def result(self, content: dict[str, Any]) -> None:
         """What machines read."""
@@ -75,19 +81,23 @@ class Output:
 
     def note(self, text: str) -> None:
         """Something that is worth knowing, but no result."""
-        self._err.print(_sentence(f"Note: {text}", sys.stderr), soft_wrap=True)
+        # Not through a console, which would write into the line of a bar.
+        print(_sentence(f"Note: {text}", sys.stderr), file=sys.stderr)
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Bar]:
         """A bar for something that may take long; none is drawn where no terminal shows it."""
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
         columns = (
             SpinnerColumn(),
-            TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=30),
+            BarColumn(bar_width=20),
             TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),
         )
-        hidden = not self._err.is_terminal
-        with Progress(*columns, console=self._err, transient=True, disable=hidden) as progress:
+        console = _console(stderr=True)
+        hidden = not console.is_terminal
+        with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
             yield Bar(progress, title)
 
 
@@ -128,16 +138,16 @@ def _plain(content: Any) -> Any:
     return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
-class _Console(Console):
-    def on_broken_pipe(self) -> None:
-        """Leave it to the end of the command, which knows what a closed pipe means."""
-        raise BrokenPipeError
-
-
 def _console(*, stderr: bool) -> Console:
     """A console of a stream that is looked up anew for every line, as a bar may stand before it."""
-    stream: Any = sys.stderr if stderr else sys.stdout
-    if hasattr(stream, "reconfigure"):
-        stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
-    width = None if stream.isatty() else _WIDE
-    return _Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+    from rich.console import Console
+
+    width = None if (sys.stderr if stderr else sys.stdout).isatty() else _WIDE
+    console = Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
+    # The end of the command knows what a closed pipe means.
+    console.on_broken_pipe = _broken_pipe  # type: ignore[method-assign]
+    return console
+
+
+def _broken_pipe() -> None:
+    raise BrokenPipeError

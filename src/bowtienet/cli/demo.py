@@ -5,19 +5,26 @@ from __future__ import annotations
 import shlex
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from bowtienet.cli import options
+from bowtienet.cli.console import Output
 from bowtienet.cli.exits import guarded
-
-if TYPE_CHECKING:
-    from bowtienet.cli.console import Output
 
 N_NEW = 42
 """Rows of the diabetes data, about a tenth, that no fit sees."""
-TARGET = "progression"
+_STEPS = (
+    "fit {out}/diabetes.csv --target progression --out {out}/diabetes.btn "
+    "--report {out}/diabetes.html --seed {seed}",
+    "predict {out}/diabetes.btn {out}/diabetes-new.csv --out {out}/diabetes-predictions.csv",
+    "plot {out}/diabetes.btn {out}/diabetes-new.csv --out {out}/diabetes-plots",
+    "prune {out}/diabetes.btn --out {out}/diabetes-small.btn --false-sign-rate 0.05",
+    "compare {out}/diabetes.csv --target progression --splits 1 --seed {seed}",
+    "fit {out}/toy.csv --target y --out {out}/toy.btn --seed {seed}",
+    "plot {out}/toy.btn {out}/toy.csv --out {out}/toy-plots --kind band --kind activation",
+)
 
 
 @guarded
@@ -28,7 +35,6 @@ def demo(
     seed: options.Seed = 0,
 ) -> None:
     """Run these commands on two data sets that need no download."""
-    from bowtienet.cli.console import Output
     from bowtienet.cli.writing import check_folder
 
     output = Output(as_json=False)
@@ -36,26 +42,9 @@ def demo(
     if out.exists():
         check_folder(out)
     out.mkdir(parents=True, exist_ok=True)
-    data, new, toy = (str(out / name) for name in ("diabetes.csv", "diabetes-new.csv", "toy.csv"))
-    model, small, curve = (
-        str(out / name) for name in ("diabetes.btn", "diabetes-small.btn", "toy.btn")
-    )
-    answers, plots, toy_plots = (
-        str(out / name) for name in ("diabetes-predictions.csv", "diabetes-plots", "toy-plots")
-    )
-    report = str(out / "diabetes.html")
-    _write_tables(Path(data), Path(new), Path(toy), seed)
-    chosen = ["--seed", str(seed)]
-    for arguments in (
-        ["fit", data, "--target", TARGET, "--out", model, "--report", report, *chosen],
-        ["predict", model, new, "--out", answers, "--coverage", "0.9"],
-        ["plot", model, new, "--out", plots],
-        ["prune", model, "--out", small, "--false-sign-rate", "0.05"],
-        ["compare", data, "--target", TARGET, "--splits", "1", *chosen],
-        ["fit", toy, "--target", "y", "--out", curve, *chosen],
-        ["plot", curve, toy, "--out", toy_plots, "--kind", "band", "--kind", "activation"],
-    ):
-        _run(arguments, output)
+    _write_tables(out, seed)
+    for step in _STEPS:
+        _run([part.format(out=out, seed=seed) for part in step.split()], output)
     output.say(f"\nfiles in {out}:")
     for place in sorted(path for path in out.rglob("*") if path.is_file()):
         output.say(f"  {place}")
@@ -72,7 +61,7 @@ def _run(arguments: list[str], output: Output) -> None:
         raise typer.Exit(code)
 
 
-def _write_tables(data: Path, new: Path, toy: Path, seed: int) -> None:
+def _write_tables(out: Path, seed: int) -> None:
     import numpy as np
     from sklearn.datasets import load_diabetes
 
@@ -81,10 +70,11 @@ def _write_tables(data: Path, new: Path, toy: Path, seed: int) -> None:
     from bowtienet.data.toy import simulate_toy
 
     bunch = load_diabetes(scaled=False)
-    columns = dict(zip(bunch.feature_names, bunch.data.T, strict=True)) | {TARGET: bunch.target}
-    table = pyarrow().table(columns)
+    columns = dict(zip(bunch.feature_names, bunch.data.T, strict=True))
+    table = pyarrow().table({**columns, "progression": bunch.target})
     order = np.random.default_rng(seed).permutation(table.num_rows)
-    write(table.take(order[N_NEW:]), data)
-    write(table.take(order[:N_NEW]), new)
+    write(table.take(order[N_NEW:]), out / "diabetes.csv")
+    write(table.take(order[:N_NEW]), out / "diabetes-new.csv")
     inputs, targets = simulate_toy(300, np.random.default_rng(seed))
-    write(pyarrow().table({"x1": inputs[:, 0], "x2": inputs[:, 1], "y": targets}), toy)
+    toy = {"x1": inputs[:, 0], "x2": inputs[:, 1], "y": targets}
+    write(pyarrow().table(toy), out / "toy.csv")

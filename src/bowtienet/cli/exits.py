@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import functools
 import os
 import signal
@@ -15,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import typer
 
 from bowtienet.cli import INTERRUPTED
+from bowtienet.cli.console import Output, fail
 
 MISTAKE = 2
 CLOSED = 141
@@ -23,7 +23,6 @@ _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, FutureWarning, Runtime
 """Warnings for those who write programs."""
 _signals: list[int] = []
 """Numbers of the signals that came since the command began."""
-_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,8 +32,6 @@ def guarded(function: Function) -> Function:
 
     @functools.wraps(function)
     def run(*args: Any, **settings: Any) -> None:
-        from bowtienet.cli.console import fail
-
         code = 0
         try:
             with _interruptible(), _noted():
@@ -63,15 +60,10 @@ def sentence(error: BaseException) -> str:
     if isinstance(error, MemoryError):
         return "the memory of this machine is not enough: give fewer rows or columns."
     if isinstance(error, OSError) and error.errno is not None:
-        place = error.filename or "the output"
-        if error.errno in _SPACE:
-            return (
-                f"{place} cannot be written, the disk is full: free some space or choose another "
-                "place; nothing was left half-written."
-            )
-        if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-            return f"{place} may not be read or written: check permissions or choose another place."
-        return f"{place}: {error.strerror}."
+        return (
+            f"{error.filename or 'the output'} cannot be read or written ({error.strerror}): check "
+            "permissions and free space, or choose another place."
+        )
     return str(error) or type(error).__name__
 
 
@@ -112,8 +104,6 @@ def _interruptible() -> Iterator[None]:
 @contextmanager
 def _noted() -> Iterator[None]:
     """Warnings as notes on standard error, each once."""
-    from bowtienet.cli.console import Output
-
     output, told = Output(as_json=False), set[str]()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

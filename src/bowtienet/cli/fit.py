@@ -6,37 +6,37 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from bowtienet.cli import options
+from bowtienet.cli.console import Output
 from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 if TYPE_CHECKING:
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import Rows
 
 ModelPlace = Annotated[
     Path | None,
-    typer.Option(
-        "--out", "-o", show_default=False, help="File for the model; DATA's name with .btn."
+    options.unset_option(
+        "--out", "-o", metavar="FILE", words="File for the model; DATA's name with .btn."
     ),
 ]
 PlotPlace = Annotated[
     Path | None,
-    typer.Option("--plots", show_default=False, help="Folder for plots of the held-out rows."),
+    options.unset_option(
+        "--plots", metavar="FOLDER", words="Folder for plots of the held-out rows."
+    ),
 ]
 PagePlace = Annotated[
     Path | None,
-    typer.Option(
-        "--report", show_default=False, help="File for an HTML page about the held-out rows."
+    options.unset_option(
+        "--report", metavar="FILE", words="File for an HTML page about the held-out rows."
     ),
 ]
 TestSize = Annotated[
     float | None,
-    typer.Option(
+    options.unset_option(
         "--test-size",
-        show_default=False,
-        help="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
+        metavar="SHARE",
+        words="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
     ),
 ]
 
@@ -71,7 +71,6 @@ def fit(
     model file remembers both. The model that is saved is the one that was scored: held-out rows are
     not used. With --test-size 0 all rows are.
     """
-    from bowtienet.cli.console import Output
     from bowtienet.cli.facts import fit_facts
     from bowtienet.cli.plot import draw, painters_of
     from bowtienet.cli.reading import open_rows, read
@@ -172,8 +171,9 @@ def _fit(regressor: Any, rows: Rows, output: Output) -> Any:
 def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Output) -> None:
     held = f", {n_held_out:,} held out" if n_held_out else ""
     networks = facts["networks"]
-    output.say(
-        f"\n{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
+    output.say()
+    output.explain(
+        f"{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
         f"{facts['sweeps']} sweeps, {'converged' if facts['converged'] else facts['status']}, "
         f"{facts['seconds']:.1f} s"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bowtienet.cli import options
+from bowtienet.cli.console import Output, number
 from bowtienet.cli.exits import guarded
 
 _SHOWN = 20
@@ -13,7 +14,6 @@ _SHOWN = 20
 @guarded
 def inspect(model: options.Model, as_json: options.Json = False) -> None:
     """Show what a model file holds, and which features matter."""
-    from bowtienet.cli.console import Output, number
     from bowtienet.estimators.files import load
 
     output = Output(as_json)

@@ -22,6 +22,18 @@ def share_option(name: str, words: str) -> Any:
     return typer.Option(name, callback=_between_0_and_1, help=words)
 
 
+def unset_option(*names: str, metavar: str, words: str) -> Any:
+    """An option without a default."""
+    return typer.Option(*names, metavar=metavar, show_default=False, help=words)
+
+
+_KNOWN_ROWS = typer.Argument(
+    metavar="DATA",
+    show_default=False,
+    help="Rows with targets, best such as the model has not seen.",
+)
+KnownRows = Annotated[Path, _KNOWN_ROWS]
+OptionalKnownRows = Annotated[Path | None, _KNOWN_ROWS]
 Data = Annotated[
     Path,
     typer.Argument(
@@ -30,54 +42,32 @@ Data = Annotated[
         help="Table with named columns: CSV, TSV, Parquet or Arrow.",
     ),
 ]
-_KNOWN_ROWS = typer.Argument(
-    metavar="DATA",
-    show_default=False,
-    help="Rows with targets, best such as the model has not seen.",
-)
-KnownRows = Annotated[Path, _KNOWN_ROWS]
-OptionalKnownRows = Annotated[Path | None, _KNOWN_ROWS]
 Model = Annotated[
     Path,
     typer.Argument(metavar="MODEL", show_default=False, help="File that fit or save wrote."),
 ]
 Target = Annotated[
     list[str],
-    typer.Option(
-        "--target",
-        "-t",
-        metavar="COLUMN",
-        show_default=False,
-        help="Column to predict; repeat it for several.",
+    unset_option(
+        "--target", "-t", metavar="COLUMN", words="Column to predict; repeat it for several."
     ),
 ]
 KnownTarget = Annotated[
     list[str] | None,
-    typer.Option(
+    unset_option(
         "--target",
         "-t",
         metavar="COLUMN",
-        show_default=False,
-        help="Column of the target, if its name is not that of training; repeat it for several.",
+        words="Column of the target, if its name is not that of training; repeat it for several.",
     ),
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
-        "--drop",
-        metavar="COLUMN",
-        show_default=False,
-        help="Column to leave out; repeat it for several.",
-    ),
+    unset_option("--drop", metavar="COLUMN", words="Column to leave out; repeat it for several."),
 ]
 Weight = Annotated[
     str | None,
-    typer.Option(
-        "--weight",
-        metavar="COLUMN",
-        show_default=False,
-        help="Column that says how often a row counts.",
-    ),
+    unset_option("--weight", metavar="COLUMN", words="Column that says how often a row counts."),
 ]
 Coverage = Annotated[
     float, share_option("--coverage", "Probability of the intervals, between 0 and 1.")
@@ -86,10 +76,10 @@ Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything ran
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Fits at the same time; -1 for all cores.")]
 Delimiter = Annotated[
     str | None,
-    typer.Option(
+    unset_option(
         "--delimiter",
-        show_default=False,
-        help="Character between the columns of a text file: ',' or a tab for .tsv by default.",
+        metavar="TEXT",
+        words="Character between the columns of a text file: ',' or a tab for .tsv by default.",
     ),
 ]
 Decimal = Annotated[str, typer.Option("--decimal", help="Decimal point of a text file.")]

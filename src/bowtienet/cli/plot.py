@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bowtienet.cli import options
+from bowtienet.cli.console import Output
 from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 if TYPE_CHECKING:
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import Rows
 
 _DPI = 130
@@ -59,21 +59,17 @@ def plot(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the plots.")] = Path("plots"),
     kind: Annotated[
         list[Kind] | None,
-        typer.Option(
+        options.unset_option(
             "--kind",
             metavar="KIND",
-            show_default=False,
-            help=f"Plot to draw, repeat it for several; all by default: {', '.join(Kind)}. "
+            words=f"Plot to draw, repeat it for several; all by default: {', '.join(Kind)}. "
             f"Those that need DATA are {', '.join(NEED_ROWS)}.",
         ),
     ] = None,
     feature: Annotated[
         str | None,
-        typer.Option(
-            "--feature",
-            metavar="COLUMN",
-            show_default=False,
-            help="Feature for band; the strongest by default.",
+        options.unset_option(
+            "--feature", metavar="COLUMN", words="Feature for band; the strongest by default."
         ),
     ] = None,
     others: Annotated[
@@ -82,12 +78,11 @@ def plot(
     ] = Others.FIXED,
     target: Annotated[
         str | None,
-        typer.Option(
+        options.unset_option(
             "--target",
             "-t",
             metavar="COLUMN",
-            show_default=False,
-            help="Which of several targets, the first by default; or the column of the only "
+            words="Which of several targets, the first by default; or the column of the only "
             "target, if its name is not that of training.",
         ),
     ] = None,
@@ -99,7 +94,6 @@ def plot(
     as_json: options.Json = False,
 ) -> None:
     """Draw a model, its fit and, with rows, how well it predicts them."""
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_known_rows, read
     from bowtienet.cli.writing import check_folder
     from bowtienet.estimators.files import load

@@ -5,15 +5,13 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from bowtienet.cli import options
+from bowtienet.cli.console import Output, printable
 from bowtienet.cli.exits import guarded
-
-if TYPE_CHECKING:
-    from bowtienet.cli.console import Output
 
 
 @guarded
@@ -22,11 +20,11 @@ def predict(
     data: options.Data,
     out: Annotated[
         Path | None,
-        typer.Option(
+        options.unset_option(
             "--out",
             "-o",
-            show_default=False,
-            help="File for the predictions (.csv, .tsv, .parquet, .arrow); by default they are "
+            metavar="FILE",
+            words="File for the predictions (.csv, .tsv, .parquet, .arrow); by default they are "
             "printed as CSV.",
         ),
     ] = None,
@@ -45,7 +43,6 @@ def predict(
     of DATA are found by their names, in any order; others are ignored. Several targets have columns
     such as mean_price and mean_size.
     """
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import read
     from bowtienet.cli.writing import check_table_place, write
     from bowtienet.estimators.files import load
@@ -103,7 +100,6 @@ def _beside(table: Any, found: Any) -> Any:
 
 def _print(table: Any) -> None:
     """A table as text; a terminal gets no character that it would obey."""
-    from bowtienet.cli.console import printable
     from bowtienet.cli.writing import write_text
 
     if not sys.stdout.isatty():

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from bowtienet.cli import options
+from bowtienet.cli.console import Output
 from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 
@@ -16,8 +15,8 @@ def prune(
     model: options.Model,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out", "-o", show_default=False, help="File for it; MODEL's name with -pruned."
+        options.unset_option(
+            "--out", "-o", metavar="FILE", words="File for it; MODEL's name with -pruned."
         ),
     ] = None,
     false_sign_rate: Annotated[
@@ -28,8 +27,8 @@ def prune(
     ] = 0.01,
     refit: Annotated[
         Path | None,
-        typer.Option(
-            "--refit", show_default=False, help="Table to go on fitting to what is left, all of it."
+        options.unset_option(
+            "--refit", metavar="DATA", words="Table to go on fitting to what is left, all of it."
         ),
     ] = None,
     target: options.KnownTarget = None,
@@ -43,7 +42,6 @@ def prune(
 
     Nodes that no feature reaches, or that reach no target, go too.
     """
-    from bowtienet.cli.console import Output
     from bowtienet.cli.facts import sizes, without_column_notes
     from bowtienet.cli.reading import open_known_rows, read, target_columns
     from bowtienet.cli.writing import check_place

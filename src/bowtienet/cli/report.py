@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bowtienet.cli import options
+from bowtienet.cli.console import Output
 from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 if TYPE_CHECKING:
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import Rows
 
 
@@ -24,7 +24,7 @@ def report(
     ),
     target: options.KnownTarget = None,
     title: Annotated[
-        str | None, typer.Option("--title", show_default=False, help="Heading of the page.")
+        str | None, options.unset_option("--title", metavar="TEXT", words="Heading of the page.")
     ] = None,
     weight: options.Weight = None,
     max_features: Annotated[
@@ -43,7 +43,6 @@ def report(
     needs and asks the network for nothing. Scores of rows that the model was fitted to flatter it;
     fit --report writes the page for held-out rows.
     """
-    from bowtienet.cli.console import Output
     from bowtienet.cli.reading import open_known_rows, read, target_columns
     from bowtienet.cli.writing import check_page_place
     from bowtienet.estimators.files import load

@@ -66,7 +66,7 @@ class Checkpoint:
         """The fit is one of these rows: refuse a file of other rows or settings."""
         if self.path is None:
             return
-        members = None if before is None else _digest_of(before.members)
+        members = None if before is None else _digest_of_factors(before)
         self._identity = {**asdict(settings), **rows(), "members before": members}
         self._identity.pop("n_jobs")  # it changes no result
         if self._saved is None:
@@ -132,9 +132,9 @@ def digest(arrays: Iterable[Array]) -> str:
     return found.hexdigest()
 
 
-def _digest_of(container: Any) -> str:
+def _digest_of_factors(ensemble: Ensemble) -> str:
     arrays: list[Array] = []
-    map_arrays(arrays.append, tuple(member.factors for member in container))
+    map_arrays(arrays.append, tuple(member.factors for member in ensemble.members))
     return digest(arrays)
 
 

@@ -65,6 +65,8 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
     weights = np.asarray(ensemble.weights)
     if weights.shape != (len(ensemble.members),) or not abs(weights.sum() - 1.0) < 1e-6:
         raise ValueError("weights do not sum to one over the members")
+    if np.any(weights < 0.0):
+        raise ValueError("weights are negative")
     if ensemble.propagation not in PROPAGATIONS:
         raise ValueError(f"the propagation {ensemble.propagation!r} is not known")
 
@@ -80,9 +82,9 @@ class Moments:
 
     means: Array
     epistemic_variances: Array
-    """What is not known about the function."""
+    """Epistemic: of the function, which more rows would tell."""
     noise_variances: Array
-    """What no function can explain: noise of the output, of hidden layers, and of gates."""
+    """Aleatoric: noise of the output, of hidden layers, and of gates."""
 
 
 def member_inputs(member: FitResult, inputs: Array) -> Array:
@@ -153,7 +155,7 @@ def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]
 
 
 def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
-    """Mean, variance of the function, variance of the noise, each (n, D) in the user's units."""
+    """Mean, epistemic variance and noise variance, each (n, D) in the user's units."""
     mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
     scaling, root = ensemble.representation.target_scaling, namespace(mean).sqrt
     return (
@@ -164,9 +166,9 @@ def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
 
 
 def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Array]:
-    """Mean, variance of the function, variance of the noise, each (n, D), standardised.
+    """Mean, epistemic variance and noise variance, each (n, D), standardised.
 
-    Σ w m,   Σ w (v + (m - mean)²),   Σ w noise: members that disagree add to what is not known.
+    Σ w m,   Σ w (v + (m - mean)²),   Σ w noise: disagreement of members is epistemic.
     """
     xp = namespace(moments.means)
     share = like(moments.means, weights)[:, None, None]

@@ -139,10 +139,10 @@ def prepare(
     # A cluster is there to be used: its workers can hold all rows and their local factors.
     solver = "cavi" if reader.on_workers or settings.solver == "cavi" else "svi"
     watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
-    weighs = solver == "svi" and settings.weighting == "stacking" and known is None
-    return _prepare_stream(
-        reader, survey, solver, columns, known, hold_out(survey) if weighs else 0
-    )
+    # Coordinate ascent compares recipes on folds of the sample, and members that go on not at all.
+    compared = solver == "svi" and settings.weighting == "stacking" and known is None
+    n_held_out = hold_out(survey) if compared else 0
+    return _prepare_stream(reader, survey, solver, columns, known, n_held_out)
 
 
 def hold_out(survey: Survey) -> int:

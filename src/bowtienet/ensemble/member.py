@@ -130,7 +130,7 @@ def run_task(
             callback=recorder,
         )
     outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
-    return replace(outcome, results=tuple(_as_asked(task, result) for result in outcome.results))
+    return replace(outcome, results=tuple(_labelled(task, result) for result in outcome.results))
 
 
 def last_bound(result: FitResult) -> float | None:
@@ -305,8 +305,9 @@ class _Recorder:
         return scores[-1] > max(scores[:-1]) + WORTHWHILE
 
 
-def _as_asked(task: Task, result: FitResult) -> FitResult:
-    """A fit that ended at the length it was meant to have was not cut short."""
+def _labelled(task: Task, result: FitResult) -> FitResult:
+    """The fit with its variance ratio, and the status that its task gives it."""
+    # A fit that ended at the length it was meant to have was not cut short.
     if task.chosen and result.status is Status.ITERATION_LIMIT:
         result = replace(result, status=Status.EARLY_STOPPED)
     ratio = task.variance_ratio

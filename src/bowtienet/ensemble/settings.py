@@ -64,22 +64,17 @@ class Recipe:
 def build_recipes(settings: Settings, rng: np.random.Generator) -> list[Recipe]:
     """For stacking what it may choose from; otherwise members that differ in their seed."""
     alike = settings.weighting != "stacking"
-    menu = RECIPES_ALONE if settings.n_estimators == 1 else RECIPES
-    starts = [
-        (penalty if settings.init_penalty == "auto" else float(settings.init_penalty), parts)
-        for penalty, parts in ((ALIKE,) * settings.n_estimators if alike else menu)
-    ]
-    if not alike:
-        # Starts make no difference where no network is fitted to start from.
-        sizes = settings.hidden_layer_sizes
-        same = settings.init != "relu_network" or not sizes
-        possible = [(p, 1 if same else possible_parts(sizes, parts)) for p, parts in starts]
-        starts = possible[:1] if same else list(dict.fromkeys(possible))
+    starts = [ALIKE] * settings.n_estimators if alike else _starts_to_compare(settings)
     automatic = settings.gate_temperature == "auto"
     temperature = AUTO_TEMPERATURE if automatic else float(settings.gate_temperature)
     seeds = rng.integers(2**32, size=len(starts))
     return [
-        Recipe(gate_temperature=temperature, init_penalty=penalty, parts=parts, seed=int(seed))
+        Recipe(
+            gate_temperature=temperature,
+            init_penalty=_penalty(settings, penalty),
+            parts=parts,
+            seed=int(seed),
+        )
         for (penalty, parts), seed in zip(starts, seeds, strict=True)
     ]
 
@@ -97,3 +92,17 @@ def batch_rows(batch_size: int | str, n_rows: int) -> int:
     if not isinstance(batch_size, str):
         return int(batch_size)
     return max(1, min(AUTO_BATCH, n_rows // FEWEST_BATCHES))
+
+
+def _starts_to_compare(settings: Settings) -> list[tuple[float, int]]:
+    """Penalties and numbers of small networks; those that would be the same are tried once."""
+    sizes = settings.hidden_layer_sizes
+    menu = RECIPES_ALONE if settings.n_estimators == 1 else RECIPES
+    if settings.init != "relu_network" or not sizes:
+        return [(menu[0][0], 1)]  # no network is fitted to start from
+    possible = [(_penalty(settings, p), possible_parts(sizes, parts)) for p, parts in menu]
+    return list(dict.fromkeys(possible))
+
+
+def _penalty(settings: Settings, automatic: float) -> float:
+    return automatic if settings.init_penalty == "auto" else float(settings.init_penalty)

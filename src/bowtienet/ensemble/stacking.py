@@ -52,7 +52,7 @@ def stacking_weights(
     row_weights : array (n,)
         How many times each row counts.
     prior_rows : float
-        Pull towards equal weights, as strong as so many rows that like all members alike.
+        Pull towards equal weights, as strong as this many rows that all members predict alike.
     max_iterations : int
         Most EM steps; each can only raise the objective.
     tolerance : float
@@ -86,13 +86,13 @@ def variance_ratio(
     Parameters
     ----------
     errors : array (n, D)
-        Targets minus predicted means, of rows held out.
+        Targets minus predicted means, of held-out rows.
     variances : array (n, D)
         Predicted variances.
     row_weights : array (n,)
         How many times each row counts.
     prior_rows : float
-        Pull towards one, as strong as so many rows that find the variances right.
+        Pull towards one, as strong as this many rows that find the variances right.
     """
     with np.errstate(all="ignore"):
         squares = np.nan_to_num(errors**2 / variances, nan=0.0, posinf=LARGEST_RATIO)

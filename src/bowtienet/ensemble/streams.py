@@ -50,7 +50,7 @@ class Reader(Protocol):
         """All encoded rows, in memory."""
 
     def stream(self, survey: Survey, n_held_out: int, representation: Representation) -> Stream:
-        """All rows but those held out, which are the first of the sample."""
+        """All rows; the first of the sample, which are held out, have weight 0."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class SourceReader:
     def stream(
         self, survey: Survey, n_held_out: int, representation: Representation
     ) -> SourceStream:
-        """All rows but those held out, which are the first of the sample."""
+        """All rows; the first of the sample, which are held out, have weight 0."""
         lost = float(np.sum(survey.sample.rows.weights[:n_held_out]))
         return SourceStream(
             source=self.source,

@@ -2,8 +2,8 @@
 
 The ELBO does not say which start or length predicts best; held-out rows do. So every recipe is
 first fitted to a part of the rows, with its held-out log density noted after 20, 80, 320, ...
-sweeps until that stops rising; stacking weighs all recipes and lengths; and members are fitted to
-all rows by those that got weight, in proportion to it.
+sweeps until that stops rising; stacking gives weights to all recipes and lengths; and members are
+fitted to all rows by those that got weight, in proportion to it.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def weigh(forecasts: Floats, row_weights: Floats, n_members: int) -> tuple[Float
     """Weights (recipes, lengths) and variance ratios (recipes, lengths, D_out) of what to fit.
 
     Each candidate first gets the variance that held-out rows ask for. One member is then the best
-    of them alone; for several, stacking weighs them and sets the variances of their mixture.
+    of them alone; for several, stacking sets their weights and the variances of their mixture.
     """
     _, n_recipes, n_lengths, n_rows, n_outputs = forecasts.shape
     errors, variances = forecasts.reshape(2, -1, n_rows, n_outputs)

@@ -240,8 +240,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         check_is_fitted(self)
         self._validate_params()
         rate = check_rate(self.false_sign_rate if false_sign_rate is None else false_sign_rate)
-        if refit == (X is None or y is None):
-            raise ValueError("refit=True and the rows go together: prune(refit=True, X=X, y=y).")
+        if refit != (X is not None):
+            raise ValueError("refit=True and the rows X go together: prune(refit=True, X=X, y=y).")
         ensemble = structure.prune_ensemble(self.ensemble_, rate)
         if structure.is_constant(ensemble):
             warnings.warn(

@@ -2,11 +2,9 @@
 
 Displays take a fitted estimator or predictions, as in scikit-learn: ``from_estimator`` and
 ``from_predictions`` draw, the display keeps what it drew and can ``plot`` it again elsewhere.
-`draw_bars` takes plain numbers.
 """
 
 from bowtienet.plotting.activation import ActivationDisplay
-from bowtienet.plotting.bars import draw_bars
 from bowtienet.plotting.calibration import CalibrationCurveDisplay
 from bowtienet.plotting.elbo import ElboDisplay
 from bowtienet.plotting.network import NetworkDisplay
@@ -28,5 +26,4 @@ __all__ = [
     "RelevanceDisplay",
     "ShrinkageDisplay",
     "WeightsDisplay",
-    "draw_bars",
 ]

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.plotting._checks import read_vector
 from bowtienet.plotting._reading import (
     TableColumns,
     as_moments,
@@ -51,7 +50,7 @@ def points_along(table: TableColumns, index: int, grid: Any) -> Points:
     """Even steps from the smallest value to the largest, or the values that are given."""
     content, name = table.contents[index], table.names[index]
     if isinstance(content, Texts):
-        return _categories(table.columns[index], content, grid, name)
+        return _categories(content, grid, name)
     values = _given(content, grid, name) if np.ndim(grid) > 0 else _even(content, grid, name)
     asked = as_moments(values, content.kind)
     return Points(x=asked if content.kind == DATE else values, asked=asked)
@@ -103,9 +102,9 @@ def words_along(table: TableColumns, index: int, *, average: bool) -> str:
     return f"{name} (others at their {'medians' if numeric else 'typical values'})"
 
 
-def _categories(column: Any, content: Texts, grid: Any, name: str) -> Points:
+def _categories(content: Texts, grid: Any, name: str) -> Points:
     labels = labels_of(content).tolist()
-    shown = frequent_labels(column, content, _MOST_CATEGORIES)
+    shown = frequent_labels(content, _MOST_CATEGORIES)
     if np.ndim(grid) > 0:
         shown = [str(label) for label in grid]
     unknown = [label for label in shown if label not in labels]
@@ -121,14 +120,14 @@ def _categories(column: Any, content: Texts, grid: Any, name: str) -> Points:
 def _given(content: Numbers, grid: Any, name: str) -> np.ndarray:
     """Values that are given: of dates and durations also as days."""
     if content.kind == NUMBER:
-        return read_vector(grid, "grid", each="point")
+        return np.asarray(grid, dtype=float)
     found = read_column(np.asarray(grid), "grid")
     if isinstance(found, Texts):
         read = [text_as_number(text, content.kind, None) for text in labels_of(found)]
         found = Numbers(kind=content.kind, values=np.array(read, dtype=float))
     if found.kind not in (content.kind, NUMBER):
         raise ValueError(f"grid must hold {content.kind}s or days, as column {name!r} does.")
-    return read_vector(found.values, "grid", each="point")
+    return found.values
 
 
 def _even(content: Numbers, grid: Any, name: str) -> np.ndarray:

@@ -93,8 +93,8 @@ def read_columns(X: Any, learnt: Sequence[Column] = ()) -> TableColumns:
         columns = tuple(array.T)
     names = table.names or tuple(f"x{place}" for place in range(table.n_columns))
     known = {column.name: column for column in learnt}
-    if known.keys().isdisjoint(names) and len(learnt) == len(names):
-        known = dict(zip(names, learnt, strict=True))  # a model that finds columns by their place
+    if len(learnt) == len(names):  # in the order of training, whatever they are called
+        known = dict(zip(names, learnt, strict=True))
     return TableColumns(
         frame=frame,
         names=names,
@@ -130,16 +130,10 @@ def labels_of(content: Texts) -> np.ndarray:
     return np.array([*content.distinct, MISSING], dtype=object)[content.codes]
 
 
-def frequent_labels(column: Any, content: Texts, most: int) -> list[str]:
-    """At most `most` labels, the frequent ones, in the order of their categories or texts."""
-    kept = {label for label, _ in Counter(labels_of(content)).most_common(most)}
-    known: Sequence[Any] = ()
-    if not isinstance(column, np.ndarray):
-        # pandas knows an order also of those that narwhals does not call ordered.
-        pandas = getattr(getattr(column.to_native(), "cat", None), "categories", ())
-        known = list(getattr(column.dtype, "categories", pandas))
-    order = {str(label): place for place, label in enumerate(known)}
-    return sorted(kept, key=lambda label: (label == MISSING, order.get(label, 0), label))
+def frequent_labels(content: Texts, most: int) -> list[str]:
+    """At most `most` labels, the frequent ones, in their order, and missing values last."""
+    kept = [label for label, _ in Counter(labels_of(content)).most_common(most)]
+    return sorted(kept, key=lambda label: (label == MISSING, label))
 
 
 def typical_row(content: Numbers | Texts) -> int:
@@ -202,8 +196,7 @@ def _holds_truth(column: Any, content: Numbers | Texts) -> bool:
     """Whether what reads as zeros and ones is truth values, or texts that say so."""
     if not isinstance(content, Numbers) or content.kind != NUMBER:
         return False
-    numeric = column.dtype.kind in "iuf" if isinstance(column, np.ndarray) else None
-    if numeric is None:
-        numeric = column.dtype.is_numeric()
+    is_array = isinstance(column, np.ndarray)
+    numeric = column.dtype.kind in "iuf" if is_array else column.dtype.is_numeric()
     present = content.values[~np.isnan(content.values)]
     return not numeric and bool(np.isin(present, (0.0, 1.0)).all())

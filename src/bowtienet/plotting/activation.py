@@ -38,7 +38,8 @@ class ActivationDisplay:
     noise_deviations : sequence of float
         Positive.
     limit : float, optional
-        The axes go from -limit to limit.
+        The axes go from -limit to limit; for None six times the largest of temperatures and
+        deviations.
 
     Attributes
     ----------
@@ -61,8 +62,8 @@ class ActivationDisplay:
         noise_deviations: Sequence[float],
         limit: float | None = None,
     ) -> None:
-        self.temperatures = _read(temperatures, "temperatures", non_negative)
-        self.noise_deviations = _read(noise_deviations, "noise_deviations", positive)
+        self.temperatures = [non_negative(t, "temperatures") for t in temperatures]
+        self.noise_deviations = [positive(eta, "noise_deviations") for eta in noise_deviations]
         largest = max(*self.temperatures, *self.noise_deviations)
         self.limit = _REACH * largest if limit is None else positive(limit, "limit")
         self.preactivations = np.linspace(-self.limit, self.limit, _CELLS + 1)
@@ -88,17 +89,7 @@ class ActivationDisplay:
     ) -> Self:
         """Draw the activation for combinations of temperature and noise.
 
-        Parameters
-        ----------
-        temperatures : sequence of float
-            Not negative; one column of panels for each.
-        noise_deviations : sequence of float
-            Positive; one row of panels for each.
-        limit : float, optional
-            The axes go from -limit to limit; by default 3, and for None six times the largest of
-            temperatures and deviations.
-        fig : matplotlib figure, optional
-            Where to draw; a new one by default.
+        The arguments are those of the class, and `fig` a matplotlib figure to draw in.
         """
         display = cls(temperatures=temperatures, noise_deviations=noise_deviations, limit=limit)
         return display.plot(fig=fig)
@@ -220,13 +211,6 @@ def activation_density(
     open_gate = np.diff(ndtr((ends - preactivations) / deviation), axis=0)
     closed_gate = np.diff(ndtr(ends / deviation), axis=0)
     return (gate * open_gate + (1.0 - gate) * closed_gate) / np.diff(ends, axis=0)
-
-
-def _read(values: Any, name: str, check: Any) -> list[float]:
-    listed = list(np.atleast_1d(np.asarray(values, dtype=object)))
-    if not listed:
-        raise ValueError(f"{name} is empty: give at least one number.")
-    return [check(value, f"{name}[{i}]") for i, value in enumerate(listed)]
 
 
 def _shades() -> Any:

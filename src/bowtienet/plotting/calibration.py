@@ -8,7 +8,6 @@ import numpy as np
 
 from bowtienet.evaluation.metrics import binomial_band, calibration_curve
 from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
-from bowtienet.plotting._checks import read_vector
 from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 
 if TYPE_CHECKING:
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from bowtienet.prediction.mixture import GaussianMixture
 
 _CURVE = "calibration curve"
-_BAND = "band of chance"
 _EXACT = "calibrated"
 
 
@@ -60,11 +58,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
         name: str | None = None,
         n_rows: int | None = None,
     ) -> None:
-        self.levels = read_vector(levels, "levels", each="level")
-        count = self.levels.size
-        self.observed = read_vector(observed, "observed", count, each="level")
-        self.low = read_vector(low, "low", count, each="level")
-        self.high = read_vector(high, "high", count, each="level")
+        self.levels, self.observed = np.asarray(levels), np.asarray(observed)
+        self.low, self.high = np.asarray(low), np.asarray(high)
         self.probability = probability
         self.name, self.n_rows = name, n_rows
 
@@ -127,14 +122,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
         color, style, marker = CURVES[earlier % len(CURVES)]
         self.diagonal_ = _draw_diagonal(ax) if earlier == 0 else None
         self.band_ = self._draw_band(ax, MUTED if earlier == 0 else color)
-        look: dict[str, Any] = {
-            "color": color,
-            "linestyle": style,
-            "marker": marker,
-            "markersize": 4.0,
-            "zorder": 3,
-        }
-        look["label"] = "observed" if self.name is None else self.name
+        look: dict[str, Any] = {"color": color, "linestyle": style, "marker": marker}
+        look |= {"markersize": 4.0, "zorder": 3, "label": self.name or "observed"}
         self.line_ = ax.plot(self.levels, self.observed, **(look | line))[0]
         self.line_.set_gid(_CURVE)
         add_legend(ax, loc="upper left")
@@ -142,29 +131,18 @@ class CalibrationCurveDisplay(ScoredDisplay):
         return self
 
     def _draw_band(self, ax: Any, color: str) -> Any:
-        """The band of chance, unless it is there."""
+        """The band of chance, unless the same is there."""
+        rows = "" if self.n_rows is None else f", {self.n_rows} rows"
+        label = f"by chance, {percent(self.probability)}{rows}"
+        if label in [artist.get_label() for artist in ax.collections]:
+            return None
         # At 0 and 1 there is no chance: the band closes there.
         x, low, high = (
             np.concatenate([[0.0], values, [1.0]]) for values in (self.levels, self.low, self.high)
         )
         order = np.argsort(x, kind="stable")
-        rows = "" if self.n_rows is None else f", {self.n_rows} rows"
-        earlier = [artist for artist in ax.collections if artist.get_gid() == _BAND]
-        band = ax.fill_between(
-            x[order],
-            low[order],
-            high[order],
-            color=tint(color, 0.3 if not earlier else 0.15),
-            lw=0.0,
-            label=f"by chance, {percent(self.probability)}{rows}",
-            zorder=1,
-            gid=_BAND,
-        )
-        corners = band.get_paths()[0].vertices
-        if any(np.array_equal(corners, other.get_paths()[0].vertices) for other in earlier):
-            band.remove()
-            return None
-        return band
+        look = {"color": tint(color, 0.3), "lw": 0.0, "zorder": 1, "label": label}
+        return ax.fill_between(x[order], low[order], high[order], **look)
 
 
 def _draw_diagonal(ax: Any) -> Any:

@@ -10,8 +10,7 @@ import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet.plotting._axes import MUTED, POSITIVE, SMALL_SIZE, new_figure, signed, tidy
-from bowtienet.plotting._checks import read_vector
-from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting._bars import draw_bars
 from bowtienet.plotting.fitted import network_of
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class ElboDisplay:
     """
 
     def __init__(self, *, history: Any, terms: Mapping[str, float], unit: str = "sweep") -> None:
-        self.history = read_vector(history, "history", each=unit)
+        self.history = np.asarray(history, dtype=float)
         self.terms = {str(name): float(value) for name, value in terms.items()}
         self.unit = unit
 
@@ -73,7 +72,8 @@ class ElboDisplay:
         found = asdict(network.elbo_terms_)
         terms = {name: float(to_numpy(value)) for name, value in found.items()}
         unit = "step" if network.solver_ == "svi" else "sweep"
-        return cls(history=network.elbo_history_, terms=terms, unit=unit).plot(fig=fig, **line)
+        history = network.elbo_history_[np.isfinite(network.elbo_history_)]
+        return cls(history=history, terms=terms, unit=unit).plot(fig=fig, **line)
 
     def plot(self, *, fig: Figure | None = None, **line: Any) -> Self:
         """Draw again, in another figure; with the arguments of `from_estimator`."""

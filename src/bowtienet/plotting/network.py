@@ -7,21 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._axes import (
-    ABSENT,
-    INK,
-    MUTED,
-    NEGATIVE,
-    POSITIVE,
-    SMALL_SIZE,
-    axes_or_new,
-    fitted_size,
-    inches_wide,
-    load,
-    points_high,
-    shorten,
-)
-from bowtienet.plotting._checks import read_names, read_weights
+from bowtienet.plotting import _axes
+from bowtienet.plotting._checks import named
 from bowtienet.plotting._layout import arrange, linked_units
 from bowtienet.plotting.fitted import (
     chosen_member,
@@ -63,17 +50,6 @@ class NetworkDisplay:
     ----------
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn last.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from bowtienet.plotting import NetworkDisplay
-    >>> hidden = [[0.1, 1.5, 0.0], [0.0, -0.7, 0.0]]
-    >>> output = [[0.3, 2.0, 1.0]]
-    >>> display = NetworkDisplay(weights=[hidden, output], input_names=["age", "height"])
-    >>> ax = display.plot(ax=Figure(layout="constrained").add_subplot()).ax_
-    >>> [text.get_text() for text in ax.texts]
-    ['age', 'height', 'y']
     """
 
     def __init__(
@@ -83,10 +59,10 @@ class NetworkDisplay:
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
-        self.weights = read_weights(weights, "weights")
+        self.weights = [np.asarray(matrix, dtype=float) for matrix in weights]
         n_inputs, n_outputs = self.weights[0].shape[1] - 1, self.weights[-1].shape[0]
-        self.input_names = read_names(input_names, n_inputs, "input_names", "x")
-        self.output_names = read_names(output_names, n_outputs, "output_names", "y")
+        self.input_names = named(input_names, n_inputs, "input_names", "x")
+        self.output_names = named(output_names, n_outputs, "output_names", "y")
 
     @classmethod
     def from_estimator(
@@ -122,11 +98,11 @@ class NetworkDisplay:
     def plot(self, *, title: str | None = None, ax: Axes | None = None) -> Self:
         """Draw again, elsewhere; with the arguments of `from_estimator`."""
         edges = [matrix[:, 1:] for matrix in self.weights]
-        left = [shorten(name) for name in self.input_names]
+        left = [_axes.shorten(name) for name in self.input_names]
         right = _marked(self.output_names, edges)
         strengths = [_relative(edge) for edge in edges]
         linked = linked_units(strengths)
-        ax = axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
+        ax = _axes.axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
         heights = [1.0 - place for place in arrange(strengths)]
         most = max(int(np.count_nonzero(edge)) for edge in edges)
         crowding = min(1.0, _CROWD / max(most, 1))
@@ -153,12 +129,16 @@ def _marked(names: list[str], edges: Sequence[np.ndarray]) -> list[str]:
     for edge in edges:
         reached = np.any((edge != 0.0) & reached, axis=1)
     notes = ["" if yes else " (constant)" for yes in reached]
-    return [shorten(name) + note for name, note in zip(names, notes, strict=True)]
+    return [_axes.shorten(name) + note for name, note in zip(names, notes, strict=True)]
 
 
 def _figure_size(sizes: list[int], left: list[str], right: list[str]) -> tuple[float, float]:
     gaps = len(sizes) - 1
-    width = max(3.6, (2.2 if gaps < 4 else 1.5) * gaps) + inches_wide(left) + inches_wide(right)
+    width = (
+        max(3.6, (2.2 if gaps < 4 else 1.5) * gaps)
+        + _axes.inches_wide(left)
+        + _axes.inches_wide(right)
+    )
     named, hidden = max(sizes[0], sizes[-1]), max(sizes[1:-1], default=0)
     height = 1.0 + max(0.19 * named, 0.8 * hidden**0.5)
     return max(width, 5.0), float(np.clip(height, 2.2, 14.0))
@@ -180,13 +160,15 @@ def _add_edges(
         sizes.append(_relative(edge)[unit, source])
         signs.append(edge[unit, source] > 0.0)
     size, positive = np.concatenate(sizes), np.concatenate(signs)
-    colors = load("colors")
+    colors = _axes.load("colors")
     shades = np.where(
-        positive[:, None], colors.to_rgba_array(POSITIVE), colors.to_rgba_array(NEGATIVE)
+        positive[:, None],
+        colors.to_rgba_array(_axes.POSITIVE),
+        colors.to_rgba_array(_axes.NEGATIVE),
     )
     shades[:, 3] = faintest + (0.95 - faintest) * size
     order = np.argsort(size, kind="stable")  # strong edges over weak ones
-    collection = load("collections").LineCollection(
+    collection = _axes.load("collections").LineCollection(
         np.concatenate(lines)[order],
         colors=shades[order],
         linewidths=_line_width(size[order], widest),
@@ -203,7 +185,7 @@ def _line_width(size: Any, widest: float) -> Any:
 
 def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarray]) -> None:
     crowd = max(height.size for height in heights)
-    diameter = min(7.0, 0.75 * points_high(ax) / crowd)
+    diameter = min(7.0, 0.75 * _axes.points_high(ax) / crowd)
     last = len(heights) - 1
     for layer, (height, used) in enumerate(zip(heights, linked, strict=True)):
         used = used | (layer == last)
@@ -212,7 +194,7 @@ def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarr
             height,
             s=diameter**2,
             c=["white" if yes else _ABSENT_FACE for yes in used],
-            edgecolors=[INK if yes else ABSENT for yes in used],
+            edgecolors=[_axes.INK if yes else _axes.ABSENT for yes in used],
             linewidths=0.8,
             zorder=2,
             clip_on=False,
@@ -220,7 +202,7 @@ def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarr
 
 
 def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: np.ndarray) -> None:
-    size = fitted_size(points_high(ax) / max(len(names), 1))
+    size = _axes.fitted_size(_axes.points_high(ax) / max(len(names), 1))
     side = -1 if layer == 0 else 1
     for y, name, yes in zip(height, names, used, strict=True):
         ax.annotate(
@@ -231,7 +213,7 @@ def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: 
             ha="right" if side < 0 else "left",
             va="center",
             fontsize=size,
-            color=INK if yes else MUTED,
+            color=_axes.INK if yes else _axes.MUTED,
         )
 
 
@@ -240,7 +222,7 @@ def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
     kinds = ["input"] + ["unit"] * (last - 1) + ["output"]
     shown = [layer for layer in range(last + 1) if linked[layer].size > 0]
     labels = [_count(linked[layer], kinds[layer]) for layer in shown]
-    ax.set_xticks(shown, labels, fontsize=SMALL_SIZE, color=MUTED)
+    ax.set_xticks(shown, labels, fontsize=_axes.SMALL_SIZE, color=_axes.MUTED)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
     ax.set_yticks([])
@@ -260,17 +242,17 @@ def _count(linked: np.ndarray, kind: str) -> str:
 
 
 def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
-    line = load("lines").Line2D
+    line = _axes.load("lines").Line2D
     handles = []
     if any(np.any(unit) for unit in linked):
         handles = [
-            line([], [], color=POSITIVE, lw=widest, label="positive"),
-            line([], [], color=NEGATIVE, lw=widest, label="negative"),
-            line([], [], color=MUTED, lw=widest, label="largest weight of its layer"),
-            line([], [], color=MUTED, lw=_line_width(0.25, widest), label="a quarter of it"),
+            line([], [], color=_axes.POSITIVE, lw=widest, label="positive"),
+            line([], [], color=_axes.NEGATIVE, lw=widest, label="negative"),
+            line([], [], color=_axes.MUTED, lw=widest, label="largest weight of its layer"),
+            line([], [], color=_axes.MUTED, lw=_line_width(0.25, widest), label="a quarter of it"),
         ]
     if not all(np.all(unit) for unit in linked[:-1]):
-        dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": ABSENT}
+        dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": _axes.ABSENT}
         handles.append(line([], [], label="no weights", **dot))
     if handles:
         # Two rows: sign, size and absence stand in a column each, narrow enough for small axes.
@@ -280,7 +262,7 @@ def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
             bbox_to_anchor=(0.5, 0.0),
             ncols=(len(handles) + 1) // 2,
             frameon=False,
-            fontsize=SMALL_SIZE,
+            fontsize=_axes.SMALL_SIZE,
             handlelength=1.6,
             columnspacing=1.4,
         )

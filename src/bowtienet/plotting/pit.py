@@ -8,18 +8,7 @@ import numpy as np
 
 from bowtienet._validation import whole
 from bowtienet.evaluation.metrics import binomial_band, pit
-from bowtienet.plotting._axes import (
-    INK,
-    MUTED,
-    POSITIVE,
-    SMALL_SIZE,
-    add_legend,
-    axes_or_new,
-    percent,
-    tidy,
-    tint,
-)
-from bowtienet.plotting._checks import read_vector
+from bowtienet.plotting import _axes
 from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 
 if TYPE_CHECKING:
@@ -66,13 +55,7 @@ class PitHistogramDisplay(ScoredDisplay):
         probability: float = 0.95,
         sample_weight: Any = None,
     ) -> None:
-        self.values = read_vector(values, "values", each="row")
-        outside = self.values[(self.values < 0.0) | (self.values > 1.0)]
-        if outside.size:
-            raise ValueError(
-                f"values must lie between 0 and 1, got {outside[0]:g}: give F(y), as "
-                "bowtienet.evaluation.metrics.pit does."
-            )
+        self.values = np.asarray(values, dtype=float)
         self.bins, self.probability = whole(bins, "bins"), probability
         n_rows = effective_rows(self.values.size, sample_weight)
         self.heights, self.edges = np.histogram(
@@ -119,28 +102,32 @@ class PitHistogramDisplay(ScoredDisplay):
 
     def plot(self, *, ax: Axes | None = None, **bars: Any) -> Self:
         """Draw again, elsewhere; with `ax` and `bars` as above."""
-        ax = axes_or_new(ax, 5.0, 3.6)
-        look: dict[str, Any] = {"color": tint(POSITIVE, 0.45), "edgecolor": POSITIVE, "lw": 0.8}
+        ax = _axes.axes_or_new(ax, 5.0, 3.6)
+        look: dict[str, Any] = {
+            "color": _axes.tint(_axes.POSITIVE, 0.45),
+            "edgecolor": _axes.POSITIVE,
+            "lw": 0.8,
+        }
         self.bars_ = ax.bar(
             self.edges[:-1], self.heights, np.diff(self.edges), align="edge", **(look | bars)
         )
         self.band_ = ax.axhspan(
             self.low,
             self.high,
-            facecolor=tint(MUTED, 0.25),
+            facecolor=_axes.tint(_axes.MUTED, 0.25),
             edgecolor="none",
-            label=f"by chance, {percent(self.probability)}",
+            label=f"by chance, {_axes.percent(self.probability)}",
             zorder=0,
         )
         for end in (self.low, self.high):
-            ax.axhline(end, color=MUTED, lw=0.8, linestyle=":", zorder=3)
+            ax.axhline(end, color=_axes.MUTED, lw=0.8, linestyle=":", zorder=3)
         self.line_ = ax.axhline(
-            1.0, color=INK, lw=1.2, linestyle=(0, (5, 3)), label="calibrated", zorder=3
+            1.0, color=_axes.INK, lw=1.2, linestyle=(0, (5, 3)), label="calibrated", zorder=3
         )
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.3 * max(self.high, float(np.max(self.heights)))))
         ax.set(xlabel="probability integral transform, F(y)", ylabel="density")
-        ax.set_title(_HINT, fontsize=SMALL_SIZE, color=MUTED, loc="left")
-        add_legend(ax, loc="upper center", ncols=2)
-        tidy(ax)
+        ax.set_title(_HINT, fontsize=_axes.SMALL_SIZE, color=_axes.MUTED, loc="left")
+        _axes.add_legend(ax, loc="upper center", ncols=2)
+        _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self

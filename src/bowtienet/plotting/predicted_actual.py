@@ -8,18 +8,7 @@ import numpy as np
 
 from bowtienet._validation import whole
 from bowtienet.evaluation.checks import single_coverage
-from bowtienet.plotting._axes import (
-    MUTED,
-    NEGATIVE,
-    POSITIVE,
-    add_legend,
-    axes_or_new,
-    group_thousands,
-    percent,
-    tidy,
-    tint,
-)
-from bowtienet.plotting._checks import read_bands, read_vector
+from bowtienet.plotting import _axes
 from bowtienet.plotting._scored import ScoredDisplay, one_target
 
 if TYPE_CHECKING:
@@ -28,7 +17,8 @@ if TYPE_CHECKING:
     from bowtienet.prediction.mixture import GaussianMixture
 
 _SEED = 0
-"""Of the rows whose bars are drawn: the same plot every time."""
+"""Of the rows that are drawn: the same plot every time."""
+_MOST_BARS = 300
 
 
 class PredictedActualDisplay(ScoredDisplay):
@@ -70,10 +60,8 @@ class PredictedActualDisplay(ScoredDisplay):
         coverage: float = 0.9,
         target_name: str = "target",
     ) -> None:
-        self.actual = read_vector(actual, "actual", each="row")
-        count = self.actual.size
-        self.predicted = read_vector(predicted, "predicted", count, each="row")
-        self.intervals = read_bands(intervals, count, 1)[..., 0]
+        self.actual, self.predicted = np.asarray(actual), np.asarray(predicted)
+        self.intervals = np.asarray(intervals)
         self.coverage = single_coverage(coverage)
         self.target_name = target_name
         low, high = self.intervals.T
@@ -88,8 +76,7 @@ class PredictedActualDisplay(ScoredDisplay):
         target: int = 0,
         coverage: float = 0.9,
         target_name: str = "target",
-        most_bars: int = 300,
-        most_points: int = 2000,
+        most_rows: int = 2000,
         ax: Axes | None = None,
         **points: Any,
     ) -> Self:
@@ -107,8 +94,9 @@ class PredictedActualDisplay(ScoredDisplay):
             Probability of the central intervals.
         target_name : str
             For the labels of the axes.
-        most_bars, most_points : int
-            Of more rows, a random sample is drawn; the share outside is that of all rows.
+        most_rows : int
+            Of more rows a random sample is drawn, and bars for at most 300 of them; the share
+            outside is that of all rows.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         **points
@@ -122,47 +110,39 @@ class PredictedActualDisplay(ScoredDisplay):
             coverage=coverage,
             target_name=target_name,
         )
-        return display.plot(most_bars=most_bars, most_points=most_points, ax=ax, **points)
+        return display.plot(most_rows=most_rows, ax=ax, **points)
 
-    def plot(
-        self,
-        *,
-        most_bars: int = 300,
-        most_points: int = 2000,
-        ax: Axes | None = None,
-        **points: Any,
-    ) -> Self:
+    def plot(self, *, most_rows: int = 2000, ax: Axes | None = None, **points: Any) -> Self:
         """Draw again, elsewhere; with the last arguments of `from_predictions`."""
         order = np.random.default_rng(_SEED).permutation(self.actual.size)
-        self.rows_with_bars = np.sort(order[: whole(most_bars, "most_bars")])
-        self.rows_with_points = np.sort(order[: whole(most_points, "most_points")])
-        ax = axes_or_new(ax, 5.4, 4.6)
+        self.rows_with_points = np.sort(order[: whole(most_rows, "most_rows")])
+        self.rows_with_bars = np.sort(order[: min(most_rows, _MOST_BARS)])
+        ax = _axes.axes_or_new(ax, 5.4, 4.6)
         low, high = self.intervals[self.rows_with_bars].T
         self.bars_ = ax.vlines(
             self.predicted[self.rows_with_bars],
             low,
             high,
-            color=tint(POSITIVE, 0.3),
+            color=_axes.tint(_axes.POSITIVE, 0.3),
             lw=1.0,
             zorder=1,
-            label=f"{percent(self.coverage)} interval" + self._remark(self.rows_with_bars),
+            label=f"{_axes.percent(self.coverage)} interval" + self._remark(self.rows_with_bars),
         )
-        self.diagonal_ = ax.axline(
-            (self._middle(), self._middle()),
-            slope=1.0,
-            color=MUTED,
-            lw=1.2,
-            zorder=2,
-            linestyle=(0, (5, 3)),
-            label="exact",
-        )
+        middle = float(np.median(self.predicted))
+        look: dict[str, Any] = {
+            "color": _axes.MUTED,
+            "lw": 1.2,
+            "zorder": 2,
+            "linestyle": (0, (5, 3)),
+        }
+        self.diagonal_ = ax.axline((middle, middle), slope=1.0, label="exact", **look)
         self._draw_points(ax, points)
         ax.set(xlabel=f"predicted {self.target_name}", ylabel=f"actual {self.target_name}")
         ax.locator_params(axis="x", nbins=5)  # long numbers would run into each other
         for axis in (ax.xaxis, ax.yaxis):
-            group_thousands(axis)
-        add_legend(ax, loc="upper left")  # off the diagonal, where the rows are
-        tidy(ax)
+            _axes.group_thousands(axis)
+        _axes.add_legend(ax, loc="upper left")  # off the diagonal, where the rows are
+        _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -172,22 +152,11 @@ class PredictedActualDisplay(ScoredDisplay):
         size = 3.2 if drawn.size <= 1000 else 2.2
         share = f"{100.0 * np.mean(self.outside):.3g} %"
         looks: tuple[dict[str, Any], ...] = (
-            {
-                "marker": "o",
-                "color": POSITIVE,
-                "ms": size,
-                "mew": 0.0,
-                "label": "inside" + self._remark(drawn),
-            },
-            {
-                "marker": "X",
-                "color": NEGATIVE,
-                "ms": 2.0 * size,
-                "mec": "white",
-                "mew": 0.4,
-                "label": f"outside: {share} of {self.actual.size} rows",
-            },
+            {"marker": "o", "color": _axes.POSITIVE, "ms": size, "mew": 0.0},
+            {"marker": "X", "color": _axes.NEGATIVE, "ms": 2.0 * size, "mec": "white", "mew": 0.4},
         )
+        looks[0]["label"] = "inside" + self._remark(drawn)
+        looks[1]["label"] = f"outside: {share} of {self.actual.size} rows"
         artists = []
         for order, (rows, look) in enumerate(zip((inside, outside), looks, strict=True)):
             look = {"linestyle": "none", "zorder": 3 + order} | look | points
@@ -196,6 +165,3 @@ class PredictedActualDisplay(ScoredDisplay):
 
     def _remark(self, rows: np.ndarray) -> str:
         return "" if rows.size == self.actual.size else f" ({rows.size} rows drawn)"
-
-    def _middle(self) -> float:
-        return float(np.median(self.predicted))

@@ -8,19 +8,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet.plotting import _axes
 from bowtienet.plotting._along import data_along, forecast_along, points_along, words_along
-from bowtienet.plotting._axes import (
-    INK,
-    POSITIVE,
-    add_legend,
-    axes_or_new,
-    group_thousands,
-    load,
-    percent,
-    tidy,
-    tint,
-)
-from bowtienet.plotting._checks import check_length, chosen, read_bands, read_vector
+from bowtienet.plotting._checks import chosen
 from bowtienet.plotting._reading import find_column, read_columns, read_rows
 from bowtienet.plotting.fitted import learnt_columns, target_names
 from bowtienet.prediction.intervals import check_coverage
@@ -77,11 +67,10 @@ class PredictiveBandDisplay:
         target_name: str = "target",
     ) -> None:
         self.coverages = np.atleast_1d(check_coverage(coverages))
-        self.x = _read_axis(x, "x", None, "point")
+        self.x, self.mean = _values(x), np.asarray(mean)
         self.is_categorical, self.is_dated = (self.x.dtype.kind == kind for kind in "OM")
-        self.mean = read_vector(mean, "mean", self.x.size, each="point")
-        self.intervals = read_bands(intervals, self.x.size, self.coverages.size)
-        self.data = None if data is None else self._read_data(*data)
+        self.intervals = np.asarray(intervals).reshape(self.x.size, 2, self.coverages.size)
+        self.data = None if data is None else (_values(data[0]), np.asarray(data[1]))
         self.feature_name, self.target_name = feature_name, target_name
 
     @classmethod
@@ -177,27 +166,20 @@ class PredictiveBandDisplay:
 
     def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
         """Draw again, elsewhere; with `ax` and `line` of `from_estimator`."""
-        ax = axes_or_new(ax, 5.6, 3.8)
+        ax = _axes.axes_or_new(ax, 5.6, 3.8)
         draw = self._draw_categories if self.is_categorical else self._draw_line
         draw(ax, line)
         ax.set(xlabel=self.feature_name, ylabel=self.target_name)
         for axis in [ax.yaxis] if self.is_categorical or self.is_dated else [ax.xaxis, ax.yaxis]:
-            group_thousands(axis)
+            _axes.group_thousands(axis)
         points = [] if self.points_ is None else [self.points_]
         handles = [self.line_, *self.bands_, *points]
         # Above the axes: bands and bars leave no corner free.
         place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(handles)}
-        add_legend(ax, handles=handles, **place)
-        tidy(ax)
+        _axes.add_legend(ax, handles=handles, **place)
+        _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _read_data(self, x: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        targets = read_vector(y, "the target in data", each="row")
-        values = _read_axis(x, "the feature in data", targets.size, "row")
-        if values.dtype.kind != self.x.dtype.kind:
-            raise ValueError("the feature in data must hold what x holds: numbers, dates or texts.")
-        return values, targets
 
     def _draw_line(self, ax: Any, line: dict[str, Any]) -> None:
         order = np.argsort(self.x, kind="stable")
@@ -209,9 +191,9 @@ class PredictiveBandDisplay:
                 ends[:, 1, k],
                 facecolor=shade,
                 zorder=height,
-                edgecolor=tint(POSITIVE, 0.6),
+                edgecolor=_axes.tint(_axes.POSITIVE, 0.6),
                 lw=0.5,
-                label=percent(coverage),
+                label=_axes.percent(coverage),
             )
             for k, (coverage, shade, height) in enumerate(self._shades())
         ]
@@ -220,10 +202,10 @@ class PredictiveBandDisplay:
         (self.line_,) = ax.plot(x, self.mean[order], **(look | line))
         ax.margins(x=0.0)
         if self.is_dated:
-            dates = load("dates")
-            ax.xaxis.set_major_formatter(
-                dates.ConciseDateFormatter(ax.xaxis.get_major_locator(), show_offset=True)
-            )
+            dates = _axes.load("dates")
+            locator = dates.AutoDateLocator(minticks=3, maxticks=6)
+            ax.xaxis.set_major_locator(locator)
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
 
     def _draw_categories(self, ax: Any, line: dict[str, Any]) -> None:
         places = np.arange(self.x.size)
@@ -235,7 +217,7 @@ class PredictiveBandDisplay:
                 color=shade,
                 lw=5.0 + 3.0 * (height - 1.0),
                 zorder=height,
-                label=percent(coverage),
+                label=_axes.percent(coverage),
             )
             for k, (coverage, shade, height) in enumerate(self._shades())
         ]
@@ -251,7 +233,9 @@ class PredictiveBandDisplay:
         look: dict[str, Any] = {"color": "#00375A", "linestyle": "none", "marker": "D", "ms": 5.0}
         look |= {"mec": "white", "mew": 0.8, "label": "mean", "zorder": 3.0}
         (self.line_,) = ax.plot(places, self.mean, **(look | line))
-        crowded = sum(len(label) + 2 for label in self.x) > 50
+        letters_an_inch = 11.0
+        room = letters_an_inch * ax.bbox.width / ax.figure.dpi
+        crowded = sum(len(label) + 2 for label in self.x) > room
         ax.set_xticks(places, list(self.x), rotation=90 if crowded else 0)
         ax.set_xlim(-0.6, self.x.size - 0.4)
 
@@ -260,26 +244,20 @@ class PredictiveBandDisplay:
         narrower = np.argsort(np.argsort(-self.coverages, kind="stable"))
         steps = narrower / max(self.coverages.size - 1, 1)
         return [
-            (float(coverage), tint(POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
+            (float(coverage), _axes.tint(_axes.POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
             for coverage, step in zip(self.coverages, steps, strict=True)
         ]
 
 
-def _read_axis(values: Any, name: str, length: int | None, each: str) -> np.ndarray:
-    """Values of the feature as they are drawn: texts (objects), dates (datetime64) or numbers."""
-    array = np.asarray(values)
-    listed = array.tolist() if array.dtype.kind in "OU" else [None]
-    if any(isinstance(value, str) for value in listed):
-        found = np.array([str(value) for value in listed], dtype=object)
-    elif array.dtype.kind == "M" or all(isinstance(value, datetime.date) for value in listed):
-        found = array.astype("datetime64[us]")
-        if np.any(np.isnat(found)):
-            raise ValueError(f"{name} holds dates that are missing: leave those rows out.")
-    else:
-        return read_vector(values, name, length, each=each)
-    check_length(found, name, length, each)
-    return found
+def _values(x: Any) -> np.ndarray:
+    """Values of the feature as they are drawn: texts as objects, datetime64 or numbers."""
+    found = np.asarray(x)
+    if found.dtype.kind == "O" and all(isinstance(value, datetime.date) for value in found):
+        return found.astype("datetime64[us]")
+    return found.astype(object) if found.dtype.kind in "SU" else found
 
 
 def _draw_data(ax: Any, x: Any, y: Any) -> Any:
-    return ax.scatter(x, y, s=7.0, color=INK, alpha=0.55, linewidths=0.0, label="data", zorder=2.5)
+    return ax.scatter(
+        x, y, s=7.0, color=_axes.INK, alpha=0.55, linewidths=0.0, label="data", zorder=2.5
+    )

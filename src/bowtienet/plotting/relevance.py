@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._checks import chosen, read_names, read_vector
-from bowtienet.plotting.bars import draw_bars
+from bowtienet.plotting._bars import draw_bars
+from bowtienet.plotting._checks import chosen, named
 from bowtienet.plotting.fitted import network_of
 
 if TYPE_CHECKING:
@@ -37,10 +37,8 @@ class RelevanceDisplay:
     """
 
     def __init__(self, *, names: Sequence[str], strength: Any, probability: Any) -> None:
-        self.strength = read_vector(strength, "strength", each="feature")
-        count = self.strength.size
-        self.probability = read_vector(probability, "probability", count, each="feature")
-        self.names = read_names(names, count, "names", "x")
+        self.strength, self.probability = np.asarray(strength), np.asarray(probability)
+        self.names = named(names, self.strength.size, "names", "x")
 
     @classmethod
     def from_estimator(

@@ -144,15 +144,8 @@ class ShrinkageDisplay:
         solid = {"color": POSITIVE, "lw": 1.8, "label": "posterior"}
         self.prior_lines_.append(_draw_curve(ax, panel.prior, dashed | {"zorder": 3}))
         if panel.posterior is None:
-            ax.text(
-                0.98,
-                0.9,
-                "no weights left",
-                ha="right",
-                color=MUTED,
-                fontsize=SMALL_SIZE,
-                transform=ax.transAxes,
-            )
+            look = {"ha": "right", "color": MUTED, "fontsize": SMALL_SIZE}
+            ax.text(0.98, 0.9, "no weights left", transform=ax.transAxes, **look)
             self.posterior_lines_.append(None)
         else:
             self.posterior_lines_.append(_draw_curve(ax, panel.posterior, solid | {"zorder": 2}))

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet.ensemble.ensemble import original
-from bowtienet.plotting._axes import (
-    NAME_SIZE,
-    NEGATIVE,
-    POSITIVE,
-    SMALL_SIZE,
-    fitted_size,
-    inches_wide,
-    load,
-    new_figure,
-    points_high,
-    shorten,
-)
-from bowtienet.plotting._checks import read_names, read_weights
+from bowtienet.plotting import _axes
+from bowtienet.plotting._checks import named
 from bowtienet.plotting.fitted import (
     chosen_member,
     encoded_names,
@@ -63,16 +52,6 @@ class WeightsDisplay:
     ----------
     figure_, axes_ : matplotlib figure and list of its axes
         Where it was drawn last.
-
-    Examples
-    --------
-    >>> from matplotlib.figure import Figure
-    >>> from bowtienet.plotting import WeightsDisplay
-    >>> hidden = [[0.1, 1.5, 0.0], [0.0, -0.7, 0.0]]
-    >>> output = [[0.3, 2.0, 1.0]]
-    >>> display = WeightsDisplay(before=[hidden, output]).plot(fig=Figure(layout="constrained"))
-    >>> [ax.get_title() for ax in display.axes_[::2]]
-    ['inputs → layer 1', 'layer 1 → output']
     """
 
     def __init__(
@@ -83,16 +62,11 @@ class WeightsDisplay:
         input_names: Sequence[str] | None = None,
         output_names: Sequence[str] | None = None,
     ) -> None:
-        self.before = read_weights(before, "before")
-        self.after = None if after is None else read_weights(after, "after")
-        shapes = [matrix.shape for matrix in self.before]
-        if self.after is not None and [matrix.shape for matrix in self.after] != shapes:
-            raise ValueError(
-                f"after must have the shapes of before, {shapes}: give the pruned matrices at full "
-                "size, with zeros where weights went."
-            )
-        self.input_names = read_names(input_names, shapes[0][1] - 1, "input_names", "x")
-        self.output_names = read_names(output_names, shapes[-1][0], "output_names", "y")
+        self.before = [np.asarray(matrix, dtype=float) for matrix in before]
+        self.after = None if after is None else [np.asarray(m, dtype=float) for m in after]
+        n_inputs, n_outputs = self.before[0].shape[1] - 1, self.before[-1].shape[0]
+        self.input_names = named(input_names, n_inputs, "input_names", "x")
+        self.output_names = named(output_names, n_outputs, "output_names", "y")
 
     @classmethod
     def from_estimator(
@@ -140,24 +114,26 @@ class WeightsDisplay:
         """Draw again, in another figure."""
         rows = [self.before] if self.after is None else [self.before, self.after]
         grids = [[matrix[:, 1:].T for matrix in row] for row in rows]
-        left = [shorten(name) for name in self.input_names]
-        right = [shorten(name) for name in self.output_names]
+        left = [_axes.shorten(name) for name in self.input_names]
+        right = [_axes.shorten(name) for name in self.output_names]
         widths = [_panel_width(grid) for grid in grids[0]]
-        turned = inches_wide(right) * len(right) > widths[-1]
+        turned = _axes.inches_wide(right) * len(right) > widths[-1]
         if fig is None:
             width, height = _figure_size(grids[0], widths, left, len(rows))
-            fig = new_figure(width, height + inches_wide(right) * turned)
+            fig = _axes.new_figure(width, height + _axes.inches_wide(right) * turned)
         columns = _add_panels(fig, len(rows), widths)
         for layer, (panels, bar) in enumerate(columns):
             _draw_layer(fig, panels, bar, [row[layer] for row in grids])
-            panels[0].set_title(_title(layer, len(widths), len(right)), fontsize=NAME_SIZE)
+            panels[0].set_title(_title(layer, len(widths), len(right)), fontsize=_axes.NAME_SIZE)
         first_panels, last_panels = columns[0][0], columns[-1][0]
-        _label_inputs(first_panels, left, 0.8 * points_high(fig) / len(rows))
+        _label_inputs(first_panels, left, 0.8 * _axes.points_high(fig) / len(rows))
         rotation = 90 if turned else 0
-        last_panels[-1].set_xticks(range(len(right)), right, fontsize=SMALL_SIZE, rotation=rotation)
+        last_panels[-1].set_xticks(
+            range(len(right)), right, fontsize=_axes.SMALL_SIZE, rotation=rotation
+        )
         if self.after is not None:
             for ax, words in zip(first_panels, ("before pruning", "after pruning"), strict=True):
-                ax.set_ylabel(words, fontsize=NAME_SIZE)
+                ax.set_ylabel(words, fontsize=_axes.NAME_SIZE)
         if any(np.any(grid == 0.0) for row in grids for grid in row):
             _add_legend(fig)
         self.figure_, self.axes_ = fig, fig.axes
@@ -174,7 +150,9 @@ def _figure_size(
 ) -> tuple[float, float]:
     tallest = max(grid.shape[0] for grid in grids)
     height = float(np.clip(max(0.15 * len(names), 0.05 * tallest), 1.7, 6.0))
-    return inches_wide(names) + sum(widths) + 0.9 * len(widths) + 0.3, 0.7 + (height + 0.2) * rows
+    return _axes.inches_wide(names) + sum(widths) + 0.9 * len(widths) + 0.3, 0.7 + (
+        height + 0.2
+    ) * rows
 
 
 def _add_panels(fig: Any, rows: int, widths: Sequence[float]) -> list[tuple[list[Any], Any]]:
@@ -193,7 +171,7 @@ def _add_panels(fig: Any, rows: int, widths: Sequence[float]) -> list[tuple[list
 def _draw_layer(fig: Any, panels: list[Any], bar: Any, grids: list[np.ndarray]) -> None:
     limit = max(float(np.max(np.abs(grid), initial=0.0)) for grid in grids)
     for ax, grid in zip(panels, grids, strict=True):
-        ax.tick_params(length=2.0, labelsize=SMALL_SIZE)
+        ax.tick_params(length=2.0, labelsize=_axes.SMALL_SIZE)
         ax.set_yticks(*_numbers(grid.shape[0]))
         ax.set_xticks(*(_numbers(grid.shape[1]) if ax is panels[-1] else ([], [])))
         # An image cannot be empty, but a layer without inputs is.
@@ -212,19 +190,19 @@ def _draw_layer(fig: Any, panels: list[Any], bar: Any, grids: list[np.ndarray]) 
     if limit == 0.0:
         bar.set_axis_off()
         return
-    shown = load("cm").ScalarMappable(norm=_norm(limit), cmap=_color_map())
-    scale = fig.colorbar(shown, cax=bar, ticks=load("ticker").MaxNLocator(6, symmetric=True))
+    shown = _axes.load("cm").ScalarMappable(norm=_norm(limit), cmap=_color_map())
+    scale = fig.colorbar(shown, cax=bar, ticks=_axes.load("ticker").MaxNLocator(6, symmetric=True))
     scale.outline.set_visible(False)
-    bar.tick_params(length=2.0, labelsize=SMALL_SIZE)
+    bar.tick_params(length=2.0, labelsize=_axes.SMALL_SIZE)
 
 
 def _norm(limit: float) -> Any:
-    return load("colors").Normalize(vmin=-limit, vmax=limit)
+    return _axes.load("colors").Normalize(vmin=-limit, vmax=limit)
 
 
 def _color_map() -> Any:
-    shades = [_DARK_NEGATIVE, NEGATIVE, "white", POSITIVE, _DARK_POSITIVE]
-    return load("colors").LinearSegmentedColormap.from_list("signed", shades)
+    shades = [_DARK_NEGATIVE, _axes.NEGATIVE, "white", _axes.POSITIVE, _DARK_POSITIVE]
+    return _axes.load("colors").LinearSegmentedColormap.from_list("signed", shades)
 
 
 def _numbers(count: int) -> tuple[list[int], list[str]]:
@@ -243,17 +221,19 @@ def _title(layer: int, layers: int, outputs: int) -> str:
 def _label_inputs(column: Sequence[Any], names: list[str], room: float) -> None:
     """Names at the rows of the first layer; every second or third where not all of them fit."""
     step = max(1, int(np.ceil(len(names) * _NAMES_APART / room)))
-    size = fitted_size(room * step / max(len(names), 1), SMALL_SIZE)
+    size = _axes.fitted_size(room * step / max(len(names), 1), _axes.SMALL_SIZE)
     for ax in column:
         ax.set_yticks(range(0, len(names), step), names[::step], fontsize=size)
 
 
 def _add_legend(fig: Any) -> None:
-    patch = load("patches").Patch(
+    patch = _axes.load("patches").Patch(
         facecolor=_ZERO_FACE,
         edgecolor=_ZERO_LINES,
         hatch=_HATCH,
         linewidth=0.0,
         label="exactly zero",
     )
-    fig.legend(handles=[patch], loc="outside lower center", frameon=False, fontsize=SMALL_SIZE)
+    fig.legend(
+        handles=[patch], loc="outside lower center", frameon=False, fontsize=_axes.SMALL_SIZE
+    )

@@ -51,8 +51,7 @@ def predicted_plot(
         forecast,
         coverage=coverage,
         target_name=clean(target, _NAME),
-        most_bars=min(most, 300),
-        most_points=most,
+        most_rows=most,
         ax=figure.add_subplot(),
     )
     shown = display.rows_with_points.size

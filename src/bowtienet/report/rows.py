@@ -63,7 +63,7 @@ def read_rows(
     counted = np.flatnonzero(found.weights)
     places = counted[sample(counted.size, most)]
     return ReportRows(
-        table=_reading.take(found.features, places, [column.name for column in model.columns_]),
+        table=_reading.take(found.features, places, getattr(model, "feature_names_in_", ())),
         targets=found.targets[places],
         weights=found.weights[places],
         target_names=found.target_names or tuple(model.target_names_),

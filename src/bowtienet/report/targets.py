@@ -24,7 +24,7 @@ _MOST_POINTS = 1200
 _MOST_BANDS = 24
 """Points and bands of all targets together: they are most of the page."""
 _SURPRISE_FEATURES = 8
-_AVERAGED = 100
+_AVERAGED = 200
 """Rows that bands are averaged over."""
 
 Progress = Callable[[str, float], object]

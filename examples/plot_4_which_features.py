@@ -1,8 +1,8 @@
 """
-Which inputs matter, and a smaller network
-==========================================
+Which features matter, and a smaller network
+============================================
 
-Six inputs, of which two have an effect. A shrinkage prior pulls the weights of the others towards
+Six features, of which two have an effect. A shrinkage prior pulls the weights of the others towards
 zero; ``prune`` takes away those whose sign is not sure.
 """
 
@@ -13,32 +13,30 @@ zero; ``prune`` takes away those whose sign is not sure.
 import numpy as np
 import pandas as pd
 
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.uniform(-2.0, 2.0, size=(300, 6)), columns=list("abcdef"))
 y = np.maximum(X["a"], 0.0) - np.maximum(X["b"] - 0.5, 0.0) + rng.normal(0.0, 0.2, size=300)
 model = BowTieRegressor(
     (10,),
-    combine="elbo",
-    elbo_tempering=1.0,
-    init_penalty=1.0,
     n_estimators=2,
     max_iter=400,
-    tol=1e-4,
     n_jobs=2,
     random_state=0,
+    options=FitOptions(weighting="elbo", elbo_tempering=1.0, init_penalty=1.0, tol=1e-4),
 ).fit(X, y)
 
 # %%
 # Every weight has a probability that its sign is what it seems to be. The surest are kept, as many
-# as leave the estimated share of wrong signs below the rate.
+# as leave the estimated share of wrong signs below the rate. It is a rate of weights, not of
+# features.
 
 pruned = model.prune(false_sign_rate=0.01)
 print(pruned.sparsity_)
 
 # %%
-# What is left, input by input: the probability of a path to the target, and how strong it is at
+# What is left, feature by feature: the probability of a path to the target, and how strong it is at
 # most.
 
 pd.DataFrame(pruned.feature_relevance_._asdict()).round(3)
