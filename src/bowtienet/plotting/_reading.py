@@ -88,7 +88,9 @@ def read_columns(X: Any, learnt: Sequence[Column] = ()) -> TableColumns:
     if frame is not None:
         columns = tuple(frame.get_column(name) for name in frame.columns)
     else:
-        columns = table.columns or tuple(to_numpy(table.matrix).T)
+        # As they came: the door reads truth values as numbers.
+        array = np.asarray(X, dtype=object) if table.matrix is None else to_numpy(table.matrix)
+        columns = tuple(array.T)
     names = table.names or tuple(f"x{place}" for place in range(table.n_columns))
     known = {column.name: column for column in learnt}
     if len(learnt) == len(names):  # in the order of training, whatever they are called
