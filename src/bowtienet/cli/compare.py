@@ -8,7 +8,6 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output, number
-from bowtienet.cli.exits import guarded
 
 if TYPE_CHECKING:
     from bowtienet.evaluation import Comparison
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 _SHOWN = ("rmse", "nll", "crps", "coverage")
 
 
-@guarded
 def compare(
     data: options.Data,
     target: options.Target,
@@ -99,7 +97,7 @@ def _show(found: list[Comparison], n_rows: int, coverage: float, output: Output)
     )
     for one in found:
         if one.note:
-            output.say(f"{one.method}: {one.note}.")
+            output.explain(f"{one.method}: {one.note}.")
     methods = [
         {
             "method": one.method,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:  # slow to import, and not needed for --help
     from rich.console import Console
@@ -49,9 +51,13 @@ class Output:
             stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
 
     def say(self, text: str = "") -> None:
-        """Lines for people."""
+        """Lines for people, such as paths."""
         if not self.as_json:
-            print(_wrapped(text, stderr=False))
+            print(printable(text))
+
+    def explain(self, text: str) -> None:
+        """A sentence for people."""
+        self.say(_wrapped(text, sys.stdout))
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1) -> None:
         """A table for people: the first columns are texts, those after them numbers."""
@@ -114,18 +120,16 @@ def number(value: float | None, digits: int = 4) -> str:
 
 def _complain(text: str) -> None:
     # By `print`, since a console of its own would write into the line of a bar.
-    print(_wrapped(" ".join(text.split()), stderr=True), file=sys.stderr)
+    print(_wrapped(text, sys.stderr), file=sys.stderr)
 
 
-def _wrapped(text: str, *, stderr: bool) -> str:
-    """Text that breaks between words where a terminal shows it."""
-    stream = sys.stderr if stderr else sys.stdout
+def _wrapped(text: str, stream: TextIO) -> str:
+    """A sentence in one line; in as many as it needs, between words, if a terminal shows it."""
+    line = " ".join(printable(text).split())
     if not stream.isatty():
-        return printable(text)
-    from rich.text import Text
-
-    console = _console(stderr=stderr)
-    return "\n".join(line.plain for line in Text(printable(text)).wrap(console, console.width))
+        return line
+    width = shutil.get_terminal_size().columns
+    return textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _plain(content: Any) -> Any:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output, note
-from bowtienet.cli.exits import guarded
 
 if TYPE_CHECKING:
     from bowtienet.cli.reading import Rows
@@ -33,7 +32,6 @@ TestSize = Annotated[
 ]
 
 
-@guarded
 def fit(
     data: options.Data,
     target: options.Target,
@@ -155,7 +153,7 @@ def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Out
     held = f", {n_held_out:,} held out" if n_held_out else ""
     networks = facts["networks"]
     output.say()
-    output.say(
+    output.explain(
         f"{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
         f"{facts['sweeps']} sweeps, {'converged' if facts['converged'] else facts['status']}, "
         f"{facts['seconds']:.1f} s"

@@ -12,7 +12,6 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded
 
 if TYPE_CHECKING:
     from bowtienet.cli.reading import Rows
@@ -45,7 +44,6 @@ def _known(kinds: list[str] | None) -> list[str] | None:
     return kinds
 
 
-@guarded
 def plot(
     model: options.Model,
     data: options.OptionalKnownRows = None,

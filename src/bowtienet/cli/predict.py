@@ -11,10 +11,8 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output, printable
-from bowtienet.cli.exits import guarded
 
 
-@guarded
 def predict(
     model: options.Model,
     data: options.Data,

@@ -7,10 +7,8 @@ from typing import Annotated, Any
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded
 
 
-@guarded
 def prune(
     model: options.Model,
     out: Annotated[

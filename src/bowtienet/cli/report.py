@@ -9,13 +9,11 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded
 
 if TYPE_CHECKING:
     from bowtienet.cli.reading import Rows
 
 
-@guarded
 def report(
     model: options.Model,
     data: options.KnownRows,
