@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -72,12 +70,3 @@ def test_tables_hold_the_fits_which_are_made_once(tmp_path):
     assert rows[0].split(" | ")[3] == f"{values.mean():.2f} ± {values.std():.2f}"
     assert sum(line.startswith("| `relu_network` | ") for line in text.splitlines()) == 6
     assert table(text)[CAVI][-1] == "1"
-
-
-@pytest.mark.parametrize("cell", [Cell(CAVI), Cell(PAPER, 10, 0.7)])
-def test_a_fit_that_was_interrupted_is_not_kept(cell, tmp_path, monkeypatch):
-    monkeypatch.setattr(svi.Watch, "__call__", lambda *_: signal.raise_signal(signal.SIGINT))
-    results = svi.Results(TINY, tmp_path, lambda _: None)
-    with pytest.raises(KeyboardInterrupt):
-        results.fits("laplace", cell, 3)
-    assert not list(tmp_path.rglob("output.pkl"))
