@@ -15,19 +15,15 @@ import pytest
 
 from bowtienet.cli.console import printable
 from bowtienet.cli.exits import sentence
-from tests.cli.conftest import SWITCHES, TINY, accepted, refused
+from tests.cli.conftest import TINY, accepted, refused
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 N_ROWS = 30
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty folder to work in."""
-    for name in SWITCHES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(empty_folder):
+    return empty_folder
 
 
 @pytest.fixture(scope="session")

@@ -241,15 +241,12 @@ def test_a_model_of_python_serves_too(folder):
 
 
 def test_models_that_know_no_names(folder):
-    table = read("data.csv")
-    regressor().fit(table[["x1"]].to_numpy(), table["y"].to_numpy()).save("numbers.btn")
-    mixed = table[["x1", "colour"]].to_numpy(dtype=object)
-    regressor().fit(mixed, table["y"].to_numpy()).save("mixed.btn")
-    table[["x1", "y"]].to_csv("one.csv", index=False)
-    table[["x1", "colour", "y"]].to_csv("two.csv", index=False)
-    for model, data in (("numbers.btn", "one.csv"), ("mixed.btn", "two.csv")):
-        for command in (["predict", model, data], ["plot", model, data], ["inspect", model]):
-            assert "feature names" not in accepted(*command).stderr
+    table = read("data.csv")[["x1", "colour", "y"]]
+    features = table[["x1", "colour"]].to_numpy(dtype=object)
+    regressor().fit(features, table["y"].to_numpy()).save("mixed.btn")
+    table.to_csv("two.csv", index=False)
+    for command in (["predict"], ["plot", "--kind", "band"]):
+        assert "feature names" not in accepted(*command, "mixed.btn", "two.csv").stderr
 
 
 def test_prune_writes_a_smaller_model_and_can_refit_it(folder):

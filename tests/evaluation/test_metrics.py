@@ -264,6 +264,13 @@ def test_several_targets_are_averaged(metric: Metric) -> None:
         assert together == pytest.approx(np.mean(each), rel=1e-12)
 
 
+@every_metric
+def test_the_order_of_rows_does_not_matter(metric: Metric, rng: np.random.Generator) -> None:
+    y, found = forecast(n=20)
+    order = rng.permutation(20)
+    assert metric(y[order], rows_of(found, order)) == pytest.approx(metric(y, found), rel=1e-12)
+
+
 @few_examples
 @given(seeds, st.floats(-6.0, 6.0), st.sampled_from([-1.0, 1.0]), st.floats(-3.0, 3.0))
 def test_scores_have_the_unit_of_the_target(

@@ -165,11 +165,10 @@ def _chosen(
     painters: dict[str, Callable[[], Any]], kinds: list[str] | None
 ) -> dict[str, Callable[[], Any]]:
     """Plots that are asked for, all of them if none is, in the order of `KINDS`."""
-    for kind in kinds or ():
-        if kind in OF_ROWS and kind not in painters:
+    for kind in set(kinds or ()) - set(painters):
+        if kind in OF_ROWS:
             raise ValueError(f"{kind} needs rows with targets: name a table after the model.")
-        if kind not in painters:
-            raise ValueError(f"{kind} cannot be drawn: a pruned model has no history of its bound.")
+        raise ValueError(f"{kind} cannot be drawn: a pruned model has no history of its bound.")
     return {kind: paint for kind, paint in painters.items() if kind in (kinds or painters)}
 
 

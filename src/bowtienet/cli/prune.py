@@ -37,7 +37,7 @@ def prune(
     Nodes that no feature reaches, or that reach no target, go too.
     """
     from bowtienet.cli.facts import sizes, without_column_notes
-    from bowtienet.cli.reading import known_rows_of_model, read, target_columns
+    from bowtienet.cli.reading import known_rows_of_model, read
     from bowtienet.cli.writing import check_place
     from bowtienet.estimators.files import load
     from bowtienet.estimators.progress import reporting_to
@@ -48,9 +48,8 @@ def prune(
     check_place(place, model, *([] if refit is None else [refit]))
     settings: dict[str, Any] = {}
     if refit is not None:
-        names = target_columns(before, target or [])
         table = read(refit, output, delimiter, decimal, encoding)
-        rows = known_rows_of_model(before, table, refit.name, targets=names, weight=weight)
+        rows = known_rows_of_model(before, table, refit.name, targets=target, weight=weight)
         settings = {"X": rows.features, "y": rows.targets, "sample_weight": rows.weights}
     with output.stage("pruning") as bar, reporting_to(bar), without_column_notes():
         after = before.prune(false_sign_rate, refit=refit is not None, **settings)

@@ -94,12 +94,27 @@ def known_rows(
 
 
 def known_rows_of_model(
-    model: Any, table: Any, label: str, *, targets: Sequence[str], weight: str | None = None
+    model: Any,
+    table: Any,
+    label: str,
+    *,
+    targets: Sequence[str] | None = None,
+    weight: str | None = None,
 ) -> Rows:
-    """The rows of a table that have targets, with the features that a model was fitted to."""
-    rows = known_rows(table, label, targets=targets, weight=weight)
+    """The rows of a table that have targets, with the features that a model was fitted to.
+
+    Without names of the targets, these are those of training.
+    """
+    names = list(targets or model.target_names_)
+    if len(names) != len(model.target_names_):
+        several = "s" if len(model.target_names_) > 1 else ""
+        raise ValueError(
+            f"the model has the target{several} {', '.join(map(repr, model.target_names_))}: name "
+            "--target as often, or not at all."
+        )
+    rows = known_rows(table, label, targets=names, weight=weight)
     features = needed_columns(model, rows.features, label)
-    for name in (*targets, *([weight] if weight else [])):
+    for name in (*names, *([weight] if weight else [])):
         features = features.append_column(name, rows.table.column(name))
     return replace(rows, table=features)
 
@@ -148,14 +163,3 @@ def needed_columns(model: Any, table: Any, label: str) -> Any:
     for name in absent:
         table = table.append_column(name, arrow.nulls(table.num_rows, arrow.float64()))
     return table.select([str(name) for name in model.feature_names_in_])
-
-
-def target_columns(model: Any, given: Sequence[str]) -> list[str]:
-    """Columns of the targets: those given, or those of training."""
-    names = list(model.target_names_)
-    if given and len(given) != len(names):
-        raise ValueError(
-            f"the model has the target{'s' if len(names) > 1 else ''} "
-            f"{', '.join(map(repr, names))}: name --target as often, or not at all."
-        )
-    return list(given) or names

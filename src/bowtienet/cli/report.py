@@ -39,16 +39,15 @@ def report(
     needs and asks the network for nothing. Scores of rows that the model was fitted to flatter it;
     fit --report writes the page for held-out rows.
     """
-    from bowtienet.cli.reading import known_rows_of_model, read, target_columns
+    from bowtienet.cli.reading import known_rows_of_model, read
     from bowtienet.cli.writing import PAGES, check_place
     from bowtienet.estimators.files import load
 
     output = Output(as_json)
     place = check_place(out, model, data, endings=PAGES)
     fitted = load(model)
-    names = target_columns(fitted, target or [])
     table = read(data, output, delimiter, decimal, encoding)
-    rows = known_rows_of_model(fitted, table, data.name, targets=names, weight=weight)
+    rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
     settings = {"coverage": coverage, "title": title, "max_features": max_features}
     write_page(fitted, rows, place, output, model_file=str(model), **settings)
     output.say(f"report: {place}")
