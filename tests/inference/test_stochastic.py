@@ -11,7 +11,7 @@ import pytest
 
 from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
-from bowtienet.inference import stochastic
+from bowtienet.inference import execution, stochastic
 from bowtienet.inference.acceleration import extrapolate
 from bowtienet.inference.convergence import FEWEST_STEPS, Status, window_steps
 from bowtienet.inference.coordinate_ascent import State, fit, sweep
@@ -66,15 +66,16 @@ def assert_close(first: object, second: object, rtol: float) -> None:
 
 
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 3), (3, 4, 2)], ids=str)
-def test_all_rows_and_a_whole_step_are_a_sweep(hidden: tuple[int, ...]) -> None:
+def test_all_rows_and_a_whole_step_are_a_sweep(
+    hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, rows, factors = start(bent_rows(40), hidden)
-    kept = HeldRows(rows, model.architecture, block_size=16)
+    monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
+    kept = HeldRows(rows, model.architecture)
     state = State(model=model, factors=factors, memory=kept.begin(model, factors))
     expected, bound = sweep(state, kept, repeats=3, empirical_bayes=True)
     before = begin(model, factors)
-    found, noisy = stochastic_step(
-        before, rows, 40.0, amount=1.0, tolerance=0.0, max_iterations=1, block_size=16
-    )
+    found, noisy = stochastic_step(before, rows, 40.0, amount=1.0, tolerance=0.0, max_iterations=1)
     assert_close(found.factors, expected.factors, 1e-9)
     assert_close(found.model.prior.global_shrinkage, expected.model.prior.global_shrinkage, 1e-9)
     np.testing.assert_allclose(float(noisy.total), float(bound.total), rtol=1e-10)
@@ -154,9 +155,10 @@ def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> No
     assert late > early
 
 
-def test_a_seed_repeats_a_fit_whatever_the_threads() -> None:
+def test_a_seed_repeats_a_fit_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
     model, rows, factors = start(bent_rows(300), (6,))
-    settings = {"n_rows": 300.0, "max_iter": 2, "block_size": 16}
+    settings = {"n_rows": 300.0, "max_iter": 2}
     first, second, other = (
         fit_stochastic(model, minibatches(rows, 50, seed), factors, n_threads=n, **settings)
         for seed, n in ((3, 1), (3, 2), (4, 1))
@@ -218,8 +220,8 @@ def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        *[("forgetting_rate", bad) for bad in (0.5, 1.1, "slow")],
-        *[("momentum", bad) for bad in (1.0, -0.1, "much")],
+        ("forgetting_rate", 0.5),
+        ("momentum", 1.0),
         *[(name, -1) for name in ("step_delay", "max_iter", "n_rows", "tol", "n_threads")],
     ],
 )
