@@ -108,8 +108,7 @@ def compiled_gradient(hidden: tuple[int, ...], family: str) -> Any:
         rows = Rows(inputs=arrays[0], targets=arrays[1], weights=arrays[2])
         return autodiff.bound_value(template, moving, still, rows)
 
-    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(jax.grad(value), compiler_options=options)
+    return autodiff.compile_gradient(value)
 
 
 def gradient(point: Point, family: str, names: tuple[str, ...]) -> dict[str, dict[str, np.ndarray]]:

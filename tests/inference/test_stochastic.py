@@ -143,7 +143,7 @@ def held_out(result: FitResult, rows: Rows) -> float:
     )
 
 
-@pytest.mark.parametrize("hidden", [(10,), (6, 5)], ids=str)
+@pytest.mark.parametrize("hidden", [(10,), pytest.param((6, 5), marks=pytest.mark.slow)], ids=str)
 def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> None:
     model, rows, factors = start(bent_rows(2000, outputs=1), hidden, gate_temperature=0.05)
     new = bent_rows(1000, seed=1, outputs=1)
@@ -318,11 +318,8 @@ def test_a_small_last_batch_counts_less(monkeypatch: pytest.MonkeyPatch) -> None
     assert amounts[-1][1] < 0.5
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
-def test_loosened_factors_have_more_hidden_noise_and_are_else_the_same(
-    hidden: tuple[int, ...],
-) -> None:
-    _, _, factors = start(bent_rows(30), hidden)
+def test_loosened_factors_have_more_hidden_noise_and_are_else_the_same() -> None:
+    _, _, factors = start(bent_rows(30), (4, 3))
     loose = loosened(factors, 7.0)
     assert len(loose.layers) == len(factors.layers)
     for now, before in zip(loose.layers[:-1], factors.layers[:-1], strict=True):
@@ -370,7 +367,7 @@ def test_a_fit_goes_on_from_every_pass_with_the_same_bits(adaptive: bool, max_it
     assert len(kept) == (9 if ended else (whole.n_sweeps - 1) // 6)
     assert [snapshot.position.n_passes for snapshot in kept] == list(range(1, len(kept) + 1))
     assert (kept[-1].position.turned is not None) == adaptive
-    for snapshot in (*kept[:: max(1, len(kept) // 4)], kept[-1]):
+    for snapshot in (kept[0], kept[len(kept) // 2], kept[-1]):
         again = fit_stochastic(model, batches, factors, resume=snapshot, **settings)
         map_arrays(np.testing.assert_array_equal, whole.factors, again.factors)
         map_arrays(np.testing.assert_array_equal, whole.statistics, again.statistics)

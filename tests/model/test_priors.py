@@ -132,20 +132,6 @@ def linear_data(
     return inputs, targets
 
 
-def test_default_model_reads_noise_and_size_from_the_data(rng: np.random.Generator) -> None:
-    """Residual variance to 6 standard errors of a variance, sqrt(2/n): false alarm 1e-8."""
-    n, noise = 400, 0.5
-    inputs, targets = linear_data(rng, np.array([[3.0], [-0.2]]), noise, n)
-    model = default_model(build_architecture(2, (5, 5), 1), inputs, targets[:, 0])
-    assert model.prior.output_noise.concentration == 2.0
-    np.testing.assert_allclose(
-        model.prior.output_noise.scale, noise**2 / 4, rtol=6.0 * np.sqrt(2.0 / n)
-    )
-    # scale = delta²/2 / L with delta² = max |coefficient| = 3 up to 6 standard errors of it.
-    error = 6.0 * noise / np.sqrt(n)
-    np.testing.assert_allclose(4.0 * model.prior.global_shrinkage.scale, 3.0, atol=1.2 * error)
-
-
 def test_default_model_agrees_with_a_linear_fit(rng: np.random.Generator) -> None:
     inputs, targets = linear_data(rng, np.array([[3.0, 1.0], [-0.2, 0.5]]), 0.3, 60)
     model = default_model(build_architecture(2, (5,), 2), inputs, targets)

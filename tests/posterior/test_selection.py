@@ -18,7 +18,6 @@ from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.selection import (
     Selection,
-    build_selection,
     check_rate,
     keep_between,
     largest_doubt,
@@ -317,16 +316,6 @@ def test_paths_against_taking_units_out_one_by_one(n_hidden: int, rng: np.random
         kept += sum(int(mask.sum()) for mask in connections)
     assert kept > 50
     assert removed > kept or n_hidden == 0
-
-
-def test_an_output_without_weights_keeps_the_other() -> None:
-    chosen = [np.array([[True, False], [False, True]]), np.array([[False, True], [False, False]])]
-    found = build_selection(chosen, [np.full((2, 2), 0.1), np.full((2, 2), 0.3)], 0.7)
-    np.testing.assert_array_equal(found.inputs, [False, True])
-    np.testing.assert_array_equal(found.units[0], [False, True])
-    np.testing.assert_array_equal(found.varying[0], [True, True])
-    assert found.false_sign_rate == pytest.approx(0.2)
-    assert found.keep_threshold == 0.7
 
 
 def test_keep_between_keeps_units_and_gives_back_weights(rng: np.random.Generator) -> None:

@@ -580,8 +580,8 @@ def peak_memory(function: Callable[[], np.ndarray]) -> int:
 
 @pytest.mark.parametrize("name", ["ppf", "logpdf", "std", "rvs"])
 def test_memory_is_bounded(name: str, rng: np.random.Generator) -> None:
-    """Six blocks of 1 MB were seen at a time; one array of all rows and components has 25 MB."""
-    shape = (16, 200_000)
+    """Six blocks of 1 MB were seen at a time; one array of all rows and components has 13 MB."""
+    shape = (16, 100_000)
     means, deviations = rng.normal(size=shape), rng.uniform(0.5, 2.0, size=shape)
     mixture = build_mixture(np.full(16, 1.0 / 16.0), means, deviations)
     arguments = {"ppf": (0.9,), "logpdf": (0.3,), "rvs": (10, 1)}

@@ -75,13 +75,6 @@ def test_shapes_and_signs(any_fit: FitResult, n: int, rng: np.random.Generator) 
     assert np.all(new.noise_variance > 0.0)
 
 
-def test_the_noise_part_is_the_mean_of_the_noise_variance(any_fit: FitResult) -> None:
-    new = predict(any_fit.model, any_fit.factors, np.zeros((3, 1)))
-    noise = any_fit.factors.layers[-1].noise_variance
-    expected = noise.scale / (noise.concentration - 1.0)
-    np.testing.assert_allclose(new.noise_variance, np.tile(expected, (3, 1)), rtol=1e-13)
-
-
 def test_blocks_do_not_matter(
     any_fit: FitResult, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,20 +109,6 @@ def test_the_start_of_the_shared_covariance_does_not_matter(any_fit: FitResult) 
         predict(any_fit.model, any_fit.factors, inputs).mean,
         predict(any_fit.model, other, inputs).mean,
     )
-
-
-def test_no_hidden_layer_in_closed_form(rng: np.random.Generator) -> None:
-    """E[y] = m'x~ and Var[z] = x~'B x~."""
-    result, _ = fitted((), n_outputs=2)
-    inputs = rng.normal(size=(6, 1))
-    design = np.column_stack([np.ones(6), inputs])
-    weights = result.factors.layers[0].weights
-    new = predict(result.model, result.factors, inputs)
-    np.testing.assert_allclose(new.mean, design @ weights.mean.T, rtol=1e-12)
-    for row, x in enumerate(design):
-        for output in range(2):
-            expected = x @ weights.covariance[output] @ x
-            assert new.signal_variance[row, output] == pytest.approx(expected, rel=1e-10)
 
 
 def local_bounds(
