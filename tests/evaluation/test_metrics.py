@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import math
 from collections.abc import Callable
@@ -21,8 +20,6 @@ from sklearn.metrics import root_mean_squared_error
 
 from bowtienet.evaluation import metrics
 from bowtienet.evaluation.metrics import (
-    LEVELS,
-    Scores,
     binomial_band,
     calibration_curve,
     calibration_error,
@@ -179,10 +176,6 @@ def test_shares_are_exact(shape: tuple[int, ...]) -> None:
         assert interval_coverage(y, intervals) == held / n
 
 
-def test_intervals_may_be_infinite() -> None:
-    assert interval_coverage([0.0, 1.0], [[-np.inf, np.inf], [2.0, np.inf]]) == 0.5
-
-
 def test_pit_is_the_distribution_function_at_the_targets() -> None:
     y, found = forecast(n_targets=2)
     expected = np.einsum("k,knd->nd", found.weights, norm.cdf(y, found.means, found.deviations))
@@ -271,13 +264,6 @@ def test_several_targets_are_averaged(metric: Metric) -> None:
         assert together == pytest.approx(np.mean(each), rel=1e-12)
 
 
-@every_metric
-def test_the_order_of_rows_does_not_matter(metric: Metric, rng: np.random.Generator) -> None:
-    y, found = forecast(n=20)
-    order = rng.permutation(20)
-    assert metric(y[order], rows_of(found, order)) == pytest.approx(metric(y, found), rel=1e-12)
-
-
 @few_examples
 @given(seeds, st.floats(-6.0, 6.0), st.sampled_from([-1.0, 1.0]), st.floats(-3.0, 3.0))
 def test_scores_have_the_unit_of_the_target(
@@ -337,14 +323,6 @@ def test_given_intervals_take_the_place_of_the_central_ones() -> None:
     assert scores.nll == negative_log_density(y, found)
 
 
-def test_scores_are_plain_numbers() -> None:
-    y, found = forecast()
-    plain = dataclasses.asdict(evaluate(y.astype(np.float32), found, coverage=np.float32(0.5)))
-    assert {type(value) for name, value in plain.items() if name != "n_rows"} == {float}
-    assert type(plain["n_rows"]) is int
-    assert Scores(**plain) == Scores(**plain)
-
-
 @pytest.mark.parametrize("kind", [list, pd.Series, np.float32])
 def test_targets_of_other_kinds(kind: Callable[[np.ndarray], Any]) -> None:
     y, found = forecast()
@@ -373,62 +351,42 @@ def test_crps_without_scoringrules(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_metric
 @pytest.mark.parametrize(
-    "targets",
+    ("targets", "weight", "named"),
     [
-        np.zeros(11),
-        np.zeros((12, 1)),
-        np.zeros((12, 1, 1)),
-        np.zeros(0),
-        1.0,
-        [np.nan] * 12,
-        [0.0] * 11 + [np.inf],
-        ["a"] * 12,
-        [[1.0], [1.0, 2.0]],
+        (np.zeros(11), None, "targets"),
+        (np.zeros((12, 1)), None, "targets"),
+        (np.zeros((12, 1, 1)), None, "targets"),
+        (np.zeros(0), None, "targets"),
+        ([0.0] * 11 + [np.nan], None, "targets"),
+        (["a"] * 12, None, "'a'"),
+        (np.zeros(12), np.ones(11), "sample_weight"),
+        (np.zeros(12), -np.ones(12), "sample_weight"),
+        (np.zeros(12), np.zeros(12), "sample_weight"),
     ],
-    ids=["few", "column", "cube", "none", "scalar", "NaN", "infinite", "texts", "ragged"],
 )
-def test_bad_targets(metric: Metric, targets: Any) -> None:
-    with pytest.raises(ValueError, match="targets"):
-        metric(targets, forecast()[1])
-
-
-@every_metric
-@pytest.mark.parametrize(
-    "weight",
-    [np.ones(11), np.ones((12, 1)), -np.ones(12), np.zeros(12), [np.nan] * 12],
-    ids=["few", "column", "negative", "zero", "NaN"],
-)
-def test_bad_weights(metric: Metric, weight: Any) -> None:
-    y, found = forecast()
-    with pytest.raises(ValueError, match="sample_weight"):
-        metric(y, found, sample_weight=weight)
+def test_bad_targets_and_weights(metric: Metric, targets: Any, weight: Any, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        metric(targets, forecast()[1], sample_weight=weight)
 
 
 @pytest.mark.parametrize("metric", [negative_log_density, crps, pit, calibration_curve, evaluate])
 def test_bad_distributions(metric: Callable[..., Any]) -> None:
     y, found = forecast()
-    with pytest.raises(TypeError, match="targets"):
-        metric(found, y)
-    with pytest.raises(TypeError, match="distribution"):
+    with pytest.raises(TypeError, match="GaussianMixture"):
         metric(y, y)
     with pytest.raises(ValueError, match="distribution"):
         metric(y[:5], found)
 
 
-@pytest.mark.parametrize("mean", [[1.0], [1.0, np.nan]])
-def test_bad_means(mean: list[float]) -> None:
-    with pytest.raises(ValueError, match="mean"):
-        rmse([1.0, 2.0], mean)
-
-
 @pytest.mark.parametrize(
-    "intervals", [[[0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.0, np.nan], [0.0, 1.0]]]
+    "intervals",
+    [[[0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.0, np.nan], [0.0, 1.0]]],
 )
-def test_bad_intervals(intervals: Any) -> None:
+def test_bad_means_and_intervals(intervals: Any) -> None:
+    with pytest.raises(ValueError, match="mean"):
+        rmse([1.0, 2.0], [1.0])
     with pytest.raises(ValueError, match="intervals"):
         interval_coverage([0.5, 0.5], intervals)
-    with pytest.raises(ValueError, match="intervals"):
-        interval_score([0.5, 0.5], intervals, 0.9)
 
 
 @pytest.mark.parametrize("coverage", [90, 0.0, 1.0, [0.5, 0.9], "0.9"])
@@ -442,13 +400,8 @@ def test_bad_coverage(coverage: Any) -> None:
 
 def test_bad_levels() -> None:
     y, found = forecast()
-    with pytest.raises(ValueError, match="levels"):
-        calibration_curve(y, found, [0.5, 1.5])
-    with pytest.raises(ValueError, match="levels"):
-        calibration_error(y, found, [np.nan])
-    with pytest.raises(ValueError, match="levels"):
-        binomial_band([[0.5]], 10)
-    with pytest.raises(ValueError, match=r"^n "):
+    for level in (1.5, np.nan):
+        with pytest.raises(ValueError, match="levels"):
+            calibration_curve(y, found, [0.5, level])
+    with pytest.raises(ValueError, match="n must be"):
         binomial_band([0.5], 0)
-    with pytest.raises(ValueError, match="probability"):
-        binomial_band(LEVELS, 10, probability=1)
