@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-import bowtienet as bt
+from bowtienet import engine as bt
 from bowtienet.distributions.gaussian import GaussianRows, entropy
 from bowtienet.inference import global_step
 from bowtienet.inference.elbo import elbo

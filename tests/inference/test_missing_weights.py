@@ -108,8 +108,7 @@ def compiled_gradient(hidden: tuple[int, ...], family: str) -> Any:
         rows = Rows(inputs=arrays[0], targets=arrays[1], weights=arrays[2])
         return autodiff.bound_value(template, moving, still, rows)
 
-    options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(jax.grad(value), compiler_options=options)
+    return autodiff.compile_gradient(value)
 
 
 def gradient(point: Point, family: str, names: tuple[str, ...]) -> dict[str, dict[str, np.ndarray]]:
@@ -175,12 +174,11 @@ def test_no_single_update_lowers_the_bound(
 
 
 @pytest.mark.parametrize("family", builders.ALL_FAMILIES)
-@pytest.mark.parametrize("hidden", [(4,), (3, 5)], ids=str)
 def test_missing_weights_stay_away_through_momentum_and_em(
-    hidden: tuple[int, ...], family: str, rng: np.random.Generator
+    family: str, rng: np.random.Generator
 ) -> None:
     """From a start that has them: the first sweep takes them out."""
-    model = builders.fixed_model(hidden, family, gate_temperature=0.3)
+    model = builders.fixed_model((3, 5), family, gate_temperature=0.3)
     model = replace(model, connections=masks_of(model))
     rows = builders.random_rows(rng, model, 25)
 
@@ -199,7 +197,7 @@ def test_missing_weights_stay_away_through_momentum_and_em(
             assert tau.order == model.prior.global_shrinkage.order - 0.5 * int(mask.sum())
 
 
-@pytest.mark.parametrize("family", builders.ALL_FAMILIES)
+@pytest.mark.parametrize("family", ["student_t", "laplace", "gaussian"])
 def test_connections_that_are_all_there_change_nothing(
     family: str, rng: np.random.Generator
 ) -> None:
@@ -255,7 +253,7 @@ def test_lines_through_some_inputs_are_bayesian_regression(rng: np.random.Genera
     assert result.elbo_history[-1] == pytest.approx(evidence, abs=1e-5)
 
 
-@pytest.mark.parametrize("family", builders.ALL_FAMILIES)
+@pytest.mark.parametrize("family", ["student_t", "laplace", "gaussian"])
 def test_an_input_that_leads_nowhere_is_as_good_as_absent(
     family: str, rng: np.random.Generator
 ) -> None:
