@@ -278,6 +278,7 @@ def test_tables_that_cannot_be_predicted(model, content, mentioned):
         (("predict", "data.csv", "--out", "data.csv"), "data.csv"),
         (("predict", "data.csv", "--out", "none/out.csv"), "none"),
         (("predict", "mean.csv", "--with-columns"), "'mean'"),
+        (("predict", "lists.parquet", "--with-columns"), "list"),
         (("predict", "lists.parquet", "--with-columns", "--out", "out.csv"), "list"),
         (("prune", "--refit", "less.csv"), "'y'"),
         (("prune", "--refit", "other.csv"), "'c'"),

@@ -48,11 +48,11 @@ def write(table: Any, path: Path) -> None:
 
 def write_text(table: Any, file: BinaryIO, delimiter: str = ",") -> None:
     """A table as text, with quotes only where they are needed."""
+    arrow = pyarrow(".csv")
+    settings = arrow.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
     header = io.StringIO()
     csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
-    file.write(header.getvalue().encode())
-    writer = pyarrow(".csv")
-    settings = writer.WriteOptions(
-        include_header=False, delimiter=delimiter, quoting_style="needed"
-    )
-    writer.write_csv(table, file, settings)
+    # Columns of lists, which text cannot hold, are refused before anything is written.
+    with arrow.CSVWriter(file, table.schema, write_options=settings) as writer:
+        file.write(header.getvalue().encode())
+        writer.write_table(table)
