@@ -278,14 +278,3 @@ def test_the_estimator_answers_with_the_covariance(propagation: str, n_targets: 
     np.testing.assert_allclose(few, total[:7, :7], rtol=1e-9, atol=1e-12)
     with pytest.raises(ValueError, match="return_cov"):
         model.predict(new, return_std=True, return_cov=True)
-
-
-@tiny_fits
-def test_the_estimator_s_covariance_is_positive_semi_definite() -> None:
-    inputs, targets, new = table(1)
-    options = FitOptions(weighting="equal")
-    model = BowTieRegressor((8, 5), n_estimators=2, max_iter=10, random_state=0, options=options)
-    model.fit(inputs, targets)
-    total = model.predict(new, return_cov=True)[1]
-    values = np.linalg.eigvalsh(total)
-    assert values[0] >= -1e-12 * values[-1]

@@ -192,30 +192,6 @@ def test_joint_draws_are_coherent_and_others_are_not(regressor: BowTieRegressor)
     assert np.all(np.abs(between) < LIMIT / np.sqrt(len(apart)))
 
 
-@tiny_fits
-def test_joint_draws_have_the_covariance_that_is_predicted(regressor: BowTieRegressor) -> None:
-    """Between rows, where the closed form leaves out at most 2 % of the variance."""
-    draws = draws_of(regressor, joint=True, noise=True)
-    centred = draws - draws.mean(axis=0)
-    products = centred[:, :, None] * centred[:, None, :]
-    bar = LIMIT * products.std(axis=0) / np.sqrt(len(draws))
-    expected = regressor.predict(NEAR, return_cov=True)[1]
-    allowed = 0.02 * np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-    assert np.all(np.abs(products.mean(axis=0) - expected) < bar + allowed)
-
-
-@tiny_fits
-def test_shapes_of_samples(regressor: BowTieRegressor) -> None:
-    for settings in ({}, {"joint": True}, {"joint": True, "noise": False}):
-        assert regressor.sample_y(NEAR, 4, **settings).shape == (3, 4)
-        assert regressor.sample_y(NEAR, **settings).shape == (3, 1)
-        first = regressor.sample_y(NEAR, 4, random_state=3, **settings)
-        np.testing.assert_array_equal(
-            first, regressor.sample_y(NEAR, 4, random_state=3, **settings)
-        )
-        assert np.all(first != regressor.sample_y(NEAR, 4, random_state=4, **settings))
-
-
 @pytest.fixture(scope="module")
 def by_rows() -> dict[int, BowTieRegressor]:
     """The same problem seen in 60 rows and in 960."""
