@@ -86,7 +86,7 @@ bench-bigdata: $(BIGDATA) ## both solvers on up to ten million rows, cluster wor
 	$(BIN)/python -m benchmarks.bigdata.scale
 	$(BIN)/python -m benchmarks.bigdata.cluster
 
-figures: $(DEV) ## run the examples that draw, and renew the pictures of the documentation
+figures: $(DEV) ## run the examples that draw, and renew the plots of the documentation
 	$(BIN)/python examples/toy_pruning.py
 	$(BIN)/python examples/diabetes_selection.py
 	$(BIN)/python examples/displays.py

@@ -55,16 +55,6 @@ def taken(rows: Rows, index: Any, weights: Any = None) -> Rows:
     )
 
 
-def test_rows_stay_rows(rng: np.random.Generator) -> None:
-    """No row is lost, torn apart or changed."""
-    rows = random_rows(rng)
-    found = canonical_rows(rows)
-    table = np.column_stack([rows.inputs, rows.targets, rows.weights])
-    other = np.column_stack([found.inputs, found.targets, found.weights])
-    assert {tuple(row) for row in table} == {tuple(row) for row in other}
-    assert np.all(np.diff(found.targets[:, 0]) > 0.0)
-
-
 @given(rows=coarse_tables(), seed=st.integers(0, 2**16))
 @few_examples
 def test_shuffling_repeating_and_leaving_out(rows: Rows, seed: int) -> None:
@@ -149,15 +139,6 @@ def test_columns_that_differ_only_beside_the_targets(rng: np.random.Generator) -
     for columns in ([1, 0, 2], [2, 1, 0], [1, 2, 0]):
         permuted = take_columns(rows, np.array(columns))
         assert_same(take_columns(permuted, column_order(permuted)), expected)
-
-
-def test_equal_columns_may_stand_in_any_order(rng: np.random.Generator) -> None:
-    column = rng.normal(size=20)
-    inputs = np.column_stack([column, rng.normal(size=20), column])
-    rows = build_rows(inputs, rng.normal(size=20))
-    expected = take_columns(rows, column_order(rows))
-    permuted = take_columns(rows, np.array([1, 2, 0]))
-    assert_same(take_columns(permuted, column_order(permuted)), expected)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

@@ -22,13 +22,13 @@ def with_entry(values: np.ndarray, index: tuple[int, ...], entry: float) -> np.n
 BAD_INPUTS: list[Any] = [
     *(np.ones(3), 3.0, np.ones((3, 2, 1)), np.ones((0, 2)), np.ones((3, 0)), None),
     *([[1.0, 2.0], [3.0], [4.0, 5.0]], [["a", "b"]] * 3, [[1.0, None]] * 3),
-    *(INPUTS.astype(object), INPUTS.astype(complex), INPUTS.astype("datetime64[s]")),
+    *(INPUTS.astype(complex), INPUTS.astype("datetime64[s]")),
     np.ma.masked_array(INPUTS, mask=INPUTS > 4.0),
     *(with_entry(INPUTS, (2, 1), value) for value in (np.nan, np.inf, -np.inf)),
 ]
 BAD_TARGETS: list[Any] = [
     *(5.0, np.ones((3, 1, 1)), np.ones((3, 0)), np.ones(4), np.ones((2, 1))),
-    *([[1.0], [2.0, 3.0], [4.0]], ["a", "b", "c"], TARGETS.astype(object), TARGETS + 0j),
+    *([[1.0], [2.0, 3.0], [4.0]], ["a", "b", "c"], TARGETS + 0j),
     *(with_entry(TARGETS, (1,), value) for value in (np.nan, -np.inf)),
 ]
 BAD_WEIGHTS: list[Any] = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pickle
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -245,13 +244,6 @@ def test_files_that_go_bad(folder: Path) -> None:
         source.check_unchanged()
 
 
-def test_pyarrow_is_asked_for_by_name(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split(".")[0] == "pyarrow"]:
-        monkeypatch.setitem(sys.modules, name, None)
-    with pytest.raises(ImportError, match=r"bowtienet\[bigdata\]"):
-        open_source(str(folder), "y")
-
-
 # Memory maps
 
 
@@ -285,21 +277,9 @@ def test_bad_values_of_a_map_are_told_by_their_rows(tmp_path: Path) -> None:
         next(source.read(1))
     with pytest.raises(ValueError, match=r"rows 8192 to 8999 .*target 0"):
         next(source.read(2))
-
-
-@pytest.mark.parametrize(
-    ("y", "weights", "match"),
-    [
-        (np.ones(4), None, "inconsistent numbers of samples"),
-        ("y", None, "y "),
-        (["a", "b", "c"], None, "target 0"),
-        (np.ones(3), np.ones(2), "sample_weight"),
-        (np.ones(3), np.ones((3, 1)), "sample_weight"),
-    ],
-)
-def test_bad_targets_of_a_map(y: Any, weights: Any, match: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=match):
-        open_source(mapped(tmp_path / "x", np.ones((3, 2))), y, weights)
+    for bad in ("y", y[1:], ["a"] * 9000):
+        with pytest.raises(ValueError, match=r"y |target 0"):
+            open_source(mapped(tmp_path / "x", values), bad)
 
 
 # Batches
@@ -366,13 +346,10 @@ def test_batches_that_can_be_read_only_once(make: Callable[[], Any]) -> None:
         open_source(make())
 
 
-@pytest.mark.parametrize("X", [Stream(), Stream(batch(0, 0)), [batch(0, 0)]])
-def test_no_batches(X: Any) -> None:
-    with pytest.raises(ValueError, match=r"0 sample\(s\)"):
-        open_source(X)
-
-
 def test_targets_and_weights_come_with_the_batches() -> None:
+    for nothing in (Stream(), [batch(0, 0)]):
+        with pytest.raises(ValueError, match=r"0 sample\(s\)"):
+            open_source(nothing)
     with pytest.raises(ValueError, match="sample_weight"):
         open_source([batch(0, 3)], None, np.ones(3))
     with pytest.raises(ValueError, match="y is None"):

@@ -14,7 +14,6 @@ import pytest
 from scipy import sparse
 
 from bowtienet.data.door import open_features, open_source
-from bowtienet.data.source import Source
 from bowtienet.data.tables import Table
 
 N = 4
@@ -79,13 +78,9 @@ def test_arrays_stay_where_and_what_they_are(library: str, dtype: str, read: str
     assert type(block.weights) is type(array)
     assert str(block.table.matrix.dtype).endswith(read or "float64")
     assert block.weights.dtype == block.table.matrix.dtype
+    if library == "numpy" and read:
+        assert np.shares_memory(block.table.matrix, array)
     np.testing.assert_array_equal(np.asarray(block.targets)[:, 0], 1.7e9 + Y)
-
-
-def test_arrays_of_floats_are_not_copied() -> None:
-    assert np.shares_memory(features(X).matrix, X)
-    X.flags.writeable = False
-    assert features(X).matrix is not None
 
 
 @pytest.mark.parametrize(
@@ -234,6 +229,7 @@ def test_sparse_tables_are_refused(table: Any) -> None:
     ("table", "y", "match"),
     [
         (X, None, "requires y to be passed, but the target y is None"),
+        (X[:0], Y[:0], r"0 sample\(s\)"),
         (X, Y[:2], "inconsistent numbers of samples"),
         (X, np.ones((N, 1, 1)), "y must have shape"),
         (X, np.ones((N, 0)), "y has no columns"),
@@ -270,9 +266,3 @@ def test_refused_targets(table: Any, y: Any, match: str) -> None:
 def test_refused_weights(table: Any, weights: Any) -> None:
     with pytest.raises(ValueError, match=r"sample_weight|names"):
         open_source(table, Y, weights)
-
-
-def test_the_least_number_of_rows() -> None:
-    assert isinstance(open_source(X[:2], Y[:2], min_rows=2), Source)
-    with pytest.raises(ValueError, match=r"1 sample\(s\)"):
-        open_source(X[:1], Y[:1], min_rows=2)

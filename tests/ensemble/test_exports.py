@@ -113,7 +113,9 @@ def posterior(ensemble: Ensemble, draws: int = 400) -> Any:
 def test_draws_are_those_of_the_members() -> None:
     """Members by their weights; weights in the order of the encoded columns, bias first."""
     ensemble = fit((TEXT, Y), small(weighting="equal", hidden_layer_sizes=(3,))).ensemble
-    ensemble = replace(ensemble, weights=np.array([0.0, 1.0]))
+    order = np.array([2, 0, 1])  # not its own inverse
+    representation = replace(ensemble.representation, column_order=order)
+    ensemble = replace(ensemble, weights=np.array([0.0, 1.0]), representation=representation)
     found = posterior(ensemble)
     assert set(found["member"].values.ravel()) == {1}
     names = list(encoded_names(ensemble.representation.columns))
@@ -123,8 +125,7 @@ def test_draws_are_those_of_the_members() -> None:
         drawn = found[f"weights_{number}"].values[0]
         mean = layer.weights.mean
         if number == 1:
-            places = 1 + np.argsort(ensemble.representation.column_order)
-            mean = mean[:, [0, *places]]
+            mean = mean[:, [0, *(1 + order.tolist().index(column) for column in range(3))]]
         spread = drawn.std(axis=0) / np.sqrt(400)
         # 5 standard errors: a false alarm in 2e6 for each of 16 weights, with a fixed seed.
         assert np.all(np.abs(drawn.mean(axis=0) - mean) < 5.0 * spread)

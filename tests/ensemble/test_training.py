@@ -452,10 +452,18 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
         keep_threshold=0.9,
         false_sign_rate=0.01,
     )
-    further([result_of(task(), pruning=left), result_of(task())], stage)
+
+    class Stream:
+        def taking(self, kept: np.ndarray) -> Any:
+            return kept
+
+    stream: Any = Stream()
+    further([result_of(task(), pruning=left), result_of(task())], stage, stream=stream)
     first, second = stage.calls[0]
     np.testing.assert_array_equal(first.rows.inputs, bent_rows().inputs[:, [1]])
     np.testing.assert_array_equal(second.rows.inputs, bent_rows().inputs)
+    assert first.stream is left.inputs
+    assert second.stream is stream
 
 
 # ------------------------------------------------------------------------------------------------

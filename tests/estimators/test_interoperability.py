@@ -15,11 +15,8 @@ import skops.io
 from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
 from sklearn import config_context
 from sklearn.base import clone
-from sklearn.compose import TransformedTargetRegressor
-from sklearn.ensemble import BaggingRegressor, StackingRegressor
 from sklearn.impute import SimpleImputer
-from sklearn.inspection import partial_dependence, permutation_importance
-from sklearn.linear_model import LinearRegression
+from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -92,42 +89,6 @@ def test_permutation_importance_finds_the_column_without_a_part() -> None:
     assert np.argmin(found.importances_mean) == 2
     assert np.argmax(found.importances_mean) == 1
     assert abs(found.importances_mean[2]) < 0.1 * found.importances_mean[0]
-
-
-def test_partial_dependence_is_the_mean_over_rows() -> None:
-    X, y = rows()
-    model = small().fit(X, y)
-    found = partial_dependence(model, X, [1], grid_resolution=4)
-    for value, average in zip(found["grid_values"][0], found["average"][0], strict=True):
-        moved = X.copy()
-        moved[:, 1] = value
-        np.testing.assert_allclose(average, model.predict(moved).mean(), rtol=1e-12)
-    assert np.all(np.diff(found["average"][0]) > 0.0)
-
-
-def test_a_transformed_target() -> None:
-    X, y = rows()
-    model = small(init="laplace")
-    wrapped = TransformedTargetRegressor(model, func=np.log, inverse_func=np.exp)
-    found = wrapped.fit(X, np.exp(y)).predict(X)
-    np.testing.assert_allclose(found, np.exp(clone(model).fit(X, y).predict(X)), rtol=1e-8)
-
-
-def test_bagging_is_the_mean_of_its_regressors() -> None:
-    X, y = rows()
-    bag = BaggingRegressor(small(), n_estimators=3, random_state=0).fit(X, y)
-    np.testing.assert_allclose(bag.predict(X), np.mean([m.predict(X) for m in bag], axis=0))
-    assert not np.array_equal(bag[0].predict(X), bag[1].predict(X))
-
-
-def test_stacking_with_a_line_is_better_than_the_line() -> None:
-    X, y = rows()
-    stack = StackingRegressor(
-        [("line", LinearRegression()), ("bow_tie", small())],
-        final_estimator=LinearRegression(),
-        cv=3,
-    ).fit(X, y)
-    assert stack.score(X, y) > LinearRegression().fit(X, y).score(X, y) + 0.02
 
 
 def test_tables_with_texts_through_scikit_learn() -> None:

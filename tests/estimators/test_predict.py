@@ -208,41 +208,6 @@ def test_scores_weigh_the_rows(model: BowTieRegressor) -> None:
 # Files
 
 
-@pytest.mark.parametrize("kind", ["one", "column", "two"])
-def test_predictions_in_a_file(
-    kind: str, models: dict[str, BowTieRegressor], tmp_path: Path
-) -> None:
-    found, path = models[kind], tmp_path / "out.parquet"
-    ends = found.predict_interval(NEW, 0.8).reshape(10, -1, 2)
-    mean, deviation = (part.reshape(10, -1) for part in found.predict(NEW, return_std=True))
-    found.predict_to_parquet(NEW, path, coverage=0.8)
-    table = pq.read_table(path)
-    suffixes = ["_0", "_1"] if kind == "two" else [""]
-    names = [name + s for name in ("mean", "std", "lower", "upper") for s in suffixes]
-    assert table.column_names == names
-    for index, suffix in enumerate(suffixes):
-        assert_allclose(table["mean" + suffix].to_numpy(), mean[:, index], rtol=1e-12)
-        assert_allclose(table["std" + suffix].to_numpy(), deviation[:, index], rtol=1e-12)
-        assert_allclose(table["lower" + suffix].to_numpy(), ends[:, index, 0], rtol=1e-12)
-        assert_allclose(table["upper" + suffix].to_numpy(), ends[:, index, 1], rtol=1e-12)
-    found.predict_to_parquet(NEW, path, coverage=None)
-    assert pq.read_table(path).column_names == names[: 2 * len(suffixes)]
-
-
-@pytest.mark.parametrize("existing", [True, False])
-def test_nothing_is_left_of_a_file_that_was_not_finished(
-    existing: bool, model: BowTieRegressor, tmp_path: Path
-) -> None:
-    target = tmp_path / "out.parquet"
-    if existing:
-        target.write_bytes(b"precious")
-    batches = [NEW, np.where(np.arange(10)[:, None] == 3, np.inf, NEW)]
-    for table, coverage in ((batches, 0.9), (NEW, 1.5), (NEW, [0.5, 0.9])):
-        with pytest.raises(ValueError, match="coverage" if table is NEW else "X"):
-            model.predict_to_parquet(table, target, coverage=coverage)
-    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"precious"] * existing
-
-
 def test_draws_for_arviz(models: dict[str, BowTieRegressor]) -> None:
     posterior = models["two"].to_arviz(draws=300)["posterior"]
     shapes = {name: posterior[name].shape[2:] for name in posterior.data_vars}
@@ -259,14 +224,6 @@ def test_draws_for_arviz(models: dict[str, BowTieRegressor]) -> None:
     assert set(np.unique(posterior["member"])) <= {0, 1}
     again = models["two"].to_arviz(draws=300)["posterior"]
     assert_array_equal(again["weights_2"], posterior["weights_2"])
-
-
-def test_draws_for_arviz_name_the_inputs_in_their_order() -> None:
-    """Only the second column matters; networks see columns in an order of their own."""
-    model = small(hidden_layer_sizes=(), n_estimators=1).fit(X, 3.0 * X[:, 1])
-    weights = model.to_arviz(draws=50)["posterior"]["weights_1"]
-    size = np.abs(weights).mean(("chain", "draw")).values[0]
-    assert np.argmax(size[1:]) == 1
 
 
 # Questions that are refused

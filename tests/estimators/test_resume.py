@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -120,19 +119,14 @@ def count_fits(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n_writes", [1, 2])
-def test_the_end_has_the_same_bits_wherever_it_was_cut(
+def test_the_end_has_the_same_bits(
     kind: str,
-    n_writes: int,
     undisturbed: Callable[[str], BowTieRegressor],
     monkeypatch: pytest.MonkeyPatch,
     path: Path,
 ) -> None:
+    cut_short(monkeypatch, path, kind)
     given = data_of(kind, path.parent)
-    with monkeypatch.context() as patch:
-        stopping_after(patch, n_writes)
-        with pytest.raises(StopError):
-            make(kind, checkpoint=path).fit(*given)
     assert_same(undisturbed(kind), make(kind, checkpoint=path).resume(*given))
 
 
@@ -167,35 +161,6 @@ def test_a_stream_goes_on_from_its_last_whole_pass(
     seen = count_fits(monkeypatch)
     assert_same(expected, make("stochastic", checkpoint=path).resume(X, Y))
     assert [resume is None for _, resume in seen] == [False, True]
-
-
-def test_a_fit_that_is_cut_again_and_again(
-    undisturbed: Callable[[str], BowTieRegressor], monkeypatch: pytest.MonkeyPatch, path: Path
-) -> None:
-    cut_short(monkeypatch, path, "stacking")
-    for _ in range(3):
-        with monkeypatch.context() as patch:
-            stopping_after(patch, 2)
-            with pytest.raises(StopError):
-                make("stacking", checkpoint=path).resume(X, Y)
-    # 1 + 3 * 2 checkpoints: all seven fits are done.
-    assert_same(undisturbed("stacking"), make("stacking", checkpoint=path).resume(X, Y))
-
-
-@pytest.mark.parametrize("kind", ["stacking", "stochastic"])
-@pytest.mark.parametrize(("before", "after"), [(2, 2), (1, 2), (2, 1)])
-def test_several_fits_at_a_time(
-    kind: str,
-    before: int,
-    after: int,
-    undisturbed: Callable[[str], BowTieRegressor],
-    monkeypatch: pytest.MonkeyPatch,
-    path: Path,
-) -> None:
-    with joblib.parallel_config("threading", n_jobs=before):
-        cut_short(monkeypatch, path, kind)
-    with joblib.parallel_config("threading", n_jobs=after):
-        assert_same(undisturbed(kind), make(kind, checkpoint=path).resume(X, Y))
 
 
 # Ctrl-C
@@ -253,21 +218,6 @@ def test_other_settings_are_refused_by_name(
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("kind", ["equal", "stochastic"])
-def test_other_rows_are_refused(kind: str, monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    cut_short(monkeypatch, path, kind)
-    before = path.read_bytes()
-    for given in (
-        (X[:-1], Y[:-1]),
-        (X, Y + (np.arange(60) == 7)),
-        (X[:, :2], Y),
-        (X, Y, 1.0 + X[:, 0] ** 2),
-    ):
-        with pytest.raises(ValueError, match=r"rows|scaling"):
-            make(kind, checkpoint=path).resume(*given)
-    assert path.read_bytes() == before
-
-
 def test_settings_that_change_no_result(
     undisturbed: Callable[[str], BowTieRegressor], monkeypatch: pytest.MonkeyPatch, path: Path
 ) -> None:
@@ -277,73 +227,6 @@ def test_settings_that_change_no_result(
     other = {"checkpoint": str(moved), "random_state": 8, "hidden_layer_sizes": [4], "n_jobs": 2}
     with joblib.parallel_config("threading"):
         assert_same(undisturbed("equal"), make("equal", **other).resume(X, Y))
-
-
-def test_a_seed_that_was_drawn_is_drawn_once(monkeypatch: pytest.MonkeyPatch, path: Path) -> None:
-    with monkeypatch.context() as patch:
-        stopping_after(patch, 1)
-        with pytest.raises(StopError):
-            make("equal", checkpoint=path, random_state=None).fit(X, Y)
-    first = persistence.load(path, KIND)["outcomes"][0]["results"][-1]
-    found = make("equal", checkpoint=path, random_state=None).resume(X, Y)
-    assert found.ensemble_.members[0].elbo_history == first.elbo_history
-    again = make("equal", checkpoint=path, random_state=None).resume(X, Y)
-    assert_same(found, again)
-
-
-def test_no_checkpoint_to_go_on_from(path: Path) -> None:
-    with pytest.raises(ValueError, match="checkpoint"):
-        make("equal").resume(X, Y)
-    with pytest.raises(FileNotFoundError, match="checkpoint"):
-        make("equal", checkpoint=path).resume(X, Y)
-    assert not path.exists()
-
-
-def test_a_torn_checkpoint_is_refused_and_a_new_fit_replaces_it(
-    undisturbed: Callable[[str], BowTieRegressor], monkeypatch: pytest.MonkeyPatch, path: Path
-) -> None:
-    model = cut_short(monkeypatch, path)
-    path.write_bytes(path.read_bytes()[:-100])
-    with pytest.raises(ValueError, match="checkpoint"):
-        model.resume(X, Y)
-    assert_same(undisturbed("equal"), model.fit(X, Y))
-    assert_same(undisturbed("equal"), model.resume(X, Y))
-
-
-def test_files_of_others_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    make("equal", max_iter=1).fit(X, Y).save(tmp_path / "model")
-    (tmp_path / "thesis.txt").write_text("years of work")
-    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
-    seen = count_fits(monkeypatch)
-    for name in before:
-        model = make("equal", checkpoint=tmp_path / name)
-        for start in (model.fit, model.resume):
-            with pytest.raises(ValueError, match=name):
-                start(X, Y)
-    with pytest.raises(FileNotFoundError, match="nowhere"):
-        make("equal", checkpoint=tmp_path / "nowhere" / "checkpoint").fit(X, Y)
-    assert seen == []
-    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
-
-
-def test_a_new_fit_takes_the_place_of_an_old_one(path: Path) -> None:
-    make("equal", checkpoint=path).fit(X, Y)
-    other = make("equal", checkpoint=path).fit(X[:50], Y[:50])
-    assert_same(other, make("equal", checkpoint=path).resume(X[:50], Y[:50]))
-    with pytest.raises(ValueError, match="rows"):
-        make("equal", checkpoint=path).resume(X, Y)
-
-
-def test_a_full_disk_costs_the_checkpoint_and_not_the_fit(
-    undisturbed: Callable[[str], BowTieRegressor], monkeypatch: pytest.MonkeyPatch, path: Path
-) -> None:
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(persistence, "save", full)
-    with pytest.warns(UserWarning, match="No space left"):
-        model = make("equal", checkpoint=path).fit(X, Y)
-    assert_same(undisturbed("equal"), model)
 
 
 # Going on with members of an earlier fit

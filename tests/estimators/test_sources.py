@@ -8,7 +8,6 @@ from typing import Any
 
 import dask.array as da
 import dask.dataframe as dd
-import joblib
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -19,7 +18,6 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieRegressor, open_source
-from bowtienet.ensemble import fit as fit_module
 from bowtienet.estimators import progress
 from tests.ensemble.clusters import local_cluster
 from tests.estimators.models import answers, assert_same, small
@@ -228,30 +226,6 @@ def test_several_targets(tmp_path: Path) -> None:
     assert small().fit(path, ["y"]).predict(path).shape == (N, 1)
 
 
-@pytest.mark.parametrize("solver", ["auto", "cavi", "svi"])
-def test_rows_of_weight_zero_have_no_influence(solver: str) -> None:
-    wild = np.where(WEIGHTS[:, None] == 0.0, 1e6, X), np.where(WEIGHTS == 0.0, -1e9, Y)
-    expected = small(solver=solver).fit([(X, Y, WEIGHTS)])
-    assert_same(small(solver=solver).fit([(*wild, WEIGHTS)]), expected)
-
-
-def test_a_fifth_of_the_rows_that_count_is_held_out() -> None:
-    weights = np.where(np.arange(N) % 3 == 0, 1.0, 0.0)
-    model = small(solver="svi", **SETTINGS["svi"]).fit(X, Y, weights)
-    counts = [float(member.statistics.count) for member in model.ensemble_.members]
-    assert_allclose(counts, 80 - 16)
-    assert all(member.variance_ratio is not None for member in model.ensemble_.members)
-    plain = small(solver="svi", max_iter=2).fit(X, Y, weights)
-    assert_allclose([float(m.statistics.count) for m in plain.ensemble_.members], 80)
-
-
-@pytest.mark.parametrize("weight", [0.01, 100.0])
-def test_the_unit_of_weights_does_not_change_the_number_of_passes(weight: float) -> None:
-    settings = {"solver": "svi", "n_estimators": 1, "batch_size": 80, "max_iter": 2}
-    usual, other = (small(**settings).fit(X, Y, np.full(N, w)) for w in (1.0, weight))
-    assert usual.n_iter_ == other.n_iter_
-
-
 def test_only_the_features_that_are_named_are_used(tmp_path: Path) -> None:
     path = parquet(tmp_path / "rows.parquet")
     model = small().fit(open_source(path, "y", features=["third", "first"]))
@@ -273,75 +247,7 @@ def test_columns_of_files_are_found_by_their_names(tmp_path: Path) -> None:
         model.predict([X[:, :2]])
 
 
-def test_predictions_do_not_replace_their_own_rows(tmp_path: Path) -> None:
-    model, path = small().fit(FRAME, *NAMED), parquet(tmp_path / "rows.parquet")
-    before = path.read_bytes()
-    for source, target in ((path, path), (tmp_path, tmp_path / "new.parquet")):
-        with pytest.raises(ValueError, match=target.name):
-            model.predict_to_parquet(source, target)
-    assert path.read_bytes() == before
-    assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
-    model.predict_to_parquet(path, tmp_path / "new.parquet")
-    assert_allclose(pq.read_table(tmp_path / "new.parquet")["mean"], model.predict(FRAME))
-
-
 # Solvers
-
-
-def test_the_solver_follows_the_number_of_rows(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    said: list[str] = []
-    monkeypatch.setattr(progress.Reporter, "say", lambda self, text, share=None: said.append(text))
-    kinds = ("array", "pandas", "Parquet file", "batches of arrays")
-    for large, expected in ((N, "cavi"), (N - 1, "svi")):
-        monkeypatch.setattr(fit_module, "LARGE", large)
-        for kind in kinds:
-            said.clear()
-            model = small(n_estimators=1, max_iter=1).fit(*source_of(kind, tmp_path))
-            assert model.solver_ == expected
-            assert any("'svi'" in text for text in said) == (expected == "svi")
-
-
-@pytest.mark.parametrize("solver", ["cavi", "svi"])
-@pytest.mark.parametrize("hidden", [(), (4, 3)], ids=str)
-def test_two_hidden_layers_and_none(solver: str, hidden: tuple[int, ...]) -> None:
-    model = small(solver=solver, hidden_layer_sizes=hidden, n_estimators=1, max_iter=2)
-    assert np.isfinite(model.fit(Stream(array_batch)).predict(X)).all()
-
-
-@pytest.mark.parametrize("solver", ["cavi", "svi"])
-def test_two_jobs_give_the_same_bits(solver: str, tmp_path: Path) -> None:
-    given = source_of("row groups", tmp_path)
-    settings = SETTINGS[solver] | {"solver": solver, "max_iter": 2}
-    expected = small(**settings).fit(*given)
-    with joblib.parallel_config(backend="threading", n_jobs=2):
-        assert_same(small(**settings).fit(*given), expected)
-    if solver == "svi":
-        assert_same(small(**settings, n_jobs=2).fit(*given), expected)
-
-
-def test_a_warm_start_goes_on_with_a_stream() -> None:
-    model = small(solver="svi", warm_start=True, **SETTINGS["svi"]).fit(Stream(array_batch))
-    representation, weights = model.ensemble_.representation, model.member_weights_
-    ratios = [member.variance_ratio for member in model.ensemble_.members]
-    model.fit(Stream(array_batch, 0, 120, N))
-    assert model.ensemble_.representation is representation
-    assert_array_equal(model.member_weights_, weights)
-    assert_array_equal([member.variance_ratio for member in model.ensemble_.members], ratios)
-    with pytest.raises(ValueError, match=r"2 features.*warm_start"):
-        model.fit([(X[:, :2], Y)])
-
-
-@pytest.mark.parametrize("solver", ["auto", "cavi", "svi"])
-def test_few_rows_of_a_stream(solver: str) -> None:
-    filled = np.nan_to_num(X)
-    model = small(solver=solver, n_estimators=1).fit([(filled[:2], Y[:2])])
-    assert np.isfinite(model.predict(filled)).all()
-    with pytest.raises(ValueError, match="1 row"):
-        small(solver=solver).fit([(filled[:1], Y[:1])])
-    with pytest.raises(ValueError, match="weight"):
-        small(solver=solver).fit([(filled, Y, np.zeros(N))])
 
 
 # Rows that change
@@ -364,36 +270,6 @@ def test_a_file_that_is_rewritten_during_a_fit(
     with pytest.raises(ValueError, match=r"rows\.parquet"):
         model.fit(path, *NAMED)
     assert not hasattr(model, "ensemble_")
-
-
-class Changing(Stream):
-    """Later passes give other batches."""
-
-    passes = 0
-
-    def __init__(self, change: Callable[[list[Any], int], list[Any]]) -> None:
-        super().__init__(array_batch)
-        self.change = change
-
-    def __iter__(self) -> Iterator[Any]:
-        self.passes += 1
-        batches = list(super().__iter__())
-        return iter(self.change(batches, self.passes))
-
-
-@pytest.mark.parametrize("solver", ["cavi", "svi"])
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda batches, passes: batches[: 2 if passes > 4 else None],
-        lambda batches, passes: batches[passes % 3 :] + batches[: passes % 3],
-    ],
-    ids=["fewer", "other order"],
-)
-def test_passes_must_give_the_same_rows(solver: str, change: Any) -> None:
-    """Local factors and held-out rows belong to places."""
-    with pytest.raises(ValueError, match="pass"):
-        small(solver=solver).fit(Changing(change))
 
 
 # Dask

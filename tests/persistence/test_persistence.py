@@ -576,29 +576,6 @@ def test_forged_headers(change: dict[str, Any], words: str, path: Path) -> None:
 
 
 F8 = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
-
-
-@pytest.mark.parametrize(
-    "entry",
-    [
-        None,
-        {**F8, "shape": [3]},
-        {**F8, "shape": [-2]},
-        {**F8, "dtype": "object"},
-        {**F8, "data_offsets": [16, 0]},
-        {**F8, "shape": [3], "data_offsets": [0, 24]},
-        {**F8, "shape": [1], "data_offsets": [0, 8]},
-        {**F8, "shape": [2**40], "data_offsets": [0, 2**43]},
-    ],
-    ids=str,
-)
-def test_forged_layouts(entry: Any, path: Path) -> None:
-    forged = forgery(path, np.arange(2.0))
-    forged.layout = {"0": entry}
-    forged.write(path)
-    assert_refused(path)
-
-
 KEYS = (
     *("array", "scalar", "tuple", "dict", "float", "Status", "PointMass", "value"),
     *("dtype", "shape", "data_offsets", "0", "1", "sha256", "schema", "kind"),
@@ -620,7 +597,7 @@ def test_no_forgery_raises_anything_else(part: str, value: Any, path: Path) -> N
     if part == "header":
         forged.header = value if isinstance(value, dict) else {**forged.header, "more": value}
     elif part == "array":
-        forged.layout["0"] = value
+        forged.layout["0"] = value if isinstance(value, dict) else {**F8, "shape": value}
     else:
         forged.header[part] = value
     forged.write(path)

@@ -37,7 +37,7 @@ from tests.plotting.fits import quick
 Rows = tuple[pd.DataFrame, pd.Series]
 
 OF_ROWS = (CalibrationCurveDisplay, PitHistogramDisplay, PredictedActualDisplay)
-OF_FIGURES = {ActivationDisplay, ElboDisplay, ShrinkageDisplay, WeightsDisplay}
+OF_FIGURES = (ActivationDisplay, ElboDisplay, ShrinkageDisplay, WeightsDisplay)
 DISPLAYS = (*OF_ROWS, PredictiveBandDisplay, NetworkDisplay, RelevanceDisplay, *OF_FIGURES)
 OF_NETWORKS = [display for display in DISPLAYS[3:] if display is not PredictiveBandDisplay]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import re
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -116,23 +115,6 @@ def test_every_kind_of_table_gives_the_same(before: str, now: str) -> None:
     check_columns(columns)
 
 
-def test_an_array_of_objects_gives_the_same() -> None:
-    columns = learn(OBJECTS)
-    values, _ = encode(columns, as_table(OBJECTS))
-    np.testing.assert_array_equal(values, np.array(list(EXPECTED.values())).T)
-    names = dict(zip(CELLS, (f"x{index}" for index in range(len(CELLS))), strict=True))
-    assert encoded_names(columns) == [
-        re.sub(r"^\w+", lambda name: names[name[0]], name) for name in EXPECTED
-    ]
-
-
-@pytest.mark.parametrize("dtype", [np.float32, int, bool, "datetime64[D]", "timedelta64[h]"])
-def test_arrays_of_one_type(dtype: Any) -> None:
-    days = 1 / 24 if dtype == "timedelta64[h]" else 1.0
-    found = learnt_and_encoded(np.array([[0, 1], [1, 0]]).astype(dtype))
-    assert found == {"x0": [0, days], "x1": [days, 0]}
-
-
 MOMENT = datetime.datetime(1970, 1, 2, 12)
 PARIS = datetime.timezone(datetime.timedelta(hours=1))
 UTC = datetime.UTC
@@ -201,14 +183,6 @@ def test_mixed_objects_are_categories() -> None:
         "x=a": [0, 0, 0, 0, 0, 0, 1, 0, 0],
         "x missing": [0, 0, 0, 0, 1, 1, 0, 1, 1],
     }
-
-
-def test_other_types_are_categories_by_text() -> None:
-    hours = [datetime.time(12, 30), datetime.time(8), None]
-    for table in (pl.DataFrame({"x": hours}), pa.table({"x": hours})):
-        assert list(learnt_and_encoded(table)) == ["x=08:00:00", "x=12:30:00", "x missing"]
-    [column] = learn(np.array([[np.str_("a")], [np.str_("b")]], dtype=object))
-    assert {type(category) for category in column.categories} == {str}
 
 
 # One file, several readers
@@ -285,15 +259,6 @@ def test_spellings_of_numbers_and_truth_values() -> None:
 
 
 # What is left out
-
-
-def test_a_constant_column_keeps_its_indicator() -> None:
-    table = pd.DataFrame({"n": [1.0, NAN, 1.0], "t": ["a", "a", None], "z": [1, 2, 3]})
-    columns = learn(table)
-    expected = {"n missing": [0, 1, 0], "t missing": [0, 0, 1], "z": [1, 2, 3]}
-    assert encoded(columns, table) == expected
-    new = pd.DataFrame({"n": [5.0, NAN], "t": ["b", None], "z": [1, 2]})
-    assert encoded(columns, new)["t missing"] == [0, 1]
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
@@ -373,12 +338,6 @@ def test_a_matrix_with_gaps_is_encoded_where_it_lives(library: Callable[[Any], A
     assert encoded_names(columns) == list(expected)
     # The same columns one by one.
     assert encoded(columns, pd.DataFrame(gaps, columns=list("abcd"))) == expected
-
-
-def test_a_matrix_where_there_were_texts() -> None:
-    columns = learn(pd.DataFrame({"code": ["1", "2", "x"], "n": [1, 2, 3]}))
-    values, _ = encode(columns, as_table(np.array([[2.0, 5.0], [NAN, 6.0]])))
-    assert values.tolist() == [[0, 1, 0, 5], [0, 0, 0, 6]]
 
 
 # Later tables

@@ -47,26 +47,6 @@ def test_features_and_targets_are_standardised_and_ordered() -> None:
     np.testing.assert_array_equal(seen.weights, np.arange(4.0))
 
 
-def test_rows_stay_in_the_library_of_a_matrix() -> None:
-    torch = pytest.importorskip("torch")
-    matrix = torch.arange(8.0, dtype=torch.float32).reshape(4, 2)
-    columns = learn(matrix.numpy())
-    rows, _ = encoded_rows(
-        columns, Block(table=as_table(matrix), targets=TARGETS[:, :1], weights=np.ones(4))
-    )
-    assert rows.inputs is matrix
-    representation = replace(
-        REPRESENTATION,
-        columns=columns,
-        feature_scaling=fit_scaling(matrix),
-        target_scaling=fit_scaling(TARGETS[:, :1]),
-        column_order=np.array([1, 0]),
-    )
-    seen = network_rows(representation, rows)
-    assert {seen.inputs.dtype, seen.targets.dtype, seen.weights.dtype} == {torch.float32}
-    check_representation(representation, 2, 1)
-
-
 @pytest.mark.parametrize(
     "change",
     [

@@ -74,14 +74,6 @@ def test_the_sample_is_bounded_and_follows_the_seed(monkeypatch: pytest.MonkeyPa
     assert first.tolist() == cut.tolist()
 
 
-def test_many_blocks_are_folded(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = surveyed(ONE)
-    monkeypatch.setattr(module, "_FOLDED", 3)
-    found = surveyed([[slice(start, start + 1) for start in range(N_ROWS)]])
-    np.testing.assert_allclose(found.feature_scaling.scale, expected.feature_scaling.scale)
-    assert found.checksum == expected.checksum
-
-
 def test_the_checksum_tells_another_order() -> None:
     right = surveyed([[slice(0, 60), slice(60, N_ROWS)]])
     wrong = surveyed([[slice(60, N_ROWS), slice(0, 60)]])
@@ -93,9 +85,3 @@ def test_the_checksum_tells_another_order() -> None:
 def test_no_rows(pieces: list[Any]) -> None:
     with pytest.raises(ValueError, match="no rows"):
         surveyed(pieces)
-
-
-def test_no_weight() -> None:
-    zero = [block(slice(place, place + 1)) for place in np.flatnonzero(WEIGHTS == 0.0)[:2]]
-    with pytest.raises(ValueError, match="weights"):
-        combine_surveys([survey_piece(zero, (0, 0), COLUMNS)])

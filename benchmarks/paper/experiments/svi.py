@@ -30,9 +30,10 @@ from bowtienet.data.rows import Rows, build_rows, split
 from bowtienet.data.toy import NOISE_VARIANCE, simulate_toy
 from bowtienet.evaluation import interval_coverage, negative_log_density, rmse
 from bowtienet.inference.convergence import Status
-from bowtienet.inference.coordinate_ascent import FitResult, Progress, fit
+from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.execution import settled_pass
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.stochastic import fit_stochastic, loosened, minibatches
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model

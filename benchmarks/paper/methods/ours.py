@@ -10,31 +10,25 @@ import warnings
 from typing import Any
 
 import numpy as np
-from bowtienet.data.scaling import standardize
-from bowtienet.prediction.ensemble import network_inputs
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.paper.methods.common import Fit, Fitted
-from bowtienet import BowTieRegressor
+from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.inference.convergence import Status
 from bowtienet.plotting.fitted import chosen_member, member_weights
+from bowtienet.representation import representation
 
 _RATE = 0.01
 """The paper's bound on the share of kept weights with a wrong sign."""
-_OPTIONS = {
-    "weighting": "combine",
-    "elbo_tempering": "elbo_tempering",
-    "gate_temperature": "gate_temperature",
-    "tol": "tol",
-}
-"""Settings of the experiments that are no plain parameters of the estimator."""
+_OPTIONS = tuple(FitOptions().get_params())
+"""Settings that few people touch."""
 
 
 def regressor(hidden: tuple[int, ...], **settings: Any) -> BowTieRegressor:
     """The estimator with these settings, the only place that makes one."""
-    options = {_OPTIONS[name]: settings.pop(name) for name in _OPTIONS if name in settings}
-    return BowTieRegressor(hidden, **settings, **options)
+    options = {name: settings.pop(name) for name in _OPTIONS if name in settings}
+    return BowTieRegressor(hidden, **settings, options=FitOptions(**options))
 
 
 def single(hidden: tuple[int, ...], **settings: Any) -> Fit:
@@ -98,8 +92,7 @@ def fit_for_figures(
 
 def network_rows(model: BowTieRegressor, X: np.ndarray, y: np.ndarray) -> Rows:
     """Rows as the networks of a fitted estimator see them."""
-    targets = standardize(model.ensemble_.target_scaling, y[:, None])
-    return build_rows(network_inputs(model.ensemble_, X), targets)
+    return representation.network_rows(model.ensemble_.representation, build_rows(X, y))
 
 
 def best_member(model: BowTieRegressor) -> int:

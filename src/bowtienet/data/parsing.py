@@ -117,7 +117,7 @@ def label_of(name: str, index: int, labels: Sequence[Any] | None) -> str:
 
 def check_rank(shape: tuple[int, ...], name: str) -> None:
     """Refuse features that are no table, targets that are no column or table, and so on."""
-    if len(shape) in {"X": (2,), "y": (1, 2), "sample_weight": (1,)}[name]:
+    if len(shape) in {"X": (2,), "sample_weight": (1,)}.get(name, (1, 2)):
         return
     if name == "X":
         raise ValueError(
@@ -125,7 +125,7 @@ def check_rank(shape: tuple[int, ...], name: str) -> None:
             "Reshape your data: x.reshape(-1, 1) for a single column, x.reshape(1, -1) for a "
             "single row."
         )
-    wanted = "(rows,) or (rows, outputs)" if name == "y" else "(rows,)"
+    wanted = "(rows,)" if name == "sample_weight" else "(rows,) or (rows, columns)"
     raise ValueError(f"{name} must have shape {wanted}, got {tuple(shape)}: reshape it.")
 
 

@@ -10,6 +10,7 @@ import array_api_compat
 import numpy as np
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
+from bowtienet.data.parsing import parse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,12 +36,9 @@ def build_rows(inputs: Any, targets: Any, weights: Any = None) -> Rows:
     """
     inputs = build_inputs(inputs)
     targets = _floats(targets, "targets", inputs)
-    if targets.ndim == 1:
-        targets = targets[:, None]
-    if targets.ndim != 2 or targets.shape[1] == 0:
-        raise ValueError(
-            f"targets must have shape (rows,) or (rows, outputs), got {tuple(targets.shape)}."
-        )
+    targets = targets[:, None] if targets.ndim == 1 else targets
+    if targets.shape[1] == 0:
+        raise ValueError("targets have no columns: at least one is needed.")
     _same_length(targets, inputs, "targets")
     _finite(targets, "targets")
     return Rows(inputs=inputs, targets=targets, weights=build_weights(weights, inputs))
@@ -117,24 +115,13 @@ def take_rows(rows: Rows, index: np.ndarray) -> Rows:
 
 def _floats(values: Any, name: str, reference: Array | None) -> Array:
     """`values` as an array of real floats in the library of `reference`, or in its own."""
-    if not array_api_compat.is_array_api_obj(values):
-        try:
-            values = np.asarray(values)
-        except ValueError:
-            raise ValueError(f"{name} must be a rectangular array of numbers.") from None
-    if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name} must not be a masked array: fill the masked values first.")
-    xp, is_numpy = namespace(values), isinstance(values, np.ndarray)
-    if (is_numpy and values.dtype.kind not in "fiub") or not xp.isdtype(
-        values.dtype, ("real floating", "integral", "bool")
-    ):
-        raise ValueError(
-            f"{name} must be an array of real numbers, got dtype {values.dtype}: convert it first."
-        )
-    if reference is not None:
-        with np.errstate(over="ignore"):  # refused as not finite
-            return values if _matches(values, reference) else like(reference, values)
-    return values if values.dtype in (xp.float64, xp.float32) else xp.astype(values, xp.float64)
+    array = parse(values, name).array
+    if array is None:
+        raise ValueError(f"{name} must be an array of real numbers: convert or encode it first.")
+    if reference is None or _matches(array, reference):
+        return array
+    with np.errstate(over="ignore"):  # refused as not finite
+        return like(reference, array)
 
 
 def _matches(values: Array, reference: Array) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,12 +38,14 @@ PRIOR_ROWS = 100
 """Rows that speak for the weights of the fit, until newer ones take their place."""
 
 
-class Remembered:
-    """A uniform sample of the rows that came, and how many there were."""
+class Arrivals:
+    """What is remembered between two arrivals of rows: a uniform sample, and how many came."""
 
     def __init__(self) -> None:
         self.sample = RowSample(REMEMBERED, np.random.default_rng(0))
         self.weight = 0.0
+        self.recent: Floats | None = None
+        """Log densities (rows, members) of the latest rows; None where weights stay as they are."""
 
     def add(self, batch: Rows) -> None:
         """Let the rows of a batch take part."""
@@ -51,21 +53,12 @@ class Remembered:
         self.weight += float(np.sum(batch.weights))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Arrivals:
-    """What is remembered between two arrivals of rows."""
-
-    remembered: Remembered
-    recent: Floats | None
-    """Log densities (rows, members) of the latest rows; None where weights stay as they are."""
-
-
 def remember(batches: Iterable[Rows]) -> Arrivals:
     """What is remembered of the rows of a fit."""
-    remembered = Remembered()
+    arrivals = Arrivals()
     for batch in batches:
-        remembered.add(batch)
-    return Arrivals(remembered=remembered, recent=None)
+        arrivals.add(batch)
+    return arrivals
 
 
 def take_in(
@@ -85,24 +78,25 @@ def take_in(
         Whether the latest rows set the ensemble weights.
     """
     members = list(ensemble.members)
-    remembered = Remembered() if before is None else copy.deepcopy(before.remembered)
-    recent = None if before is None else before.recent
-    if recent is None and reweigh:
-        recent = _in_favour_of(ensemble.weights)
+    arrivals = Arrivals() if before is None else copy.deepcopy(before)
+    if arrivals.recent is None and reweigh:
+        arrivals.recent = _in_favour_of(ensemble.weights)
     with workers(usable_cores()) as apply, np.errstate(all="ignore"):
         for batch in batches:
-            if recent is not None:
-                recent = _with_latest(recent, members, batch, ensemble.propagation)
+            if arrivals.recent is not None:
+                arrivals.recent = _with_latest(
+                    arrivals.recent, members, batch, ensemble.propagation
+                )
             taken = [_take_in(member, batch, apply) for member in members]
             if all(now is not then for now, then in zip(taken, members, strict=True)):
-                remembered.add(batch)
-                taken = [_replay(member, remembered, batch, apply) for member in taken]
+                arrivals.add(batch)
+                taken = [_replay(member, arrivals, batch, apply) for member in taken]
             members = taken
     weights = ensemble.weights
-    if recent is not None:
-        weights = stacking_weights(recent, np.ones(len(recent)), prior_rows=1.0)
-    renewed = replace(ensemble, members=tuple(members), weights=weights)
-    return renewed, Arrivals(remembered=remembered, recent=recent)
+    if arrivals.recent is not None:
+        counts = np.ones(len(arrivals.recent))
+        weights = stacking_weights(arrivals.recent, counts, prior_rows=1.0)
+    return replace(ensemble, members=tuple(members), weights=weights), arrivals
 
 
 def _take_in(member: FitResult, batch: Rows, apply: Any) -> FitResult:
@@ -134,7 +128,7 @@ def _take_in(member: FitResult, batch: Rows, apply: Any) -> FitResult:
     )
 
 
-def _replay(member: FitResult, remembered: Remembered, batch: Rows, apply: Any) -> FitResult:
+def _replay(member: FitResult, arrivals: Arrivals, batch: Rows, apply: Any) -> FitResult:
     """A member after steps on remembered rows, which count as much as they are of all rows.
 
     While nearly all rows are remembered these are whole steps, with momentum. After `fit` or `load`
@@ -142,9 +136,9 @@ def _replay(member: FitResult, remembered: Remembered, batch: Rows, apply: Any) 
     """
     assert member.statistics is not None
     total = float(member.statistics.count)
-    if remembered.weight < 0.99 * total:
+    if arrivals.weight < 0.99 * total:
         return member
-    sample = remembered.sample.rows
+    sample = arrivals.sample.rows
     rows = replace(sample, inputs=member_inputs(member, sample.inputs))
     amount = min(1.0, float(np.sum(rows.weights)) / total)
     momentum = MOMENTUM if amount > 0.99 else 0.0

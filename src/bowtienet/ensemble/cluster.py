@@ -25,10 +25,8 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import slices
-from bowtienet._validation import non_negative
 from bowtienet.data.rows import Rows, split
 from bowtienet.ensemble.dask_client import (
-    PATIENCE,
     ask,
     live_workers,
     on_each,
@@ -76,34 +74,26 @@ class ClusterRows:
         a task, are lost with their worker.
     block_size : int, optional
         Rows that a thread works on at a time; see `fit`.
-    patience : float
-        Seconds to wait for a worker when none is left.
     """
 
     def __init__(
-        self,
-        client: Any,
-        partitions: Sequence[Any],
-        *,
-        block_size: int | None = None,
-        patience: float = PATIENCE,
+        self, client: Any, partitions: Sequence[Any], *, block_size: int | None = None
     ) -> None:
         self.block_size = block_size
         self.rebuilt = False
         self._client = client
-        self._patience = non_negative(patience, "patience")
         self._versions = count()
         self._threads: dict[str, int] = {}
         self._homes: dict[int, str] = {}
         held = on_each(client, partitions, _Partition)
         try:
-            shapes = list(survey_partitions(client, held, _shape, patience=patience))
-            self._columns = _common_columns(shapes)
+            shapes = list(survey_partitions(client, held, _shape))
         except BaseException:
             release(held)
             raise
         # Partitions without rows (a filter leaves such) play no part.
         self._sizes = {number: n_rows for number, (n_rows, *_) in enumerate(shapes) if n_rows}
+        self._columns = shapes[0][1:]
         self._held = {number: held[number] for number in self._sizes}
         self.n_rows = sum(self._sizes.values())
 
@@ -127,13 +117,12 @@ class ClusterRows:
         # As a task of its own the network passes the scheduler once, not once for each partition.
         network = self._client.submit(_itself, (model, factors), pure=False)
         try:
-            answer = self._sweep(
+            statistics, self.rebuilt = self._sweep(
                 network=network, memory=memory, renewed=renewed, block_size=self.block_size
             )
         finally:
             network.release()
-        self.rebuilt = answer.rebuilt
-        return answer.statistics, renewed
+        return statistics, renewed
 
     def shrunk(
         self, model: BowTieModel, factors: GlobalFactors, memory: _Memory, selection: Selection
@@ -169,7 +158,7 @@ class ClusterRows:
                 tasks.update(zip(here, futures, strict=True))
             sums = _tree(self._client, [tasks[n] for n in self._held])
             try:
-                answer = result(self._client, sums[-1], self._patience, self._homes.values())
+                answer: _Answer | None = result(self._client, sums[-1], self._homes.values())
             finally:
                 release([*tasks.values(), *sums])
             if answer is not None:
@@ -187,7 +176,7 @@ class ClusterRows:
         """
         if not self._held:
             raise ValueError("these rows are closed: build ClusterRows again.")
-        threads = live_workers(self._client, self._patience)
+        threads = live_workers(self._client)
         if threads == self._threads:
             return
         holders = ask(self._client, "who_has", keys=[held.key for held in self._held.values()])
@@ -252,18 +241,14 @@ class _Memory:
     """What is left of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Answer:
-    """What comes back from some partitions."""
-
-    statistics: Statistics
-    rebuilt: bool
+_Answer = tuple[Statistics, bool]
+"""What comes back from some partitions: sums, and whether local factors had to be rebuilt."""
 
 
-def _shape(partition: _Partition) -> tuple[int, int, int, float]:
-    """Rows, inputs, targets and sum of the weights."""
-    rows = partition.rows
-    return *rows.inputs.shape, rows.targets.shape[1], float(np.sum(rows.weights))
+def _shape(partition: _Partition) -> tuple[int, int, int]:
+    """Numbers of rows, inputs and targets."""
+    n_rows, n_inputs = partition.rows.inputs.shape
+    return n_rows, n_inputs, partition.rows.targets.shape[1]
 
 
 def _sweep(
@@ -289,13 +274,12 @@ def _sweep(
         statistics, after = local_pass(model, factors, blocks, before, apply)
     kept = {} if known is None else {memory.version: known}
     partition.memory = kept | {renewed.version: after}
-    return _Answer(statistics=statistics, rebuilt=known is None and memory.version is not None)
+    return statistics, known is None and memory.version is not None
 
 
 def _merge(answers: Sequence[_Answer]) -> _Answer:
     """The sum of neighbours, from left to right."""
-    statistics = reduce(add, [answer.statistics for answer in answers])
-    return _Answer(statistics=statistics, rebuilt=any(answer.rebuilt for answer in answers))
+    return reduce(add, [sums for sums, _ in answers]), any(rebuilt for _, rebuilt in answers)
 
 
 def _itself(value: Any) -> Any:
@@ -311,17 +295,3 @@ def _tree(client: Any, futures: Sequence[Any]) -> list[Any]:
         level = client.map(_merge, groups, pure=False)
         sums += level
     return sums
-
-
-def _common_columns(shapes: Sequence[tuple[int, int, int, float]]) -> tuple[int, int]:
-    """Inputs and targets of all partitions."""
-    if not any(n_rows for n_rows, *_ in shapes):
-        raise ValueError("the partitions have no rows: at least one is needed.")
-    if not any(weight for *_, weight in shapes):
-        raise ValueError("weights are all zero: at least one row must have a positive weight.")
-    found = {(n_inputs, n_targets) for _, n_inputs, n_targets, _ in shapes}
-    if len(found) > 1:
-        raise ValueError(
-            f"the partitions must have the same numbers of inputs and targets, got {sorted(found)}."
-        )
-    return found.pop()

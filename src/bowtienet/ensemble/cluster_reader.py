@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,8 +30,6 @@ class ClusterReader:
     Partitions that were computed for the first answer stay there until the rows are standardised,
     so that none is read twice.
     """
-
-    on_workers = True
 
     def __init__(self, source: DaskSource) -> None:
         self.client = running_client()
@@ -90,13 +88,8 @@ class ClusterStream:
     representation: Representation
     inputs: NDArray[np.intp] | None = None
     """The networks' inputs that are left; None for all."""
-    portable: bool = False
     made: dict[tuple[int, ...] | None, ClusterRows] = field(default_factory=dict)
     """Rows that wait on the workers, by their inputs; members share them."""
-
-    def batches(self, batch_size: int, seed: int) -> NoReturn:
-        """Minibatches are read by this process; see `SourceStream`."""
-        raise NotImplementedError("on a cluster there are no minibatches")
 
     def provider(self, architecture: Architecture) -> ClusterRows:
         """All rows, on their workers."""

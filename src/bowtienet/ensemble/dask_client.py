@@ -48,11 +48,7 @@ def on_each(client: Any, parts: Sequence[Any], function: Callable[[Any], Any]) -
 
 
 def survey_partitions(
-    client: Any,
-    parts: Sequence[Any],
-    function: Callable[[Any], Any],
-    *,
-    patience: float = PATIENCE,
+    client: Any, parts: Sequence[Any], function: Callable[[Any], Any]
 ) -> Iterator[Any]:
     """What `function` answers for each part, in their order; see `on_each`.
 
@@ -61,13 +57,13 @@ def survey_partitions(
     futures = on_each(client, parts, function)
     try:
         for future in futures:
-            yield result(client, future, patience)
+            yield result(client, future)
             future.release()
     finally:
         release(futures)
 
 
-def result(client: Any, future: Any, patience: float, needed: Collection[str] = ()) -> Any:
+def result(client: Any, future: Any, needed: Collection[str] = ()) -> Any:
     """Result of a future, or None as soon as one of the workers that it needs is gone.
 
     Dask itself repeats what dies with a worker, if other workers may run it.
@@ -79,7 +75,7 @@ def result(client: Any, future: Any, patience: float, needed: Collection[str] = 
             try:
                 return future.result(timeout=enough)
             except CancelledError as error:
-                live_workers(client, patience)
+                live_workers(client)
                 raise RuntimeError(
                     "partitions died with a worker, or were cancelled, and cannot be computed "
                     "again: give a collection that Dask can compute, such as one read from files."
@@ -90,21 +86,21 @@ def result(client: Any, future: Any, patience: float, needed: Collection[str] = 
                     raise
                 enough *= 2.0
                 time.sleep(TICK)
-        if not live_workers(client, patience).keys() >= set(needed):
+        if not live_workers(client).keys() >= set(needed):
             return None
 
 
-def live_workers(client: Any, patience: float) -> dict[str, int]:
+def live_workers(client: Any) -> dict[str, int]:
     """Threads of every worker that is alive; waits with patience if there is none.
 
     A worker that Dask has paused for want of memory is none: it would run nothing.
     """
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     while not (threads := dict(ask(client, "ncores_running"))):
         if time.monotonic() > deadline:
             raise ConnectionError(
                 f"no worker is left at the Dask scheduler {client.scheduler.address}, and none "
-                f"came within {patience:g} seconds: start workers, or larger ones if Dask has "
+                f"came within {PATIENCE:g} seconds: start workers, or larger ones if Dask has "
                 "paused them, and fit again."
             )
         time.sleep(TICK)

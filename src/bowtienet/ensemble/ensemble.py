@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
-from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
@@ -87,7 +87,7 @@ class Moments:
     """Aleatoric: noise of the output, of hidden layers, and of gates."""
 
 
-def member_inputs(member: FitResult, inputs: Array) -> Array:
+def member_inputs(member: FitResult | Progress, inputs: Array) -> Array:
     """Those of the networks' inputs that a member has not lost by pruning."""
     return inputs if member.pruning is None else take(inputs, member.pruning.inputs, axis=1)
 

@@ -29,7 +29,7 @@ from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Stream, Task
 from bowtienet.ensemble.settings import Settings, batch_rows
-from bowtienet.ensemble.streams import Reader, SourceReader
+from bowtienet.ensemble.streams import SourceReader
 from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.representation.columns import Column
@@ -37,6 +37,8 @@ from bowtienet.representation.representation import Representation, network_rows
 from bowtienet.representation.scaling import fit_scaling, standardize
 from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surveys
 
+Reader = SourceReader | ClusterReader
+"""Knows where the rows are and what can be learnt of them; makes the stream that a fit reads."""
 LARGE = 50_000
 """Rows from which "auto" takes the stochastic solver."""
 
@@ -137,7 +139,7 @@ def prepare(
     if settings.solver == "auto" and survey.n_rows <= LARGE:
         return _prepare_rows(reader.rows(columns), columns, known)
     # A cluster is there to be used: its workers can hold all rows and their local factors.
-    solver = "cavi" if reader.on_workers or settings.solver == "cavi" else "svi"
+    solver = "cavi" if isinstance(reader, ClusterReader) or settings.solver == "cavi" else "svi"
     watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
     # Coordinate ascent compares recipes on folds of the sample, and members that go on not at all.
     compared = solver == "svi" and settings.weighting == "stacking" and known is None

@@ -10,24 +10,15 @@ from typing import Any, Protocol
 from joblib import Parallel, delayed, effective_n_jobs
 
 from bowtienet.ensemble.checkpoint import Checkpoint
+from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, last_bound, run_task
 from bowtienet.ensemble.settings import Settings
 from bowtienet.inference.iterate import Progress
 
 
-class MemberWatch(Protocol):
-    """Is told of the sweeps of one fit; a true answer stops it."""
-
-    def __call__(self, progress: Progress) -> bool:
-        """A sweep is done."""
-
-    def close(self) -> None:
-        """The fit is over."""
-
-
 class Watch(Protocol):
-    """Is told how far a fit is."""
+    """Is told how far a fit is: of each member's fit `begin_fit`, its sweeps, and `end_fit`."""
 
     stopped: bool
     """Whether no further task is wanted."""
@@ -41,8 +32,14 @@ class Watch(Protocol):
     def expect(self, n_fits: int) -> None:
         """More fits are to come."""
 
-    def member(self) -> MemberWatch:
-        """The watch of the next fit."""
+    def begin_fit(self) -> None:
+        """The next of them begins here."""
+
+    def __call__(self, progress: Progress) -> bool:
+        """A sweep is done; a true answer stops its fit."""
+
+    def end_fit(self) -> None:
+        """It is over."""
 
     def finished(self, elbo: float | None) -> None:
         """A fit that ran elsewhere came back."""
@@ -60,11 +57,12 @@ class Jobs:
         self.watch.expect(len(tasks))
         tasks = list(tasks)
         while tasks and (known := self.checkpoint.next_recorded()) is not None:
-            self.watch.finished(last_bound(known.results[-1]))
+            self.watch.finished(last_bound(known.result))
             tasks.pop(0)
             yield known
-        portable = all(task.stream is None or task.stream.portable for task in tasks)
-        several = effective_n_jobs(self.settings.n_jobs) > 1 and len(tasks) > 1 and portable
+        several = effective_n_jobs(self.settings.n_jobs) > 1 and len(tasks) > 1
+        # The futures of a cluster belong to this process.
+        several = several and not any(isinstance(task.stream, ClusterStream) for task in tasks)
         elsewhere = self._elsewhere(tasks) if several else None
         try:
             for task in tasks:
@@ -82,15 +80,15 @@ class Jobs:
                 elsewhere.close()
 
     def _here(self, task: Task) -> Outcome:
-        watch = self.watch.member()
+        self.watch.begin_fit()
         outcome = run_task(
             task,
             self.settings,
-            watch,
+            self.watch,
             after_pass=self.checkpoint.passed if self.checkpoint.path is not None else None,
             resume=self.checkpoint.take_under_way() if task.stochastic else None,
         )
-        watch.close()
+        self.watch.end_fit()
         return outcome
 
     def _elsewhere(self, tasks: Sequence[Task]) -> Generator[Outcome]:
@@ -102,7 +100,7 @@ class Jobs:
         answers: Any = parallel(delayed(run_task)(task, self.settings) for task in alone)
         try:
             for outcome in answers:
-                self.watch.finished(last_bound(outcome.results[-1]))
+                self.watch.finished(last_bound(outcome.result))
                 yield outcome
         finally:
             # After an early end joblib would warn of answers that nobody waits for any more.

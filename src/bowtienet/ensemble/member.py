@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
 from bowtienet.ensemble.settings import Recipe, Settings
 from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
+from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, combine
-from bowtienet.inference.row_providers import RowProvider
-from bowtienet.inference.stochastic import Batches, PassSnapshot, fit_stochastic, loosened
-from bowtienet.model.architecture import Architecture, build_architecture
+from bowtienet.inference.stochastic import PassSnapshot, fit_stochastic, loosened
+from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
@@ -43,33 +43,13 @@ WORTHWHILE = 0.01
 Callback = Callable[[Progress], bool | None]
 
 
-class Stream(Protocol):
-    """Rows that are not in memory, as the networks see them."""
-
-    @property
-    def total_weight(self) -> float:
-        """Sum of the row weights."""
-
-    @property
-    def portable(self) -> bool:
-        """Whether another process can read it."""
-
-    def batches(self, batch_size: int, seed: int) -> Batches:
-        """Minibatches for `fit_stochastic`."""
-
-    def provider(self, architecture: Architecture) -> RowProvider:
-        """All rows for `fit`."""
-
-    def taking(self, kept: NDArray[np.intp] | None) -> Stream:
-        """The same rows for a member that has lost inputs."""
-
-    def close(self) -> None:
-        """Release what is held for it."""
+Stream = SourceStream | ClusterStream
+"""Rows that are not in memory, as the networks see them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """One fit: of a recipe (or from an earlier result) to rows, seen after given lengths."""
+    """One fit: of a recipe, or from an earlier result, to rows."""
 
     rows: Rows
     """All rows, or those of a stream to start from."""
@@ -81,6 +61,7 @@ class Task:
     recipe: Recipe | None = None
     held_out: Rows | None = None
     lengths: tuple[int, ...] = ()
+    """Sweeps after which held-out rows are forecast; the last is the most that it may take."""
     start: FitResult | None = None
     chosen: bool = False
     """Its length was chosen by held-out rows: a fit that reaches it was not cut short."""
@@ -92,8 +73,7 @@ class Task:
 class Outcome:
     """What a task gave."""
 
-    results: tuple[FitResult, ...]
-    """The fit after each length; of a fit with held-out rows only its end."""
+    result: FitResult
     forecasts: Floats | None = None
     """Errors and variances of the held-out rows after each length, (2, lengths, n, D_out)."""
     interrupted: bool = False
@@ -129,8 +109,7 @@ def run_task(
             n_threads=task.n_threads,
             callback=recorder,
         )
-    outcome = recorder.finish(replace(end, pruning=recorder.pruning(end)))
-    return replace(outcome, results=tuple(_labelled(task, result) for result in outcome.results))
+    return recorder.finish(end)
 
 
 def last_bound(result: FitResult) -> float | None:
@@ -190,8 +169,16 @@ def _stochastic_fit(
     after_pass: Callable[[PassSnapshot], None] | None,
     resume: PassSnapshot | None,
 ) -> FitResult:
-    assert task.stream is not None
+    assert isinstance(task.stream, SourceStream)
     seed = 0 if task.recipe is None else task.recipe.seed
+    steps: dict[str, Any] = {}
+    if task.batch_size >= WHOLE_STEP_ROWS:
+        # Small batches are noisy: the paper's steps suit them; see docs/guide/bigdata.md.
+        steps = {
+            "adaptive": True,
+            "momentum": MOMENTUM,
+            "local_iterations": local_iterations(model),
+        }
     return fit_stochastic(
         model,
         task.stream.batches(task.batch_size, seed),
@@ -205,112 +192,71 @@ def _stochastic_fit(
         callback=callback,
         after_pass=after_pass,
         resume=resume,
-        **_steps(model, task.batch_size),
+        **steps,
     )
 
 
-def _steps(model: BowTieModel, batch_size: int) -> dict[str, Any]:
-    """Whole steps with momentum for large batches; for small ones, which are noisy, the paper's.
-
-    docs/guide/bigdata.md has the measurements behind it.
-    """
-    if batch_size < WHOLE_STEP_ROWS:
-        return {}
-    return {
-        "adaptive": True,
-        "momentum": MOMENTUM,
-        "local_iterations": local_iterations(model),
-    }
-
-
 class _Recorder:
-    """Notes a fit at the lengths of its task and stops it where longer does not predict better."""
+    """Forecasts held-out rows at the lengths of a task; stops it where longer is not better."""
 
     def __init__(self, task: Task, settings: Settings, callback: Callback | None) -> None:
         self.task, self.settings, self.callback = task, settings, callback
-        self.results: list[FitResult] = []
         self.forecasts: list[Floats] = []
-        self.history: list[float] = []
         self.enough = self.asked = False
-        self.last: FitResult | None = None
+        self.last: Progress | None = None
 
     def __call__(self, progress: Progress) -> bool:
-        progress = replace(progress, pruning=self.pruning(progress))
-        self.history.append(progress.elbo)
+        progress = replace(progress, pruning=self._pruning(progress))
         self.asked = bool(self.callback(progress)) if self.callback is not None else False
-        due = self.task.lengths[len(self.results) :]
-        if due:
-            now = self._result(progress)
-            if progress.sweep >= due[0]:
-                # A sweep that was undone leaves the state before it.
-                missed = self.last is not None and progress.sweep > due[0]
-                self._note(self.last if self.last is not None and missed else now)
-                self.enough = len(due) == 1 or not self._still_gains()
-            self.last = now
+        due = self.task.lengths[len(self.forecasts) : -1]
+        if self.task.held_out is not None and due and progress.sweep >= due[0]:
+            # A sweep that was undone leaves the state before it.
+            missed = self.last is not None and progress.sweep > due[0]
+            self._forecast(self.last if self.last is not None and missed else progress)
+            self.enough = not self._still_gains()
+        self.last = progress
         return self.asked or self.enough
 
     def finish(self, end: FitResult) -> Outcome:
-        """Every length has an entry: one that was not reached has that of the end."""
-        if not self.enough:
-            self._note(end)
-        stopped = self.enough or self.asked
-        interrupted = end.status is Status.INTERRUPTED and not stopped
-        missing = max(len(self.task.lengths), 1) - len(self.results)
-        if self.task.held_out is None:
-            results = (*self.results, *self.results[-1:] * missing)
-            return Outcome(results=results, interrupted=interrupted)
-        forecasts = self.forecasts + self.forecasts[-1:] * missing
-        return Outcome(
-            results=(self.results[-1],),
-            forecasts=np.stack(forecasts, axis=1),
-            interrupted=interrupted,
-        )
+        """What a task gave: a length that was not reached has the forecasts of the end.
 
-    def pruning(self, found: Progress | FitResult) -> Pruning | None:
+        A fit that ended at the length it was meant to have was not cut short.
+        """
+        task, status, ratio = self.task, end.status, self.task.variance_ratio
+        if self.enough or (task.chosen and status is Status.ITERATION_LIMIT):
+            status = Status.EARLY_STOPPED
+        if ratio is None and task.start is not None:
+            ratio = task.start.variance_ratio
+        end = replace(end, status=status, pruning=self._pruning(end), variance_ratio=ratio)
+        forecasts = None
+        if task.held_out is not None:
+            if not self.enough:
+                self._forecast(end)
+            missing = max(len(task.lengths), 1) - len(self.forecasts)
+            forecasts = np.stack(self.forecasts + self.forecasts[-1:] * missing, axis=1)
+        interrupted = status is Status.INTERRUPTED and not self.asked
+        return Outcome(result=end, forecasts=forecasts, interrupted=interrupted)
+
+    def _pruning(self, found: Progress | FitResult) -> Pruning | None:
         """What a fit has left of the network that it, or an earlier one, began with."""
         before = None if self.task.start is None else self.task.start.pruning
         return before if found.pruning is None else combine(before, found.pruning)
 
-    def _result(self, progress: Progress) -> FitResult:
-        return FitResult(
-            model=progress.model,
-            factors=progress.factors,
-            elbo_terms=progress.elbo_terms,
-            elbo_history=tuple(self.history),
-            n_sweeps=progress.sweep,
-            status=Status.ITERATION_LIMIT,
-            pruning=progress.pruning,
-            statistics=progress.statistics,
+    def _forecast(self, found: Progress | FitResult) -> None:
+        assert self.task.held_out is not None
+        predicted = predict(
+            found.model,
+            found.factors,
+            member_inputs(found, self.task.held_out.inputs),
+            propagation=self.settings.propagation,
+            n_threads=self.task.n_threads,
         )
-
-    def _note(self, result: FitResult) -> None:
-        self.results.append(result)
-        rows = self.task.held_out
-        if rows is not None:
-            found = predict(
-                result.model,
-                result.factors,
-                member_inputs(result, rows.inputs),
-                propagation=self.settings.propagation,
-                n_threads=self.task.n_threads,
-            )
-            self.forecasts.append(np.stack(errors_and_variances(found, rows.targets)))
+        errors = errors_and_variances(predicted, self.task.held_out.targets)
+        self.forecasts.append(np.stack(errors))
 
     def _still_gains(self) -> bool:
         """Whether the last lengthening was worth its time."""
-        if self.task.held_out is None or len(self.forecasts) < 2:
-            return True
+        assert self.task.held_out is not None
         share = to_numpy(self.task.held_out.weights).astype(float)
-        scores = [held_out_score(e, v, share) for e, v in self.forecasts]
-        return scores[-1] > max(scores[:-1]) + WORTHWHILE
-
-
-def _labelled(task: Task, result: FitResult) -> FitResult:
-    """The fit with its variance ratio, and the status that its task gives it."""
-    # A fit that ended at the length it was meant to have was not cut short.
-    if task.chosen and result.status is Status.ITERATION_LIMIT:
-        result = replace(result, status=Status.EARLY_STOPPED)
-    ratio = task.variance_ratio
-    if ratio is None and task.start is not None:
-        ratio = task.start.variance_ratio
-    return replace(result, variance_ratio=ratio)
+        *before, now = (held_out_score(e, v, share) for e, v in self.forecasts)
+        return not before or now > max(before) + WORTHWHILE

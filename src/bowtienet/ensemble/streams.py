@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +20,6 @@ from bowtienet.data.rows import Rows, join_rows, split, take_rows
 from bowtienet.data.sampling import shuffled
 from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
-from bowtienet.ensemble.member import Stream
 from bowtienet.inference.execution import block_rows
 from bowtienet.inference.row_providers import RowProvider, StreamedRows
 from bowtienet.inference.stochastic import Batches
@@ -34,31 +32,11 @@ from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
 Indices = NDArray[np.intp]
 
 
-class Reader(Protocol):
-    """Who reads the rows of a fit."""
-
-    on_workers: bool
-    """Whether a cluster holds the rows."""
-
-    def columns(self, max_categories: int) -> tuple[Column, ...]:
-        """What one reading tells of the columns."""
-
-    def survey(self, columns: tuple[Column, ...], seed: int) -> Iterable[PieceSurvey]:
-        """What one reading tells of the encoded rows, piece by piece."""
-
-    def rows(self, columns: tuple[Column, ...]) -> Rows:
-        """All encoded rows, in memory."""
-
-    def stream(self, survey: Survey, n_held_out: int, representation: Representation) -> Stream:
-        """All rows; the first of the sample, which are held out, have weight 0."""
-
-
 @dataclass(frozen=True)
 class SourceReader:
     """Reads a source in this process."""
 
     source: Source
-    on_workers = False
 
     def columns(self, max_categories: int) -> tuple[Column, ...]:
         """What one reading tells of the columns."""
@@ -108,7 +86,6 @@ class SourceStream:
     """The networks' inputs that are left; None for all."""
     checksum: int | None = None
     """Of the encoded rows, if they come in one piece: their places must stay."""
-    portable: bool = True
 
     @property
     def n_pieces(self) -> int:

@@ -65,7 +65,7 @@ def fit_members(
 def fit_further(task: Task, ensemble: Ensemble, run: Run, *, as_long_again: bool) -> Fitted:
     """The members of an ensemble, each fitted further, with the weights that they had."""
     tasks = [_further(task, member, as_long_again) for member in ensemble.members]
-    members = [outcome.results[-1] for outcome in run(tasks)]
+    members = [outcome.result for outcome in run(tasks)]
     return [*members, *ensemble.members[len(members) :]], ensemble.weights
 
 
@@ -74,7 +74,7 @@ def fit_alike(task: Task, recipes: Sequence[Recipe], settings: Settings, run: Ru
     outcomes = list(run([replace(task, recipe=recipe) for recipe in recipes]))
     if settings.weighting != "elbo" or not outcomes:
         return _equally(outcomes)
-    members = [outcome.results[-1] for outcome in outcomes]
+    members = [outcome.result for outcome in outcomes]
     bounds = [last_bound(member) for member in members]
     known = np.asarray([-np.inf if bound is None else bound for bound in bounds])
     return members, elbo_weights(known, settings.elbo_tempering)
@@ -121,7 +121,7 @@ def fit_stacked(
         )
         for recipe, length in (divmod(int(index), len(lengths)) for index in chosen)
     ]
-    members = [outcome.results[-1] for outcome in run(tasks)]
+    members = [outcome.result for outcome in run(tasks)]
     if not members:
         return _equally(trials)
     shares = shares[: len(members)]
@@ -135,7 +135,7 @@ def fit_streamed(tasks: Sequence[Task], run: Run) -> Fitted:
     complete = len(outcomes) == len(tasks) and not outcomes[-1].interrupted
     if held_out is None or not complete:
         return _equally(outcomes)
-    members = [outcome.results[-1] for outcome in outcomes]
+    members = [outcome.result for outcome in outcomes]
     last = [outcome.forecasts[:, -1:] for outcome in outcomes if outcome.forecasts is not None]
     row_weights = np.asarray(held_out.weights, dtype=float)
     weights, ratios = (found[:, 0] for found in weigh(np.stack(last, 1), row_weights, len(members)))
@@ -211,7 +211,7 @@ def _further(task: Task, member: FitResult, as_long_again: bool) -> Task:
 
 def _equally(outcomes: Sequence[Outcome]) -> Fitted:
     """The fits that there are, also after an interruption, all alike."""
-    members = [outcome.results[-1] for outcome in outcomes]
+    members = [outcome.result for outcome in outcomes]
     return members, equal_weights(len(members)) if members else np.empty(0)
 
 

@@ -91,19 +91,18 @@ class Reporter:
     """Tells the live line and the callbacks of `estimator` about fits and their sweeps."""
 
     def __init__(self, estimator: Any, data: dict[str, Any], known: dict[str, Any]) -> None:
-        self.estimator = estimator
-        self.data = data
+        self.estimator, self.data = estimator, data
         self.known = known
         """Fitted attributes that tell of the columns."""
         self.line = _LINE.get() or (LiveLine() if estimator.verbose else None)
         self.started = time.monotonic()
-        self.n_fits = 0
-        self.total = 0
+        self.n_fits = self.total = 0
         self.before = 0
         """Fits of the stages before this one."""
         self.stopped = False
-        self.watched = bool(getattr(estimator, "_skl_callbacks", None))
         self.context: Any = None
+        self.member: Any = None
+        """Callback contexts of the whole fit and of the member; None without callbacks."""
         if hasattr(estimator, "_init_callback_context"):
             self.context = estimator._init_callback_context(max_subtasks=None)
             self.context.call_on_fit_task_begin(estimator=estimator, **data)
@@ -122,15 +121,46 @@ class Reporter:
         self.before = self.total
         self.total += n_fits
 
-    def member(self) -> MemberReporter:
-        """Reporter of the next fit."""
+    def begin_fit(self) -> None:
+        """The next of them begins here."""
         self.n_fits += 1
-        return MemberReporter(self)
+        self.bound: float | None = None
+        self.first: tuple[float, int] | None = None
+        """Time and rows visited at the first sweep: the start before it goes at another pace."""
+        if getattr(self.estimator, "_skl_callbacks", None):
+            self.member = self.context.subcontext(task_name="member", max_subtasks=None)
+            self.member.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+
+    def __call__(self, progress: Progress) -> bool:
+        """A sweep is done; a true answer stops its fit."""
+        change = 0.0 if self.bound is None else relative_change(self.bound, progress.elbo)
+        self.bound = progress.elbo
+        self._show(
+            f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
+            + self._pace(progress),
+            self.n_fits - 1 + min(progress.n_visited / max(progress.n_at_most, 1), 1.0),
+        )
+        if self.member is None:
+            return False
+        sweep = self.member.subcontext(task_name="sweep")
+        sweep.call_on_fit_task_begin(estimator=self.estimator, **self.data)
+        stop = sweep.call_on_fit_task_end(
+            estimator=self.estimator,
+            reconstruction_attributes=lambda: self._attributes(progress),
+            **self.data,
+        )
+        return bool(stop)
+
+    def end_fit(self) -> None:
+        """It is over."""
+        if self.member is not None:
+            asked = self.member.call_on_fit_task_end(estimator=self.estimator, **self.data)
+            self.stopped = self.stopped or bool(asked)
 
     def finished(self, elbo: float | None) -> None:
         """A fit that ran elsewhere came back."""
         self.n_fits += 1
-        self.show("no finite ELBO" if elbo is None else f"ELBO {elbo:.6g}", self.n_fits)
+        self._show("no finite ELBO" if elbo is None else f"ELBO {elbo:.6g}", self.n_fits)
 
     def close(self) -> None:
         """The whole fit is over."""
@@ -139,12 +169,26 @@ class Reporter:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
-    def show(self, text: str, done: float) -> None:
+    def _show(self, text: str, done: float) -> None:
         """Something about one fit; `done` of all fits are."""
         share = (done - self.before) / max(self.total - self.before, 1)
         self.say(f"fit {self.n_fits}/{self.total} | {text}", share)
 
-    def attributes(self, progress: Progress) -> dict[str, Any]:
+    def _pace(self, progress: Progress) -> str:
+        """Rows per second, and the time left if all fits take as many sweeps as they may."""
+        now = time.monotonic()
+        if self.first is None:
+            self.first = (now, progress.n_visited)
+            return ""
+        seconds, rows = now - self.first[0], progress.n_visited - self.first[1]
+        if seconds <= 0.0 or rows <= 0:
+            return ""
+        fits_after = self.total - self.n_fits
+        to_come = max(0, (1 + fits_after) * progress.n_at_most - progress.n_visited)
+        left = duration(to_come * seconds / rows)
+        return f" | {rows / seconds:,.0f} rows/s | at most {left} left"
+
+    def _attributes(self, progress: Progress) -> dict[str, Any]:
         """Attributes of an estimator as it would be if the fit had ended with this sweep."""
         member = FitResult(
             model=progress.model,
@@ -157,64 +201,6 @@ class Reporter:
         )
         ensemble = replace(self.ensemble, members=(member,), weights=np.ones(1))
         return {**self.known, **ensemble_attributes(ensemble, self.solver)}
-
-
-class MemberReporter:
-    """The engine's callback for one fit."""
-
-    def __init__(self, parent: Reporter) -> None:
-        self.parent = parent
-        self.before: float | None = None
-        self.first: tuple[float, int] | None = None
-        """Time and rows visited at the first sweep: the start before it goes at another pace."""
-        self.context: Any = None
-        if parent.context is not None and parent.watched:
-            self.context = parent.context.subcontext(task_name="member", max_subtasks=None)
-            self.context.call_on_fit_task_begin(estimator=parent.estimator, **parent.data)
-
-    def __call__(self, progress: Progress) -> bool:
-        """A sweep is done; a true answer stops the fit."""
-        change = 0.0 if self.before is None else relative_change(self.before, progress.elbo)
-        self.before = progress.elbo
-        self.parent.show(
-            f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
-            + self._pace(progress),
-            self.parent.n_fits - 1 + min(progress.n_visited / max(progress.n_at_most, 1), 1.0),
-        )
-        if self.context is None:
-            return False
-        sweep = self.context.subcontext(task_name="sweep")
-        estimator = self.parent.estimator
-        sweep.call_on_fit_task_begin(estimator=estimator, **self.parent.data)
-        return bool(
-            sweep.call_on_fit_task_end(
-                estimator=estimator,
-                reconstruction_attributes=lambda: self.parent.attributes(progress),
-                **self.parent.data,
-            )
-        )
-
-    def _pace(self, progress: Progress) -> str:
-        """Rows per second, and the time left if all fits take as many sweeps as they may."""
-        now = time.monotonic()
-        if self.first is None:
-            self.first = (now, progress.n_visited)
-            return ""
-        seconds, rows = now - self.first[0], progress.n_visited - self.first[1]
-        if seconds <= 0.0 or rows <= 0:
-            return ""
-        fits_after = self.parent.total - self.parent.n_fits
-        to_come = max(0, (1 + fits_after) * progress.n_at_most - progress.n_visited)
-        left = duration(to_come * seconds / rows)
-        return f" | {rows / seconds:,.0f} rows/s | at most {left} left"
-
-    def close(self) -> None:
-        """The fit is over."""
-        if self.context is not None:
-            asked = self.context.call_on_fit_task_end(
-                estimator=self.parent.estimator, **self.parent.data
-            )
-            self.parent.stopped = self.parent.stopped or bool(asked)
 
 
 def duration(seconds: float) -> str:
