@@ -95,8 +95,16 @@ def test_weights_and_shrinkage(
     check_stationary(builders.random_point(rng, hidden, family), family, name)
 
 
-def test_fixed_scales(rng: np.random.Generator) -> None:
-    point = builders.random_point(rng, (4, 3), "gaussian")
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        (4, 3),
+        pytest.param((4,), marks=pytest.mark.slow),  # a compilation each
+        pytest.param((3, 5, 2), marks=pytest.mark.slow),
+    ],
+)
+def test_fixed_scales(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
+    point = builders.random_point(rng, hidden, "gaussian")
     check_stationary(point, "gaussian", "weights")
     for name in ("global_shrinkage", "local_shrinkage"):
         assert builders.UPDATES[name](point).factors == point.factors
