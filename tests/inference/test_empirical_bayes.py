@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from bowtienet import engine as bt
+from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.empirical_bayes import update_hyperparameters
 from tests import oracle_bridge
 from tests.oracle_bridge import Case
@@ -68,6 +69,37 @@ def test_maximum_is_stationary(family, seed):
     assert abs(newton_step(case, wrong, FREE[family])) > 1e-3
 
 
+@all_families
+def test_no_other_value_is_better(family, rng):
+    case = oracle_bridge.random_case(rng, WIDTHS, family)
+    after = update(case)
+    best = objective(case, after)
+    for shift in (-3.0, -0.5, -0.05, 0.05, 0.5, 3.0):
+        assert along(case, after, FREE[family], shift) < best
+
+
+@all_families
+def test_only_the_free_hyperparameter_moves(family, rng):
+    case = oracle_bridge.random_case(rng, WIDTHS, family)
+    model = update_hyperparameters(case.model, case.factors)
+    before, after = case.model.prior.global_shrinkage, model.prior.global_shrinkage
+    for name in {"order", "scale", "rate"} - {FREE[family]}:
+        assert getattr(after, name) == getattr(before, name), name
+    assert getattr(after, FREE[family]) != getattr(before, FREE[family])
+    prior = replace(model.prior, global_shrinkage=before)
+    oracle_bridge.assert_same(prior, case.model.prior, rtol=0.0)
+    assert model.gate_temperature == case.model.gate_temperature
+
+
+@all_families
+def test_update_is_idempotent(family, rng):
+    """q(tau) keeps its own parameters, so a second update finds the same maximum."""
+    case = oracle_bridge.random_case(rng, WIDTHS, family)
+    once = update_hyperparameters(case.model, case.factors)
+    twice = update_hyperparameters(once, case.factors)
+    oracle_bridge.assert_same(twice.prior, once.prior, rtol=1e-6)
+
+
 def far_case(rng, order: float) -> Case:
     """A gig prior whose own mean cannot reach the mean of q(tau), even at rate 0.
 
@@ -120,6 +152,13 @@ def test_best_rate_of_nearly_zero_returns_when_tau_shrinks(rng):
         prior = replace(case.prior, global_gig=(gig.order, float(gig.scale), float(gig.rate)))
         case = replace(case, prior=prior)
     assert abs(newton_step(case, gig, "rate")) < 1e-5
+
+
+def test_gaussian_prior_is_left_alone(rng):
+    case = oracle_bridge.random_case(rng, WIDTHS, "gaussian")
+    assert isinstance(case.model.prior.global_shrinkage, PointMass)
+    model = case.model
+    assert update_hyperparameters(model, case.factors) is model
 
 
 @all_families

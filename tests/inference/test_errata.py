@@ -293,6 +293,17 @@ def test_erratum_11_shrinkage_starts_at_a_draw_from_the_prior(family, count, sha
     np.testing.assert_allclose(gig.mean(q), expected, rtol=1e-9)
 
 
+def test_erratum_11_student_t_draws_are_inverse_gamma_with_minus_nu():
+    """1/x ~ Gamma(1.5) / 0.5 has mean 3; 20,000 draws, limit 5 standard errors, alarm rate 6e-7."""
+    draws = sample_shrinkage(
+        build_shrinkage("student_t", order=-1.5, scale=0.5), np.random.default_rng(0), (20_000,)
+    )
+    inverse = 1.0 / draws
+    error = inverse.std() / np.sqrt(inverse.size)
+    assert abs(inverse.mean() - 3.0) < 5.0 * error
+    assert 5.0 * error < 0.1
+
+
 def test_erratum_11_each_output_row_is_fitted_to_its_own_target(case):
     """y_n in m_{L+1,d} means y_{n,d}."""
     other = replace(case, y=case.y + np.array([0.0, 1.0]))

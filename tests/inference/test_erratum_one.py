@@ -9,14 +9,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
+import pytest
 
+from bowtienet._arrays import unpack
 from bowtienet.data.rows import build_rows
 from bowtienet.inference.global_step import update_noise, update_shared_covariance
 from bowtienet.inference.local_step import initialize_local, local_step
-from bowtienet.inference.statistics import Statistics
+from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.posterior.initialize import initialize
+from bowtienet.posterior.moments import last_covariance
 from tests import builders
 from tests.autodiff import gradient
 from tests.builders import Point
@@ -95,3 +99,96 @@ def warm_point(rng: np.random.Generator) -> Point:
     memory = initialize_local(model, factors, rows.inputs)
     local, _ = local_step(model, factors, rows.inputs, rows.targets, memory)
     return Point(model=model, rows=rows, factors=factors, local=local)
+
+
+def dense_joint(point: Point, row: int) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of (a_1, ..., a_L) of one row by inverting its joint precision.
+
+    (I - M) a = t + e with e ~ N(0, blockdiag(S)): precision (I - M)' blockdiag(S^{-1}) (I - M).
+    """
+    slices = layer_slices(point)
+    size = slices[-1].stop
+    residual, noise_precision, offset = np.eye(size), np.zeros((size, size)), np.zeros(size)
+    for index, factor in enumerate(point.local.activations):
+        here = slices[index]
+        covariance = np.broadcast_to(
+            factor.covariance, (len(factor.offset), *[here.stop - here.start] * 2)
+        )
+        noise_precision[here, here] = np.linalg.inv(covariance[row])
+        offset[here] = factor.offset[row]
+        if factor.gain is not None:
+            residual[here, slices[index - 1]] = -factor.gain[row]
+    covariance = np.linalg.inv(residual.T @ noise_precision @ residual)
+    return np.linalg.solve(residual, offset), covariance
+
+
+def layer_slices(point: Point) -> list[slice]:
+    ends = np.cumsum((0, *point.model.architecture.hidden))
+    return [slice(a, b) for a, b in pairwise(ends)]
+
+
+@pytest.mark.parametrize("hidden", builders.HIDDEN)
+def test_chain_moments_are_blocks_of_the_dense_joint(
+    hidden: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    point = builders.random_point(rng, hidden)
+    moments, slices = builders.moments_of(point), layer_slices(point)
+    last = last_covariance(point.local.activations, moments)
+    for row in range(len(point.rows.inputs)):
+        mean, covariance = dense_joint(point, row)
+        for index, here in enumerate(slices):
+            own = last if index + 1 == len(slices) else moments.own[index]
+            own = np.broadcast_to(own, (len(point.rows.inputs), *own.shape[1:]))[row]
+            with_one = np.concatenate([[1.0], mean[here]])
+            np.testing.assert_allclose(moments.inputs[index + 1][row], with_one, rtol=1e-11)
+            np.testing.assert_allclose(own, covariance[here, here], rtol=1e-10, atol=1e-13)
+            if index == 0:
+                assert moments.cross[0] is None
+                continue
+            below = slices[index - 1]
+            np.testing.assert_allclose(
+                moments.cross[index][row], covariance[here, below], rtol=1e-10, atol=1e-13
+            )
+            second = np.outer(*2 * [np.concatenate([[1.0], mean[below]])])
+            second[1:, 1:] += covariance[below, below]
+            packed = unpack(moments.second[index][row], below.stop - below.start + 1)
+            np.testing.assert_allclose(packed, second, rtol=1e-10, atol=1e-13)
+
+
+def test_second_moment_of_an_activation_is_symmetric_where_the_printed_one_is_not(
+    rng: np.random.Generator,
+) -> None:
+    point = builders.random_point(rng, (4, 3))
+    first, second = point.local.activations
+    moments = builders.moments_of(point)
+    last = last_covariance(point.local.activations, moments)
+    for row in range(len(point.rows.inputs)):
+        t, gain = second.offset[row], second.gain[row]
+        mean = first.offset[row]
+        below = np.outer(mean, mean) + first.covariance[row]
+        fixed_part = np.outer(t, t) + second.covariance[0] + gain @ below @ gain.T
+        half = np.outer(gain @ mean, t)
+        own_mean = moments.inputs[2][row, 1:]
+        ours = np.outer(own_mean, own_mean) + last[row]
+        np.testing.assert_allclose(ours, fixed_part + half + half.T, rtol=1e-11, atol=1e-13)
+        assert np.abs(ours - (fixed_part + 2.0 * half)).max() > 1e-2
+
+
+def test_statistics_carry_the_dense_second_moments(rng: np.random.Generator) -> None:
+    """Σ w E[a~_L a~_L'] and Σ w rho E[a_d a~] from the dense joint of every row."""
+    point = builders.random_point(rng, (4, 3))
+    rows, slices = point.rows, layer_slices(point)
+    moments = builders.moments_of(point)
+    statistics = block_statistics(point.local, moments, rows.targets, rows.weights)
+    outer, cross = np.zeros((4, 4)), np.zeros((3, 5))
+    for row, weight in enumerate(rows.weights):
+        mean, covariance = dense_joint(point, row)
+        top = np.concatenate([[1.0], mean[slices[1]]])
+        outer += weight * np.outer(top, top)
+        outer[1:, 1:] += weight * covariance[slices[1], slices[1]]
+        gates = weight * point.local.gate_probability[1][row][:, None]
+        cross += gates * np.outer(mean[slices[1]], np.concatenate([[1.0], mean[slices[0]]]))
+        cross[:, 1:] += gates * covariance[slices[1], slices[0]]
+    outer[1:, 1:] -= rows.weights.sum() * point.factors.shared_covariance
+    np.testing.assert_allclose(unpack(statistics.output.input_moment, 4), outer, rtol=1e-10)
+    np.testing.assert_allclose(statistics.hidden[1].gate_cross, cross, rtol=1e-10)
