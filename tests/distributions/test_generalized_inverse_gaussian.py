@@ -252,3 +252,19 @@ def test_torch_agrees_with_numpy() -> None:
         other = GeneralizedInverseGaussian(order=-1.3, scale=torch.asarray(scale), rate=rate)
         for function in (gig.log_normalizer, gig.mean, gig.mean_inverse):
             np.testing.assert_allclose(function(other).numpy(), function(q), rtol=1e-11)
+
+
+@pytest.mark.parametrize(("order", "scale", "rate"), CASES)
+def test_log_density_against_scipy(order: float, scale: float, rate: float) -> None:
+    """SciPy's own families; its geninvgauss(p, b) is x^{p-1} exp(-b (x + 1/x) / 2)."""
+    x = np.array([0.03, 0.5, 1.0, 4.0])
+    if rate == 0.0:
+        expected = stats.invgamma(-order, scale=scale)
+    elif scale == 0.0:
+        expected = stats.gamma(order, scale=1.0 / rate)
+    else:
+        expected = stats.geninvgauss(
+            order, 2.0 * np.sqrt(scale * rate), scale=np.sqrt(scale / rate)
+        )
+    found = gig.log_density(distribution(order, scale, rate), x)
+    np.testing.assert_allclose(found, expected.logpdf(x), rtol=1e-9)

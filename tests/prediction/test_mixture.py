@@ -674,3 +674,14 @@ def test_bad_components_are_named(name: str, bad: Any) -> None:
 def test_bad_arguments_are_named(method: str, name: str, bad: Any) -> None:
     with pytest.raises(ValueError, match=name):
         getattr(build_mixture(**GOOD), method)(bad)
+
+
+def test_equal_components_are_one(rng: np.random.Generator) -> None:
+    one = random_mixture(rng, n_components=1)
+    three = build_mixture(
+        [0.2, 0.5, 0.3], np.repeat(one.means, 3, 0), np.repeat(one.deviations, 3, 0)
+    )
+    y, q = rng.normal(size=(5, 6)), [1e-12, 0.2, 0.5, 0.9]
+    np.testing.assert_allclose(three.std(), one.std(), rtol=1e-15)
+    np.testing.assert_allclose(three.logpdf(y), one.logpdf(y), rtol=1e-14)
+    np.testing.assert_allclose(three.ppf(q), one.ppf(q), rtol=1e-12, atol=1e-12)

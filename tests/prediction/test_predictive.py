@@ -235,3 +235,17 @@ def test_factors_of_another_model() -> None:
     result, rows = fitted((3,), n=10)
     with pytest.raises(ValueError, match="factors"):
         predict(build_model(build_architecture(1, (4,), 1)), result.factors, rows.inputs)
+
+
+def test_no_hidden_layer_in_closed_form(rng: np.random.Generator) -> None:
+    """E[y] = m'x~ and Var[z] = x~'B x~."""
+    result, _ = fitted((), n_outputs=2)
+    inputs = rng.normal(size=(6, 1))
+    design = np.column_stack([np.ones(6), inputs])
+    weights = result.factors.layers[0].weights
+    new = predict(result.model, result.factors, inputs)
+    np.testing.assert_allclose(new.mean, design @ weights.mean.T, rtol=1e-12)
+    for row, x in enumerate(design):
+        for output in range(2):
+            expected = x @ weights.covariance[output] @ x
+            assert new.signal_variance[row, output] == pytest.approx(expected, rel=1e-10)

@@ -25,7 +25,7 @@ from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import execution
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.priors import BowTieModel, default_model
+from bowtienet.model.priors import BowTieModel, build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict
@@ -406,3 +406,27 @@ def test_the_variance_is_never_negative(covariance: float, dtype: Any, n_outputs
     first = layer_moments(layers[0], with_ones(inputs), None, model.gate_temperature)[1]
     assert np.all(first.epistemic >= 0.0)
     assert np.all(first.chance >= 0.0)
+
+
+def test_a_fitted_linear_model_has_the_posterior_of_the_textbook(rng: np.random.Generator) -> None:
+    """Fixed scales and no hidden layer: N(m, B) from the normal equations at the fitted noise."""
+    model = build_model(
+        build_architecture(2, (), 1),
+        prior="gaussian",
+        global_parameters={"variance": 1.0},
+        local_parameters={"variance": 0.7},
+        bias_variance=2.0,
+        scale_with_size=False,
+    )
+    inputs = rng.normal(size=(30, 2))
+    rows = build_rows(inputs, inputs @ [1.0, -0.5] + 0.3 * rng.normal(size=30))
+    result = fit(model, rows, initialize(model, rows, 0), max_iter=200, tol=0.0)
+    precision = float(inverse_gamma.mean_inverse(result.factors.layers[0].noise_variance)[0])
+    design = np.column_stack([np.ones(30), inputs])
+    covariance = np.linalg.inv(np.diag([0.5, 1 / 0.7, 1 / 0.7]) + precision * design.T @ design)
+    coefficients = covariance @ design.T @ rows.targets[:, 0] * precision
+    new = rng.normal(size=(4, 2))
+    design = np.column_stack([np.ones(4), new])
+    mean, variance = total(push_forward(result.model, result.factors, new))
+    np.testing.assert_allclose(mean[:, 0], design @ coefficients, rtol=1e-8)
+    np.testing.assert_allclose(variance[:, 0], np.sum(design @ covariance * design, 1), rtol=1e-8)
