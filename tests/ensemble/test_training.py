@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowtienet.data.rows import Rows, take_rows
+from bowtienet.data.rows import Rows
 from bowtienet.ensemble import training as module
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, run_task
 from bowtienet.ensemble.settings import Recipe, Settings
-from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
+from bowtienet.ensemble.stacking import variance_ratio
 from bowtienet.ensemble.training import (
     allocate,
     fit_alike,
     fit_further,
-    fit_members,
     fit_stacked,
     fit_streamed,
     held_out_folds,
@@ -117,7 +116,7 @@ class Stage:
             if one.held_out is not None:
                 errors = np.stack([self.errors(one, length) for length in one.lengths])
                 found = np.stack([errors, np.ones_like(errors)])[..., None]
-            yield Outcome(results=(result_of(one),), forecasts=found)
+            yield Outcome(result=result_of(one), forecasts=found)
 
 
 def alike(task: Task, length: int) -> np.ndarray:
@@ -324,19 +323,6 @@ def test_one_member_is_the_best_alone_with_its_own_ratio(seed: int) -> None:
     np.testing.assert_array_equal(weights, scores == scores.max())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_several_members_share_a_factor(seed: int) -> None:
-    """Weights and factor of stacking, after each candidate has got its own ratio."""
-    forecasts, row_weights = random_table(seed)
-    weights, ratios = weigh(forecasts, row_weights, 2)
-    alone = weigh(forecasts, row_weights, 1)[1]
-    errors, variances = forecasts.reshape(2, 6, 30, 2)
-    expected, factor = stack_forecasts(errors, alone.reshape(6, 1, 2) * variances, row_weights)
-    np.testing.assert_array_equal(weights.ravel(), expected)
-    np.testing.assert_allclose(ratios, alone * factor, rtol=1e-14)
-    assert np.all(factor < 1.0)
-
-
 @pytest.mark.parametrize("n_members", [1, 3])
 def test_ratios_reach_the_fits(n_members: int) -> None:
     """Each member has that of its own recipe and length: of errors of a known size."""
@@ -381,7 +367,7 @@ def test_members_of_a_stream_without_weight_are_left_out() -> None:
     tasks = [Task(rows=rows, held_out=held_out) for _ in sizes]
     ones = np.ones((1, 20, 1))
     outcomes = [
-        Outcome(results=(result_of(tasks[0], n_sweeps=k),), forecasts=np.stack([size * ones, ones]))
+        Outcome(result=result_of(tasks[0], n_sweeps=k), forecasts=np.stack([size * ones, ones]))
         for k, size in enumerate(sizes)
     ]
     members, weights = fit_streamed(tasks, lambda _: outcomes)
@@ -394,24 +380,6 @@ def test_members_of_a_stream_without_weight_are_left_out() -> None:
         members, weights = fit_streamed(tasks, lambda _, left=left: left)
         assert [member.variance_ratio for member in members] == [None] * len(left)
         np.testing.assert_allclose(weights, 1.0 / len(left))
-
-
-@pytest.mark.parametrize(
-    ("weighting", "stochastic", "held_out"),
-    [("stacking", False, True), ("stacking", True, True), ("equal", True, False)],
-)
-def test_which_members_a_fit_has(weighting: str, stochastic: bool, held_out: bool) -> None:
-    """Trials in memory, one task for each member of a stream; without stacking nothing held out."""
-    stage = Stage(alike)
-    shared = small(weighting=weighting, n_estimators=3, max_iter=15)
-    rows = bent_rows(40)
-    out = take_rows(rows, np.arange(8)) if stochastic and held_out else None
-    given = Task(rows=rows, stochastic=stochastic, lengths=(15,))
-    members, weights = fit_members(given, shared, stage, np.random.default_rng(0), out)
-    assert len(members) == len(weights) == 3
-    assert len(stage.calls) == (1 if stochastic else 2)
-    assert all((trial.held_out is not None) == held_out for trial in stage.calls[0])
-    assert len({one.recipe.seed for one in stage.calls[-1]}) == 3
 
 
 def further(members: Sequence[FitResult], stage: Any, **changes: Any) -> Any:
@@ -490,12 +458,3 @@ def test_an_interrupted_fit_leaves_an_ensemble(number: int) -> None:
     assert len(members) == (number if number <= 5 else number - 5)
     assert members[-1].status is Status.INTERRUPTED
     assert np.sum(found.ensemble.weights) == pytest.approx(1.0)
-
-
-def test_ctrl_c_before_anything_is_fitted_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("bowtienet.ensemble.member._begin", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fit(bent_table(50), small())
