@@ -14,7 +14,6 @@ import pytest
 import skops.io
 from mapie.regression import SplitConformalRegressor
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -49,19 +48,6 @@ def test_a_scaler_in_front_changes_nothing_but_rounding() -> None:
     assert pipeline.score(X, y) > 0.7
 
 
-def test_grid_search_over_prior_and_width() -> None:
-    X, y = rows()
-    grid = {"prior": ["student_t", "gaussian"], "hidden_layer_sizes": [(), (5,)]}
-    search = GridSearchCV(small(), grid, cv=2).fit(X, y)
-    scores = search.cv_results_["mean_test_score"]
-    assert scores.shape == (4,)
-    assert np.all(np.isfinite(scores))
-    # |x| on (-2, 2) is not a line: the width must be chosen.
-    assert search.best_params_["hidden_layer_sizes"] == (5,)
-    best = small(**search.best_params_).fit(X, y)
-    np.testing.assert_array_equal(search.predict(X), best.predict(X))
-
-
 def test_options_can_be_searched_too() -> None:
     X, y = rows()
     grid = {"options__gate_temperature": [0.01, 0.5], "options__init": ["laplace", "relu_network"]}
@@ -91,17 +77,6 @@ def test_tables_with_texts_through_scikit_learn() -> None:
 
 
 # Settings
-
-
-def test_a_clone_has_the_settings_and_is_not_fitted() -> None:
-    X, y = rows()
-    model = small(prior="laplace", gate_temperature=0.05).fit(X, y)
-    copy = clone(model)
-    assert copy.options is not model.options
-    assert copy.options.get_params() == model.options.get_params()
-    assert (copy.prior, copy.hidden_layer_sizes) == ("laplace", (5,))
-    assert not any(name.endswith("_") for name in vars(copy))
-    np.testing.assert_array_equal(copy.fit(X, y).predict(X), model.predict(X))
 
 
 def test_settings_are_read_and_set_by_name_in_a_pipeline_too() -> None:

@@ -142,20 +142,6 @@ def test_a_refit_is_as_long_as_held_out_rows_chose() -> None:
     assert found.status_ == "stopped early (validation)"
 
 
-def test_a_table_of_kinds() -> None:
-    """A column of categories may lose some of its inputs; all its categories can be predicted."""
-    frame = FRAME[["age", "mood"]].assign(city=np.array(["a", "b", "c"])[np.arange(100) % 3])
-    model = longer().fit(frame, Y + 5.0 * (frame["city"] == "b"))
-    found = model.prune(0.001)
-    assert found.sparsity_.inputs_before.tolist() == [5, 5]
-    assert np.all(found.sparsity_.inputs_after < 5)
-    strength = dict(zip(*found.feature_relevance_[::2], strict=True))
-    assert set(strength) == {"age", "mood", "city"}
-    assert strength["city"] > strength["age"]
-    refitted = model.prune(0.001, refit=True, X=frame, y=Y)
-    assert widths(refitted) == widths(found)
-
-
 # Nothing survives
 
 
