@@ -72,9 +72,7 @@ def error(ensemble: Ensemble, rows: tuple[np.ndarray, np.ndarray]) -> float:
     return float(np.mean((mean_and_deviation(ensemble, rows[0])[0][:, 0] - rows[1]) ** 2))
 
 
-# ------------------------------------------------------------------------------------------------
 # Rows
-# ------------------------------------------------------------------------------------------------
 
 
 def test_rows_are_counted_by_their_weights(begun: tuple[Ensemble, Arrivals]) -> None:
@@ -167,9 +165,7 @@ def test_members_that_lost_units_and_several_targets_go_on() -> None:
     assert_allclose(counts(after(deep, X[:20], two[:20])[0]), 220.0)
 
 
-# ------------------------------------------------------------------------------------------------
 # Ensemble weights
-# ------------------------------------------------------------------------------------------------
 
 
 def with_ratios(ensemble: Ensemble, *ratios: float) -> Ensemble:

@@ -73,9 +73,7 @@ def saves(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-# ------------------------------------------------------------------------------------------------
 # Written at natural joints
-# ------------------------------------------------------------------------------------------------
 
 
 def test_written_after_each_task(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,9 +103,7 @@ def test_what_ctrl_c_cut_short_is_not_finished(path: Path) -> None:
     assert_same_ensemble(again.ensemble, fit((X, Y), SETTINGS).ensemble)
 
 
-# ------------------------------------------------------------------------------------------------
 # The same end
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,9 +172,7 @@ def test_a_fit_that_goes_on_is_resumed_with_its_members(path: Path) -> None:
             fit((X, Y), SETTINGS, path=path, resume=True, **changes)
 
 
-# ------------------------------------------------------------------------------------------------
 # Another fit
-# ------------------------------------------------------------------------------------------------
 
 CHANGES: dict[str, Any] = {
     "hidden_layer_sizes": (6,), "prior": "laplace", "max_iter": 5, "tol": 1e-3,
@@ -220,9 +214,7 @@ def test_the_same_rows_have_one_digest() -> None:
     assert len({digest(other) for other in [[rows], *others]}) == 6
 
 
-# ------------------------------------------------------------------------------------------------
 # Files
-# ------------------------------------------------------------------------------------------------
 
 
 def test_resuming_needs_a_checkpoint(path: Path) -> None:

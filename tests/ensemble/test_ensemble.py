@@ -270,9 +270,7 @@ def test_members_that_agree_have_no_spread_of_rounding() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-# ------------------------------------------------------------------------------------------------
 # Variances rescaled to match held-out errors
-# ------------------------------------------------------------------------------------------------
 
 
 def stretched(ensemble: Ensemble, ratios: np.ndarray) -> Ensemble:

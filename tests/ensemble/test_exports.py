@@ -85,9 +85,7 @@ def test_predictions_do_not_replace_their_own_rows(tmp_path: Path) -> None:
     refuse_own_input(tmp_path / "a", tmp_path / "ab")
 
 
-# ------------------------------------------------------------------------------------------------
 # Posterior draws
-# ------------------------------------------------------------------------------------------------
 
 
 def posterior(ensemble: Ensemble, draws: int = 400) -> Any:

@@ -139,9 +139,7 @@ def test_what_was_pruned_before_and_in_the_fit_adds_up() -> None:
         assert set(pruning.units[0]) <= set(first.pruning.units[0])
 
 
-# ------------------------------------------------------------------------------------------------
 # Held-out rows
-# ------------------------------------------------------------------------------------------------
 
 
 def test_forecasts_are_those_of_the_rows_held_out() -> None:
@@ -215,9 +213,7 @@ def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> N
     assert length_of(table[::-1]) == 2
 
 
-# ------------------------------------------------------------------------------------------------
 # Interruption
-# ------------------------------------------------------------------------------------------------
 
 
 def at_third(answer: Callable[[], bool]) -> Callable[[Any], bool]:

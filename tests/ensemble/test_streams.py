@@ -90,9 +90,7 @@ def numbers(rows: Rows, of: SourceStream) -> np.ndarray:
     return found
 
 
-# ------------------------------------------------------------------------------------------------
 # The rows of a stream
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -179,9 +177,7 @@ def test_other_rows_in_a_later_pass_are_noticed(solver: str, then: list[Any]) ->
         fit((Changing(then),), small(solver=solver, weighting="equal"))
 
 
-# ------------------------------------------------------------------------------------------------
 # Fits
-# ------------------------------------------------------------------------------------------------
 
 
 def test_stacking_by_coordinate_ascent_on_a_stream_is_that_in_memory() -> None:

@@ -38,9 +38,7 @@ from tests.ensemble.fits import RECIPE, SETTINGS, bent_rows, bent_table, cut_in,
 few_examples = settings(max_examples=50, deadline=None, derandomize=True)
 
 
-# ------------------------------------------------------------------------------------------------
 # Lengths, folds and places
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 19, 20, 21, 79, 80, 81, 160, 500, 5000])
@@ -92,9 +90,7 @@ def test_places_are_shared_out_in_proportion(counts: list[int], count: int) -> N
     assert np.all(np.diff(places[order])[np.diff(weights[order]) > 1e-12] >= 0)
 
 
-# ------------------------------------------------------------------------------------------------
 # Choosing
-# ------------------------------------------------------------------------------------------------
 
 
 class Stage:
@@ -294,9 +290,7 @@ def test_a_recipe_that_can_bend_is_chosen() -> None:
     assert np.sqrt(np.mean((mean - new.targets) ** 2)) < 0.3
 
 
-# ------------------------------------------------------------------------------------------------
 # Weights and variances
-# ------------------------------------------------------------------------------------------------
 
 
 def random_table(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -343,9 +337,7 @@ def test_ratios_reach_the_fits(n_members: int) -> None:
     assert all(trial.variance_ratio is None for trial in stage.calls[0])
 
 
-# ------------------------------------------------------------------------------------------------
 # Other kinds of members
-# ------------------------------------------------------------------------------------------------
 
 
 def test_members_that_are_alike_have_weights_from_their_bound() -> None:
@@ -434,9 +426,7 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
     assert second.stream is stream
 
 
-# ------------------------------------------------------------------------------------------------
 # Interruption
-# ------------------------------------------------------------------------------------------------
 
 
 def test_members_that_were_not_reached_stay_as_they_were() -> None:
