@@ -169,9 +169,13 @@ def compiled_gradient(
         rows = Rows(inputs=arrays[0], targets=arrays[1], weights=arrays[2])
         return bound_value(template, moving, still, rows, recurrence)
 
-    # Each program runs only a few times: not optimising it halves the time of this file.
+    return compile_gradient(value)
+
+
+def compile_gradient(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Gradient in the first argument; it runs a few times only, so it is not optimised."""
     options = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-    return jax.jit(jax.grad(value), compiler_options=options)
+    return jax.jit(jax.grad(function), compiler_options=options)
 
 
 def gradient(

@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from bowtienet.data.rows import Rows, build_rows
-from bowtienet.distributions import bernoulli
+from bowtienet.distributions import bernoulli, gaussian
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
@@ -199,6 +200,21 @@ def statistics_of(point: Point) -> Statistics:
 def bound_of(point: Point) -> ElboTerms:
     """The evidence lower bound at the point."""
     return elbo(point.model, point.factors, statistics_of(point))
+
+
+def weight_block(model: BowTieModel, factors: GlobalFactors) -> float:
+    """The bound's terms of W and its scales, without the entropy of q(W) and the biases.
+
+    For a network without hidden layers, of which no row has been seen.
+    """
+    empty = LocalFactors(activations=(), gate_probability=(), gate_entropy=(), tilt=())
+    moments = chain_moments((), np.zeros((1, model.architecture.n_inputs)))
+    targets = np.zeros((1, model.architecture.n_outputs))
+    terms = elbo(model, factors, block_statistics(empty, moments, targets, np.zeros(1)))
+    weights = factors.layers[0].weights
+    biases = stats.norm(0.0, np.sqrt(model.prior.bias_variance)).logpdf(weights.mean[:, 0])
+    total = terms.weights + terms.global_shrinkage + terms.local_shrinkage
+    return float(total - np.sum(biases + gaussian.entropy(weights)))
 
 
 def _update_shared_covariance(point: Point) -> Point:

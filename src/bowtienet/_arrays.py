@@ -180,11 +180,6 @@ def _packing(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, columns, position.ravel()
 
 
-def _take(x: Array, indices: np.ndarray) -> Array:
-    xp = namespace(x)
-    return xp.take(x, xp.asarray(indices, device=array_api_compat.device(x)), axis=-1)
-
-
 def pack(x: Array) -> Array:
     """Packed upper triangles (..., K(K+1)/2) of the symmetric matrices `x` (..., K, K)."""
     xp = namespace(x)
@@ -193,7 +188,7 @@ def pack(x: Array) -> Array:
 
 def unpack(x: Array, size: int) -> Array:
     """Symmetric matrices (..., size, size) from their packed form; inverse of `pack`."""
-    return namespace(x).reshape(_take(x, _packing(size)[2]), (*x.shape[:-1], size, size))
+    return namespace(x).reshape(take(x, _packing(size)[2], axis=-1), (*x.shape[:-1], size, size))
 
 
 def pack_outer(x: Array) -> Array:

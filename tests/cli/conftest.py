@@ -29,14 +29,20 @@ def write_rows(path: Path, n_rows: int, seed: int) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with data.csv (60 rows) and new.csv (10 rows)."""
+def empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working folder."""
     for name in SWITCHES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
-    write_rows(tmp_path / "data.csv", 60, seed=1)
-    write_rows(tmp_path / "new.csv", 10, seed=2)
     return tmp_path
+
+
+@pytest.fixture
+def folder(empty_folder: Path) -> Path:
+    """The working folder, with data.csv (60 rows) and new.csv (10 rows)."""
+    write_rows(empty_folder / "data.csv", 60, seed=1)
+    write_rows(empty_folder / "new.csv", 10, seed=2)
+    return empty_folder
 
 
 @pytest.fixture(scope="session")

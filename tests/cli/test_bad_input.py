@@ -1,6 +1,5 @@
 """Mistakes end with code 2 and one sentence, and leave every file as it was."""
 
-import datetime
 import errno
 import io
 import json
@@ -16,19 +15,15 @@ import pytest
 
 from bowtienet.cli.console import printable
 from bowtienet.cli.exits import sentence
-from tests.cli.conftest import SWITCHES, TINY, accepted, refused
+from tests.cli.conftest import TINY, accepted, refused
 
 ESCAPE = "\x1b[31mred\x1b[0m"
 N_ROWS = 30
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path, monkeypatch):
-    """An empty folder to work in."""
-    for name in SWITCHES:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+def folder(empty_folder):
+    return empty_folder
 
 
 @pytest.fixture(scope="session")
@@ -92,11 +87,7 @@ def accepted_fit(content, *options, name="data.csv"):
     [
         ("", "data.csv", "data.csv"),
         (text().replace(",", ";"), "data.csv", "';'"),
-        (text() + "1,2\n", "data.csv", "data.csv"),
-        ("a,a,y\n1,2,3\n2,3,4\n", "data.csv", "'a'"),
-        (text().replace("u", "é").encode("latin-1"), "data.csv", "utf-8"),
         (text().encode("utf-16"), "data.csv", "utf-16"),
-        (parquet(table()), "data.csv", ".parquet"),
         (parquet(table())[:300], "data.parquet", "data.parquet"),
     ],
 )
@@ -150,21 +141,6 @@ def test_the_entry_that_makes_a_target_text_is_named():
 
 
 @pytest.mark.parametrize(
-    "values",
-    [
-        [datetime.date(2024, 1, 1 + i) for i in range(N_ROWS)],
-        [datetime.timedelta(i) for i in range(N_ROWS)],
-        [[i] for i in range(N_ROWS)],
-        [b"x"] * N_ROWS,
-        pa.array(["p", "q"] * 15).dictionary_encode(),
-    ],
-)
-def test_targets_of_other_types(values):
-    content = parquet(table(y=pa.array(values) if isinstance(values, list) else values))
-    assert "'y'" in refused_fit(content, name="data.parquet")
-
-
-@pytest.mark.parametrize(
     ("options", "mentioned"),
     [
         (("--target", "y"), "'y'"),
@@ -172,10 +148,8 @@ def test_targets_of_other_types(values):
         (("--weight", "y"), "'y'"),
         (("--drop", "aa"), "'a'"),
         (("--weight", "weight"), "'weight'"),
-        (("--weight", "c"), "sample_weight"),
         (("--weight", "a"), "sample_weight"),
-        (("--weight", "none"), "sample_weight"),
-        (("--drop", "a", "--drop", "b", "--drop", "c", "--drop", "none"), "features"),
+        (("--drop", "a", "--drop", "b", "--drop", "c", "--drop", "none"), "feature"),
     ],
 )
 def test_columns_that_cannot_be_used_so(options, mentioned):
@@ -185,29 +159,22 @@ def test_columns_that_cannot_be_used_so(options, mentioned):
 @pytest.mark.parametrize(
     ("content", "mentioned"),
     [
-        ("a,y\n1,1\n1,2\n1,3\n", None),
         ("a,y\n,1\n,2\n,3\n", "'a'"),
         ("a,y\n1,\n2,\n", "'y'"),
         ("a,y\n1,1\n", "2"),
-        ("y\n1\n2\n3\n", "features"),
+        ("y\n1\n2\n3\n", "feature"),
         (text() + "1,2,u,inf\n", "'y'"),
-        (text() + "1,2,u,1e308\n", "'y'"),
+        (text() + "inf,2,u,1\n", "'a'"),
         ("a,y\n" + "".join(f"{i},{i}\n" for i in range(300)) + "oops,1\n", "'oops'"),
-        ("a,w,y\n" + "".join(f"{i},n {i // 2},{i}\n" for i in range(900)), "'w'"),
     ],
 )
 def test_nothing_to_learn_from(content, mentioned):
-    if mentioned is None:  # a constant alone is no mistake: the model is the mean
-        accepted_fit(content, "--test-size", "0")
-    else:
-        assert mentioned in refused_fit(content, "--test-size", "0")
+    assert mentioned in refused_fit(content, "--test-size", "0")
 
 
-@pytest.mark.parametrize("values", [[1.0, math.inf, 2.0] * 10, [[1, 2], [3], []] * 10])
-def test_features_that_no_model_takes(values):
-    content = parquet(table(z=values))
-    assert "z" in refused_fit(content, name="data.parquet")
-    accepted_fit(content, "--drop", "z", name="data.parquet")
+def test_a_constant_alone_is_no_mistake():
+    """The model is the mean."""
+    accepted_fit("a,y\n1,1\n1,2\n1,3\n", "--test-size", "0")
 
 
 # Settings
@@ -216,11 +183,8 @@ def test_features_that_no_model_takes(values):
 @pytest.mark.parametrize(
     ("options", "mentioned"),
     [
-        (("--coverage", "0"), "--coverage"),
         (("--coverage", "1"), "--coverage"),
-        (("--coverage", "nan"), "--coverage"),
         (("--test-size", "1"), "--test-size"),
-        (("--test-size", "nan"), "--test-size"),
         (("--test-size", "0.99"), "--test-size"),
         (("--hidden", "abc"), "--hidden"),
         (("--hidden", "-5"), "--hidden"),
@@ -262,28 +226,6 @@ def test_commands_that_cannot_be_parsed(arguments, mentioned):
 # What is no mistake
 
 
-def test_odd_columns_are_used_or_left_out():
-    content = table(
-        one=[5] * N_ROWS,
-        empty=[None] * N_ROWS,
-        when=pa.array([datetime.datetime(2024, 1, 1, 0, i) for i in range(N_ROWS)]),
-        note=['two\nlines, "quoted"', "plain"] * 15,
-        gaps=[1.0, None, 2.0] * 10,
-    )
-    uses, _, _ = accepted_fit(text(content), "--test-size", "0")
-    for name, word in {
-        "one": "left out",
-        "empty": "left out",
-        "when": "date",
-        "note": "2 categories",
-        "gaps": "10 missing",
-    }.items():
-        assert word in uses[name]
-    long = table(span=pa.array([datetime.timedelta(i) for i in range(N_ROWS)]))
-    uses, _, _ = accepted_fit(parquet(long), name="data.parquet")
-    assert "duration" in uses["span"]
-
-
 def test_rows_without_a_target_are_left_out():
     _, found, said = accepted_fit(text(table(y=[1.0, None, 2.5] * 10)))
     assert found["rows"] == {"fitted": 18, "held_out": 2}
@@ -318,12 +260,8 @@ def test_errors_and_notes_hold_no_escapes(model):
     [
         ("a,c\n1,u\n", "'b'"),
         ("A,b,c\n1,2,u\n", "'A'"),
-        ("q\n1\n", "'a', 'b', 'c'"),
         ("a,b,c\n1,oops,u\n", "'oops'"),
-        ("a,b,c\n1,2024-01-01,u\n", "'b'"),
         ("a,b,c\n1,inf,u\n", "'b'"),
-        ("", "data.csv"),
-        ("a;b;c\n1;2;u\n", "';'"),
     ],
 )
 def test_tables_that_cannot_be_predicted(model, content, mentioned):
@@ -340,8 +278,8 @@ def test_tables_that_cannot_be_predicted(model, content, mentioned):
         (("predict", "data.csv", "--out", "data.csv"), "data.csv"),
         (("predict", "data.csv", "--out", "none/out.csv"), "none"),
         (("predict", "mean.csv", "--with-columns"), "'mean'"),
-        (("predict", "lists.parquet", "--with-columns"), "'z'"),
-        (("predict", "lists.parquet", "--with-columns", "--out", "out.csv"), "'z'"),
+        (("predict", "lists.parquet", "--with-columns"), "list"),
+        (("predict", "lists.parquet", "--with-columns", "--out", "out.csv"), "list"),
         (("prune", "--refit", "less.csv"), "'y'"),
         (("prune", "--refit", "other.csv"), "'c'"),
         (("prune", "--out", "model.btn"), "model.btn"),
@@ -365,32 +303,20 @@ def test_commands_on_a_model_that_cannot_be_done(model, arguments, mentioned):
     assert mentioned in refused(command, model, *options)
 
 
-@pytest.mark.parametrize("kind", ["short", "flipped", "empty", "table", "absent", "folder"])
-@pytest.mark.parametrize("command", ["predict", "prune", "plot", "inspect", "report"])
-def test_files_that_are_no_models(fitted, command, kind):
+def test_files_that_are_no_models(fitted):
     put(text())
-    if kind == "folder":
-        Path("bad.btn").mkdir()
-    elif kind != "absent":
-        flipped = fitted[:-1] + bytes([fitted[-1] ^ 1])
-        contents = {"short": fitted[:2000], "flipped": flipped, "empty": b"", "table": text()}
-        put(contents[kind], "bad.btn")
-    data = ("data.csv",) if command in ("predict", "report") else ()
-    assert refused(command, "bad.btn", *data).startswith("bad.btn ")
+    flipped = fitted[:-1] + bytes([fitted[-1] ^ 1])
+    for number, content in enumerate((fitted[:2000], flipped, b"", text())):
+        name = put(content, f"bad{number}.btn")
+        assert refused("predict", name, "data.csv").startswith(f"{name} ")
+    for command in ("prune", "plot", "inspect"):
+        assert refused(command, "absent.btn").startswith("absent.btn ")
 
 
-@pytest.mark.parametrize(
-    ("error", "mentioned"),
-    [
-        (OSError(errno.EDQUOT, "quota", "file"), "file"),
-        (OSError(errno.EACCES, "denied", "file"), "file"),
-        (OSError(errno.EIO, "Input/output error", "file"), "Input/output"),
-        (MemoryError(), "memory"),
-        (ValueError(), "ValueError"),
-    ],
-)
-def test_sentences_about_errors(error, mentioned):
-    assert mentioned in sentence(error)
+def test_sentences_about_errors():
+    assert "file" in sentence(OSError(errno.EACCES, "denied", "file"))
+    assert "memory" in sentence(MemoryError())
+    assert "ValueError" in sentence(ValueError())
 
 
 # Machines

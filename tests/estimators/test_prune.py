@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
 
-from bowtienet import BowTieRegressor, load
+from bowtienet import BowTieRegressor, load, open_source
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.model.shrinkage import FAMILIES
 from tests.estimators.models import small, stacked
@@ -128,6 +128,8 @@ def test_going_on_with_what_is_left(model: BowTieRegressor, pruned: BowTieRegres
     assert widths(found) == widths(pruned)
     assert np.isfinite(found.elbo_)
     assert found.log_score(FRAME, Y) > pruned.log_score(FRAME, Y) - 0.05
+    opened = model.prune(0.001, refit=True, X=open_source(FRAME, Y))
+    assert_same_answers(opened, found, FRAME[:5])
     weighted = model.prune(0.001, refit=True, X=FRAME, y=Y, sample_weight=np.arange(100.0))
     assert not np.array_equal(weighted.predict(FRAME), found.predict(FRAME))
     with pytest.raises(ValueError, match="mood"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import warnings
 from collections.abc import Callable
@@ -238,13 +237,6 @@ def test_the_gaussian_process_is_fitted_to_some_of_many_rows(
     assert whole.note is None
 
 
-def test_kernels_at_their_bounds_raise_no_warning() -> None:
-    """The second input has no part: its length scale goes to its bound. Warnings are errors."""
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    found = only("GaussianProcessRegressor", X, np.sin(X[:, 0]), n_splits=1)
-    assert math.isfinite(found.scores[0].nll)
-
-
 def test_all_methods_stand_in_one_table() -> None:
     X, y = rows()
     found = compare(X, y, regressor=small(), n_splits=1)
@@ -323,14 +315,6 @@ def test_unseen_categories_are_no_failure() -> None:
     assert [each.note for each in found] == [None, None]
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, np.ndarray.tolist, np.asfortranarray])
-def test_tables_of_other_kinds(kind: Callable[[np.ndarray], Any]) -> None:
-    X, y = rows(30)
-    found = only("BayesianRidge", kind(X), pd.Series(y, index=y), n_splits=1)
-    expected = only("BayesianRidge", X, y, n_splits=1)
-    assert asdict(found.scores[0]) == pytest.approx(asdict(expected.scores[0]), rel=1e-9)
-
-
 def test_the_callback_hears_of_every_fit() -> None:
     X, y = rows(30)
     heard: list[tuple[str, int]] = []
@@ -342,37 +326,15 @@ def test_the_callback_hears_of_every_fit() -> None:
 # Failures
 
 
-def test_a_method_that_fails_is_reported() -> None:
+def test_a_method_that_fails_on_one_split_is_reported() -> None:
     X, y = rows(30)
-    bad, good = compare(X, y, methods=[failing(), "BayesianRidge"], n_splits=2)
-    assert bad.note == (
-        "failed with seed 0: ArithmeticError: no such number; "
-        "failed with seed 1: ArithmeticError: no such number"
-    )
-    assert len(bad.scores) == 2
-    assert all(math.isnan(value) for value in bad.seconds)
-    for scores in bad.scores:
-        values = asdict(scores)
-        assert (values.pop("n_rows"), values.pop("nominal_coverage")) == (3, 0.9)
-        assert all(math.isnan(value) for value in values.values())
+    bad, good = compare(X, y, methods=[failing(seeds=(1,)), "BayesianRidge"])
+    assert bad.note == "failed with seed 1: ArithmeticError: no such number"
+    assert [math.isnan(scores.crps) for scores in bad.scores] == [False, True, False]
+    assert [math.isnan(seconds) for seconds in bad.seconds] == [False, True, False]
+    assert (bad.scores[1].n_rows, bad.scores[1].nominal_coverage) == (3, 0.9)
     assert good.note is None
-    assert good.scores == only("BayesianRidge", X, y, n_splits=2).scores
-
-
-def test_one_failed_split_spoils_the_mean_and_no_other_split() -> None:
-    X, y = rows(30)
-    (found,) = compare(X, y, methods=[failing(seeds=(1,))])
-    assert [math.isnan(scores.crps) for scores in found.scores] == [False, True, False]
-    assert found.note == "failed with seed 1: ArithmeticError: no such number"
-    assert math.isnan(average_scores(found.scores).crps)
-
-
-def test_a_forecast_of_wrong_shape_is_a_failure() -> None:
-    X, y = rows(30)
-    method = Method(name="short", fit=lambda *_: lambda new: standard(new[:-1]))
-    (found,) = compare(X, y, methods=[method], n_splits=1)
-    assert found.note is not None
-    assert "distribution has shape (2,), but targets have (3,)" in found.note
+    assert good.scores == only("BayesianRidge", X, y).scores
 
 
 def test_an_interrupt_is_no_failure_of_a_method() -> None:
@@ -381,21 +343,6 @@ def test_an_interrupt_is_no_failure_of_a_method() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         compare(*rows(30), methods=[Method(name="stopped", fit=fit)])
-
-
-def test_without_scoringrules_nothing_is_fitted(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = importlib.import_module
-
-    def without(name: str, *args: Any) -> Any:
-        if name == "scoringrules":
-            raise ImportError(name)
-        return original(name, *args)
-
-    monkeypatch.setattr(importlib, "import_module", without)
-    seen: list = []
-    with pytest.raises(ImportError, match="scoringrules"):
-        compare(*rows(30), methods=[watching("only", seen)])
-    assert seen == []
 
 
 # Means
@@ -409,52 +356,35 @@ def test_scores_are_averaged_over_splits() -> None:
     assert found.nominal_coverage == 0.9
     for name in ("rmse", "nll", "crps", "coverage", "interval_score", "calibration_error"):
         assert getattr(found, name) == pytest.approx(np.mean([getattr(s, name) for s in scores]))
-    with pytest.raises(ValueError, match="scores are empty"):
-        average_scores([])
-    other = replace(scores[0], nominal_coverage=0.5)
-    with pytest.raises(ValueError, match="coverage"):
-        average_scores([scores[0], other])
+    failed = average_scores([*scores, replace(scores[0], crps=math.nan)])
+    assert math.isnan(failed.crps)
 
 
 # Bad input
 
 
 @pytest.mark.parametrize(
-    ("settings", "message"),
+    ("settings", "named"),
     [
         ({"methods": ["Ridge"]}, "'Ridge'"),
         ({"methods": [LinearRegression()]}, "LinearRegression"),
-        ({"methods": "bowtienet"}, "methods"),
-        ({"methods": []}, "methods"),
-        ({"methods": ["BayesianRidge"] * 2}, "methods"),
         ({"n_splits": 0}, "n_splits"),
         ({"coverage": 90}, "coverage"),
-        ({"random_state": None}, "random_state"),
         ({"random_state": -1}, "random_state"),
     ],
 )
-def test_bad_settings(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_bad_settings(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
         compare(*rows(30), **settings)
+    with pytest.raises(TypeError, match=r"predict_dist.*LinearRegression"):
+        bow_tie(LinearRegression())
 
 
 def test_bad_tables() -> None:
     X, y = rows(30)
     with pytest.raises(ValueError, match="2 targets"):
         compare(X, X)
-    with pytest.raises(ValueError, match="inconsistent"):
-        compare(X[:-1], y)
     with pytest.raises(ValueError, match="'c'"):
         compare(pd.DataFrame({"c": ["a"] * 30}), y)
     with pytest.raises(ValueError, match="memory"):
         compare([(X, y)], None)
-
-
-def test_a_regressor_without_a_distribution_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"predict_dist.*LinearRegression"):
-        bow_tie(LinearRegression())
-
-
-def test_the_process_needs_a_row() -> None:
-    with pytest.raises(ValueError, match="max_rows"):
-        gaussian_process(max_rows=0)

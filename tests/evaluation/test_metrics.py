@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import math
 from collections.abc import Callable
@@ -21,8 +20,6 @@ from sklearn.metrics import root_mean_squared_error
 
 from bowtienet.evaluation import metrics
 from bowtienet.evaluation.metrics import (
-    LEVELS,
-    Scores,
     binomial_band,
     calibration_curve,
     calibration_error,
@@ -179,10 +176,6 @@ def test_shares_are_exact(shape: tuple[int, ...]) -> None:
         assert interval_coverage(y, intervals) == held / n
 
 
-def test_intervals_may_be_infinite() -> None:
-    assert interval_coverage([0.0, 1.0], [[-np.inf, np.inf], [2.0, np.inf]]) == 0.5
-
-
 def test_pit_is_the_distribution_function_at_the_targets() -> None:
     y, found = forecast(n_targets=2)
     expected = np.einsum("k,knd->nd", found.weights, norm.cdf(y, found.means, found.deviations))
@@ -337,14 +330,6 @@ def test_given_intervals_take_the_place_of_the_central_ones() -> None:
     assert scores.nll == negative_log_density(y, found)
 
 
-def test_scores_are_plain_numbers() -> None:
-    y, found = forecast()
-    plain = dataclasses.asdict(evaluate(y.astype(np.float32), found, coverage=np.float32(0.5)))
-    assert {type(value) for name, value in plain.items() if name != "n_rows"} == {float}
-    assert type(plain["n_rows"]) is int
-    assert Scores(**plain) == Scores(**plain)
-
-
 @pytest.mark.parametrize("kind", [list, pd.Series, np.float32])
 def test_targets_of_other_kinds(kind: Callable[[np.ndarray], Any]) -> None:
     y, found = forecast()
@@ -363,9 +348,7 @@ def test_crps_without_scoringrules(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(importlib, "import_module", without)
     y, found = forecast()
-    with pytest.raises(
-        ImportError, match=r"CRPS needs scoringrules: pip install 'bowtienet\[cli\]'\."
-    ):
+    with pytest.raises(ImportError, match="scoringrules"):
         crps(y, found)
     assert negative_log_density(y, found) > 0.0
 
@@ -375,101 +358,57 @@ def test_crps_without_scoringrules(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @every_metric
 @pytest.mark.parametrize(
-    ("targets", "message"),
+    ("targets", "weight", "named"),
     [
-        (np.zeros(11), r"\(12,.*targets.*\(11,\)|targets.*\(11,\).*need \(11, 2\)"),
-        (np.zeros((12, 1)), r"targets.*\(12, 1\)"),
-        (np.zeros((12, 1, 1)), r"targets must have shape \(rows,\) or \(rows, targets\)"),
-        (np.zeros(0), "targets must have shape"),
-        (1.0, "targets must have shape"),
-        ([np.nan] * 12, "targets hold 12 NaN or infinite values: leave those rows out"),
-        ([0.0] * 11 + [np.inf], "targets hold 1 NaN"),
-        (["a"] * 12, "targets must hold real numbers"),
-        ([[1.0], [1.0, 2.0]], "targets must be a rectangular array"),
+        (np.zeros(11), None, "targets"),
+        (np.zeros((12, 1)), None, "targets"),
+        (np.zeros((12, 1, 1)), None, "targets"),
+        (np.zeros(0), None, "targets"),
+        ([0.0] * 11 + [np.nan], None, "targets"),
+        (["a"] * 12, None, "'a'"),
+        (np.zeros(12), np.ones(11), "sample_weight"),
+        (np.zeros(12), -np.ones(12), "sample_weight"),
+        (np.zeros(12), np.zeros(12), "sample_weight"),
     ],
 )
-def test_bad_targets(metric: Metric, targets: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        metric(targets, forecast()[1])
-
-
-@every_metric
-@pytest.mark.parametrize(
-    ("weight", "message"),
-    [
-        (np.ones(11), "sample_weight have 11 rows, but there are 12"),
-        (np.ones((12, 1)), r"sample_weight must have shape \(rows,\)"),
-        (-np.ones(12), "sample_weight must not be negative"),
-        (np.zeros(12), "sample_weight are all zero"),
-        ([np.nan] * 12, "sample_weight hold 12 NaN"),
-    ],
-)
-def test_bad_weights(metric: Metric, weight: Any, message: str) -> None:
-    y, found = forecast()
-    with pytest.raises(ValueError, match=message):
-        metric(y, found, sample_weight=weight)
+def test_bad_targets_and_weights(metric: Metric, targets: Any, weight: Any, named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        metric(targets, forecast()[1], sample_weight=weight)
 
 
 @pytest.mark.parametrize("metric", [negative_log_density, crps, pit, calibration_curve, evaluate])
 def test_bad_distributions(metric: Callable[..., Any]) -> None:
     y, found = forecast()
-    with pytest.raises(TypeError, match="targets come first"):
-        metric(found, y)
-    with pytest.raises(TypeError, match=r"distribution must be a GaussianMixture.*got ndarray"):
+    with pytest.raises(TypeError, match="GaussianMixture"):
         metric(y, y)
-    with pytest.raises(ValueError, match=r"distribution has shape \(12,\), but targets have"):
+    with pytest.raises(ValueError, match="distribution"):
         metric(y[:5], found)
 
 
-def test_bad_means() -> None:
-    with pytest.raises(ValueError, match=r"mean has shape \(1,\), but targets have \(2,\)"):
+@pytest.mark.parametrize(
+    "intervals",
+    [[[0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[0.0, np.nan], [0.0, 1.0]]],
+)
+def test_bad_means_and_intervals(intervals: Any) -> None:
+    with pytest.raises(ValueError, match="mean"):
         rmse([1.0, 2.0], [1.0])
-    with pytest.raises(ValueError, match="mean holds NaN"):
-        rmse([1.0, 2.0], [1.0, np.nan])
-
-
-@pytest.mark.parametrize(
-    ("intervals", "message"),
-    [
-        ([[0.0, 1.0]], r"intervals have shape \(1, 2\), but targets of shape \(2,\) need \(2, 2\)"),
-        ([[0.0, 1.0], [1.0, 0.0]], r"1 intervals have .* at index \(1,\): \[1, 0\]"),
-        ([[0.0, np.nan], [0.0, 1.0]], r"1 intervals have NaN ends .* at index \(0,\)"),
-    ],
-)
-def test_bad_intervals(intervals: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="intervals"):
         interval_coverage([0.5, 0.5], intervals)
-    with pytest.raises(ValueError, match=message):
-        interval_score([0.5, 0.5], intervals, 0.9)
 
 
-@pytest.mark.parametrize(
-    ("coverage", "message"),
-    [
-        (90, "strictly between 0 and 1, got 90: write 0.9 for 90 %"),
-        (0.0, "coverage must lie strictly"),
-        (1.0, "coverage must lie strictly"),
-        ([0.5, 0.9], "coverage must be a number"),
-        ("0.9", "coverage must be a number"),
-    ],
-)
-def test_bad_coverage(coverage: Any, message: str) -> None:
+@pytest.mark.parametrize("coverage", [90, 0.0, 1.0, [0.5, 0.9], "0.9"])
+def test_bad_coverage(coverage: Any) -> None:
     y, found = forecast()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="coverage"):
         evaluate(y, found, coverage=coverage)
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="coverage"):
         interval_score(y, found.interval(0.9), coverage)
 
 
 def test_bad_levels() -> None:
     y, found = forecast()
-    with pytest.raises(ValueError, match=r"levels must lie between 0 and 1, got 1\.5"):
-        calibration_curve(y, found, [0.5, 1.5])
-    with pytest.raises(ValueError, match="levels must lie between 0 and 1, got nan"):
-        calibration_error(y, found, [np.nan])
-    with pytest.raises(ValueError, match="levels must be one row of numbers"):
-        binomial_band([[0.5]], 10)
-    with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
+    for level in (1.5, np.nan):
+        with pytest.raises(ValueError, match="levels"):
+            calibration_curve(y, found, [0.5, level])
+    with pytest.raises(ValueError, match="n must be"):
         binomial_band([0.5], 0)
-    with pytest.raises(ValueError, match="probability must lie strictly between 0 and 1, got 1"):
-        binomial_band(LEVELS, 10, probability=1)

@@ -18,7 +18,6 @@ from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import Predictive, predict
 from tests import builders
 
-LIBRARIES = ("numpy", "jax.numpy", "torch", "array_api_strict")
 HIDDEN = ((), (6,), (4, 3))
 SINGLE_BOUND = 2e-3
 """Relative difference of the bound in float32: sums of squares lose seven digits of their terms."""
@@ -44,8 +43,14 @@ def fitted(library: Any, hidden: tuple[int, ...], dtype: str) -> tuple[FitResult
     )
 
 
-@pytest.mark.parametrize("name", LIBRARIES[1:])
-@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        *((name, hidden) for name in ("torch", "array_api_strict") for hidden in HIDDEN),
+        ("jax.numpy", (6,)),
+        pytest.param("jax.numpy", (4, 3), marks=pytest.mark.slow),  # half a minute of compiling
+    ],
+)
 def test_double_precision(name: str, hidden: tuple[int, ...]) -> None:
     library = pytest.importorskip(name)
     result, new = fitted(library, hidden, "float64")
@@ -58,8 +63,10 @@ def test_double_precision(name: str, hidden: tuple[int, ...]) -> None:
     )
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
-@pytest.mark.parametrize("hidden", [*HIDDEN[:-1], pytest.param(HIDDEN[-1], marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "name", ["numpy", "torch", pytest.param("jax.numpy", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("hidden", [(6,), (4, 3)])
 def test_single_precision(name: str, hidden: tuple[int, ...]) -> None:
     library = pytest.importorskip(name)
     result, new = fitted(library, hidden, "float32")
@@ -77,14 +84,13 @@ def test_factors_stay_in_double_precision() -> None:
         assert layer.noise_variance.scale.dtype == np.float64
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_long_fit_in_single_precision_rises(seed: int) -> None:
+def test_a_long_fit_in_single_precision_rises() -> None:
     """Sums in single precision would lower the bound within a dozen sweeps of such a fit."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(0)
     inputs = rng.uniform(-1.7, 1.7, size=(300, 2))
     targets = np.sin(2.0 * inputs[:, :1]) + rng.normal(0.0, 0.1, size=(300, 1))
     model = default_model(build_architecture(2, (20,), 1), inputs, targets)
-    start = initialize(model, build_rows(inputs, targets), seed)
+    start = initialize(model, build_rows(inputs, targets), 0)
     results = []
     for kind in (np.float32, np.float64):
         rows = build_rows(inputs.astype(kind), targets.astype(kind))

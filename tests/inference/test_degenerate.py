@@ -25,7 +25,9 @@ from bowtienet.representation.scaling import (
 )
 
 Table = tuple[np.ndarray, np.ndarray, np.ndarray | None]
-FAMILIES = ["student_t", "laplace", "gaussian"]
+settings_of_a_fit = pytest.mark.parametrize(
+    ("family", "hidden"), [("laplace", (4,)), ("student_t", (4, 3))], ids=str
+)
 GOOD = {Status.CONVERGED, Status.ITERATION_LIMIT}
 
 
@@ -73,10 +75,6 @@ def constant_target(rng: np.random.Generator) -> Table:
     return rng.normal(size=(20, 2)), np.full(20, 4.0), None
 
 
-def zero_target(rng: np.random.Generator) -> Table:
-    return rng.normal(size=(20, 2)), np.zeros(20), None
-
-
 def single_column(rng: np.random.Generator) -> Table:
     return smooth(rng, n_inputs=1)
 
@@ -118,11 +116,6 @@ def a_single_weighted_row(rng: np.random.Generator) -> Table:
     return inputs, targets, np.eye(20)[4]
 
 
-def tiny_total_weight(rng: np.random.Generator) -> Table:
-    inputs, targets, _ = smooth(rng)
-    return inputs, targets, np.full(20, 1e-8)
-
-
 def of_size(unit: float) -> Callable[[np.random.Generator], Table]:
     def table(rng: np.random.Generator) -> Table:
         inputs, targets, _ = smooth(rng)
@@ -156,17 +149,12 @@ CASES: list[Callable[[np.random.Generator], Table]] = [
     weights_of_all_sizes,
     of_size(1e-150),
     of_size(1e150),
-]
-
-MORE_CASES = [
     nearly_duplicated_columns,
     two_rows_that_disagree,
-    zero_target,
     binary_target,
     exact_line,
     outlying_input,
     a_single_weighted_row,
-    tiny_total_weight,
     mixed_sizes,
     two_outputs_one_constant,
 ]
@@ -227,7 +215,9 @@ def assert_sound(result: FitResult, new: Predictive) -> None:
     assert np.all(new.noise_variance > 0.0)
 
 
-def check_case(
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+@settings_of_a_fit
+def test_the_fit_is_finite(
     case: Callable[[np.random.Generator], Table],
     family: str,
     hidden: tuple[int, ...],
@@ -242,30 +232,7 @@ def check_case(
     assert np.all(deviation > 0.0)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("hidden", [(4,), (4, 3)])
-def test_the_fit_is_finite(
-    case: Callable[[np.random.Generator], Table],
-    family: str,
-    hidden: tuple[int, ...],
-    rng: np.random.Generator,
-) -> None:
-    check_case(case, family, hidden, rng)
-
-
-@pytest.mark.parametrize("case", MORE_CASES, ids=lambda case: case.__name__)
-@pytest.mark.parametrize(("family", "hidden"), [("laplace", (4,)), ("student_t", (4, 3))])
-def test_more_cases(
-    case: Callable[[np.random.Generator], Table],
-    family: str,
-    hidden: tuple[int, ...],
-    rng: np.random.Generator,
-) -> None:
-    check_case(case, family, hidden, rng)
-
-
-@pytest.mark.parametrize("family", ["normal_gamma", "normal_inverse_gaussian", "gig"])
+@pytest.mark.parametrize("family", ["normal_gamma", "normal_inverse_gaussian", "gig", "gaussian"])
 @pytest.mark.parametrize(
     "case", [constant_target, one_row, duplicated_columns], ids=lambda case: case.__name__
 )
@@ -276,9 +243,8 @@ def test_the_other_families(
     assert_sound(*run(rows, (4, 3), rng, prior=family, max_iter=10))
 
 
-@pytest.mark.parametrize("gate_temperature", [1e-3, 10.0])
-@pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("hidden", [(4,), (4, 3)])
+@pytest.mark.parametrize("gate_temperature", [1e-8, 1e-3, 10.0, 1e4])
+@settings_of_a_fit
 @pytest.mark.parametrize("case", [smooth, huge_outlier], ids=lambda case: case.__name__)
 def test_low_and_high_temperatures(
     case: Callable[[np.random.Generator], Table],
@@ -291,13 +257,7 @@ def test_low_and_high_temperatures(
     assert_sound(*run(rows, hidden, rng, prior=family, gate_temperature=gate_temperature))
 
 
-@pytest.mark.parametrize("gate_temperature", [1e-8, 1e-6, 1e4])
-def test_extreme_temperatures(gate_temperature: float, rng: np.random.Generator) -> None:
-    rows, _ = scaled_rows(smooth(rng))
-    assert_sound(*run(rows, (4, 3), rng, gate_temperature=gate_temperature))
-
-
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["student_t", "gaussian"])
 @pytest.mark.parametrize("hidden", [(), (1,), (1, 1), (5, 1)])
 def test_layers_of_width_one(
     hidden: tuple[int, ...], family: str, rng: np.random.Generator
@@ -319,7 +279,7 @@ def test_random_starts(
     assert_sound(*run(rows, (4, 3), rng, scheme=scheme))
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", ["student_t", "laplace", "gaussian"])
 def test_a_long_fit_to_nothing_stays_finite(family: str, rng: np.random.Generator) -> None:
     """All weights shrink towards zero and EM follows them: neither may run to 0 or NaN."""
     rows, _ = scaled_rows(constant_target(rng))
@@ -330,12 +290,6 @@ def test_a_long_fit_to_nothing_stays_finite(family: str, rng: np.random.Generato
 def test_more_layers_and_wider_than_the_data(rng: np.random.Generator) -> None:
     rows, _ = scaled_rows(smooth(rng, n=6))
     assert_sound(*run(rows, (30, 10, 5), rng, max_iter=10))
-
-
-def test_a_constant_target_is_predicted(rng: np.random.Generator) -> None:
-    rows, scaling = scaled_rows(constant_target(rng))
-    _, new = run(rows, (4,), rng)
-    np.testing.assert_allclose(restore_mean(scaling, new.mean[:20]), 4.0, atol=0.1)
 
 
 def test_the_unit_of_the_data_does_not_matter(rng: np.random.Generator) -> None:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import bowtienet as bt
+from bowtienet import engine as bt
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.empirical_bayes import update_hyperparameters
 from tests import oracle_bridge

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-import bowtienet as bt
-from bowtienet.distributions.gaussian import GaussianRows, entropy
+from bowtienet import engine as bt
+from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.inference import global_step
-from bowtienet.inference.elbo import elbo
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.initialize import build_factors
 from bowtienet.posterior.moments import chain_moments
+from tests import builders
 
 HELD = 1e8
 """Concentration that holds the noise: it then moves by N/HELD, and the bound rounds at 1e-7."""
@@ -196,23 +196,6 @@ def known_weights(rng, **shrinkage):
     return model, replace(factors, layers=(layer,)), mean[:, 1:]
 
 
-def weight_block(model, factors):
-    """The bound's terms of W and its scales, without the entropy of q(W) and the biases."""
-    empty = LocalFactors(activations=(), gate_probability=(), gate_entropy=(), tilt=())
-    inputs = np.zeros((1, 3))
-    statistics = block_statistics(empty, chain_moments((), inputs), np.zeros((1, 2)), np.zeros(1))
-    terms = elbo(model, factors, statistics)
-    weights = factors.layers[0].weights
-    biases = stats.norm(0.0, np.sqrt(BIAS_VARIANCE)).logpdf(weights.mean[:, 0]).sum()
-    return float(
-        terms.weights
-        + terms.global_shrinkage
-        + terms.local_shrinkage
-        - np.sum(entropy(weights))
-        - biases
-    )
-
-
 def log_marginal(prior, scaled_squares):
     """log ∫ Π_j N(W_j | 0, x) GIG(x) dx for Σ of W², by quadrature; the GIG normalised likewise."""
     count, total = scaled_squares.size, float(scaled_squares.sum())
@@ -246,8 +229,8 @@ def test_tau_alone_is_conjugate(rng, family):
     updated = global_step.update_global_shrinkage(model, factors)
     psi = WEIGHT_VARIANCE / 2.0
     expected = log_marginal(prior, weights**2 / psi) - 0.5 * weights.size * np.log(psi)
-    assert weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
-    assert weight_block(model, factors) < expected - 1e-3
+    assert builders.weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
+    assert builders.weight_block(model, factors) < expected - 1e-3
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -258,8 +241,8 @@ def test_psi_alone_is_conjugate(rng, family):
     expected = sum(
         log_marginal(prior, np.array([w**2 / 2.0])) - 0.5 * np.log(2.0) for w in weights.ravel()
     )
-    assert weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
-    assert weight_block(model, factors) < expected - 1e-3
+    assert builders.weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
+    assert builders.weight_block(model, factors) < expected - 1e-3
 
 
 def test_tau_of_the_student_t_in_closed_form(rng):
@@ -274,7 +257,7 @@ def test_tau_of_the_student_t_in_closed_form(rng):
     shape = (0.5 / 1.5) * (WEIGHT_VARIANCE / 2.0) * np.eye(6)
     student = stats.multivariate_t(np.zeros(6), shape, df=3.0).logpdf(weights.ravel())
     updated = global_step.update_global_shrinkage(model, factors)
-    assert weight_block(model, updated) == pytest.approx(float(student), abs=1e-8)
+    assert builders.weight_block(model, updated) == pytest.approx(float(student), abs=1e-8)
 
 
 def test_noise_alone_is_conjugate(rng):

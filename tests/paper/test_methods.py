@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import subprocess
-import sys
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, ClassVar
@@ -17,7 +14,6 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks.paper.methods import METHODS, missing, ours, scikit, trees
 from benchmarks.paper.methods.common import Components, Fitted, standardized
-from bowtienet import BowTieRegressor
 from bowtienet.evaluation import gaussian_process
 from bowtienet.prediction.mixture import GaussianMixture
 
@@ -117,15 +113,6 @@ def test_ours_are_the_estimator_with_these_settings(name, settings):
     np.testing.assert_array_equal(predicted(name).means, model.predict_dist(NEW[0]).means)
 
 
-def test_settings_reach_the_estimator():
-    names = {"weighting": "elbo", "elbo_tempering": 0.5, "gate_temperature": 0.3, "tol": 1e-3}
-    known = ours.regressor((4,), **names).get_params().values()
-    assert set(names.values()) <= {value for value in known if isinstance(value, str | float)}
-    assert len(
-        ours.ensemble((2,), weighting="equal", max_iter=2)(*TRAIN, 3).predict(NEW[0]).means
-    ) == (BowTieRegressor().n_estimators)
-
-
 def test_the_pruned_network_says_how_much_is_left():
     model = ours.regressor((4,), n_estimators=1, random_state=3, **QUICK_NETWORK).fit(*TRAIN)
     smaller = model.prune(false_sign_rate=0.01)
@@ -180,13 +167,6 @@ def test_ngboost_chooses_stages_by_a_fifth_and_fits_all_rows(monkeypatch):
     np.testing.assert_allclose(found.std(), TRAIN[1].std())
 
 
-@pytest.mark.parametrize(("name", "draws"), [("stochtree", 30), ("bde", 20)])
-def test_draws_of_all_chains_are_mixed(name, draws):
-    found = predicted(name)
-    assert found.means.shape == found.deviations.shape == (draws, 200)
-    assert np.ptp(found.deviations[:, 0]) > 0.0
-
-
 def test_rows_are_standardised_and_forecasts_are_not(rng):
     seen = []
 
@@ -203,17 +183,3 @@ def test_rows_are_standardised_and_forecasts_are_not(rng):
     means = y.mean() + y.std() * (X[:4, 0] - X[:, 0].mean()) / X[:, 0].std()
     np.testing.assert_allclose(found.means[0], means, rtol=1e-5)
     np.testing.assert_allclose(found.deviations, 0.5 * y.std())
-
-
-@pytest.mark.parametrize("name", [name for name, entry in METHODS.items() if entry.needs])
-def test_an_absent_library_is_named(name, monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda module: None)
-    assert all(module in missing(name) for module in METHODS[name].needs)
-    assert missing("single") is None
-
-
-def test_the_list_of_methods_loads_none_of_their_libraries():
-    assert {module for entry in METHODS.values() for module in entry.needs} == LIBRARIES
-    code = "import sys, benchmarks.paper.methods; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert not LIBRARIES & set(done.stdout.split())

@@ -6,7 +6,7 @@ from scipy import stats
 
 from benchmarks.paper.methods.horseshoe import horseshoe, horseshoe_network, structured_guide
 from benchmarks.paper.methods.numpyro_network import Prior, relu_network
-from benchmarks.paper.methods.relu_posterior import chain_note, mean_field, nuts
+from benchmarks.paper.methods.relu_posterior import mean_field, nuts
 
 jax = pytest.importorskip("jax")
 
@@ -119,13 +119,3 @@ def test_another_shape_follows_and_jax_keeps_its_precision(rng):
                     assert found.predict(X[:7, :columns]).mean().shape == (7,)
             assert np.asarray(jax.numpy.ones(1)).itemsize == (8 if double else 4)
     assert "were cut short after 3 gradients" in methods[0](X, y, 0).note
-
-
-def test_what_went_wrong_in_a_chain_is_told_if_it_was_often():
-    def first(count):
-        return np.arange(500) < count
-
-    assert chain_note(first(25), np.where(first(25), 127, 63), 7) is None
-    text = chain_note(first(26), np.where(first(30), 127, 126), 7)
-    assert text.startswith("26 of 500 transitions diverged")
-    assert "; 30 of 500 transitions were cut short after 127 gradients" in text

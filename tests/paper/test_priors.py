@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import matplotlib.pyplot as plt
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import integrate, stats
 
 from benchmarks.paper.experiments import priors
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.model.shrinkage import build_shrinkage, scaled
-from tests.paper.made_up import table
 
 SHRINKING = [name for name in priors.FAMILIES if name != "gaussian"]
 
@@ -112,13 +107,3 @@ def test_density_of_a_weight_integrates_to_one() -> None:
     t = np.linspace(-12.0, 16.0, 3000)
     mass = 2.0 * np.sum(priors.layer_density(shared, local, np.exp(t)) * np.exp(t)) * (t[1] - t[0])
     assert mass == pytest.approx(1.0, abs=1e-4)
-
-
-def test_table_and_figures(tmp_path: Path) -> None:
-    priors.draw(pd.DataFrame(), tmp_path)
-    rows = table((tmp_path / "tables" / "priors.md").read_text())
-    assert rows["Student-t"][:2] == ["inverse gamma", "-1.5, 2.56, 0"]
-    assert len(rows) == 2 + len(priors.FAMILIES)
-    found = sorted((tmp_path / "figures").glob("*.png"))
-    assert [path.stem for path in found] == ["priors_joint", "priors_marginal"]
-    assert all(plt.imread(path).std() > 0.01 for path in found)

@@ -56,14 +56,6 @@ def answer_with(monkeypatch: pytest.MonkeyPatch, frame: pd.DataFrame | OSError) 
     return requests
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
-def test_descriptions_fit_together(name):
-    known = PUBLISHED[name]
-    assert len(set(known["names"])) == len(known["names"]) == len(known["decimals"])
-    assert len(known.get("aliases", ())) in (0, len(known["names"]))
-    assert len(bytes.fromhex(known["checksum"])) == hashlib.sha256().digest_size
-
-
 def test_sets_without_files():
     expected = load_diabetes(scaled=False)
     features, targets = rows_of("diabetes")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import signal
-
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
 from benchmarks.paper.experiments import svi
-from benchmarks.paper.experiments.svi import CAVI, OURS, PAPER, Cell, Study, fit_one, mixture
+from benchmarks.paper.experiments.svi import CAVI, PAPER, Cell, Study, fit_one, mixture
 from bowtienet.data.rows import build_rows
 from bowtienet.data.toy import simulate_toy
 from bowtienet.inference.coordinate_ascent import fit
@@ -29,14 +27,6 @@ TINY = Study(
     rates=(0.7, 1.0),
     members=2,
 )
-
-
-def test_the_default_is_the_study_of_the_guide():
-    study = Study()
-    assert (study.seeds, study.rows, study.new_rows) == ((140, 141, 142, 143, 144), 270, 2000)
-    assert (study.width, study.passes, study.members) == (20, 200, 5)
-    assert len(study.cells()) == 3 * 4 + 3 + 1
-    assert study.shown() == (Cell(PAPER, 10, 0.7), Cell(OURS, 30, 0.7), Cell(CAVI))
 
 
 def test_a_fit_of_coordinate_ascent_is_that_of_the_library():
@@ -80,12 +70,3 @@ def test_tables_hold_the_fits_which_are_made_once(tmp_path):
     assert rows[0].split(" | ")[3] == f"{values.mean():.2f} ± {values.std():.2f}"
     assert sum(line.startswith("| `relu_network` | ") for line in text.splitlines()) == 6
     assert table(text)[CAVI][-1] == "1"
-
-
-@pytest.mark.parametrize("cell", [Cell(CAVI), Cell(PAPER, 10, 0.7)])
-def test_a_fit_that_was_interrupted_is_not_kept(cell, tmp_path, monkeypatch):
-    monkeypatch.setattr(svi.Watch, "__call__", lambda *_: signal.raise_signal(signal.SIGINT))
-    results = svi.Results(TINY, tmp_path, lambda _: None)
-    with pytest.raises(KeyboardInterrupt):
-        results.fits("laplace", cell, 3)
-    assert not list(tmp_path.rglob("output.pkl"))

@@ -65,23 +65,6 @@ def test_what_has_no_mean(records, text):
     assert math.isnan(found.mean)
 
 
-def test_seconds():
-    texts = [tables.seconds_text(value) for value in (0.0123, 4.56, 9.96, 78.9, 12345.6, math.nan)]
-    assert texts == ["0.012", "4.6", "10", "79", "12,346", "–"]
-    records = [made_up(seed=i, seconds=value) for i, value in enumerate((100.0, 3000.0))]
-    assert cell(records, "seconds").text == "1,550 (2 of 3 splits)"
-
-
-def test_best_is_bold_and_failures_and_parts_are_not():
-    cells = [Cell("a", 1.0), Cell("b"), Cell("c", 0.5, False), Cell("d", math.inf)]
-    assert tables.embolden(cells, "rmse", 2) == ["**a**", "b", "c", "d"]
-    assert tables.embolden([Cell("b")], "rmse", 2) == ["b"]
-    close = [Cell("a", 1.204), Cell("b", 1.198), Cell("c", 1.21)]
-    assert tables.embolden(close, "rmse", 2) == ["**a**", "**b**", "c"]
-    near = [Cell("a", 0.94), Cell("b", 0.96), Cell("c", 0.93), Cell("d", 1.0)]
-    assert tables.embolden(near, "coverage", 2) == ["**a**", "**b**", "c", "d"]
-
-
 def test_paired_by_seed_whatever_the_order():
     first = to_frame(splits([1.0, 2.0, 4.0]))
     second = [made_up(seed=seed, rmse=value) for seed, value in ((3, 0.0), (2, 1.0), (0, 3.0))]
@@ -94,42 +77,6 @@ def test_paired_counts_failures_and_leaves_out_what_is_missing():
     found = tables.compare_runs(frame, to_frame(splits([0.0] * 4)), "rmse")
     assert found[3:] == (2, 1, 0)
     assert tables.compare_runs(frame.iloc[:0], frame, "rmse") is None
-
-
-@pytest.mark.parametrize(
-    ("first", "n_splits", "text"),
-    [
-        ([1.0, 2.0, 3.0], 3, "+2.00 [−0.87, +4.87]"),
-        ([-2.0, -2.0, -2.1], 3, "**−2.03 [−2.20, −1.87]**"),
-        ([1.0, 1.0], 3, "**+1.00 [+1.00, +1.00] (2 of 3 splits)**"),
-        ([-0.001], 1, "0.00"),
-        ([math.nan], 1, "failed"),
-        ([math.inf, 1.0], 2, "∞"),
-    ],
-)
-def test_difference_texts(first, n_splits, text):
-    found = paired_difference(first, [0.0] * len(first), n_train=90, n_test=10)
-    assert tables.difference_text(found, n_splits, 2) == text
-
-
-def test_notes_say_who_where_and_why():
-    records = [
-        failed(2, "LinAlgError: not\n positive."),
-        failed(5, "LinAlgError: not\n positive."),
-        failed(1, "LinAlgError: not\n positive.", dataset="yacht"),
-        missing(0, method="nuts"),
-        made_up(method="gpr", note="of 2,000 rows"),
-        made_up(method="gpr", dataset="yacht", note="of 2,000 rows"),
-        made_up(method="mean_field", status=MISSING, note="Mean-field VI needs numpyro."),
-    ]
-    assert tables.notes_of(Results(to_frame(records))).splitlines() == [
-        "- Bow tie failed (slump, splits 2, 5; yacht, split 1): LinAlgError: not positive.",
-        "- Gaussian process (slump, yacht): of 2,000 rows.",
-        "- Mean-field VI needs numpyro.",
-        "- NUTS is missing: needs x.",
-    ]
-    many = Results(to_frame([failed(i, f"reason {i}") for i in range(7)]))
-    assert tables.notes_of(many).splitlines()[3].startswith("- Bow tie: 4 more")
 
 
 def test_the_papers_numbers():

@@ -22,23 +22,6 @@ def tensor(values):
     return torch.tensor(np.asarray(values), dtype=torch.float64)
 
 
-def test_the_state_of_torch_stays_and_does_not_matter(rng):
-    X, y = rng.normal(size=(30, 2)), rng.normal(size=30)
-    fit = ensembles.deep_ensemble((4,), networks=2, epochs=2)
-    threads, usual = torch.get_num_threads(), fit(X, y, 3).predict(X).mean()
-    try:
-        torch.set_num_threads(2)
-        before = torch.random.get_rng_state()
-        with torch.no_grad():
-            changed = fit(X, y, 3).predict(X).mean()
-            assert not torch.is_grad_enabled()
-        assert torch.get_num_threads() == 2
-        assert torch.equal(torch.random.get_rng_state(), before)
-    finally:
-        torch.set_num_threads(threads)
-    np.testing.assert_allclose(changed, usual, rtol=1e-5)
-
-
 def test_network_against_loops(rng):
     shapes = network.layer_shapes(2, (3, 4), outputs=2)
     assert shapes == ((3, 3), (4, 4), (5, 2))

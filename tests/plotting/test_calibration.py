@@ -56,22 +56,3 @@ def test_curves_that_share_axes_differ_in_more_than_colour() -> None:
     assert len({display.line_.get_color() for display in displays}) == 3
     assert legend(ax) == ["calibrated", "by chance, 95 %, 9 rows", "u", "v", "w"]
     assert [display.band_ is None for display in displays] == [False, True, True]
-
-
-def test_curves_of_different_lengths_have_a_band_each() -> None:
-    ax = Figure().add_subplot()
-    displays = [
-        CalibrationCurveDisplay.from_predictions(
-            np.zeros(n), standard(n), levels=[0.5], name=f"{n}", ax=ax
-        )
-        for n in (10, 1000, 10)
-    ]
-    assert [display.band_ is None for display in displays] == [False, False, True]
-    assert [display.diagonal_ is None for display in displays] == [False, True, True]
-    for n, display in zip((10, 1000), displays[:2], strict=True):
-        corners = display.band_.get_paths()[0].vertices
-        ends = binom.ppf([0.025, 0.975], n, 0.5) / n
-        np.testing.assert_allclose(np.unique(corners[corners[:, 0] == 0.5, 1]), ends)
-    assert len(ax.collections) == 2
-    bands = ["by chance, 95 %, 10 rows", "by chance, 95 %, 1000 rows"]
-    assert legend(ax) == ["calibrated", bands[0], "10", bands[1], "1000", "10"]

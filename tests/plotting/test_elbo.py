@@ -75,11 +75,3 @@ def test_a_second_half_that_stands_still_is_not_blown_up() -> None:
     low, high = readable_limits(np.array([-1000.0, -10.0, 0.0, 0.0, -1e-12, 0.0]))
     assert -4e-6 < low < -2e-6
     assert 0.0 < high < 1e-6
-
-
-def test_what_is_below_the_picture_is_said() -> None:
-    history = [-5000.0, -100.0, -3.0, -2.0, -1.0, 0.0]
-    display = ElboDisplay(history=history, terms={"likelihood": 0.0}).plot()
-    (note,) = display.axes_[0].texts
-    assert note.get_text() == "sweeps 1 to 2 below, from −5,000"
-    assert not ElboDisplay(history=[1.0, 2.0], terms={"a": 1.0}).plot().axes_[0].texts

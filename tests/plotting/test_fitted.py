@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -17,10 +18,10 @@ from bowtienet.plotting import ElboDisplay
 from bowtienet.plotting.fitted import (
     encoded_features,
     encoded_names,
-    learnt_columns,
+    feature_names,
     member_weights,
     network_of,
-    predictive,
+    open_rows,
     target_names,
 )
 from tests.plotting.fits import quick
@@ -36,28 +37,30 @@ def test_the_network_is_the_model_or_the_last_step_of_its_pipeline(model: BowTie
 
 
 def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
-    assert target_names(mixed) == ["price"]
-    assert [column.name for column in learnt_columns(mixed)] == ["city", "area", "new"]
+    source = open_rows(mixed, flats, "price")
+    assert target_names(mixed, source) == ["price"]
+    assert feature_names(mixed, source) == ["city", "area", "new"]
     names = encoded_names(mixed)
     assert names == ["city=Lima", "city=Oslo", "city=Rome", "area", "area missing", "new"]
-    encoded = encoded_features(mixed, flats)
+    encoded = encoded_features(mixed, source)
     assert encoded.shape == (len(flats), len(names))
     np.testing.assert_array_equal(encoded[:, 1], flats["city"] == "Oslo")
 
 
-def test_predictions_of_a_pipeline_are_those_of_its_last_step(rows: Rows) -> None:
+def test_rows_of_a_pipeline_are_those_of_its_last_step(rows: Rows) -> None:
     X, y = rows
     scaler = StandardScaler().fit(X)
     last = quick().fit(scaler.transform(X), y)
-    found = predictive(Pipeline([("scale", scaler), ("fit", last)]), X)
-    np.testing.assert_array_equal(found.means, last.predict_dist(scaler.transform(X)).means)
+    found = open_rows(Pipeline([("scale", scaler), ("fit", last)]), X, y)
+    np.testing.assert_array_equal(found.block.table.matrix, scaler.transform(X))
 
 
-def test_what_predicts_no_mixture_is_refused(rows: Rows) -> None:
-    line = LinearRegression().fit(*rows)
-    line.predict_dist = line.predict
-    with pytest.raises(TypeError, match="GaussianMixture"):
-        predictive(line, rows[0])
+def test_rows_must_be_in_memory(
+    mixed: BowTieRegressor, flats: pd.DataFrame, tmp_path: Path
+) -> None:
+    flats.to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="in memory"):
+        open_rows(mixed, tmp_path / "rows.parquet", "price")
 
 
 def test_weights_stand_at_their_users_columns(model: BowTieRegressor) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.optimize
 from scipy import stats
-from scipy.optimize import approx_fprime, check_grad
+from scipy.optimize import approx_fprime
 
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions import generalized_inverse_gaussian as gig
@@ -49,12 +49,9 @@ def training_error(model: BowTieModel, factors: GlobalFactors, rows: Rows) -> fl
 
 
 @pytest.mark.parametrize("scheme", INITS)
-@pytest.mark.parametrize("hidden", [(), (5,), (6, 3), (1, 4, 2)])
-@pytest.mark.parametrize("n_outputs", [1, 3])
-def test_shapes(
-    scheme: str, hidden: tuple[int, ...], n_outputs: int, rng: np.random.Generator
-) -> None:
-    rows = wavy_rows(rng, n=40, n_outputs=n_outputs)
+@pytest.mark.parametrize("hidden", [(), (5,), (1, 4, 2)])
+def test_shapes(scheme: str, hidden: tuple[int, ...], rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng, n=40, n_outputs=3)
     model = model_for(rows, hidden)
     factors = initialize(model, rows, rng, init=scheme, start_iterations=20)
     widths = model.architecture.widths
@@ -221,8 +218,6 @@ def test_gradient_of_the_relu_network(
         assert np.linalg.norm(gradient) > 1e-3
         numeric = approx_fprime(point, lambda flat: loss(flat)[0], 1e-7)
         np.testing.assert_allclose(gradient, numeric, rtol=1e-4, atol=1e-5 * abs(value))
-        error = check_grad(lambda f: loss(f)[0], lambda f: loss(f)[1], point)
-        assert error < 1e-5 * max(1.0, float(np.linalg.norm(gradient)))
 
 
 def test_value_of_the_relu_network(
@@ -242,21 +237,6 @@ def test_value_of_the_relu_network(
             0.5 * weight * sum((y[d] - second[d, 0] - second[d, 1:] @ a) ** 2 for d in (0, 1))
         )
     assert loss(point)[0] == pytest.approx(expected / rows.weights.sum(), rel=1e-12)
-
-
-def test_a_heavier_penalty_gives_smaller_weights(rng: np.random.Generator) -> None:
-    rows = wavy_rows(rng)
-    model = model_for(rows, (10,))
-    sizes = [
-        np.sum(
-            initialize(model, rows, np.random.default_rng(0), init_penalty=penalty)
-            .layers[0]
-            .weights.mean[:, 1:]
-            ** 2
-        )
-        for penalty in (0.01, 1.0, 100.0)
-    ]
-    assert sizes[0] > sizes[1] > sizes[2]
 
 
 def test_output_layer_is_a_ridge_regression_with_a_free_bias(rng: np.random.Generator) -> None:
@@ -335,31 +315,14 @@ def test_many_rows_are_thinned(rng: np.random.Generator, monkeypatch: pytest.Mon
     assert training_error(model, factors, rows) < 0.5 * float(np.var(rows.targets))
 
 
-@pytest.mark.parametrize("scheme", INITS)
-def test_constant_columns_and_targets(scheme: str, rng: np.random.Generator) -> None:
-    rows = build_rows(np.zeros((10, 2)), np.full(10, 3.0))
-    factors = initialize(model_for(rows, (4, 3)), rows, rng, init=scheme)
-    assert all(np.all(np.isfinite(layer.weights.mean)) for layer in factors.layers)
-    assert training_error(model_for(rows, (4, 3)), factors, rows) < 1e-6
-
-
-# ------------------------------------------------------------------------------------------------
-# Several small networks side by side
-# ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("hidden", "wanted", "possible"),
     [
         ((50,), 1, 1),
-        ((50,), 5, 5),
         ((50,), 16, 16),
         ((50,), 17, 16),
-        ((5,), 5, 1),
-        ((6,), 5, 2),
         ((2,), 3, 1),
         ((50, 8), 5, 2),
-        ((1, 100), 5, 1),
     ],
 )
 def test_how_many_networks_there_can_be(
@@ -420,16 +383,6 @@ def test_small_networks_are_those_fitted_alone(
         np.testing.assert_array_equal(mean[top:, 1:left], 0.0)
 
 
-def test_the_first_small_network_is_that_of_a_small_model(rng: np.random.Generator) -> None:
-    """The public way: a model of its widths begins with the same numbers."""
-    rows = wavy_rows(rng, n=40)
-    wide, narrow = model_for(rows, (11, 12)), model_for(rows, (6, 6))
-    joined = means_of(initialize(wide, rows, np.random.default_rng(5), parts=2))
-    alone = means_of(initialize(narrow, rows, np.random.default_rng(5)))
-    np.testing.assert_array_equal(joined[0][:6], alone[0])
-    np.testing.assert_array_equal(joined[1][:6, :7], alone[1])
-
-
 def test_small_networks_have_one_output_layer(rng: np.random.Generator) -> None:
     """A ridge regression on the units of all of them, which is no worse than any one alone."""
     rows = wavy_rows(rng, n=150, n_outputs=2)
@@ -445,61 +398,16 @@ def test_small_networks_have_one_output_layer(rng: np.random.Generator) -> None:
     assert training_error(model, factors, rows) < training_error(narrow, alone, rows)
 
 
-@pytest.mark.parametrize("scheme", ["laplace", "spike_slab"])
-def test_random_starts_have_no_parts(scheme: str, rng: np.random.Generator) -> None:
-    rows = wavy_rows(rng, n=40)
-    model = model_for(rows, (10, 10))
-    starts = [
-        initialize(model, rows, np.random.default_rng(2), init=scheme, parts=parts)
-        for parts in (1, 2)
-    ]
-    for one, other in zip(*map(means_of, starts), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-def test_without_hidden_layers_there_are_no_parts(rng: np.random.Generator) -> None:
-    rows = wavy_rows(rng, n=40)
-    model = model_for(rows, ())
-    [one], [other] = (
-        means_of(initialize(model, rows, np.random.default_rng(3), parts=parts)) for parts in (1, 5)
-    )
-    np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("bad", [0, -3, float("nan"), 1.5, "a", None])
-def test_parts_must_be_positive(bad: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [("init", "random"), ("init_penalty", -0.1), ("start_iterations", 0), ("parts", 1.5)],
+)
+def test_bad_settings_are_named(name: str, bad: Any, rng: np.random.Generator) -> None:
     rows = wavy_rows(rng)
-    with pytest.raises(ValueError, match=r"parts must be .*at least 1"):
-        initialize(model_for(rows, (4,)), rows, rng, parts=bad)
+    with pytest.raises(ValueError, match=name if name != "init" else "random"):
+        initialize(model_for(rows, (4,)), rows, rng, **{name: bad})
 
 
-@pytest.mark.parametrize("bad", ["random", "", None, "Laplace"])
-def test_an_unknown_scheme_is_told_the_known_ones(bad: Any, rng: np.random.Generator) -> None:
-    rows = wavy_rows(rng)
-    with pytest.raises(ValueError, match=r"start.*choose one of") as error:
-        initialize(model_for(rows, (4,)), rows, rng, init=bad)
-    assert all(scheme in str(error.value) for scheme in INITS)
-
-
-@pytest.mark.parametrize("bad", [-0.1, float("nan"), float("inf"), "a", None])
-def test_penalty_must_not_be_negative(bad: Any, rng: np.random.Generator) -> None:
-    rows = wavy_rows(rng)
-    with pytest.raises(ValueError, match=r"penalty must be a non-negative, finite number"):
-        initialize(model_for(rows, (4,)), rows, rng, init_penalty=bad)
-
-
-@pytest.mark.parametrize("bad", [0, -3, float("nan"), 1.5, "a", None])
-def test_iterations_must_be_positive(bad: Any, rng: np.random.Generator) -> None:
-    rows = wavy_rows(rng)
-    with pytest.raises(ValueError, match=r"start_iterations must be .*at least 1"):
-        initialize(model_for(rows, (4,)), rows, rng, start_iterations=bad)
-
-
-@pytest.mark.parametrize(("n_inputs", "n_outputs"), [(3, 1), (2, 2)])
-def test_rows_must_belong_to_the_model(
-    n_inputs: int, n_outputs: int, rng: np.random.Generator
-) -> None:
-    model = build_model(build_architecture(2, (4,), 1))
-    rows = wavy_rows(rng, n_inputs=n_inputs, n_outputs=n_outputs)
-    with pytest.raises(ValueError, match=r"rows have"):
-        initialize(model, rows, rng)
+def test_rows_must_belong_to_the_model(rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="rows"):
+        initialize(build_model(build_architecture(2, (4,), 1)), wavy_rows(rng, n_inputs=3), rng)

@@ -11,7 +11,7 @@ import pytest
 
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.relevance import path_probability, path_strength
-from bowtienet.posterior.selection import select, sign_error
+from bowtienet.posterior.selection import sign_error
 from tests import builders
 
 DEPTHS = ((), *builders.HIDDEN)
@@ -140,22 +140,3 @@ def test_sure_weights_give_certainty_without_a_warning(rng: np.random.Generator)
     )
     found = path_probability(replace(factors, layers=layers), connections)
     np.testing.assert_array_equal(found, 1.0)
-
-
-def test_fewer_weights_never_mean_more(rng: np.random.Generator) -> None:
-    factors, connections = random_network(rng, (4, 3), 1.0)
-    for _ in range(20):
-        fewer = [mask & (rng.random(mask.shape) < 0.8) for mask in connections]
-        for measure in (path_probability, path_strength):
-            assert np.all(measure(factors, fewer) <= measure(factors, connections) + 1e-15)
-
-
-def test_probabilities_are_those_of_the_selected_inputs(rng: np.random.Generator) -> None:
-    """Zero for inputs that were not selected, above a quarter (two weights) for the others."""
-    model = builders.fixed_model((4,))
-    factors = builders.random_factors(rng, model)
-    selection = select(model, factors, 0.02)
-    found = path_probability(factors, selection.connections).max(axis=1)
-    np.testing.assert_array_equal(found > 0.0, selection.inputs)
-    assert np.all((found == 0.0) | ((found > 0.25) & (found <= 1.0)))
-    assert selection.inputs.any()

@@ -13,6 +13,7 @@ import pytest
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions import inverse_gamma
+from bowtienet.inference import execution
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_shared_covariance
@@ -64,7 +65,7 @@ def good_fit(request: pytest.FixtureRequest) -> tuple[FitResult, Rows]:
     return fitted(request.param)
 
 
-@pytest.mark.parametrize("n", [1, 2, 33])
+@pytest.mark.parametrize("n", [1, 33])
 def test_shapes_and_signs(any_fit: FitResult, n: int, rng: np.random.Generator) -> None:
     new = predict(any_fit.model, any_fit.factors, rng.normal(size=(n, 1)))
     for part in (new.mean, new.signal_variance, new.noise_variance):
@@ -74,27 +75,20 @@ def test_shapes_and_signs(any_fit: FitResult, n: int, rng: np.random.Generator) 
     assert np.all(new.noise_variance > 0.0)
 
 
-def test_the_noise_part_is_the_mean_of_the_noise_variance(any_fit: FitResult) -> None:
-    new = predict(any_fit.model, any_fit.factors, np.zeros((3, 1)))
-    noise = any_fit.factors.layers[-1].noise_variance
-    expected = noise.scale / (noise.concentration - 1.0)
-    np.testing.assert_allclose(new.noise_variance, np.tile(expected, (3, 1)), rtol=1e-13)
-
-
-@pytest.mark.parametrize("block_size", [1, 5, 1000])
 def test_blocks_do_not_matter(
-    any_fit: FitResult, block_size: int, rng: np.random.Generator
+    any_fit: FitResult, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Exactly for a fixed number of steps; a block's own stopping moves them within tolerance."""
-    inputs = rng.normal(size=(15, 1))
+    inputs = rng.normal(size=(40, 1))
     fixed: dict[str, Any] = {"tolerance": 0.0, "max_iterations": 7}
     whole = predict(any_fit.model, any_fit.factors, inputs, **fixed)
-    parts = predict(any_fit.model, any_fit.factors, inputs, block_size=block_size, **fixed)
+    settled = predict(any_fit.model, any_fit.factors, inputs)
+    monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
+    parts = predict(any_fit.model, any_fit.factors, inputs, **fixed)
     np.testing.assert_allclose(parts.mean, whole.mean, rtol=ROUNDING, atol=ROUNDING)
     np.testing.assert_allclose(parts.signal_variance, whole.signal_variance, rtol=ROUNDING)
-    own = predict(any_fit.model, any_fit.factors, inputs, block_size=block_size)
-    whole = predict(any_fit.model, any_fit.factors, inputs)
-    assert np.max(np.abs(own.mean - whole.mean)) < 0.05
+    own = predict(any_fit.model, any_fit.factors, inputs)
+    assert np.max(np.abs(own.mean - settled.mean)) < 0.05
 
 
 def test_rows_are_predicted_apart(any_fit: FitResult, rng: np.random.Generator) -> None:
@@ -103,12 +97,6 @@ def test_rows_are_predicted_apart(any_fit: FitResult, rng: np.random.Generator) 
     first = predict(any_fit.model, any_fit.factors, inputs, **fixed)
     shuffled = predict(any_fit.model, any_fit.factors, inputs[order], **fixed)
     np.testing.assert_allclose(shuffled.mean, first.mean[order], rtol=1e-9, atol=1e-10)
-
-
-def test_lists_and_whole_numbers_are_inputs_too(any_fit: FitResult) -> None:
-    first = predict(any_fit.model, any_fit.factors, [[1], [0]])
-    second = predict(any_fit.model, any_fit.factors, np.array([[1.0], [0.0]]))
-    np.testing.assert_array_equal(first.mean, second.mean)
 
 
 def test_the_start_of_the_shared_covariance_does_not_matter(any_fit: FitResult) -> None:
@@ -121,20 +109,6 @@ def test_the_start_of_the_shared_covariance_does_not_matter(any_fit: FitResult) 
         predict(any_fit.model, any_fit.factors, inputs).mean,
         predict(any_fit.model, other, inputs).mean,
     )
-
-
-def test_no_hidden_layer_in_closed_form(rng: np.random.Generator) -> None:
-    """E[y] = m'x~ and Var[z] = x~'B x~."""
-    result, _ = fitted((), n_outputs=2)
-    inputs = rng.normal(size=(6, 1))
-    design = np.column_stack([np.ones(6), inputs])
-    weights = result.factors.layers[0].weights
-    new = predict(result.model, result.factors, inputs)
-    np.testing.assert_allclose(new.mean, design @ weights.mean.T, rtol=1e-12)
-    for row, x in enumerate(design):
-        for output in range(2):
-            expected = x @ weights.covariance[output] @ x
-            assert new.signal_variance[row, output] == pytest.approx(expected, rel=1e-10)
 
 
 def local_bounds(
@@ -231,12 +205,6 @@ def test_less_is_known_far_from_the_data(hidden: tuple[int, ...]) -> None:
     assert np.all(np.mean(far, axis=0) > 3.0 * np.mean(near))
 
 
-def test_inputs_far_away_stay_finite(any_fit: FitResult) -> None:
-    new = predict(any_fit.model, any_fit.factors, np.array([[-1e8], [1e8]]))
-    assert np.all(np.isfinite(new.mean))
-    assert np.all(np.isfinite(new.signal_variance))
-
-
 def test_an_infinite_noise_mean_is_said_so() -> None:
     """E[eta²] does not exist for a concentration of at most 1."""
     model = build_model(build_architecture(1, (), 1), output_noise=(0.5, 1.0))
@@ -247,42 +215,23 @@ def test_an_infinite_noise_mean_is_said_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("inputs", "words"),
-    [
-        (np.ones((3, 2)), r"inputs have 2 columns.* 1"),
-        (np.ones(3), r"inputs must be a table.*reshape"),
-        (np.array([[0.0], [np.nan]]), r"inputs hold 1 NaN.*\(1, 0\)"),
-        (np.array([[np.inf]]), r"inputs hold 1 NaN or infinite.*\(0, 0\)"),
-        (np.ones((0, 1)), r"inputs have no rows"),
-        ([["a"]], r"inputs must be an array of real numbers"),
-    ],
-)
-def test_bad_inputs(any_fit: FitResult, inputs: Any, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        predict(any_fit.model, any_fit.factors, inputs)
-
-
-@pytest.mark.parametrize(
     ("name", "bad"),
     [
-        *[(name, bad) for name in ("max_iterations", "block_size") for bad in (0, -1, 1.5, "a")],
-        ("max_iterations", None),
-        *[("tolerance", bad) for bad in (-1.0, float("nan"), float("inf"), "a", None)],
+        ("inputs", np.ones((3, 2))),
+        ("inputs", np.array([[np.nan]])),
+        ("max_iterations", 0),
+        ("n_threads", 1.5),
+        ("tolerance", float("nan")),
+        ("propagation", "sampling"),
     ],
 )
-def test_bad_settings_are_named(name: str, bad: Any) -> None:
-    model = build_model(build_architecture(1, (3,), 1))
-    rows = build_rows(np.linspace(-1.0, 1.0, 5)[:, None], np.zeros(5))
-    factors = initialize(model, rows, np.random.default_rng(0))
-    with pytest.raises(ValueError, match=rf"{name} must be .*got {bad!r}"):
-        predict(model, factors, rows.inputs, **{name: bad})
+def test_bad_arguments_are_named(name: str, bad: Any) -> None:
+    result, rows = fitted((3,), n=10)
+    with pytest.raises(ValueError, match=name):
+        predict(result.model, result.factors, **{"inputs": rows.inputs, name: bad})
 
 
-@pytest.mark.parametrize("hidden", [(4,), (3, 2), ()])
-def test_factors_of_another_model(hidden: tuple[int, ...]) -> None:
-    model = build_model(build_architecture(1, (3,), 1))
-    rows = build_rows(np.linspace(-1.0, 1.0, 5)[:, None], np.zeros(5))
-    factors = initialize(model, rows, np.random.default_rng(0))
-    other = build_model(build_architecture(1, hidden, 1))
+def test_factors_of_another_model() -> None:
+    result, rows = fitted((3,), n=10)
     with pytest.raises(ValueError, match="factors"):
-        predict(other, factors, rows.inputs)
+        predict(build_model(build_architecture(1, (4,), 1)), result.factors, rows.inputs)

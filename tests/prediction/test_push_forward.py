@@ -22,9 +22,10 @@ from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference import execution
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.priors import BowTieModel, build_model, default_model
+from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict
@@ -308,43 +309,17 @@ def test_no_hidden_layer_is_bayesian_linear_regression(
             assert variance[row, output] == pytest.approx(expected, rel=1e-12)
 
 
-def test_a_fitted_linear_model_has_the_posterior_of_the_textbook(rng: np.random.Generator) -> None:
-    """Fixed scales and no hidden layer: N(m, B) from the normal equations at the fitted noise."""
-    model = build_model(
-        build_architecture(2, (), 1),
-        prior="gaussian",
-        global_parameters={"variance": 1.0},
-        local_parameters={"variance": 0.7},
-        bias_variance=2.0,
-        scale_with_size=False,
-    )
-    inputs = rng.normal(size=(30, 2))
-    rows = build_rows(inputs, inputs @ [1.0, -0.5] + 0.3 * rng.normal(size=30))
-    result = fit(model, rows, initialize(model, rows, 0), max_iter=200, tol=0.0)
-    precision = float(inverse_gamma.mean_inverse(result.factors.layers[0].noise_variance)[0])
-    design = np.column_stack([np.ones(30), inputs])
-    covariance = np.linalg.inv(np.diag([0.5, 1 / 0.7, 1 / 0.7]) + precision * design.T @ design)
-    coefficients = covariance @ design.T @ rows.targets[:, 0] * precision
-    new = rng.normal(size=(4, 2))
-    design = np.column_stack([np.ones(4), new])
-    mean, variance = total(push_forward(result.model, result.factors, new))
-    np.testing.assert_allclose(mean[:, 0], design @ coefficients, rtol=1e-8)
-    np.testing.assert_allclose(variance[:, 0], np.sum(design @ covariance * design, 1), rtol=1e-8)
-
-
 @pytest.mark.parametrize("hidden", [(), (6,), (5, 4)], ids=str)
 def test_blocks_and_threads_do_not_matter(
-    hidden: tuple[int, ...], rng: np.random.Generator
+    hidden: tuple[int, ...], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, factors = random_network(rng, hidden, 0.1)
     inputs = rng.normal(size=(50, 3))
     whole = predict(model, factors, inputs)
-    for block_size, n_threads in ((1, 1), (7, 1), (7, 3), (1000, 2)):
-        parts = predict(model, factors, inputs, block_size=block_size, n_threads=n_threads)
-        np.testing.assert_allclose(parts.mean, whole.mean, rtol=1e-12, atol=1e-13)
-        np.testing.assert_allclose(parts.signal_variance, whole.signal_variance, rtol=1e-11)
-    alone = predict(model, factors, inputs, block_size=7, n_threads=1)
-    together = predict(model, factors, inputs, block_size=7, n_threads=3)
+    monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
+    alone, together = (predict(model, factors, inputs, n_threads=n) for n in (1, 3))
+    np.testing.assert_allclose(alone.mean, whole.mean, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(alone.signal_variance, whole.signal_variance, rtol=1e-11)
     np.testing.assert_array_equal(alone.signal_variance, together.signal_variance)
 
 
@@ -352,7 +327,8 @@ def test_blocks_and_threads_do_not_matter(
     ("name", "hidden"),
     [
         *[(name, hidden) for name in ("torch", "array_api_strict") for hidden in ((), (6,))],
-        *[(name, (5, 4)) for name in ("torch", "array_api_strict", "jax.numpy")],
+        *[(name, (5, 4)) for name in ("torch", "array_api_strict")],
+        pytest.param("jax.numpy", (5, 4), marks=pytest.mark.slow),  # much to compile
     ],
 )
 def test_other_libraries_agree(name: str, hidden: tuple[int, ...]) -> None:
@@ -391,7 +367,7 @@ def test_single_precision(name: str, hidden: tuple[int, ...]) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("hidden", [(), (6,), (5, 4), (4, 3, 4)], ids=str)
+@pytest.mark.parametrize("hidden", [(6,), (4, 3, 4)], ids=str)
 def test_rows_far_outside_stay_finite(hidden: tuple[int, ...], dtype: Any) -> None:
     """The further out, the less is known: the variance grows with the square of the distance."""
     rng = np.random.default_rng(6)
@@ -406,7 +382,7 @@ def test_rows_far_outside_stay_finite(hidden: tuple[int, ...], dtype: Any) -> No
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("covariance", [0.0, 1e-30, 1e-8, 1.0])
+@pytest.mark.parametrize("covariance", [0.0, 1e-30, 1.0])
 @pytest.mark.parametrize("n_outputs", [1, 6])
 def test_the_variance_is_never_negative(covariance: float, dtype: Any, n_outputs: int) -> None:
     """Weights known (nearly) exactly and noise next to nothing: differences round both ways."""

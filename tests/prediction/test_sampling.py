@@ -124,18 +124,6 @@ def test_functions_have_the_moments_of_the_mean_response() -> None:
     assert np.all(variance <= new.signal_variance * (1.0 + PROBIT_ERROR))
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
-def test_noise_adds_variance(hidden: tuple[int, ...]) -> None:
-    """By the output's noise at least, to 5 standard errors of a variance, 5 sqrt(3 / n)."""
-    fitted, inputs = random_fit(hidden), rows(3)
-    rng = np.random.default_rng(5)
-    smooth = sample_functions(fitted, inputs, 1000, rng, noise=False).var(axis=0)
-    noisy = sample_functions(fitted, inputs, 1000, rng, noise=True).var(axis=0)
-    added = predict(fitted.model, fitted.factors, inputs).noise_variance
-    assert np.all(noisy > smooth)
-    assert np.all(noisy - smooth > added - LIMIT * np.sqrt(3.0 / 1000) * (noisy + smooth))
-
-
 def test_a_draw_is_one_function() -> None:
     """Without hidden layers a straight line through all rows, another for every draw."""
     fitted = random_fit(())
@@ -146,16 +134,6 @@ def test_a_draw_is_one_function() -> None:
     assert np.unique(draws[:, 0, 0]).size == 5
     noisy = sample_functions(fitted, inputs, 5, np.random.default_rng(6), noise=True)
     assert np.min(np.abs(np.diff(noisy, n=2, axis=1)).max(axis=1)) > 1e-3
-
-
-@pytest.mark.parametrize("hidden", [(), (4,), (4, 3)], ids=str)
-def test_equal_rows_have_equal_functions_and_different_targets(hidden: tuple[int, ...]) -> None:
-    fitted = random_fit(hidden)
-    inputs = np.tile(rows(1), (3, 1))
-    smooth = sample_functions(fitted, inputs, 4, np.random.default_rng(7), noise=False)
-    np.testing.assert_allclose(smooth[:, 1:], smooth[:, :1].repeat(2, axis=1), rtol=1e-12)
-    noisy = sample_functions(fitted, inputs, 4, np.random.default_rng(7), noise=True)
-    assert np.all(np.abs(np.diff(noisy, axis=1)) > 0.0)
 
 
 def test_draws_are_repeatable_and_do_not_depend_on_other_rows() -> None:
@@ -212,30 +190,6 @@ def test_joint_draws_are_coherent_and_others_are_not(regressor: BowTieRegressor)
     assert np.median(np.abs(apart[:, 0] - apart[:, 1])) > 0.3 * spread
     between = np.corrcoef(apart.T)[np.triu_indices(3, 1)]
     assert np.all(np.abs(between) < LIMIT / np.sqrt(len(apart)))
-
-
-@tiny_fits
-def test_joint_draws_have_the_covariance_that_is_predicted(regressor: BowTieRegressor) -> None:
-    """Between rows, where the closed form leaves out at most 2 % of the variance."""
-    draws = draws_of(regressor, joint=True, noise=True)
-    centred = draws - draws.mean(axis=0)
-    products = centred[:, :, None] * centred[:, None, :]
-    bar = LIMIT * products.std(axis=0) / np.sqrt(len(draws))
-    expected = regressor.predict(NEAR, return_cov=True)[1]
-    allowed = 0.02 * np.sqrt(np.outer(np.diag(expected), np.diag(expected)))
-    assert np.all(np.abs(products.mean(axis=0) - expected) < bar + allowed)
-
-
-@tiny_fits
-def test_shapes_of_samples(regressor: BowTieRegressor) -> None:
-    for settings in ({}, {"joint": True}, {"joint": True, "noise": False}):
-        assert regressor.sample_y(NEAR, 4, **settings).shape == (3, 4)
-        assert regressor.sample_y(NEAR, **settings).shape == (3, 1)
-        first = regressor.sample_y(NEAR, 4, random_state=3, **settings)
-        np.testing.assert_array_equal(
-            first, regressor.sample_y(NEAR, 4, random_state=3, **settings)
-        )
-        assert np.all(first != regressor.sample_y(NEAR, 4, random_state=4, **settings))
 
 
 @pytest.fixture(scope="module")

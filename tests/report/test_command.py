@@ -50,7 +50,7 @@ def test_a_report_of_held_out_rows(folder, run):
     assert json.loads(result.stdout)["report"] == "page.html"
     page = read("page.html")
     assert "held out" in page.by_id("provenance").text
-    assert "fitted to the training rows" in page.by_id("main").text
+    assert "training rows" in page.by_id("main").text
     # Rows are numbered as in the file, also behind those without a target.
     table = pd.read_csv("flats.csv")
     _, test = train_test_split(table.dropna(subset="price"), test_size=0.4, random_state=0)

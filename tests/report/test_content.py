@@ -17,13 +17,13 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet.evaluation import evaluate
-from bowtienet.plotting.fitted import encoded_features
+from bowtienet.plotting.fitted import encoded_features, open_rows
 from bowtienet.prediction.mixture import build_mixture
-from bowtienet.report import collect, content, figures, sentences
+from bowtienet.report import collect, content, figures, network, sentences
 from bowtienet.report.baseline import linear_baseline
-from bowtienet.report.rows import ReportRows
+from bowtienet.report.rows import read_rows
 from bowtienet.report.svg import Plot
-from bowtienet.report.wording import clean, number, percent
+from bowtienet.report.wording import clean, number
 from tests.plotting.fits import quick
 from tests.report.fits import make_flats
 
@@ -32,7 +32,8 @@ from tests.report.fits import make_flats
 def _undrawn() -> Iterator[None]:
     """Plots are made but not written: the page is tested with them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "inline_svg", lambda _, name, words: Plot(svg=name, words=words))
+        for module in (figures, network):
+            patch.setattr(module, "inline_svg", lambda _, name, words: Plot(svg=name, words=words))
         yield
 
 
@@ -73,7 +74,7 @@ def test_rows_count_by_their_weights(model, flats):
 
 def test_the_baseline_of_known_training_rows(model, flats):
     train, times = make_flats(50, seed=9), 1.0 + np.arange(50) % 3
-    X, new = (encoded_features(model, table) for table in (train, flats))
+    X, new = (encoded_features(model, open_rows(model, table)) for table in (train, flats))
     for given, weights in (((train, "price"), None), ((train, "price", 7.0 * times), times)):
         shown = collected(model, flats, "price", train=given)
         shares = None if weights is None else weights / weights.mean()
@@ -86,13 +87,13 @@ def test_the_baseline_of_known_training_rows(model, flats):
 
 def test_rows_that_the_model_has_seen_are_seen_by_the_line_too(model, flats):
     shown = collected(model, flats, "price", seen=True)
-    X = encoded_features(model, flats)
+    X = encoded_features(model, open_rows(model, flats))
     expected = evaluate(flats["price"], line(X, flats["price"], X))
     assert asdict(shown.targets[0].baseline) == pytest.approx(asdict(expected))
 
 
 def test_without_them_no_row_is_predicted_by_a_line_that_saw_it(found, model, flats):
-    X, y = encoded_features(model, flats), flats["price"].to_numpy()
+    X, y = encoded_features(model, open_rows(model, flats)), flats["price"].to_numpy()
     means, stds = np.empty(len(y)), np.empty(len(y))
     for fitted, held in KFold(5, shuffle=True, random_state=0).split(X):
         one = line(X[fitted], y[fitted], X[held])
@@ -105,16 +106,9 @@ def test_without_them_no_row_is_predicted_by_a_line_that_saw_it(found, model, fl
 def test_a_baseline_of_few_rows(n_rows, folds):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(20, 2)), rng.normal(size=20)
-    rows = ReportRows(
-        table=X[:n_rows],
-        targets=y[:n_rows, None],
-        weights=np.ones(n_rows),
-        target_names=("y",),
-        names=tuple(map(str, range(n_rows))),
-        n_given=n_rows,
-    )
-    found = linear_baseline(quick(n_estimators=1).fit(X, y), rows, None, 0)
-    assert found is None if folds is None else folds in found.words
+    model = quick(n_estimators=1).fit(X, y)
+    found = linear_baseline(model, read_rows(model, X[:n_rows], y[:n_rows], most=20), None, 0)
+    assert found is None if folds is None else folds in found[1]
 
 
 def test_surprises_are_the_rows_of_least_density(found, model, flats):
@@ -143,31 +137,29 @@ def test_row_names(model, flats):
         collected(model, flats, "price", row_numbers=[1])
 
 
-def test_features_are_ranked_and_bands_follow_the_strongest(found, model):
+def test_features_are_ranked_and_bands_follow_the_strongest(found, model, flats):
     relevance = model.feature_relevance_
     order = np.argsort(-relevance.strength)
-    assert list(found.targets[0].strong) == relevance.name[order].tolist()
-    assert [name for name, _ in found.targets[0].bands] == list(found.targets[0].strong)
-
-
-def test_at_most_so_many_features_are_followed(model, flats):
-    [target] = collect(model, flats, "price", max_features=2).targets
-    assert [name for name, _ in target.bands] == list(target.strong[:2])
+    [target] = found.targets
+    assert list(target.strong) == relevance.name[order].tolist()
+    assert [name for name, _ in target.bands] == list(target.strong)
+    [fewer] = collect(model, flats, "price", max_features=2).targets
+    assert [name for name, _ in fewer.bands] == list(target.strong[:2])
 
 
 def test_the_summary_of_columns(found, flats):
     columns = {column.name: column for column in found.columns}
     assert list(columns) == ["price", "city", "area", "new", "built"]
     area, city = columns["area"], columns["city"]
-    assert columns["price"].role == "target"
+    assert columns["price"].learnt == "target"
     assert (city.n_categories, area.n_categories) == (3, 0)
     assert area.n_missing == flats["area"].isna().sum()
-    assert (area.low, area.median, area.high) == tuple(flats["area"].quantile([0.0, 0.5, 1.0]))
+    assert area.range == tuple(flats["area"].quantile([0.0, 0.5, 1.0]))
     assert dict(city.categories) == dict(flats["city"].value_counts())
     assert "missing" in area.learnt
     assert "one-hot" in city.learnt
     days = (flats["built"] - pd.Timestamp("1970-01-01")).dt.days
-    assert (columns["built"].kind, columns["built"].low) == ("date", days.min())
+    assert (columns["built"].kind, columns["built"].range[0]) == ("date", days.min())
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
@@ -268,14 +260,12 @@ def test_words_follow_the_numbers(found):
     assert "too" not in changed(found, coverage=0.8).split("Strongest")[0]
     assert "too few rows to judge" in changed(found, coverage=0.5, **few)
     assert "says little" in changed(found, coverage=1.0, is_seen=True)
-    assert f"{percent(0.5)} lower" in changed(found, rmse=0.5)
-    assert f"{percent(0.5)} higher" in changed(found, rmse=1.5)
+    assert "−50.0" in changed(found, rmse=0.5)
     assert "25 times" in changed(found, rmse=25.0)
-    assert "equal to" in changed(found, rmse=1.001)
-    assert "lower" not in changed(found, rmse=0.5, **few)
+    assert "Too few rows to tell" in changed(found, rmse=0.5, **few)
     assert "At all 19 levels" in changed(found)
-    assert "At 2 of 19" in changed(found, levels=(19, 2, 0))
-    assert "below it at 1, above it at 2" in changed(found, levels=(19, 1, 2))
+    assert "narrow) at 2 of 19" in changed(found, levels=(19, 2, 0))
+    assert "at 1 and above (too wide) at 2" in changed(found, levels=(19, 1, 2))
 
 
 @pytest.mark.parametrize(

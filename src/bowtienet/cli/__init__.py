@@ -6,26 +6,39 @@ Commands read files, call what Python users call, and say what came of it; they 
 
 from __future__ import annotations
 
+import signal
 import sys
+from typing import Any, NoReturn
 
 _NEEDED = ("pyarrow", "rich", "typer")
-INTERRUPTED = 130
+MISTAKE = 2
+_INTERRUPTED = 130
 """What shells expect of a program that Ctrl-C ended."""
+
+
+class Interrupted(BaseException):
+    """Ctrl-C. No KeyboardInterrupt, after which a fit would end early with what it has."""
 
 
 def main() -> None:
     """Run the command that the arguments of the program name."""
+    signal.signal(signal.SIGINT, _interrupt)
     try:
         from bowtienet.cli.app import app
 
         app(prog_name="bowtienet")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    except Interrupted:
+        _end("interrupted: nothing more was written.", _INTERRUPTED)
     except ImportError as error:
         if error.name not in _NEEDED:
             raise
-        print(
-            f"Error: the command line needs {error.name}: pip install 'bowtienet[cli]'.",
-            file=sys.stderr,
-        )
-        sys.exit(2)
+        _end(f"the command line needs {error.name}: pip install 'bowtienet[cli]'.", MISTAKE)
+
+
+def _interrupt(number: int, frame: Any) -> NoReturn:
+    raise Interrupted
+
+
+def _end(sentence: str, code: int) -> NoReturn:
+    print(f"Error: {sentence}", file=sys.stderr)
+    sys.exit(code)

@@ -9,6 +9,7 @@ import typer
 
 from bowtienet.cli.compare import compare
 from bowtienet.cli.demo import demo
+from bowtienet.cli.exits import guarded
 from bowtienet.cli.fit import fit
 from bowtienet.cli.inspect import inspect
 from bowtienet.cli.plot import plot
@@ -37,7 +38,7 @@ EXAMPLES: dict[Callable[..., None], str] = {
 }
 """What the help of each command shows; the tests run them one after another."""
 for command, example in EXAMPLES.items():
-    app.command(epilog=f"Example: {example}")(command)
+    app.command(epilog=f"Example: {example}")(guarded(command))
 
 
 def _version(wanted: bool) -> None:

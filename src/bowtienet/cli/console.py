@@ -51,13 +51,13 @@ class Output:
             stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
 
     def say(self, text: str = "") -> None:
-        """A line for people."""
+        """Lines for people, such as paths."""
         if not self.as_json:
             print(printable(text))
 
     def explain(self, text: str) -> None:
         """A sentence for people."""
-        self.say(_sentence(text, sys.stdout))
+        self.say(_wrapped(text, sys.stdout))
 
     def table(self, header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1) -> None:
         """A table for people: the first columns are texts, those after them numbers."""
@@ -71,18 +71,15 @@ class Output:
             table.add_column(printable(name), justify=side, overflow="fold")  # type: ignore[arg-type]
         for row in rows:
             table.add_row(*(printable(cell) for cell in row))
-        _console(stderr=False).print(table)
+        console = _console(stderr=False)
+        with console.capture() as captured:
+            console.print(table)
+        print(captured.get(), end="")
 
     def result(self, content: dict[str, Any]) -> None:
         """What machines read."""
         if self.as_json:
-            text = json.dumps(_plain(content), indent=2, allow_nan=False)
-            sys.stdout.write(text + "\n")
-
-    def note(self, text: str) -> None:
-        """Something that is worth knowing, but no result."""
-        # Not through a console, which would write into the line of a bar.
-        print(_sentence(f"Note: {text}", sys.stderr), file=sys.stderr)
+            print(json.dumps(_plain(content), indent=2, allow_nan=False))
 
     @contextmanager
     def stage(self, title: str) -> Iterator[Bar]:
@@ -101,9 +98,14 @@ class Output:
             yield Bar(progress, title)
 
 
+def note(text: str) -> None:
+    """Something that is worth knowing, but no result."""
+    _complain(f"Note: {text}")
+
+
 def fail(sentence: str) -> None:
     """The one sentence about a mistake."""
-    print(_sentence(f"Error: {sentence}", sys.stderr), file=sys.stderr)
+    _complain(f"Error: {sentence}")
 
 
 def printable(text: str) -> str:
@@ -116,7 +118,12 @@ def number(value: float | None, digits: int = 4) -> str:
     return "–" if value is None or value != value else f"{value:.{digits}g}"
 
 
-def _sentence(text: str, stream: TextIO) -> str:
+def _complain(text: str) -> None:
+    # By `print`, since a console of its own would write into the line of a bar.
+    print(_wrapped(text, sys.stderr), file=sys.stderr)
+
+
+def _wrapped(text: str, stream: TextIO) -> str:
     """A sentence in one line; in as many as it needs, between words, if a terminal shows it."""
     line = " ".join(printable(text).split())
     if not stream.isatty():
@@ -139,15 +146,7 @@ def _plain(content: Any) -> Any:
 
 
 def _console(*, stderr: bool) -> Console:
-    """A console of a stream that is looked up anew for every line, as a bar may stand before it."""
     from rich.console import Console
 
     width = None if (sys.stderr if stderr else sys.stdout).isatty() else _WIDE
-    console = Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)
-    # The end of the command knows what a closed pipe means.
-    console.on_broken_pipe = _broken_pipe  # type: ignore[method-assign]
-    return console
-
-
-def _broken_pipe() -> None:
-    raise BrokenPipeError
+    return Console(stderr=stderr, width=width, markup=False, emoji=False, highlight=False)

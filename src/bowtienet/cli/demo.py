@@ -11,7 +11,6 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded
 
 N_NEW = 42
 """Rows of the diabetes data, about a tenth, that no fit sees."""
@@ -27,7 +26,6 @@ _STEPS = (
 )
 
 
-@guarded
 def demo(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for all files.")] = Path(
         "bowtienet-demo"

@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy as np
-
 from bowtienet.representation.columns import describe
 
 
 def fit_facts(model: Any) -> dict[str, Any]:
     """How a fit ended."""
-    elbo = model.elbo_
     return {
         "networks": len(model.ensemble_.members),
         "effective_networks": round(float(model.n_effective_members_), 2),
@@ -22,7 +19,7 @@ def fit_facts(model: Any) -> dict[str, Any]:
         "sweeps": int(model.n_iter_),
         "status": str(model.status_),
         "converged": bool(model.converged_),
-        "elbo": float(elbo) if elbo is not None and np.isfinite(elbo) else None,
+        "elbo": model.elbo_,
     }
 
 
@@ -54,11 +51,6 @@ def without_column_notes() -> Iterator[None]:
 def relevance(model: Any) -> list[dict[str, Any]]:
     """The features, the strongest first; with several targets by the one they matter for most."""
     found = model.feature_relevance_.strongest()
-    return [
-        {
-            "name": str(found.name[index]),
-            "probability": float(found.probability[index]),
-            "strength": float(found.strength[index]),
-        }
-        for index in np.argsort(-found.strength, kind="stable")
-    ]
+    features = zip(found.name, found.probability.tolist(), found.strength.tolist(), strict=True)
+    by_strength = sorted(features, key=lambda feature: -feature[2])
+    return [{"name": n, "probability": p, "strength": s} for n, p, s in by_strength]

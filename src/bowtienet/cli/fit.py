@@ -7,41 +7,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bowtienet.cli import options
-from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded, stop_if_interrupted
+from bowtienet.cli.console import Output, note
 
 if TYPE_CHECKING:
     from bowtienet.cli.reading import Rows
 
 ModelPlace = Annotated[
     Path | None,
-    options.unset_option(
-        "--out", "-o", metavar="FILE", words="File for the model; DATA's name with .btn."
-    ),
+    options.unset("File for the model; DATA's name with .btn.", "FILE", "--out", "-o"),
 ]
 PlotPlace = Annotated[
-    Path | None,
-    options.unset_option(
-        "--plots", metavar="FOLDER", words="Folder for plots of the held-out rows."
-    ),
+    Path | None, options.unset("Folder for plots of the held-out rows.", "FOLDER", "--plots")
 ]
 PagePlace = Annotated[
-    Path | None,
-    options.unset_option(
-        "--report", metavar="FILE", words="File for an HTML page about the held-out rows."
-    ),
+    Path | None, options.unset("File for an HTML page about the held-out rows.", "FILE", "--report")
 ]
 TestSize = Annotated[
     float | None,
-    options.unset_option(
+    options.unset(
+        "Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
+        "SHARE",
         "--test-size",
-        metavar="SHARE",
-        words="Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
     ),
 ]
 
 
-@guarded
 def fit(
     data: options.Data,
     target: options.Target,
@@ -73,23 +63,17 @@ def fit(
     """
     from bowtienet.cli.facts import fit_facts
     from bowtienet.cli.plot import draw, painters_of
-    from bowtienet.cli.reading import open_rows, read
+    from bowtienet.cli.reading import known_rows, read
     from bowtienet.cli.scores import hold_out, score, show_scores
 
     output = Output(as_json)
     place = _check_places(data, out, plots, report)
+    ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     regressor = options.make_regressor(
-        hidden=hidden,
-        prior=prior,
-        members=members,
-        weighting=weighting,
-        max_iter=max_iter,
-        max_categories=max_categories,
-        jobs=jobs,
-        seed=seed,
+        hidden, weighting, max_categories, jobs, random_state=seed, **ensemble
     )
     table = read(data, output, delimiter, decimal, encoding)
-    rows = open_rows(table, data.name, output, targets=target, drop=drop or [], weight=weight)
+    rows = known_rows(table, data.name, targets=target, drop=drop or [], weight=weight)
     train, test = hold_out(rows, test_size, seed)
     columns = _show_columns(train, max_categories, output)
     begin = time.perf_counter()
@@ -97,15 +81,14 @@ def fit(
     seconds = time.perf_counter() - begin
     with output.stage("scoring and saving"):
         scores = None if test is None else score(model, test, train, coverage)
-        stop_if_interrupted()
         model.save(place)
     facts = {**fit_facts(model), "seconds": round(seconds, 3)}
     held_out = 0 if test is None else test.n_rows
     _show_fit(facts, train.n_rows, held_out, output)
     show_scores(output, scores)
-    drawn = (
-        [] if plots is None else draw(painters_of(model, test, coverage=coverage), plots, output)
-    )
+    drawn = []
+    if plots is not None:
+        drawn = draw(painters_of(model, test, coverage=coverage), plots, output)
     if report is not None:
         _report(model, train, test, report, output, coverage=coverage, model_file=str(place))
     output.say(f"\nmodel: {place}")
@@ -116,7 +99,7 @@ def fit(
     output.result(
         {
             "model": str(place),
-            "plots": [str(plot) for plot in drawn],
+            "plots": drawn,
             "report": None if report is None else str(report),
             "rows": {"fitted": train.n_rows, "held_out": held_out},
             "columns": columns,
@@ -129,26 +112,26 @@ def fit(
 
 def _check_places(data: Path, out: Path | None, plots: Path | None, report: Path | None) -> Path:
     """Where the model goes; an error if something cannot be written."""
-    from bowtienet.cli.writing import check_folder, check_page_place, check_place
+    from bowtienet.cli.writing import PAGES, check_folder, check_place
     from bowtienet.data.files import table_name
 
     if plots is not None:
         check_folder(plots)
     place = check_place(out or Path(f"{table_name(data)}.btn"), data)
     if report is not None:
-        check_page_place(report, data)
-        if report == place:
-            raise ValueError(f"--out and --report both name {place}: name two files.")
+        check_place(report, data, place, endings=PAGES)
     return place
 
 
 def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[str, str]]:
     """What becomes of each column, before the long part begins."""
     from bowtienet.cli.facts import column_uses
+    from bowtienet.data.door import open_source
     from bowtienet.representation.learning import learn_columns
 
     with output.stage("looking at the columns"):
-        columns = column_uses(learn_columns(rows.source, max_categories=max_categories))
+        source = open_source(rows.table, rows.target, rows.weight)
+        columns = column_uses(learn_columns(source, max_categories=max_categories))
     shown = [(column["name"], column["use"]) for column in columns]
     shown += [(name, "target") for name in rows.names]
     if rows.weight is not None:
@@ -163,9 +146,7 @@ def _fit(regressor: Any, rows: Rows, output: Output) -> Any:
     from bowtienet.estimators.progress import reporting_to
 
     with output.stage("fitting") as bar, reporting_to(bar), without_column_notes():
-        regressor.fit(rows.source)
-    stop_if_interrupted()
-    return regressor
+        return regressor.fit(rows.table, rows.target, sample_weight=rows.weight)
 
 
 def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Output) -> None:
@@ -186,8 +167,8 @@ def _report(
     from bowtienet.cli.report import write_page
 
     if test is None:
-        output.note("no rows were held out: the report is of rows that were fitted.")
+        note("no rows were held out: the report is of rows that were fitted.")
         write_page(model, train, place, output, seen=True, **settings)
     else:
-        fitted = (train.features, train.named_targets, train.weights)
+        fitted = (train.features, train.targets, train.weights)
         write_page(model, test, place, output, train=fitted, seen=False, **settings)

@@ -17,69 +17,52 @@ def _between_0_and_1(value: float | None) -> float | None:
     return value
 
 
-def share_option(name: str, words: str) -> Any:
+def share(words: str, name: str) -> Any:
     """An option for a share or probability."""
     return typer.Option(name, callback=_between_0_and_1, help=words)
 
 
-def unset_option(*names: str, metavar: str, words: str) -> Any:
+def unset(words: str, metavar: str, *names: str) -> Any:
     """An option without a default."""
     return typer.Option(*names, metavar=metavar, show_default=False, help=words)
 
 
-_KNOWN_ROWS = typer.Argument(
-    metavar="DATA",
-    show_default=False,
-    help="Rows with targets, best such as the model has not seen.",
-)
+def _argument(words: str, metavar: str) -> Any:
+    return typer.Argument(metavar=metavar, show_default=False, help=words)
+
+
+_KNOWN_ROWS = _argument("Rows with targets, best such as the model has not seen.", "DATA")
 KnownRows = Annotated[Path, _KNOWN_ROWS]
 OptionalKnownRows = Annotated[Path | None, _KNOWN_ROWS]
-Data = Annotated[
-    Path,
-    typer.Argument(
-        metavar="DATA",
-        show_default=False,
-        help="Table with named columns: CSV, TSV, Parquet or Arrow.",
-    ),
-]
-Model = Annotated[
-    Path,
-    typer.Argument(metavar="MODEL", show_default=False, help="File that fit or save wrote."),
-]
+Data = Annotated[Path, _argument("Table with named columns: CSV, TSV, Parquet or Arrow.", "DATA")]
+Model = Annotated[Path, _argument("File that fit or save wrote.", "MODEL")]
 Target = Annotated[
-    list[str],
-    unset_option(
-        "--target", "-t", metavar="COLUMN", words="Column to predict; repeat it for several."
-    ),
+    list[str], unset("Column to predict; repeat it for several.", "COLUMN", "--target", "-t")
 ]
 KnownTarget = Annotated[
     list[str] | None,
-    unset_option(
+    unset(
+        "Column of the target, if its name is not that of training; repeat it for several.",
+        "COLUMN",
         "--target",
         "-t",
-        metavar="COLUMN",
-        words="Column of the target, if its name is not that of training; repeat it for several.",
     ),
 ]
 Drop = Annotated[
-    list[str] | None,
-    unset_option("--drop", metavar="COLUMN", words="Column to leave out; repeat it for several."),
+    list[str] | None, unset("Column to leave out; repeat it for several.", "COLUMN", "--drop")
 ]
 Weight = Annotated[
-    str | None,
-    unset_option("--weight", metavar="COLUMN", words="Column that says how often a row counts."),
+    str | None, unset("Column that says how often a row counts.", "COLUMN", "--weight")
 ]
-Coverage = Annotated[
-    float, share_option("--coverage", "Probability of the intervals, between 0 and 1.")
-]
+Coverage = Annotated[float, share("Probability of the intervals, between 0 and 1.", "--coverage")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Fits at the same time; -1 for all cores.")]
 Delimiter = Annotated[
     str | None,
-    unset_option(
+    unset(
+        "Character between the columns of a text file: ',' or a tab for .tsv by default.",
+        "TEXT",
         "--delimiter",
-        metavar="TEXT",
-        words="Character between the columns of a text file: ',' or a tab for .tsv by default.",
     ),
 ]
 Decimal = Annotated[str, typer.Option("--decimal", help="Decimal point of a text file.")]
@@ -102,48 +85,29 @@ Sweeps = Annotated[int, typer.Option("--max-iter", min=1, help="Most sweeps of a
 
 
 def make_regressor(
-    *,
-    hidden: str,
-    prior: str,
-    members: int,
-    weighting: str,
-    max_iter: int,
-    max_categories: int,
-    jobs: int,
-    seed: int | None,
+    hidden: str, weighting: str, max_categories: int, jobs: int, **settings: Any
 ) -> BowTieRegressor:
     """The regressor of some settings, which are checked before anything is read or printed."""
     from bowtienet.estimators.options import FitOptions
     from bowtienet.estimators.regressor import BowTieRegressor
 
-    options = FitOptions(weighting=weighting, max_categories=max_categories)
-    regressor = BowTieRegressor(
-        hidden_sizes(hidden),
-        prior=prior,
-        n_estimators=members,
-        max_iter=max_iter,
-        random_state=seed,
-        n_jobs=jobs,
-        options=options,
-    )
-    regressor._validate_params()
-    options._validate_params()
     if jobs == 0:
         raise ValueError("--jobs must not be 0: give a number of fits, or -1 for all cores.")
+    options = FitOptions(weighting=weighting, max_categories=max_categories)
+    regressor = BowTieRegressor(_sizes(hidden), n_jobs=jobs, options=options, **settings)
+    regressor._validate_params()
+    options._validate_params()
     return regressor
 
 
-def hidden_sizes(text: str) -> tuple[int, ...]:
+def _sizes(text: str) -> tuple[int, ...]:
     """Widths from a text such as "50,20"; no hidden layer for "0"."""
     if text.strip() == "0":
         return ()
-    try:
-        sizes = tuple(int(part) for part in text.split(","))
-    except ValueError:
-        sizes = (0,)
-    if any(size < 1 for size in sizes):
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
         raise ValueError(
             f"--hidden must be widths separated by commas, such as 50,20, or 0 for none; got "
             f"{text!r}."
         )
-    return sizes
+    return tuple(map(int, parts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,66 +12,56 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 if TYPE_CHECKING:
     from bowtienet.cli.reading import Rows
 
 _DPI = 130
+OF_MODELS = {
+    "network": "NetworkDisplay",
+    "weights": "WeightsDisplay",
+    "relevance": "RelevanceDisplay",
+    "elbo": "ElboDisplay",
+    "shrinkage": "ShrinkageDisplay",
+    "activation": "ActivationDisplay",
+}
+OF_ROWS = {
+    "calibration": "CalibrationCurveDisplay",
+    "pit": "PitHistogramDisplay",
+    "predicted": "PredictedActualDisplay",
+    "band": "PredictiveBandDisplay",
+}
+KINDS = OF_MODELS | OF_ROWS
+"""Plots by name, and what draws them."""
+Format = StrEnum("Format", "PNG SVG PDF")
+Others = StrEnum("Others", "FIXED AVERAGE")
 
 
-class Kind(StrEnum):
-    """Plots by name."""
-
-    NETWORK = "network"
-    WEIGHTS = "weights"
-    RELEVANCE = "relevance"
-    ELBO = "elbo"
-    SHRINKAGE = "shrinkage"
-    ACTIVATION = "activation"
-    CALIBRATION = "calibration"
-    PIT = "pit"
-    PREDICTED = "predicted"
-    BAND = "band"
+def _known(kinds: list[str] | None) -> list[str] | None:
+    for kind in kinds or ():
+        if kind not in KINDS:
+            raise typer.BadParameter(f"{kind!r} is not one of {', '.join(KINDS)}.")
+    return kinds
 
 
-class Format(StrEnum):
-    """Endings of plots."""
-
-    PNG = "png"
-    SVG = "svg"
-    PDF = "pdf"
-
-
-class Others(StrEnum):
-    """Features that are not shown: at typical values, or averaged over the rows."""
-
-    FIXED = "fixed"
-    AVERAGE = "average"
-
-
-NEED_ROWS = (Kind.CALIBRATION, Kind.PIT, Kind.PREDICTED, Kind.BAND)
-
-
-@guarded
 def plot(
     model: options.Model,
     data: options.OptionalKnownRows = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the plots.")] = Path("plots"),
     kind: Annotated[
-        list[Kind] | None,
-        options.unset_option(
+        list[str] | None,
+        typer.Option(
             "--kind",
             metavar="KIND",
-            words=f"Plot to draw, repeat it for several; all by default: {', '.join(Kind)}. "
-            f"Those that need DATA are {', '.join(NEED_ROWS)}.",
+            callback=_known,
+            show_default=False,
+            help=f"Plot to draw, repeat it for several; all by default: {', '.join(KINDS)}. "
+            f"Those that need DATA are {', '.join(OF_ROWS)}.",
         ),
     ] = None,
     feature: Annotated[
         str | None,
-        options.unset_option(
-            "--feature", metavar="COLUMN", words="Feature for band; the strongest by default."
-        ),
+        options.unset("Feature for band; the strongest by default.", "COLUMN", "--feature"),
     ] = None,
     others: Annotated[
         Others,
@@ -78,12 +69,12 @@ def plot(
     ] = Others.FIXED,
     target: Annotated[
         str | None,
-        options.unset_option(
+        options.unset(
+            "Which of several targets, the first by default; or the column of the only target, if "
+            "its name is not that of training.",
+            "COLUMN",
             "--target",
             "-t",
-            metavar="COLUMN",
-            words="Which of several targets, the first by default; or the column of the only "
-            "target, if its name is not that of training.",
         ),
     ] = None,
     file_format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = Format.PNG,
@@ -94,7 +85,7 @@ def plot(
     as_json: options.Json = False,
 ) -> None:
     """Draw a model, its fit and, with rows, how well it predicts them."""
-    from bowtienet.cli.reading import open_known_rows, read
+    from bowtienet.cli.reading import known_rows_of_model, read
     from bowtienet.cli.writing import check_folder
     from bowtienet.estimators.files import load
 
@@ -105,19 +96,19 @@ def plot(
     rows = None
     if data is not None:
         table = read(data, output, delimiter, decimal, encoding)
-        rows = open_known_rows(fitted, table, data.name, output, targets=names)
+        rows = known_rows_of_model(fitted, table, data.name, targets=names)
     painters = painters_of(fitted, rows, feature, others, place, coverage)
     found = draw(_chosen(painters, kind), out, output, file_format)
-    output.say("\n".join(str(place) for place in found))
-    output.result({"plots": [str(place) for place in found]})
+    output.say("\n".join(found))
+    output.result({"plots": found})
 
 
 def draw(
-    painters: Mapping[Kind, Callable[[], Any]],
+    painters: Mapping[str, Callable[[], Any]],
     folder: Path,
     output: Output,
-    file_format: Format = Format.PNG,
-) -> list[Path]:
+    file_format: str = "png",
+) -> list[str]:
     """Write plots to a folder, which is made if need be; their places."""
     from matplotlib import pyplot
 
@@ -130,7 +121,6 @@ def draw(
             for index, (kind, paint) in enumerate(painters.items()):
                 bar.show(f"drawing {kind}", index / len(painters))
                 figures[folder / f"{kind}.{file_format}"] = paint().figure_
-                stop_if_interrupted()
         # Only now, so that rows that do not fit leave no folder and no plot behind.
         folder.mkdir(exist_ok=True)
         for place, figure in figures.items():
@@ -139,7 +129,7 @@ def draw(
     finally:
         for figure in figures.values():
             pyplot.close(figure)
-    return list(figures)
+    return [str(place) for place in figures]
 
 
 def painters_of(
@@ -149,53 +139,37 @@ def painters_of(
     others: str = "fixed",
     target: int = 0,
     coverage: float = 0.9,
-) -> dict[Kind, Callable[[], Any]]:
+) -> dict[str, Callable[[], Any]]:
     """How each plot that can be drawn is drawn; those of rows for one of the targets."""
     from bowtienet import plotting
 
-    found: dict[Kind, Callable[[], Any]] = {
-        Kind.NETWORK: lambda: plotting.NetworkDisplay.from_estimator(model),
-        Kind.WEIGHTS: lambda: plotting.WeightsDisplay.from_estimator(model),
-        Kind.RELEVANCE: lambda: plotting.RelevanceDisplay.from_estimator(model),
-        Kind.SHRINKAGE: lambda: plotting.ShrinkageDisplay.from_estimator(model),
-        Kind.ACTIVATION: lambda: plotting.ActivationDisplay.from_estimator(model),
-    }
-    if len(model.elbo_history_):  # a pruned model has none
-        found[Kind.ELBO] = lambda: plotting.ElboDisplay.from_estimator(model)
-    if rows is None:
-        return found
-    X, y = rows.features, rows.named_targets
-    about: dict[str, Any] = {"target": target, "target_name": rows.names[target]}
-    return found | {
-        Kind.CALIBRATION: lambda: plotting.CalibrationCurveDisplay.from_estimator(
-            model, X, y, target=target
-        ),
-        Kind.PIT: lambda: plotting.PitHistogramDisplay.from_estimator(model, X, y, target=target),
-        Kind.PREDICTED: lambda: plotting.PredictedActualDisplay.from_estimator(
-            model, X, y, coverage=coverage, **about
-        ),
-        Kind.BAND: lambda: plotting.PredictiveBandDisplay.from_estimator(
-            model,
-            X,
-            _strongest(model) if feature is None else feature,
-            others=others,
-            coverages=(0.5, coverage) if coverage > 0.5 else (coverage,),
-            y=y,
-            **about,
-        ),
+    settings: dict[str, dict[str, Any]] = {kind: {} for kind in OF_MODELS}
+    if not len(model.elbo_history_):  # a pruned model has none
+        del settings["elbo"]
+    if rows is not None:
+        scored = {"X": rows.features, "y": rows.targets, "target": target}
+        settings |= {kind: dict(scored) for kind in OF_ROWS}
+        settings["predicted"]["coverage"] = coverage
+        settings["band"] |= {
+            "feature": _strongest(model) if feature is None else feature,
+            "others": others,
+            "coverages": (0.5, coverage) if coverage > 0.5 else (coverage,),
+        }
+    return {
+        kind: partial(getattr(plotting, KINDS[kind]).from_estimator, model, **given)
+        for kind, given in settings.items()
     }
 
 
 def _chosen(
-    painters: dict[Kind, Callable[[], Any]], kinds: list[Kind] | None
-) -> dict[Kind, Callable[[], Any]]:
-    """Plots that are asked for, all of them if none is, in the order of `Kind`."""
-    for kind in kinds or ():
-        if kind in NEED_ROWS and kind not in painters:
+    painters: dict[str, Callable[[], Any]], kinds: list[str] | None
+) -> dict[str, Callable[[], Any]]:
+    """Plots that are asked for, all of them if none is, in the order of `KINDS`."""
+    for kind in set(kinds or ()) - set(painters):
+        if kind in OF_ROWS:
             raise ValueError(f"{kind} needs rows with targets: name a table after the model.")
-        if kind not in painters:
-            raise ValueError(f"{kind} cannot be drawn: a pruned model has no history of its bound.")
-    return {kind: painters[kind] for kind in Kind if kind in (kinds or painters)}
+        raise ValueError(f"{kind} cannot be drawn: a pruned model has no history of its bound.")
+    return {kind: paint for kind, paint in painters.items() if kind in (kinds or painters)}
 
 
 def _targets(model: Any, given: str | None) -> tuple[list[str], int]:

@@ -11,21 +11,19 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output, printable
-from bowtienet.cli.exits import guarded
 
 
-@guarded
 def predict(
     model: options.Model,
     data: options.Data,
     out: Annotated[
         Path | None,
-        options.unset_option(
+        options.unset(
+            "File for the predictions (.csv, .tsv, .parquet, .arrow); by default they are "
+            "printed as CSV.",
+            "FILE",
             "--out",
             "-o",
-            metavar="FILE",
-            words="File for the predictions (.csv, .tsv, .parquet, .arrow); by default they are "
-            "printed as CSV.",
         ),
     ] = None,
     coverage: options.Coverage = 0.9,
@@ -44,12 +42,12 @@ def predict(
     such as mean_price and mean_size.
     """
     from bowtienet.cli.reading import read
-    from bowtienet.cli.writing import check_table_place, write
+    from bowtienet.cli.writing import TABLES, check_place, write
     from bowtienet.estimators.files import load
 
     output = Output(as_json)
     if out is not None:
-        check_table_place(out, data, model)
+        check_place(out, data, model, endings=TABLES)
     fitted = load(model)
     table = read(data, output, delimiter, decimal, encoding)
     found = _predict(fitted, table, data.name, coverage, output)
@@ -72,13 +70,10 @@ def _predict(model: Any, table: Any, label: str, coverage: float, output: Output
     from bowtienet.ensemble.parquet import prediction_columns
     from bowtienet.estimators.reading import encoded_chunks, open_known_features
 
-    features = needed_columns(model, table, label)
-    if not hasattr(model, "feature_names_in_"):
-        targets = [name for name in model.target_names_ if name in table.column_names]
-        features = features.drop_columns(targets)
+    source = open_known_features(model, needed_columns(model, table, label))
     parts, n_done = [], 0
     with output.stage("predicting") as bar:
-        for chunk in encoded_chunks(model, open_known_features(model, features)):
+        for chunk in encoded_chunks(model, source):
             found = mixture(model.ensemble_, chunk)
             parts.append(pyarrow().table(prediction_columns(found, coverage, model.target_names_)))
             n_done += len(chunk)
@@ -102,9 +97,9 @@ def _print(table: Any) -> None:
     """A table as text; a terminal gets no character that it would obey."""
     from bowtienet.cli.writing import write_text
 
-    if not sys.stdout.isatty():
+    if sys.stdout.isatty():
+        text = io.BytesIO()
+        write_text(table, text)
+        print(printable(text.getvalue().decode()), end="")
+    else:
         write_text(table, sys.stdout.buffer)
-        return
-    text = io.BytesIO()
-    write_text(table, text)
-    sys.stdout.write(printable(text.getvalue().decode()))

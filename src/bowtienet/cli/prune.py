@@ -7,29 +7,23 @@ from typing import Annotated, Any
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 
-@guarded
 def prune(
     model: options.Model,
     out: Annotated[
         Path | None,
-        options.unset_option(
-            "--out", "-o", metavar="FILE", words="File for it; MODEL's name with -pruned."
-        ),
+        options.unset("File for it; MODEL's name with -pruned.", "FILE", "--out", "-o"),
     ] = None,
     false_sign_rate: Annotated[
         float,
-        options.share_option(
-            "--false-sign-rate", "Estimated share of kept weights that have the wrong sign."
+        options.share(
+            "Estimated share of kept weights that have the wrong sign.", "--false-sign-rate"
         ),
     ] = 0.01,
     refit: Annotated[
         Path | None,
-        options.unset_option(
-            "--refit", metavar="DATA", words="Table to go on fitting to what is left, all of it."
-        ),
+        options.unset("Table to go on fitting to what is left, all of it.", "DATA", "--refit"),
     ] = None,
     target: options.KnownTarget = None,
     weight: options.Weight = None,
@@ -43,7 +37,7 @@ def prune(
     Nodes that no feature reaches, or that reach no target, go too.
     """
     from bowtienet.cli.facts import sizes, without_column_notes
-    from bowtienet.cli.reading import open_known_rows, read, target_columns
+    from bowtienet.cli.reading import known_rows_of_model, read
     from bowtienet.cli.writing import check_place
     from bowtienet.estimators.files import load
     from bowtienet.estimators.progress import reporting_to
@@ -54,14 +48,11 @@ def prune(
     check_place(place, model, *([] if refit is None else [refit]))
     settings: dict[str, Any] = {}
     if refit is not None:
-        names = target_columns(before, target or [])
         table = read(refit, output, delimiter, decimal, encoding)
-        rows = open_known_rows(before, table, refit.name, output, targets=names, weight=weight)
-        settings = {"refit": True, "X": rows.features, "y": rows.named_targets}
-        settings["sample_weight"] = rows.weights
+        rows = known_rows_of_model(before, table, refit.name, targets=target, weight=weight)
+        settings = {"X": rows.features, "y": rows.targets, "sample_weight": rows.weights}
     with output.stage("pruning") as bar, reporting_to(bar), without_column_notes():
-        after = before.prune(false_sign_rate, **settings)
-    stop_if_interrupted()
+        after = before.prune(false_sign_rate, refit=refit is not None, **settings)
     after.save(place)
     old, new = sizes(before), sizes(after)
     counts = {name: {"before": old[name]["now"], "after": new[name]["now"]} for name in new}
@@ -70,11 +61,5 @@ def prune(
         [(name, f"{n['before']:,}", f"{n['after']:,}") for name, n in counts.items()],
     )
     output.say(f"\nmodel: {place}")
-    output.result(
-        {
-            "model": str(place),
-            "false_sign_rate": false_sign_rate,
-            "refitted": refit is not None,
-            **counts,
-        }
-    )
+    facts = {"false_sign_rate": false_sign_rate, "refitted": refit is not None}
+    output.result({"model": str(place), **facts, **counts})

@@ -9,13 +9,11 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import Output
-from bowtienet.cli.exits import guarded, stop_if_interrupted
 
 if TYPE_CHECKING:
     from bowtienet.cli.reading import Rows
 
 
-@guarded
 def report(
     model: options.Model,
     data: options.KnownRows,
@@ -23,9 +21,7 @@ def report(
         "report.html"
     ),
     target: options.KnownTarget = None,
-    title: Annotated[
-        str | None, options.unset_option("--title", metavar="TEXT", words="Heading of the page.")
-    ] = None,
+    title: Annotated[str | None, options.unset("Heading of the page.", "TEXT", "--title")] = None,
     weight: options.Weight = None,
     max_features: Annotated[
         int,
@@ -43,16 +39,15 @@ def report(
     needs and asks the network for nothing. Scores of rows that the model was fitted to flatter it;
     fit --report writes the page for held-out rows.
     """
-    from bowtienet.cli.reading import open_known_rows, read, target_columns
-    from bowtienet.cli.writing import check_page_place
+    from bowtienet.cli.reading import known_rows_of_model, read
+    from bowtienet.cli.writing import PAGES, check_place
     from bowtienet.estimators.files import load
 
     output = Output(as_json)
-    place = check_page_place(out, model, data)
+    place = check_place(out, model, data, endings=PAGES)
     fitted = load(model)
-    names = target_columns(fitted, target or [])
     table = read(data, output, delimiter, decimal, encoding)
-    rows = open_known_rows(fitted, table, data.name, output, targets=names, weight=weight)
+    rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
     settings = {"coverage": coverage, "title": title, "max_features": max_features}
     write_page(fitted, rows, place, output, model_file=str(model), **settings)
     output.say(f"report: {place}")
@@ -64,18 +59,13 @@ def write_page(model: Any, rows: Rows, place: Path, output: Output, **settings: 
     from bowtienet.report import write_report
 
     with output.stage("reporting") as bar:
-
-        def show(words: str, share: float) -> None:
-            stop_if_interrupted()
-            bar.show(words, share)
-
         write_report(
             model,
             rows.features,
-            rows.named_targets,
+            rows.targets,
             place,
             sample_weight=rows.weights,
             row_numbers=rows.numbers,
-            progress=show,
+            progress=bar.show,
             **settings,
         )

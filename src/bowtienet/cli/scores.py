@@ -11,6 +11,7 @@ from sklearn.model_selection import train_test_split
 
 from bowtienet.cli.console import Output, number
 from bowtienet.cli.reading import Rows
+from bowtienet.data.parsing import parse
 from bowtienet.evaluation import Scores, evaluate
 from bowtienet.prediction.mixture import build_mixture
 
@@ -21,7 +22,7 @@ _WORDS = {
     "rmse": "RMSE",
     "nll": "negative log density",
     "crps": "CRPS",
-    "coverage": "coverage",
+    "coverage": "coverage of {:g} % intervals",
     "interval_score": "interval score",
     "calibration_error": "calibration error",
 }
@@ -45,16 +46,17 @@ def hold_out(rows: Rows, test_size: float | None, seed: int) -> tuple[Rows, Rows
 
 def score(model: Any, test: Rows, train: Rows, coverage: float) -> dict[str, dict[str, Scores]]:
     """Scores by target: of the model, and of the mean and deviation of the training targets."""
-    found = model.predict_dist(test.source)
+    found = model.predict_dist(test.features)
+    fitted, held_out = (np.asarray(parse(rows.targets, "y").array) for rows in (train, test))
     scores = {}
     for index, name in enumerate(test.names):
         forecasts = {
             "model": found if len(test.names) == 1 else found.of_target(index),
-            "constant": _constant(train.targets[:, index], train.weights, test.n_rows),
+            "constant": _constant(fitted[:, index], train.weights, test.n_rows),
         }
         scores[name] = {
             method: evaluate(
-                test.targets[:, index], forecast, coverage=coverage, sample_weight=test.weights
+                held_out[:, index], forecast, coverage=coverage, sample_weight=test.weights
             )
             for method, forecast in forecasts.items()
         }
@@ -76,14 +78,10 @@ def show_scores(output: Output, found: Mapping[str, Mapping[str, Scores]] | None
         output.say("no rows were held out: there is nothing to score")
         return
     for target, methods in found.items():
-        nominal = next(iter(methods.values())).nominal_coverage
-        coverage = f"coverage of {100.0 * nominal:g} % intervals"
+        nominal = 100.0 * next(iter(methods.values())).nominal_coverage
         rows = [
-            (
-                coverage if name == "coverage" else word,
-                *(number(getattr(scores, name)) for scores in methods.values()),
-            )
-            for name, word in _WORDS.items()
+            (words.format(nominal), *(number(getattr(each, name)) for each in methods.values()))
+            for name, words in _WORDS.items()
         ]
         output.say()
         output.table((f"{target}, held-out rows", *methods), rows)

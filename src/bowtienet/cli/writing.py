@@ -5,40 +5,25 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from bowtienet import persistence
-from bowtienet.cli.exits import stop_if_interrupted
 from bowtienet.data.arrow_files import pyarrow
 
-_TABLES = (".csv", ".tsv", ".parquet", ".arrow")
-_PAGES = (".html", ".htm")
+TABLES = (".csv", ".tsv", ".parquet", ".arrow")
+PAGES = (".html", ".htm")
 
 
-def check_place(path: Path, *sources: Path) -> Path:
-    """A file that can be written and is none of those that are read."""
+def check_place(path: Path, *sources: Path, endings: Sequence[str] = ()) -> Path:
+    """A file that can be written, has one of the endings, and is none of the sources."""
+    if endings and path.suffix.lower() not in endings:
+        raise ValueError(f"the name {path} must end in one of {', '.join(endings)}.")
     persistence.check_writable(path)
-    for source in sources:
-        if os.path.realpath(source) == os.path.realpath(path):
-            raise ValueError(f"{path} is the file that is read: choose another name to write to.")
+    if os.path.realpath(path) in map(os.path.realpath, sources):
+        raise ValueError(f"{path} is named twice, to read and to write: choose another name.")
     return path
-
-
-def check_table_place(path: Path, *sources: Path) -> Path:
-    """The same for a table, whose name says how it is written."""
-    if path.suffix.lower() not in _TABLES:
-        raise ValueError(
-            f"{path} is no name for a table: let it end in one of {', '.join(_TABLES)}."
-        )
-    return check_place(path, *sources)
-
-
-def check_page_place(path: Path, *sources: Path) -> Path:
-    """The same for a page."""
-    if path.suffix.lower() not in _PAGES:
-        raise ValueError(f"{path} is no name for a page: let it end in .html.")
-    return check_place(path, *sources)
 
 
 def check_folder(folder: Path) -> None:
@@ -50,7 +35,6 @@ def check_folder(folder: Path) -> None:
 
 def write(table: Any, path: Path) -> None:
     """Write a table to a file."""
-    stop_if_interrupted()
     with persistence.replacing(persistence.check_writable(path)) as temporary:
         suffix = path.suffix.lower()
         if suffix == ".parquet":
@@ -64,17 +48,11 @@ def write(table: Any, path: Path) -> None:
 
 def write_text(table: Any, file: BinaryIO, delimiter: str = ",") -> None:
     """A table as text, with quotes only where they are needed."""
-    for field in table.schema:
-        if pyarrow().types.is_nested(field.type):
-            raise ValueError(
-                f"the column {field.name!r} holds lists or groups of values, which text cannot: "
-                "write to .parquet or .arrow, or leave the column out."
-            )
+    arrow = pyarrow(".csv")
+    settings = arrow.WriteOptions(include_header=False, delimiter=delimiter, quoting_style="needed")
     header = io.StringIO()
     csv.writer(header, delimiter=delimiter, lineterminator="\n").writerow(table.column_names)
-    file.write(header.getvalue().encode())
-    writer = pyarrow(".csv")
-    settings = writer.WriteOptions(
-        include_header=False, delimiter=delimiter, quoting_style="needed"
-    )
-    writer.write_csv(table, file, settings)
+    # Columns of lists, which text cannot hold, are refused before anything is written.
+    with arrow.CSVWriter(file, table.schema, write_options=settings) as writer:
+        file.write(header.getvalue().encode())
+        writer.write_table(table)

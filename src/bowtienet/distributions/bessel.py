@@ -43,26 +43,19 @@ def log_bessel_k(order: float, argument: Array) -> Array:
 
 
 def bessel_k_ratios(order: float, argument: Array) -> tuple[Array, Array]:
-    """(K_{order+1} / K_order, K_{order-1} / K_order) at `argument` > 0, elementwise."""
-    return log_and_ratios(order, argument)[1:]
-
-
-def log_and_ratios(order: float, argument: Array) -> tuple[Array, Array, Array]:
-    """(log K_p, K_{p+1} / K_p, K_{p-1} / K_p) with p = order, from one evaluation.
+    """(K_{order+1} / K_order, K_{order-1} / K_order) at `argument` > 0, elementwise.
 
     K_{-p} = K_p, so a negative order exchanges the two ratios of the positive one.
     """
     p = abs(float(order))
-    log_k, lower = _log_and_lower_ratio(p, argument)
+    lower = _log_and_lower_ratio(p, argument)[1]
     upper = lower + 2.0 * p / argument
-    return (log_k, upper, lower) if order >= 0 else (log_k, lower, upper)
+    return (upper, lower) if order >= 0 else (lower, upper)
 
 
 def _log_and_lower_ratio(p: float, argument: Array) -> tuple[Array, Array]:
     """log K_p and K_{p-1} / K_p for p >= 0."""
     xp = namespace(argument)
-    if not hasattr(argument, "dtype"):
-        argument = xp.asarray(argument, dtype=xp.float64)
     if p == 0.5:
         return 0.5 * xp.log(0.5 * math.pi / argument) - argument, xp.ones_like(argument)
     flat = xp.reshape(argument, (-1,))

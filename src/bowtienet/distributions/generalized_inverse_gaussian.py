@@ -137,11 +137,6 @@ def with_mean(order: float, rate: Array | float, mean: Array) -> GeneralizedInve
     """
     (target,) = as_arrays(mean)
     if _is_zero(rate):
-        if order >= 0:
-            raise ValueError(
-                f"order={order} with rate=0 is not a proper prior; use a negative order or a "
-                "positive rate."
-            )
         return GeneralizedInverseGaussian(
             order=order, scale=(-order - 1.0 if order < -1.0 else -order) * target, rate=rate
         )
@@ -156,22 +151,15 @@ def with_mean(order: float, rate: Array | float, mean: Array) -> GeneralizedInve
 
 def check_proper(order: float, scale: float, rate: float, name: str) -> None:
     """Raise ValueError, naming the argument `name`, unless (order, scale, rate) is a proper GIG."""
-    given = f"{name} has order={order}, scale={scale}, rate={rate}"
-    if not all(math.isfinite(value) for value in (order, scale, rate)):
-        raise ValueError(f"{given}; all three must be finite numbers.")
-    if scale < 0 or rate < 0:
-        raise ValueError(f"{given}; scale and rate must not be negative.")
-    if scale == 0 and rate == 0:
-        raise ValueError(f"{given}, which is not a proper prior; make scale or rate positive.")
-    if scale == 0 and order <= 0:
+    finite = all(math.isfinite(value) for value in (order, scale, rate))
+    integrable = (scale > 0 or (scale == 0 and order > 0)) and (
+        rate > 0 or (rate == 0 and order < 0)
+    )
+    if not finite or not integrable:
         raise ValueError(
-            f"{given}, which is not a proper prior; with scale 0 make the order positive, or give "
-            "a positive scale."
-        )
-    if rate == 0 and order >= 0:
-        raise ValueError(
-            f"{given}, which is not a proper prior; with rate 0 make the order negative, or give "
-            "a positive rate."
+            f"{name} has order={order}, scale={scale}, rate={rate}, which is not a proper prior: "
+            "scale must be positive, or 0 with a positive order; rate positive, or 0 with a "
+            "negative order."
         )
 
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import operator
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
@@ -41,15 +40,12 @@ class Comparison:
     """What a reader of the scores must know, and why a fit failed."""
 
 
-class _Split(NamedTuple):
-    """Rows of one split, as they are and as numbers (n, encoded), and targets (n,)."""
+class _Part(NamedTuple):
+    """Rows of a split: as they are, as numbers (n, encoded), and their targets (n,)."""
 
-    train: InMemory
-    test: InMemory
-    train_numbers: np.ndarray
-    test_numbers: np.ndarray
-    train_targets: np.ndarray
-    test_targets: np.ndarray
+    source: InMemory
+    numbers: np.ndarray
+    targets: np.ndarray
 
 
 class _Run(NamedTuple):
@@ -115,13 +111,14 @@ def compare(
     [8, 8]
     """
     chosen = _choose(methods, regressor)
-    source, share, first = _open(X, y), single_coverage(coverage), _seed(random_state)
+    source, share = _open(X, y), single_coverage(coverage)
     load_scoringrules()  # without it every method would fail, and for no fault of its own
     runs: list[list[_Run]] = [[] for _ in chosen]
-    seeds = range(first, first + whole(n_splits, "n_splits"))
-    for split, rows in enumerate(_splits(source, test_size, seeds, max_categories)):
+    for split in range(whole(n_splits, "n_splits")):
+        seed = random_state + split
+        train, test = _split(source, test_size, seed, max_categories)
         for method, done in zip(chosen, runs, strict=True):
-            done.append(_run(method, rows, seeds[split], share))
+            done.append(_run(method, train, test, seed, share))
             if callback is not None:
                 callback(method.name, split)
     return [_summary(m.name, done) for m, done in zip(chosen, runs, strict=True)]
@@ -132,32 +129,21 @@ def average_scores(scores: Sequence[Scores]) -> Scores:
 
     A failed split makes the means NaN: a method is not better for failing where it is hard.
     """
-    if not scores:
-        raise ValueError("scores are empty: give those of at least one split.")
-    nominal = {each.nominal_coverage for each in scores}
-    if len(nominal) > 1:
-        raise ValueError(f"scores have nominal coverages {sorted(nominal)}: average those of one.")
     means = {name: float(np.mean([getattr(each, name) for each in scores])) for name in _MEASURED}
     n_rows = sum(each.n_rows for each in scores)
-    return Scores(n_rows=n_rows, nominal_coverage=nominal.pop(), **means)
+    return Scores(n_rows=n_rows, nominal_coverage=scores[0].nominal_coverage, **means)
 
 
 def _choose(methods: Sequence[Method | str] | None, regressor: Any) -> list[Method]:
     known = {method.name: method for method in default_methods(regressor)}
-    if methods is None:
-        return list(known.values())
-    if isinstance(methods, str):
-        raise ValueError(f"methods must be a list, got {methods!r}: write [{methods!r}].")
-    for method in methods:
+    chosen = []
+    for method in known if methods is None else methods:
         if not isinstance(method, Method) and method not in known:
             raise ValueError(
                 f"unknown method {method!r}: choose among {', '.join(map(repr, known))}, or give "
                 "a Method."
             )
-    chosen = [method if isinstance(method, Method) else known[method] for method in methods]
-    names = [method.name for method in chosen]
-    if not names or len(set(names)) < len(names):
-        raise ValueError(f"methods must have different names, at least one, got {names}.")
+        chosen.append(method if isinstance(method, Method) else known[method])
     return chosen
 
 
@@ -170,47 +156,38 @@ def _open(X: Any, y: Any) -> InMemory:
     return source
 
 
-def _seed(random_state: Any) -> int:
-    try:
-        seed = operator.index(random_state)
-    except TypeError:
-        seed = -1
-    if seed < 0:
-        raise ValueError(
-            f"random_state must be a whole number of at least 0, got {random_state!r}: split i "
-            "has the seed random_state + i."
+def _split(source: InMemory, test_size: Any, seed: int, max_categories: int) -> list[_Part]:
+    """Training and test rows; how columns become numbers is learnt from the former."""
+    everything = np.arange(source.block.table.n_rows)
+    parts = [
+        source.take(rows)
+        for rows in train_test_split(everything, test_size=test_size, random_state=seed)
+    ]
+    columns = learn_columns(parts[0], max_categories=max_categories)
+    return [
+        _Part(
+            source=part,
+            numbers=to_numpy(encode(columns, part.block.table)[0]),
+            targets=to_numpy(part.block.targets)[:, 0].astype(float),
         )
-    return seed
+        for part in parts
+    ]
 
 
-def _splits(
-    source: InMemory, test_size: Any, seeds: Sequence[int], max_categories: int
-) -> Iterator[_Split]:
-    for seed in seeds:
-        parts = train_test_split(
-            np.arange(source.block.table.n_rows), test_size=test_size, random_state=seed
-        )
-        train, test = (source.take(rows) for rows in parts)
-        columns = learn_columns(train, max_categories=max_categories)
-        numbers = [to_numpy(encode(columns, part.block.table)[0]) for part in (train, test)]
-        targets = [to_numpy(part.block.targets)[:, 0].astype(float) for part in (train, test)]
-        yield _Split(train, test, *numbers, *targets)
-
-
-def _run(method: Method, rows: _Split, seed: int, coverage: float) -> _Run:
+def _run(method: Method, train: _Part, test: _Part, seed: int, coverage: float) -> _Run:
     """Fit, forecast and score; whatever goes wrong on the way is a result, too."""
     begin = time.perf_counter()
     try:
-        train = rows.train if method.takes_tables else rows.train_numbers
-        forecaster = method.fit(train, rows.train_targets, seed, coverage)
+        fitted, new = (p.source if method.takes_tables else p.numbers for p in (train, test))
+        forecaster = method.fit(fitted, train.targets, seed, coverage)
         seconds = time.perf_counter() - begin
-        found = forecaster(rows.test if method.takes_tables else rows.test_numbers)
+        found = forecaster(new)
         scores = evaluate(
-            rows.test_targets, found.distribution, coverage=coverage, intervals=found.intervals
+            test.targets, found.distribution, coverage=coverage, intervals=found.intervals
         )
     except Exception as error:
         reason = f"failed with seed {seed}: {type(error).__name__}: {error}"
-        return _Run(_no_scores(len(rows.test_targets), coverage), math.nan, reason)
+        return _Run(_no_scores(len(test.targets), coverage), math.nan, reason)
     return _Run(scores, seconds, found.note)
 
 

@@ -1,9 +1,12 @@
 """How good a forecast is: errors, proper scores and calibration of predictive distributions.
 
-Every score takes the targets y first and the forecast second, as scikit-learn's metrics do.
-Targets have shape (n,) or (n, D); with several targets a score is the mean of the D scores, and
-calibration pools them. With `sample_weight` (n,) rows count so many times: averages over rows
-become Σ w s / Σ w.
+Every score takes the targets y first and the forecast second, as scikit-learn's metrics do:
+
+- `targets`: what happened, an array (n,) or (n, D); with several targets a score is the mean of the
+  D scores, and calibration pools them;
+- `distribution`: the forecast of each target, as `predict_dist` gives it; or `intervals` (n, 2) or
+  (n, D, 2), their lower and upper ends;
+- `sample_weight`: how many times each row counts (n,); averages become Σ w s / Σ w.
 """
 
 from __future__ import annotations
@@ -25,7 +28,6 @@ from bowtienet.evaluation.checks import (
     read_sample_weight,
     read_targets,
     single_coverage,
-    single_probability,
 )
 from bowtienet.prediction.mixture import GaussianMixture
 
@@ -56,13 +58,6 @@ class Scores:
 def rmse(targets: Any, mean: Any, *, sample_weight: Any = None) -> float:
     """√ mean (y - m)², the root mean squared error; with several targets the mean of their roots.
 
-    Parameters
-    ----------
-    targets, mean : array (n,) or (n, D)
-        What happened, and the point forecast of it.
-    sample_weight : array (n,), optional
-        How many times each row counts.
-
     Examples
     --------
     >>> rmse([1.0, 2.0], [4.0, 6.0])
@@ -77,17 +72,7 @@ def rmse(targets: Any, mean: Any, *, sample_weight: Any = None) -> float:
 def negative_log_density(
     targets: Any, distribution: GaussianMixture, *, sample_weight: Any = None
 ) -> float:
-    """mean -log p(y), in nats, for targets in their own unit.
-
-    Parameters
-    ----------
-    targets : array (n,) or (n, D)
-        What happened.
-    distribution : GaussianMixture
-        Forecast of each target, as `predict_dist` gives it.
-    sample_weight : array (n,), optional
-        How many times each row counts.
-    """
+    """mean -log p(y), in nats, for targets in their own unit."""
     y = read_targets(targets)
     densities = check_distribution(distribution, y).logpdf(y)
     return _average(-densities, read_sample_weight(sample_weight, y))
@@ -97,15 +82,6 @@ def crps(targets: Any, distribution: GaussianMixture, *, sample_weight: Any = No
     """mean ∫ (F(x) - 1[y <= x])² dx, the continuous ranked probability score, in the unit of y.
 
     For a forecast without spread it is the absolute error. Needs scoringrules.
-
-    Parameters
-    ----------
-    targets : array (n,) or (n, D)
-        What happened.
-    distribution : GaussianMixture
-        Forecast of each target, as `predict_dist` gives it.
-    sample_weight : array (n,), optional
-        How many times each row counts.
     """
     y = read_targets(targets)
     found = check_distribution(distribution, y)
@@ -129,15 +105,6 @@ def crps(targets: Any, distribution: GaussianMixture, *, sample_weight: Any = No
 def interval_coverage(targets: Any, intervals: Any, *, sample_weight: Any = None) -> float:
     """mean 1[l <= y <= u]: the share of targets inside their intervals.
 
-    Parameters
-    ----------
-    targets : array (n,) or (n, D)
-        What happened.
-    intervals : array (n, 2) or (n, D, 2)
-        Lower and upper ends.
-    sample_weight : array (n,), optional
-        How many times each row counts.
-
     Examples
     --------
     >>> interval_coverage([1.0, 2.0], [[0.0, 1.0], [3.0, 4.0]])
@@ -155,17 +122,6 @@ def interval_score(
 
     Narrow intervals are good, and targets outside cost; least for the true central intervals.
 
-    Parameters
-    ----------
-    targets : array (n,) or (n, D)
-        What happened.
-    intervals : array (n, 2) or (n, D, 2)
-        Lower and upper ends.
-    coverage : float
-        Probability c that the intervals are meant to hold.
-    sample_weight : array (n,), optional
-        How many times each row counts.
-
     Examples
     --------
     >>> interval_score([1.0, 5.0], [[0.0, 2.0], [0.0, 2.0]], 0.5)
@@ -179,19 +135,7 @@ def interval_score(
 
 
 def pit(targets: Any, distribution: GaussianMixture) -> np.ndarray:
-    """F(y), the probability integral transform: uniform on [0, 1] if the forecast is right.
-
-    Parameters
-    ----------
-    targets : array (n,) or (n, D)
-        What happened.
-    distribution : GaussianMixture
-        Forecast of each target, as `predict_dist` gives it.
-
-    Returns
-    -------
-    array of the shape of the targets
-    """
+    """F(y), the probability integral transform: uniform on [0, 1] if the forecast is right."""
     y = read_targets(targets)
     return check_distribution(distribution, y).cdf(y)
 
@@ -202,18 +146,7 @@ def calibration_curve(
     """``mean 1[|2 F(y) - 1| <= c]``: the share of targets inside central intervals of coverage c.
 
     A target lies in the central interval of c exactly if ``|2 F(y) - 1| <= c``, so no quantile is
-    needed. Several targets are pooled.
-
-    Parameters
-    ----------
-    targets : array (n,) or (n, D)
-        What happened.
-    distribution : GaussianMixture
-        Forecast of each target, as `predict_dist` gives it.
-    levels : array (m,), optional
-        Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
-    sample_weight : array (n,), optional
-        How many times each row counts.
+    needed. Several targets are pooled. Levels are 0.05, 0.1, ..., 0.95 by default.
 
     Returns
     -------
@@ -262,7 +195,7 @@ def binomial_band(levels: Any, n: int, probability: float = 0.95) -> tuple[np.nd
     (array([0.4 , 0.84]), array([0.6 , 0.95]))
     """
     nominal, count = read_levels(levels), whole(n, "n")
-    tail = 0.5 * (1.0 - single_probability(probability))
+    tail = 0.5 * (1.0 - probability)
     return binom.ppf(tail, count, nominal) / count, binom.isf(tail, count, nominal) / count
 
 

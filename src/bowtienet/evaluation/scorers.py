@@ -59,26 +59,15 @@ def neg_calibration_error_scorer(
 
 
 def make_interval_scorer(coverage: float = 0.9) -> Scorer:
-    """A scorer: minus the interval score of central intervals.
-
-    Parameters
-    ----------
-    coverage : float
-        Probability that the intervals hold.
-    """
+    """A scorer: minus the interval score of central intervals of this coverage."""
     return partial(_neg_interval_score, coverage=single_coverage(coverage))
 
 
 def make_coverage_scorer(coverage: float = 0.9) -> Scorer:
-    """A scorer: the share of targets inside central intervals.
+    """A scorer: the share of targets inside central intervals of this coverage.
 
     Coverage is not a thing to maximise: wide intervals have the most, and right ones have what was
     asked for. It is meant for a column of `cross_validate`, not for a search.
-
-    Parameters
-    ----------
-    coverage : float
-        Probability that the intervals are meant to hold.
     """
     return partial(_coverage, coverage=single_coverage(coverage))
 

@@ -109,11 +109,10 @@ def stochastic_step(
     repeats: int = 3,
     tolerance: float = 1e-3,
     max_iterations: int = 20,
-    block_size: int | None = None,
     apply: Mapper = map,
 ) -> tuple[StochasticState, ElboTerms]:
     """Local factors of a batch, blended statistics, and the updates that follow from them."""
-    blocks = split(batch, block_rows(state.model.architecture, block_size))
+    blocks = split(batch, block_rows(state.model.architecture))
     at = state.factors if state.ahead is None else state.ahead
     found = settled_pass(state.model, at, blocks, tolerance, max_iterations, apply)
     scale = n_rows / found.count
@@ -162,7 +161,6 @@ def fit_stochastic(
     repeats: int = 3,
     local_tolerance: float = 1e-3,
     local_iterations: int = 20,
-    block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callback | None = None,
     after_pass: Callable[[PassSnapshot], None] | None = None,
@@ -199,7 +197,7 @@ def fit_stochastic(
         Rounds of global updates within a step.
     local_tolerance, local_iterations : float, int
         When the local factors of a batch count as settled.
-    block_size, n_threads, callback :
+    n_threads, callback :
         As for `fit`, with every step in place of every sweep.
     after_pass : callable, optional
         Called with a `PassSnapshot` after every whole pass over the rows.
@@ -228,7 +226,6 @@ def fit_stochastic(
             repeats=repeats,
             tolerance=local_tolerance,
             max_iterations=local_iterations,
-            block_size=block_size,
             apply=apply,
         )
         start = StochasticState(

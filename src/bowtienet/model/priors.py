@@ -102,8 +102,8 @@ def build_model(
         Divide tau by the number of hidden layers and psi by the number of inputs of its layer, so
         that deeper and wider networks shrink more.
     """
-    shared = build_shrinkage(prior, **_parameters(global_parameters, "global_parameters"))
-    local = build_shrinkage(prior, **_parameters(local_parameters, "local_parameters"))
+    shared = build_shrinkage(prior, **(global_parameters or {}))
+    local = build_shrinkage(prior, **(local_parameters or {}))
     depth = max(architecture.n_hidden, 1) if scale_with_size else 1
     fan_in = architecture.widths[:-1] if scale_with_size else (1,) * architecture.n_layers
     built = Prior(
@@ -159,8 +159,6 @@ def default_model(
 
 def check_rows(architecture: Architecture, rows: Rows) -> None:
     """Raise a clear error if the rows are not those of a network of this architecture."""
-    if not isinstance(architecture, Architecture):
-        raise ValueError(f"architecture must come from build_architecture, got {architecture!r}.")
     if not isinstance(rows, Rows):
         raise ValueError(f"rows must come from build_rows, got {type(rows).__name__}.")
     found = (rows.inputs.shape[1], rows.targets.shape[1])
@@ -171,32 +169,15 @@ def check_rows(architecture: Architecture, rows: Rows) -> None:
         )
 
 
-def _parameters(value: Mapping[str, float] | None, name: str) -> Mapping[str, float]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ValueError(f'{name} must be a mapping such as {{"scale": 0.5}}, got {value!r}.')
-    return value
-
-
 def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamma:
-    try:
-        concentration, scale = value
-        scales = np.asarray(scale, dtype=float)
-        concentration = float(concentration)
-    except (TypeError, ValueError):
+    concentration, scale = value
+    scales = np.asarray(scale, dtype=float)
+    if scales.shape not in ((), (n_outputs,)) or not np.all((scales > 0.0) & np.isfinite(scales)):
         raise ValueError(
-            f"{name} must be a pair (concentration, scale) of positive numbers, got {value!r}."
-        ) from None
-    if not 0.0 < concentration < np.inf or not np.all((scales > 0.0) & np.isfinite(scales)):
-        raise ValueError(
-            f"{name} must have a positive, finite concentration and scale, got {value!r}."
-        )
-    per_output = f" or one for each of the {n_outputs} outputs" if name == "output_noise" else ""
-    if scales.ndim > 1 or (scales.ndim == 1 and scales.shape != (n_outputs,)):
-        raise ValueError(
-            f"the scale of {name} must be one number{per_output}, got shape {scales.shape}."
+            f"the scale of {name} must be a positive, finite number, or of output_noise one for "
+            f"each output, got {scale!r}."
         )
     return InverseGamma(
-        concentration=concentration, scale=float(scales) if scales.ndim == 0 else scales
+        concentration=positive(concentration, f"the concentration of {name}"),
+        scale=float(scales) if scales.ndim == 0 else scales,
     )

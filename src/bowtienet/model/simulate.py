@@ -70,8 +70,6 @@ def sample_model(
 ) -> Simulation:
     """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²)."""
     gate_temperature = positive(gate_temperature, "gate_temperature")
-    if not parameters.weights:
-        raise ValueError("parameters must hold at least the output layer.")
     n_inputs = parameters.weights[0].shape[1] - 1
     values = np.asarray(build_inputs(inputs, n_inputs), dtype=float)
     activations: list[Floats] = []

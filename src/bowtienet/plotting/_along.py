@@ -1,149 +1,180 @@
-"""What a model predicts along one feature, with the others held or averaged over."""
+"""What a network predicts along one feature, with the others held or averaged over.
+
+Rows are encoded once; along the feature only its encoded columns change. Those of a number are the
+number itself (dates are days since 1970, durations days), those of a text are zeros and a one.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bowtienet._validation import whole
-from bowtienet.plotting._reading import (
-    TableColumns,
-    as_moments,
-    assemble,
-    frequent_labels,
-    labels_of,
-    typical_row,
-)
-from bowtienet.plotting._scored import distribution_of
-from bowtienet.plotting.fitted import predictive
-from bowtienet.prediction.mixture import GaussianMixture
-from bowtienet.representation.kinds import (
-    DATE,
-    DURATION,
-    NUMBER,
-    Numbers,
-    Texts,
-    read_column,
-    text_as_number,
-)
+from bowtienet._arrays import to_numpy
+from bowtienet._validation import suggestion, whole
+from bowtienet.data.in_memory import InMemory
+from bowtienet.ensemble.ensemble import chunks, mixture
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.plotting._checks import chosen
+from bowtienet.plotting.fitted import encoded_features
+from bowtienet.prediction.mixture import GaussianMixture, join_mixtures
+from bowtienet.representation.columns import Column, owners, read_learnt
+from bowtienet.representation.kinds import CATEGORY, DATE, DAY, Numbers, Texts, read_column
 
 MOST_AVERAGED = 200
 """Rows that are averaged over."""
 _MOST_CATEGORIES = 20
+_FEW = 20
+"""Different numbers up to which a line has a point at each."""
+_TAIL = 0.01
+"""Share of the rows beyond either end of a line."""
 _SEED = 0
 """Of the rows: the same plot every time."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Points:
-    """Values of one feature to ask a model about."""
-
-    x: np.ndarray
-    """As they are drawn: numbers (durations in days), datetime64, or texts."""
-    asked: np.ndarray
-    """As the model is asked; for texts a row of the table with each."""
-
-
-def points_along(table: TableColumns, index: int, grid: Any) -> Points:
-    """Even steps from the smallest value to the largest, or the values that are given."""
-    content, name = table.contents[index], table.names[index]
-    if isinstance(content, Texts):
-        return _categories(content, grid, name)
-    values = _given(content, grid, name) if np.ndim(grid) > 0 else _even(content, grid, name)
-    asked = as_moments(values, content.kind)
-    return Points(x=asked if content.kind == DATE else values, asked=asked)
+def find_column(names: list[str], feature: Any) -> int:
+    """Place of a column by its name or number."""
+    if not isinstance(feature, str):
+        return chosen(feature, len(names), "feature, where it is no name,")
+    if feature in names:
+        return names.index(feature)
+    raise ValueError(f"feature {feature!r} is no column of X{suggestion(feature, names)}")
 
 
-def forecast_along(
-    model: Any, table: TableColumns, index: int, points: Points, target: int, *, average: bool
-) -> GaussianMixture:
-    """Predictive distribution (g,) at every point, mixed over rows of the table if wanted.
+def read_content(column: Column, source: InMemory, place: int) -> Numbers | Texts:
+    """What a column of some rows holds, read as in training if the model uses it."""
+    table = source.block.table
+    matrix = table.matrix
+    given = to_numpy(matrix[:, place]) if matrix is not None else (table.columns or ())[place]
+    return read_learnt(column, given)[0] if column.has_value else read_column(given, column.name)
 
-    The mixture over rows of mixtures over members has K·m components, w_k / m N(m_kr, d_kr²).
+
+def labels_of(content: Texts) -> np.ndarray:
+    """The text of every row, None where it is missing."""
+    return np.array([*content.distinct, None], dtype=object)[content.codes]
+
+
+def values_along(column: Column, content: Numbers | Texts, grid: Any) -> np.ndarray:
+    """Values to ask about (g,): texts, or numbers; those that are given or, for a number, chosen.
+
+    Chosen are all numbers if they are few, or even steps; texts by how often they occur.
     """
-    rows = _sample(table.n_rows)
-    base = [rows if average else np.array([typical_row(content)]) for content in table.contents]
-    repeats = rows.size if average else 1
-    picks = [np.repeat(column, points.x.size) for column in base]
-    asked, fresh = np.tile(points.asked, repeats), {}
-    if isinstance(table.contents[index], Texts):
-        picks[index] = asked
-    else:
-        fresh[index] = asked
-    found = distribution_of(predictive(model, assemble(table, picks, fresh)), target)
-    return GaussianMixture(
-        weights=np.repeat(found.weights / repeats, repeats),
-        means=found.means.reshape(-1, points.x.size),
-        deviations=found.deviations.reshape(-1, points.x.size),
-    )
-
-
-def data_along(content: Numbers | Texts, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Values of the feature and of one target (n,), without rows whose number is missing."""
+    if not column.has_value:
+        raise ValueError(f"the model does not use column {column.name!r}: choose another feature.")
     if isinstance(content, Texts):
-        return labels_of(content), targets
-    present = np.isfinite(content.values)
-    values = content.values[present]
-    return as_moments(values, DATE) if content.kind == DATE else values, targets[present]
-
-
-def words_along(table: TableColumns, index: int, *, average: bool) -> str:
-    """Name of the feature, and what is done with the others."""
-    content = table.contents[index]
-    is_duration = isinstance(content, Numbers) and content.kind == DURATION
-    name = table.names[index] + (" in days" if is_duration else "")
-    if len(table.names) == 1:
-        return name
-    if average:
-        return f"{name} (averaged over {min(table.n_rows, MOST_AVERAGED)} rows)"
-    numeric = all(isinstance(content, Numbers) for content in table.contents)
-    return f"{name} (others at their {'medians' if numeric else 'typical values'})"
-
-
-def _categories(content: Texts, grid: Any, name: str) -> Points:
-    labels = labels_of(content).tolist()
-    shown = frequent_labels(content, _MOST_CATEGORIES)
-    if np.ndim(grid) > 0:
-        shown = [str(label) for label in grid]
-    unknown = [label for label in shown if label not in labels]
-    if unknown:
-        raise ValueError(
-            f"grid holds {unknown[0]!r}, which column {name!r} does not: give values that the "
-            "column has."
-        )
-    rows = np.array([labels.index(label) for label in shown])
-    return Points(x=np.array(shown, dtype=object), asked=rows)
-
-
-def _given(content: Numbers, grid: Any, name: str) -> np.ndarray:
-    """Values that are given: of dates and durations also as days."""
-    if content.kind == NUMBER:
-        return np.asarray(grid, dtype=float)
-    found = read_column(np.asarray(grid), "grid")
-    if isinstance(found, Texts):
-        read = [text_as_number(text, content.kind, None) for text in labels_of(found)]
-        found = Numbers(kind=content.kind, values=np.array(read, dtype=float))
-    if found.kind not in (content.kind, NUMBER):
-        raise ValueError(f"grid must hold {content.kind}s or days, as column {name!r} does.")
+        return _categories(column, content, grid)
+    if np.ndim(grid) == 0:
+        return _steps(column, content.values, whole(grid, "grid"))
+    given = np.asarray(grid)
+    if given.dtype.kind in "iuf":
+        return given.astype(float)
+    found, _ = read_learnt(column, given)
+    assert isinstance(found, Numbers)
     return found.values
 
 
-def _even(content: Numbers, grid: Any, name: str) -> np.ndarray:
-    values = content.values[np.isfinite(content.values)]
-    if values.size == 0 or np.min(values) == np.max(values):
-        raise ValueError(
-            f"column {name!r} has not two different values to draw a line between: give grid as "
-            "an array of values."
+def forecast_along(
+    network: BowTieRegressor,
+    source: InMemory,
+    place: int,
+    values: np.ndarray,
+    *,
+    average: bool,
+) -> GaussianMixture:
+    """Predictive distribution at every value, mixed over rows of the source if wanted.
+
+    The mixture over rows of mixtures over members has K·m components, w_k / m N(m_kr, d_kr²).
+    """
+    columns = network.columns_
+    if average:
+        base = encoded_features(
+            network, source.take(sample(source.block.table.n_rows, MOST_AVERAGED))
         )
-    if whole(grid, "grid") == 1:
-        raise ValueError("grid must be at least 2, or an array of values, got 1.")
-    return np.linspace(np.min(values), np.max(values), grid)
+    else:
+        base = _typical_row(columns, encoded_features(network, source))
+    n_rows, n_values = len(base), values.size
+    asked = np.repeat(base, n_values, axis=0)
+    asked[:, owners(columns) == place] = np.tile(_encoded(columns[place], values), (n_rows, 1))
+    found = join_mixtures([mixture(network.ensemble_, chunk) for chunk in chunks(asked)])
+    shape = (-1, n_values, network.n_outputs_)
+    return GaussianMixture(
+        weights=np.repeat(found.weights / n_rows, n_rows),
+        means=found.means.reshape(shape),
+        deviations=found.deviations.reshape(shape),
+    )
 
 
-def _sample(n_rows: int) -> np.ndarray:
-    if n_rows <= MOST_AVERAGED:
+def data_along(
+    column: Column, content: Numbers | Texts, source: InMemory, target: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Values of the feature and of one target, without rows whose value is missing."""
+    if isinstance(content, Texts):
+        present, values = content.codes >= 0, labels_of(content)
+    else:
+        present, values = np.isfinite(content.values), content.values
+    targets = to_numpy(source.block.targets)[present, target]
+    return as_drawn(values[present], column.kind), targets
+
+
+def as_drawn(values: np.ndarray, kind: str) -> np.ndarray:
+    """Days since 1970 as datetime64, to the microsecond; all else stays."""
+    if kind != DATE:
+        return values
+    return np.round(values * DAY).astype(np.int64).astype("datetime64[us]")
+
+
+def sample(n_rows: int, most: int) -> np.ndarray:
+    """Places of all rows, or of a random `most` of them, in their order."""
+    if n_rows <= most:
         return np.arange(n_rows)
-    rng = np.random.default_rng(_SEED)
-    return np.sort(rng.choice(n_rows, size=MOST_AVERAGED, replace=False))
+    return np.sort(np.random.default_rng(_SEED).choice(n_rows, size=most, replace=False))
+
+
+def _categories(column: Column, content: Texts, grid: Any) -> np.ndarray:
+    if np.ndim(grid) > 0:
+        for label in grid:
+            if label not in column.categories:
+                hint = suggestion(str(label), column.categories)
+                raise ValueError(f"grid holds {label!r}, no category of {column.name!r}{hint}")
+        return np.array([str(label) for label in grid], dtype=object)
+    labels = labels_of(content)
+    counts = {label: int(np.sum(labels == label)) for label in column.categories}
+    frequent = sorted(column.categories, key=lambda label: -counts[label])[:_MOST_CATEGORIES]
+    return np.array(sorted(frequent), dtype=object)
+
+
+def _steps(column: Column, values: np.ndarray, count: int) -> np.ndarray:
+    present = values[np.isfinite(values)]
+    distinct = np.unique(present)
+    if distinct.size < 2:
+        raise ValueError(
+            f"column {column.name!r} has not two different values to draw a line between: give "
+            "grid as an array of values."
+        )
+    if count == 1:
+        raise ValueError("grid must be at least 2, or an array of values, got 1.")
+    if distinct.size <= min(_FEW, count):
+        return distinct
+    low, high = np.quantile(present, (_TAIL, 1.0 - _TAIL))
+    return np.linspace(low, high, count) if low < high else distinct[[0, -1]]
+
+
+def _encoded(column: Column, values: np.ndarray) -> np.ndarray:
+    """Encoded columns (g, k) of values that are not missing."""
+    if column.kind == CATEGORY:
+        found = values[:, None] == np.array(column.categories, dtype=object)
+    else:
+        found = values[:, None]
+    return np.pad(found.astype(float), ((0, 0), (0, int(column.has_indicator))))
+
+
+def _typical_row(columns: tuple[Column, ...], encoded: np.ndarray) -> np.ndarray:
+    """One row (1, encoded) of lower medians and most frequent categories."""
+    row = np.quantile(encoded, 0.5, axis=0, method="lower")
+    places = owners(columns)
+    for place, column in enumerate(columns):
+        own = np.flatnonzero(places == place)
+        if column.kind == CATEGORY and own.size:
+            row[own] = 0.0
+            row[own[np.argmax(np.sum(encoded[:, own], axis=0))]] = 1.0
+    return row[None, :]

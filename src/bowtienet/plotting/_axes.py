@@ -56,6 +56,12 @@ def add_legend(ax: Any, **settings: Any) -> Any:
     )
 
 
+def add_figure_legend(fig: Any, handles: list[Any], place: str) -> None:
+    """A legend above or below all axes of a figure."""
+    look = {"ncols": len(handles), "frameon": False, "fontsize": SMALL_SIZE + 0.5}
+    fig.legend(handles=handles, loc=f"outside {place} center", **look)
+
+
 def tint(color: str, share: float) -> tuple[float, ...]:
     """So much of `color`, the rest white: lightness tells tints apart also in grey."""
     return tuple(1.0 - share * (1.0 - part) for part in load("colors").to_rgb(color))
@@ -77,6 +83,12 @@ def group_thousands(axis: Any) -> None:
     if 1e4 <= largest < 1e8:
         formatter = load("ticker").FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−"))
         axis.set_major_formatter(formatter)
+
+
+def layer_title(layer: int, n_layers: int) -> str:
+    """Where the weights of a layer, counted from 0, come from and go to."""
+    source = "inputs" if layer == 0 else f"layer {layer}"
+    return f"{source} → {'output' if layer == n_layers - 1 else f'layer {layer + 1}'}"
 
 
 def points_high(area: Any) -> float:

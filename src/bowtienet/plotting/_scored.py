@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet._arrays import to_numpy
 from bowtienet.evaluation.checks import read_sample_weight, read_targets
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting._reading import read_rows
-from bowtienet.plotting.fitted import predictive, target_names
+from bowtienet.plotting.fitted import network_of, open_rows, target_names
 from bowtienet.prediction.mixture import GaussianMixture
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class ScoredDisplay:
 
         Parameters
         ----------
-        model : estimator
-            Fitted, with ``predict_dist(X)``.
+        model : BowTieRegressor or pipeline that ends with one
+            Fitted. Of other models draw `from_predictions`.
         X : table (n, columns)
             Held-out rows.
         y : array (n,) or (n, outputs), or names
@@ -56,12 +56,14 @@ class ScoredDisplay:
         **settings
             Those of `from_predictions`.
         """
-        rows = read_rows(X, y)
-        names = rows.target_names or target_names(model)
+        network, source = network_of(model), open_rows(model, X, y)
+        names = target_names(network, source)
         if cls._names_its_target and target in range(len(names)):
             settings.setdefault("target_name", names[target])
-        found = predictive(model, rows.features)
-        return cls.from_predictions(rows.targets, found, target=target, **settings)
+        targets = to_numpy(source.block.targets)
+        return cls.from_predictions(
+            targets, network.predict_dist(source), target=target, **settings
+        )
 
 
 def one_target(

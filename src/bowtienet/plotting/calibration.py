@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from bowtienet.prediction.mixture import GaussianMixture
 
 _CURVE = "calibration curve"
-_EXACT = "calibrated"
 
 
 class CalibrationCurveDisplay(ScoredDisplay):
@@ -24,7 +23,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
 
     The curve is ``mean 1[|2 F(y) - 1| <= c]``. Below the diagonal intervals are too narrow, above
     it too wide. In the band, whose half-width is about 2 √(c (1 - c) / n), it may be by chance; the
-    band holds level by level. Curves of different n on the same axes have a band each.
+    band holds level by level; of curves that share axes it is that of the first.
 
     Parameters
     ----------
@@ -44,7 +43,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn last.
     line_, band_, diagonal_ : matplotlib artists
-        Band and diagonal are None where an earlier curve on the same axes has drawn the same.
+        Band and diagonal are None where an earlier curve on the same axes has drawn them.
     """
 
     def __init__(
@@ -81,12 +80,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
 
         Parameters
         ----------
-        y : array (n,) or (n, outputs)
-            Targets.
-        distribution : GaussianMixture
-            Prediction for each, as `predict_dist` gives it.
-        target : int
-            Which of several targets.
+        y, distribution, target
+            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target.
         levels : array (m,), optional
             Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
         probability : float
@@ -121,7 +116,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
         earlier = sum(artist.get_gid() == _CURVE for artist in ax.lines)
         color, style, marker = CURVES[earlier % len(CURVES)]
         self.diagonal_ = _draw_diagonal(ax) if earlier == 0 else None
-        self.band_ = self._draw_band(ax, MUTED if earlier == 0 else color)
+        self.band_ = self._draw_band(ax) if earlier == 0 else None
         look: dict[str, Any] = {"color": color, "linestyle": style, "marker": marker}
         look |= {"markersize": 4.0, "zorder": 3, "label": self.name or "observed"}
         self.line_ = ax.plot(self.levels, self.observed, **(look | line))[0]
@@ -130,25 +125,22 @@ class CalibrationCurveDisplay(ScoredDisplay):
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _draw_band(self, ax: Any, color: str) -> Any:
-        """The band of chance, unless the same is there."""
+    def _draw_band(self, ax: Any) -> Any:
+        """The band of chance; at 0 and 1 there is none, so it closes there."""
         rows = "" if self.n_rows is None else f", {self.n_rows} rows"
-        label = f"by chance, {percent(self.probability)}{rows}"
-        if label in [artist.get_label() for artist in ax.collections]:
-            return None
-        # At 0 and 1 there is no chance: the band closes there.
         x, low, high = (
             np.concatenate([[0.0], values, [1.0]]) for values in (self.levels, self.low, self.high)
         )
         order = np.argsort(x, kind="stable")
-        look = {"color": tint(color, 0.3), "lw": 0.0, "zorder": 1, "label": label}
-        return ax.fill_between(x[order], low[order], high[order], **look)
+        look: dict[str, Any] = {"color": tint(MUTED, 0.3), "lw": 0.0, "zorder": 1}
+        label = f"by chance, {percent(self.probability)}{rows}"
+        return ax.fill_between(x[order], low[order], high[order], label=label, **look)
 
 
 def _draw_diagonal(ax: Any) -> Any:
     ends = np.array([0.0, 1.0])
     (diagonal,) = ax.plot(
-        ends, ends, color=MUTED, lw=1.0, linestyle=(0, (5, 3)), label=_EXACT, zorder=2
+        ends, ends, color=MUTED, lw=1.0, linestyle=(0, (5, 3)), label="calibrated", zorder=2
     )
     ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.0), aspect="equal")
     ax.set(xlabel="nominal coverage", ylabel="observed coverage")

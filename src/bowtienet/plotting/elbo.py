@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.plotting._axes import MUTED, POSITIVE, SMALL_SIZE, new_figure, signed, tidy
+from bowtienet.plotting._axes import POSITIVE, new_figure, signed, tidy
 from bowtienet.plotting._bars import draw_bars
 from bowtienet.plotting.fitted import network_of
 
@@ -94,19 +94,7 @@ class ElboDisplay:
         count = self.history.size
         look = {"color": POSITIVE, "lw": 1.5, "marker": "o" if count <= 40 else "", "ms": 3.0}
         (self.line_,) = ax.plot(np.arange(1, count + 1), self.history, **(look | line))
-        low, high = readable_limits(self.history)
-        ax.set_ylim(low, high)
-        hidden = int(np.argmax(self.history >= low))
-        if hidden:
-            ax.annotate(
-                f"{self.unit}{f's 1 to {hidden}' if hidden > 1 else ' 1'} below, from "
-                f"{signed(self.history[0], 0)}",
-                (0.98, 0.04),
-                xycoords="axes fraction",
-                ha="right",
-                fontsize=SMALL_SIZE,
-                color=MUTED,
-            )
+        ax.set_ylim(*readable_limits(self.history))
         ax.xaxis.get_major_locator().set_params(integer=True)
         ax.set(xlabel=self.unit, ylabel="evidence bound")
         ax.set_title(f"by {self.unit}", fontsize="medium")

@@ -9,25 +9,48 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
-from bowtienet.estimators.reading import encoded_chunks, open_known_features
+from bowtienet.data.in_memory import InMemory
+from bowtienet.estimators.reading import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting._checks import chosen
-from bowtienet.prediction.mixture import GaussianMixture
 from bowtienet.representation import columns
-from bowtienet.representation.columns import Column
 
 
 def network_of(model: Any) -> BowTieRegressor:
     """The fitted `BowTieRegressor`: `model` itself, or the last step of a pipeline."""
     found = model.steps[-1][1] if isinstance(model, Pipeline) else model
     if not isinstance(found, BowTieRegressor):
+        kind = found.__name__ if isinstance(found, type) else type(found).__name__
         raise TypeError(
             "model must be a fitted BowTieRegressor or a pipeline whose last step is one, got "
-            f"{_kind(found)}."
+            f"{kind}."
         )
     check_is_fitted(found)
     return found
+
+
+def open_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> InMemory:
+    """Rows in memory as the network is asked about them, behind the other steps of a pipeline."""
+    network = network_of(model)
+    if isinstance(model, Pipeline) and len(model) > 1:
+        X = model[:-1].transform(X)
+    source = (
+        open_known_features(network, X) if y is None else open_known(network, X, y, sample_weight)
+    )
+    if not isinstance(source, InMemory):
+        raise ValueError("plots and reports need rows in memory: read X, or some of it, first.")
+    return source
+
+
+def feature_names(network: BowTieRegressor, source: InMemory) -> list[str]:
+    """Names of the user's columns: those of the rows, or x0, x1, ...."""
+    return list(source.feature_names or (column.name for column in network.columns_))
+
+
+def target_names(network: BowTieRegressor, source: InMemory) -> list[str]:
+    """Names of the targets: those of the rows, or those of training."""
+    return list(source.target_names or network.target_names_)
 
 
 def encoded_names(model: Any) -> list[str]:
@@ -35,39 +58,10 @@ def encoded_names(model: Any) -> list[str]:
     return columns.encoded_names(network_of(model).columns_)
 
 
-def encoded_features(model: BowTieRegressor, X: Any) -> np.ndarray:
+def encoded_features(network: BowTieRegressor, source: InMemory) -> np.ndarray:
     """Numbers (n, inputs) that the network sees of a table, before they are standardised."""
-    found = encoded_chunks(model, open_known_features(model, X))
+    found = encoded_chunks(network, source)
     return np.concatenate([to_numpy(chunk).astype(float) for chunk in found])
-
-
-def learnt_columns(model: Any) -> tuple[Column, ...]:
-    """What a model learnt of the columns of a table; nothing if it does not say."""
-    return getattr(model, "columns_", ())
-
-
-def target_names(model: Any) -> list[str]:
-    """Names of the targets; none if the model knows none."""
-    found = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    return list(getattr(found, "target_names_", ()))
-
-
-def predictive(model: Any, X: Any) -> GaussianMixture:
-    """``model.predict_dist(X)``, also of a pipeline that knows `predict` only."""
-    if isinstance(model, Pipeline) and not hasattr(model, "predict_dist"):
-        return predictive(model.steps[-1][1], model[:-1].transform(X) if len(model) > 1 else X)
-    if not hasattr(model, "predict_dist"):
-        raise TypeError(
-            "model must predict distributions by predict_dist(X), as BowTieRegressor does; "
-            f"{_kind(model)} does not."
-        )
-    found = model.predict_dist(X)
-    if not isinstance(found, GaussianMixture):
-        raise TypeError(
-            f"predict_dist of {_kind(model)} must return a GaussianMixture, got {_kind(found)}: "
-            "make one with bowtienet.prediction.mixture.build_mixture."
-        )
-    return found
 
 
 def chosen_member(model: BowTieRegressor, member: Any) -> int:
@@ -96,7 +90,3 @@ def member_weights(
     first = np.zeros((len(means[0]), 1 + n_inputs))
     first[:, 0], first[:, 1 + places] = means[0][:, 0], means[0][:, 1:]
     return [first, *means[1:]]
-
-
-def _kind(value: Any) -> str:
-    return value.__name__ if isinstance(value, type) else type(value).__name__

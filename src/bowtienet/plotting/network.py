@@ -9,13 +9,11 @@ import numpy as np
 
 from bowtienet.plotting import _axes
 from bowtienet.plotting._checks import named
-from bowtienet.plotting._layout import arrange, linked_units
 from bowtienet.plotting.fitted import (
     chosen_member,
     encoded_names,
     member_weights,
     network_of,
-    target_names,
 )
 
 if TYPE_CHECKING:
@@ -34,9 +32,9 @@ class NetworkDisplay:
     """The network of a member, from left to right, with an edge for each weight but exact zeros.
 
     The wider and darker an edge, the larger its weight; the largest of each layer are equally wide.
-    Blue weights are positive, orange ones negative. Hidden units are ordered so that few edges
-    cross. Inputs and units without any edge are grey, and an output that no input reaches is marked
-    as constant. Biases are not drawn. Best after `prune`.
+    Blue weights are positive, orange ones negative. Hidden units stand at the level of the units
+    that they hang on. Inputs and units without any edge are grey, and an output that no input
+    reaches is marked as constant. Biases are not drawn. Best after `prune`.
 
     Parameters
     ----------
@@ -91,7 +89,7 @@ class NetworkDisplay:
         display = cls(
             weights=member_weights(network, chosen_member(network, member)),
             input_names=encoded_names(model),
-            output_names=target_names(model) or None,
+            output_names=network.target_names_,
         )
         return display.plot(title=title, ax=ax)
 
@@ -100,10 +98,9 @@ class NetworkDisplay:
         edges = [matrix[:, 1:] for matrix in self.weights]
         left = [_axes.shorten(name) for name in self.input_names]
         right = _marked(self.output_names, edges)
-        strengths = [_relative(edge) for edge in edges]
-        linked = linked_units(strengths)
+        linked = linked_units(edges)
         ax = _axes.axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
-        heights = [1.0 - place for place in arrange(strengths)]
+        heights = [1.0 - place for place in arrange(edges)]
         most = max(int(np.count_nonzero(edge)) for edge in edges)
         crowding = min(1.0, _CROWD / max(most, 1))
         widest = _WIDEST * crowding**0.25
@@ -115,6 +112,34 @@ class NetworkDisplay:
         _add_legend(ax, linked, widest)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def linked_units(edges: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Which units of each layer, inputs first, have an edge on either side."""
+    incoming = [np.any(edge, axis=1) for edge in edges]
+    outgoing = [np.any(edge, axis=0) for edge in edges]
+    hidden = [a | b for a, b in zip(incoming[:-1], outgoing[1:], strict=True)]
+    return [outgoing[0], *hidden, incoming[-1]]
+
+
+def arrange(edges: Sequence[np.ndarray]) -> list[np.ndarray]:
+    """Places in (0, 1), from top to bottom, of the units of each layer, inputs first.
+
+    Inputs and outputs keep their order. Hidden units are ordered by the mean place of the units
+    that they hang on, weighted by |weight|; those that hang on nothing stand below the others.
+    """
+    places = [_even(edges[0].shape[1])]
+    for edge in edges[:-1]:
+        size = np.abs(edge)
+        total = np.sum(size, axis=1)
+        wanted = np.where(total > 0.0, size @ places[-1] / np.where(total > 0.0, total, 1.0), 1.0)
+        order = np.argsort(wanted, kind="stable")
+        places.append(_even(order.size)[np.argsort(order)])
+    return [*places, _even(len(edges[-1]))]
+
+
+def _even(count: int) -> np.ndarray:
+    return (np.arange(count) + 0.5) / max(count, 1)
 
 
 def _relative(edge: np.ndarray) -> np.ndarray:
@@ -133,12 +158,7 @@ def _marked(names: list[str], edges: Sequence[np.ndarray]) -> list[str]:
 
 
 def _figure_size(sizes: list[int], left: list[str], right: list[str]) -> tuple[float, float]:
-    gaps = len(sizes) - 1
-    width = (
-        max(3.6, (2.2 if gaps < 4 else 1.5) * gaps)
-        + _axes.inches_wide(left)
-        + _axes.inches_wide(right)
-    )
+    width = max(3.6, 1.8 * (len(sizes) - 1)) + _axes.inches_wide(left) + _axes.inches_wide(right)
     named, hidden = max(sizes[0], sizes[-1]), max(sizes[1:-1], default=0)
     height = 1.0 + max(0.19 * named, 0.8 * hidden**0.5)
     return max(width, 5.0), float(np.clip(height, 2.2, 14.0))
@@ -160,27 +180,19 @@ def _add_edges(
         sizes.append(_relative(edge)[unit, source])
         signs.append(edge[unit, source] > 0.0)
     size, positive = np.concatenate(sizes), np.concatenate(signs)
-    colors = _axes.load("colors")
-    shades = np.where(
-        positive[:, None],
-        colors.to_rgba_array(_axes.POSITIVE),
-        colors.to_rgba_array(_axes.NEGATIVE),
+    shades = _axes.load("colors").to_rgba_array(
+        np.where(positive, _axes.POSITIVE, _axes.NEGATIVE), faintest + (0.95 - faintest) * size
     )
-    shades[:, 3] = faintest + (0.95 - faintest) * size
     order = np.argsort(size, kind="stable")  # strong edges over weak ones
     collection = _axes.load("collections").LineCollection(
         np.concatenate(lines)[order],
         colors=shades[order],
-        linewidths=_line_width(size[order], widest),
+        linewidths=widest * (_THINNEST + (1.0 - _THINNEST) * size[order]),
         capstyle="round",
         zorder=1,
         label="_edges",
     )
     ax.add_collection(collection, autolim=False)
-
-
-def _line_width(size: Any, widest: float) -> Any:
-    return widest * (_THINNEST + (1.0 - _THINNEST) * size)
 
 
 def _add_units(ax: Any, heights: Sequence[np.ndarray], linked: Sequence[np.ndarray]) -> None:
@@ -243,26 +255,12 @@ def _count(linked: np.ndarray, kind: str) -> str:
 
 def _add_legend(ax: Any, linked: Sequence[np.ndarray], widest: float) -> None:
     line = _axes.load("lines").Line2D
-    handles = []
-    if any(np.any(unit) for unit in linked):
-        handles = [
-            line([], [], color=_axes.POSITIVE, lw=widest, label="positive"),
-            line([], [], color=_axes.NEGATIVE, lw=widest, label="negative"),
-            line([], [], color=_axes.MUTED, lw=widest, label="largest weight of its layer"),
-            line([], [], color=_axes.MUTED, lw=_line_width(0.25, widest), label="a quarter of it"),
-        ]
+    handles = [
+        line([], [], color=_axes.POSITIVE, lw=widest, label="positive"),
+        line([], [], color=_axes.NEGATIVE, lw=widest, label="negative"),
+    ]
     if not all(np.all(unit) for unit in linked[:-1]):
         dot = {"ls": "", "marker": "o", "ms": 5.0, "mfc": _ABSENT_FACE, "mec": _axes.ABSENT}
         handles.append(line([], [], label="no weights", **dot))
-    if handles:
-        # Two rows: sign, size and absence stand in a column each, narrow enough for small axes.
-        ax.legend(
-            handles=handles,
-            loc="upper center",
-            bbox_to_anchor=(0.5, 0.0),
-            ncols=(len(handles) + 1) // 2,
-            frameon=False,
-            fontsize=_axes.SMALL_SIZE,
-            handlelength=1.6,
-            columnspacing=1.4,
-        )
+    place = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "ncols": len(handles)}
+    _axes.add_legend(ax, handles=handles, **place)

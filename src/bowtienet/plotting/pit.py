@@ -81,12 +81,8 @@ class PitHistogramDisplay(ScoredDisplay):
 
         Parameters
         ----------
-        y : array (n,) or (n, outputs)
-            Targets.
-        distribution : GaussianMixture
-            Prediction for each, as `predict_dist` gives it.
-        target : int
-            Which of several targets.
+        y, distribution, target
+            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target.
         bins, probability, sample_weight :
             Those of the class.
         ax : matplotlib axes, optional

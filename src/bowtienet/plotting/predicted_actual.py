@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 _SEED = 0
 """Of the rows that are drawn: the same plot every time."""
-_MOST_BARS = 300
 
 
 class PredictedActualDisplay(ScoredDisplay):
@@ -42,8 +41,8 @@ class PredictedActualDisplay(ScoredDisplay):
     ----------
     outside : bool array (n,)
         Targets that lie outside their intervals.
-    rows_with_points, rows_with_bars : int array
-        Rows that were drawn last.
+    rows : int array
+        Those that were drawn last.
     ax_, figure_ : matplotlib axes and figure
         Where it was drawn last.
     inside_points_, outside_points_, bars_, diagonal_ : matplotlib artists
@@ -76,7 +75,7 @@ class PredictedActualDisplay(ScoredDisplay):
         target: int = 0,
         coverage: float = 0.9,
         target_name: str = "target",
-        most_rows: int = 2000,
+        most_rows: int = 500,
         ax: Axes | None = None,
         **points: Any,
     ) -> Self:
@@ -84,19 +83,14 @@ class PredictedActualDisplay(ScoredDisplay):
 
         Parameters
         ----------
-        y : array (n,) or (n, outputs)
-            Targets.
-        distribution : GaussianMixture
-            Prediction for each, as `predict_dist` gives it.
-        target : int
-            Which of several targets.
+        y, distribution, target
+            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target.
         coverage : float
             Probability of the central intervals.
         target_name : str
             For the labels of the axes.
         most_rows : int
-            Of more rows a random sample is drawn, and bars for at most 300 of them; the share
-            outside is that of all rows.
+            Of more rows a random sample is drawn; the share outside is that of all rows.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default.
         **points
@@ -112,21 +106,19 @@ class PredictedActualDisplay(ScoredDisplay):
         )
         return display.plot(most_rows=most_rows, ax=ax, **points)
 
-    def plot(self, *, most_rows: int = 2000, ax: Axes | None = None, **points: Any) -> Self:
+    def plot(self, *, most_rows: int = 500, ax: Axes | None = None, **points: Any) -> Self:
         """Draw again, elsewhere; with the last arguments of `from_predictions`."""
         order = np.random.default_rng(_SEED).permutation(self.actual.size)
-        self.rows_with_points = np.sort(order[: whole(most_rows, "most_rows")])
-        self.rows_with_bars = np.sort(order[: min(most_rows, _MOST_BARS)])
+        self.rows = np.sort(order[: whole(most_rows, "most_rows")])
+        some = "" if self.rows.size == self.actual.size else f" ({self.rows.size} rows drawn)"
         ax = _axes.axes_or_new(ax, 5.4, 4.6)
-        low, high = self.intervals[self.rows_with_bars].T
         self.bars_ = ax.vlines(
-            self.predicted[self.rows_with_bars],
-            low,
-            high,
+            self.predicted[self.rows],
+            *self.intervals[self.rows].T,
             color=_axes.tint(_axes.POSITIVE, 0.3),
             lw=1.0,
             zorder=1,
-            label=f"{_axes.percent(self.coverage)} interval" + self._remark(self.rows_with_bars),
+            label=f"{_axes.percent(self.coverage)} interval{some}",
         )
         middle = float(np.median(self.predicted))
         look: dict[str, Any] = {
@@ -147,21 +139,14 @@ class PredictedActualDisplay(ScoredDisplay):
         return self
 
     def _draw_points(self, ax: Any, points: dict[str, Any]) -> None:
-        drawn = self.rows_with_points
-        inside, outside = drawn[~self.outside[drawn]], drawn[self.outside[drawn]]
-        size = 3.2 if drawn.size <= 1000 else 2.2
-        share = f"{100.0 * np.mean(self.outside):.3g} %"
-        looks: tuple[dict[str, Any], ...] = (
-            {"marker": "o", "color": _axes.POSITIVE, "ms": size, "mew": 0.0},
-            {"marker": "X", "color": _axes.NEGATIVE, "ms": 2.0 * size, "mec": "white", "mew": 0.4},
-        )
-        looks[0]["label"] = "inside" + self._remark(drawn)
-        looks[1]["label"] = f"outside: {share} of {self.actual.size} rows"
+        outside = self.outside[self.rows]
+        share = f"{100.0 * np.mean(self.outside):.3g} % of {self.actual.size} rows"
+        inner: dict[str, Any] = {"marker": "o", "color": _axes.POSITIVE, "ms": 3.2, "mew": 0.0}
+        outer: dict[str, Any] = {"marker": "X", "color": _axes.NEGATIVE, "ms": 6.4, "mew": 0.4}
+        inner |= {"label": "inside", "zorder": 3}
+        outer |= {"label": f"outside: {share}", "zorder": 4, "mec": "white"}
         artists = []
-        for order, (rows, look) in enumerate(zip((inside, outside), looks, strict=True)):
-            look = {"linestyle": "none", "zorder": 3 + order} | look | points
+        for rows, look in ((self.rows[~outside], inner), (self.rows[outside], outer)):
+            look = {"linestyle": "none"} | look | points
             artists += ax.plot(self.predicted[rows], self.actual[rows], **look)
         self.inside_points_, self.outside_points_ = artists
-
-    def _remark(self, rows: np.ndarray) -> str:
-        return "" if rows.size == self.actual.size else f" ({rows.size} rows drawn)"

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet.data.in_memory import InMemory
 from bowtienet.plotting import _axes
-from bowtienet.plotting._along import data_along, forecast_along, points_along, words_along
+from bowtienet.plotting._along import (
+    MOST_AVERAGED,
+    as_drawn,
+    data_along,
+    find_column,
+    forecast_along,
+    read_content,
+    values_along,
+)
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting._reading import find_column, read_columns, read_rows
-from bowtienet.plotting.fitted import learnt_columns, target_names
+from bowtienet.plotting.fitted import feature_names, network_of, open_rows, target_names
 from bowtienet.prediction.intervals import check_coverage
+from bowtienet.representation.columns import Column
+from bowtienet.representation.kinds import DURATION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,22 +103,22 @@ class PredictiveBandDisplay:
 
         Parameters
         ----------
-        model : estimator
-            Fitted, with ``predict_dist(X)``.
+        model : BowTieRegressor or pipeline that ends with one
+            Fitted. The features of a pipeline are those that its last step sees.
         X : table (n, columns)
-            Rows that say how the features are distributed; text columns if the model takes them.
+            Rows that say how the features are distributed.
         feature : str or int
             Name or number of the feature.
         others : {"fixed", "average"}
-            Hold the other features at their medians (the lower of two; the most frequent value of
-            those that hold no numbers), or mix the predictive distributions over the rows of X, or
-            200 of them at random.
+            Hold the other features at their medians (the lower of two) and most frequent
+            categories, or mix the predictive distributions over the rows of X, or 200 of them at
+            random.
         coverages : sequence of float
             Probabilities of the central bands.
         grid : int or array
-            How many values of the feature from its smallest to its largest, or which. Dates, in
-            UTC if they have a time zone, and durations may be given as days. Of a text feature
-            the 20 most frequent values are shown, or those that are given.
+            How many values of the feature, between those that 1 % of the rows are below and above,
+            or which; dates and durations also as days. Up to 20 different numbers, and the 20 most
+            frequent categories, are all shown.
         y : array (n,) or (n, outputs), or names, optional
             Targets of the rows, or columns of X that hold them: drawn as dots.
         target : int
@@ -122,25 +132,23 @@ class PredictiveBandDisplay:
         """
         if others not in OTHERS:
             raise ValueError(f"unknown others {others!r}: choose one of {', '.join(OTHERS)}.")
-        shares, names, targets = check_coverage(coverages), target_names(model), None
-        if y is not None:
-            rows = read_rows(X, y)
-            X, names = rows.features, list(rows.target_names) or names
-            targets = rows.targets[:, chosen(target, rows.targets.shape[1], "target")]
-        if target_name is None:
-            target_name = names[target] if target in range(len(names)) else "target"
-        table = read_columns(X, learnt_columns(model))
-        index, average = find_column(table, feature), others == "average"
-        points = points_along(table, index, grid)
-        found = forecast_along(model, table, index, points, target, average=average)
+        shares, network = np.atleast_1d(check_coverage(coverages)), network_of(model)
+        source = open_rows(model, X, y)
+        names, place = feature_names(network, source), chosen(target, network.n_outputs_, "target")
+        index = find_column(names, feature)
+        column = network.columns_[index]
+        content = read_content(column, source, index)
+        values = values_along(column, content, grid)
+        found = forecast_along(network, source, index, values, average=others == "average")
+        found = found.of_target(place)
         display = cls(
-            x=points.x,
+            x=as_drawn(values, column.kind),
             mean=found.mean(),
-            intervals=found.interval(np.atleast_1d(shares)),
-            coverages=coverages,
-            data=None if targets is None else data_along(table.contents[index], targets),
-            feature_name=words_along(table, index, average=average),
-            target_name=target_name,
+            intervals=found.interval(shares),
+            coverages=shares.tolist(),
+            data=None if y is None else data_along(column, content, source, place),
+            feature_name=_words(names[index], column, source, alone=len(names) == 1, others=others),
+            target_name=target_name or target_names(network, source)[place],
         )
         return display.plot(ax=ax, **line)
 
@@ -247,6 +255,14 @@ class PredictiveBandDisplay:
             (float(coverage), _axes.tint(_axes.POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
             for coverage, step in zip(self.coverages, steps, strict=True)
         ]
+
+
+def _words(name: str, column: Column, source: InMemory, *, alone: bool, others: str) -> str:
+    """Name of the feature, and what is done with the others."""
+    name += " in days" if column.kind == DURATION else ""
+    n_rows = min(source.block.table.n_rows, MOST_AVERAGED)
+    words = f"averaged over {n_rows} rows" if others == "average" else "others at typical values"
+    return name if alone else f"{name} ({words})"
 
 
 def _values(x: Any) -> np.ndarray:

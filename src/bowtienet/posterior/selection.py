@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from bowtienet._arrays import diagonal, to_numpy
+from bowtienet._validation import number
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
@@ -50,11 +51,7 @@ class Selection:
 
 def check_rate(rate: float) -> float:
     """A false discovery rate in (0, 1), or a clear error."""
-    if isinstance(rate, (bool, np.bool_)) or not isinstance(rate, (int, float, np.number)):
-        raise ValueError(
-            f"false_sign_rate must be a number between 0 and 1, got {rate!r}: try 0.01."
-        )
-    if not 0.0 < rate < 1.0:
+    if not 0.0 < number(rate, "false_sign_rate") < 1.0:
         raise ValueError(
             f"false_sign_rate must lie strictly between 0 and 1, got {rate!r}: 0.01 keeps "
             "weights of which about one in a hundred has the wrong sign."

@@ -46,7 +46,7 @@ def highest_density(samples: Array, coverage: Any) -> np.ndarray:
     array([2., 3.])
     """
     shares = check_coverage(coverage)
-    draws = _check_samples(samples)
+    draws = np.asarray(to_numpy(samples), dtype=np.float64)
     cells = draws.reshape(draws.shape[0], -1)
     ends = np.empty((cells.shape[1], 2, shares.size))
     for part in slices(cells.shape[1], max(1, _BLOCK // cells.shape[0])):
@@ -70,17 +70,6 @@ def check_coverage(coverage: Any) -> np.ndarray:
         hint = f": write {found / 100.0:g} for {found:g} %." if 1.0 < found < 100.0 else "."
         raise ValueError(f"coverage must lie strictly between 0 and 1, got {found:g}{hint}")
     return shares.astype(np.float64)
-
-
-def _check_samples(samples: Array) -> np.ndarray:
-    draws = np.asarray(to_numpy(samples), dtype=np.float64)
-    if draws.ndim == 0 or draws.size == 0:
-        raise ValueError(
-            f"samples must have shape (draws, ...) with at least one draw, got {draws.shape}."
-        )
-    if not np.all(np.isfinite(draws)):
-        raise ValueError("samples must be finite: drop the draws that are NaN or infinite.")
-    return draws
 
 
 def _shortest(ordered: np.ndarray, share: float) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from bowtienet._arrays import Array, slices, to_numpy
+from bowtienet._arrays import slices, to_numpy
 from bowtienet._validation import whole
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.prediction.quantiles import block_quantiles, round_tail, weighted_sum
@@ -230,26 +230,18 @@ def build_mixture(weights: Any, means: Any, deviations: Any) -> GaussianMixture:
         Finite numbers; deviations positive.
     """
     weights, means, deviations = (
-        _finite(values, name)
-        for values, name in ((weights, "weights"), (means, "means"), (deviations, "deviations"))
+        np.ascontiguousarray(to_numpy(values), dtype=np.float64)
+        for values in (weights, means, deviations)
     )
-    if means.ndim not in (2, 3) or means.size == 0:
-        raise ValueError(
-            "means must have shape (components, rows) or (components, rows, targets) and hold at "
-            f"least one of each, got {means.shape}."
-        )
-    if deviations.shape != means.shape:
-        raise ValueError(
-            f"deviations must have the shape of means, {means.shape}, got {deviations.shape}."
-        )
-    if weights.shape != means.shape[:1]:
-        raise ValueError(
-            f"weights must have shape {means.shape[:1]}, one for each component of means, "
-            f"got {weights.shape}."
-        )
-    if np.min(deviations) <= 0.0:
-        raise ValueError(f"deviations must be positive, got {np.min(deviations):g}.")
-    return GaussianMixture(weights=_normalized(weights), means=means, deviations=deviations)
+    if means.ndim not in (2, 3) or not _within(means, -np.inf):
+        raise ValueError(f"means must be finite and (K, n) or (K, n, D), got {means.shape}.")
+    if deviations.shape != means.shape or not _within(deviations, 0.0):
+        raise ValueError("deviations must be positive, finite and of the shape of means.")
+    total = float(np.sum(weights))
+    fits = weights.shape == means.shape[:1] and np.min(weights) >= 0.0
+    if not fits or not abs(total - 1.0) <= _WEIGHT_ROUNDING:
+        raise ValueError(f"weights must be {len(means)} shares with sum 1, got {weights}.")
+    return GaussianMixture(weights=weights / total, means=means, deviations=deviations)
 
 
 def join_mixtures(parts: Sequence[GaussianMixture]) -> GaussianMixture:
@@ -261,20 +253,9 @@ def join_mixtures(parts: Sequence[GaussianMixture]) -> GaussianMixture:
     )
 
 
-def _finite(values: Array, name: str) -> np.ndarray:
-    array = np.ascontiguousarray(to_numpy(values), dtype=np.float64)
-    if not all(np.all(np.isfinite(array.flat[part])) for part in slices(array.size, _BLOCK)):
-        raise ValueError(f"{name} must be finite: they hold NaN or infinite values.")
-    return array
-
-
-def _normalized(weights: np.ndarray) -> np.ndarray:
-    total = float(np.sum(weights))
-    if np.min(weights) < 0.0:
-        raise ValueError(f"weights must not be negative, got {np.min(weights):g}.")
-    if abs(total - 1.0) > _WEIGHT_ROUNDING:
-        raise ValueError(f"weights must sum to 1, got {total:g}: divide them by their sum.")
-    return weights / total
+def _within(values: np.ndarray, lowest: float) -> bool:
+    """Whether there are values and all are finite and above `lowest`, without another array."""
+    return values.size > 0 and bool(lowest < np.min(values) <= np.max(values) < np.inf)
 
 
 def _check_levels(q: Any) -> np.ndarray:
@@ -290,13 +271,7 @@ def _check_levels(q: Any) -> np.ndarray:
 def _generator(random_state: Any) -> np.random.Generator:
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ValueError(
-            "random_state must be None, a non-negative whole number, or a NumPy Generator or "
-            f"RandomState, got {random_state!r}."
-        ) from None
+    return np.random.default_rng(random_state)
 
 
 def _blocks(shape: tuple[int, ...], n_components: int) -> Iterator[tuple[slice, slice]]:

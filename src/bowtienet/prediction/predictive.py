@@ -52,7 +52,6 @@ def predict(
     propagation: str = "push_forward",
     tolerance: float = 1e-4,
     max_iterations: int = 100,
-    block_size: int | None = None,
     n_threads: int | None = None,
 ) -> Predictive:
     """Predictive moments for inputs (n, D_0) on the scale of training.
@@ -71,8 +70,6 @@ def predict(
         Largest move of a gate probability at which the iteration of "variational" stops.
     max_iterations : int
         Most local steps of "variational".
-    block_size : int, optional
-        Rows worked on at a time.
     n_threads : int, optional
         Blocks worked on at the same time; all usable cores by default. It changes no result.
     """
@@ -86,10 +83,7 @@ def predict(
     max_iterations = whole(max_iterations, "max_iterations")
     n_threads = usable_cores() if n_threads is None else whole(n_threads, "n_threads")
     factors = factors_beside(without_targets(factors), inputs)
-    blocks = [
-        inputs[part, ...]
-        for part in slices(inputs.shape[0], block_rows(model.architecture, block_size))
-    ]
+    blocks = [inputs[part, ...] for part in slices(inputs.shape[0], block_rows(model.architecture))]
     if propagation == "variational":
         step = partial(_settle, model, factors, tolerance=tolerance, max_iterations=max_iterations)
     else:

@@ -1,7 +1,7 @@
 """One self-contained HTML page about one fitted model (``pip install 'bowtienet[report]'``).
 
-`collect` turns a model and rows into plain numbers, `charts` turns those into SVG, and `page` puts
-both into a file that opens from disk and asks the network for nothing.
+`collect` turns a model and rows into numbers, words and plots, and `render` puts them into a page
+that opens from disk and asks the network for nothing.
 """
 
 from bowtienet.report.content import ReportContent, collect

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import KFold
@@ -15,6 +13,7 @@ from bowtienet.evaluation.methods import gaussian
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.mixture import GaussianMixture
 from bowtienet.report.rows import ReportRows
+from bowtienet.report.wording import count
 
 _FOLDS = 5
 _FEWEST = 4
@@ -22,56 +21,26 @@ _FEWEST = 4
 _SEED = 0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Baseline:
-    """Forecast of a linear model, and the rows that it was fitted to."""
-
-    distribution: GaussianMixture
-    words: str
-
-
 def linear_baseline(
-    model: BowTieRegressor,
-    rows: ReportRows,
-    train: ReportRows | None,
-    target: int,
-    is_seen: bool | None = None,
-) -> Baseline | None:
-    """N(y | m, d²) of Bayesian linear regression.
+    model: BowTieRegressor, rows: ReportRows, train: ReportRows | None, target: int
+) -> tuple[GaussianMixture, str] | None:
+    """N(y | m, d²) of Bayesian linear regression, and in words what it was fitted to.
 
-    Fitted to the training rows where they are known, and to the rows at hand if the network has
-    seen them too. Else it is cross-fitted: no row is predicted by a fit that has seen it. None if
-    there are too few rows.
+    Fitted to the training rows where they are known. Else it is cross-fitted: no row is predicted
+    by a fit that has seen it. None if there are too few rows.
     """
-    if train is None and not is_seen:
-        return _cross_fitted(model, rows, target)
     known = rows if train is None else train
     if known.n_rows < _FEWEST:
         return None
-    new = encoded_features(model, rows.table)
-    features = new if train is None else encoded_features(model, train.table)
-    found = _predict(features, known.targets[:, target], known.weights, new)
-    words = "fitted to the rows that it is scored on"
+    X, y, weights = encoded_features(model, known.source), known.targets[:, target], known.weights
     if train is not None:
-        some = "" if known.n_rows == known.n_given else f"{known.n_rows:,} of "
-        words = f"fitted to {some}the training rows"
-    return Baseline(distribution=gaussian(*found), words=words)
-
-
-def _cross_fitted(model: BowTieRegressor, rows: ReportRows, target: int) -> Baseline | None:
-    if rows.n_rows < _FEWEST:
-        return None
-    folds, y = min(_FOLDS, rows.n_rows // 2), rows.targets[:, target]
-    features = encoded_features(model, rows.table)
+        found = _predict(X, y, weights, encoded_features(model, rows.source))
+        return gaussian(*found), f"fitted to {count(known.n_rows, 'training row')}"
+    folds = min(_FOLDS, rows.n_rows // 2)
     mean, deviation = np.empty(rows.n_rows), np.empty(rows.n_rows)
-    for fitted, held in KFold(folds, shuffle=True, random_state=_SEED).split(features):
-        mean[held], deviation[held] = _predict(
-            features[fitted], y[fitted], rows.weights[fitted], features[held]
-        )
-    return Baseline(
-        distribution=gaussian(mean, deviation),
-        words=f"cross-fitted in {folds} folds to the rows of this report",
-    )
+    for fitted, held in KFold(folds, shuffle=True, random_state=_SEED).split(X):
+        mean[held], deviation[held] = _predict(X[fitted], y[fitted], weights[fitted], X[held])
+    return gaussian(mean, deviation), f"cross-fitted in {folds} folds to the rows of this report"
 
 
 def _predict(

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bowtienet.plotting._reading import TableColumns
+from bowtienet.plotting._along import labels_of
 from bowtienet.report.wording import NOTHING, clean, quantity
-from bowtienet.representation.columns import Column, describe
-from bowtienet.representation.kinds import CATEGORY, NUMBER, Numbers, Texts
+from bowtienet.representation.kinds import CATEGORY, Numbers, Texts
 
 _MOST_CATEGORIES = 5
 
@@ -20,44 +20,46 @@ class ColumnSummary:
     """One column in numbers."""
 
     name: str
-    role: str
-    """"target" or "feature"."""
+    learnt: str
+    """What the model learnt of it, in words; "target" for targets."""
     kind: str
     """"number", "date", "duration" or "category"."""
     n_missing: int
-    low: float | None = None
-    median: float | None = None
-    high: float | None = None
-    """Of the values that are there; None for categories and for no values."""
+    range: tuple[float, float, float] | None = None
+    """Smallest, median and largest of the values that are there; None if there are none."""
     n_categories: int = 0
     categories: tuple[tuple[str, int], ...] = ()
     """The most frequent ones, and their rows; none unless the kind is "category"."""
-    learnt: str = ""
-    """What the model learnt of it, in words; empty for targets."""
 
 
-def summarize_features(table: TableColumns, learnt: Sequence[Column]) -> list[ColumnSummary]:
-    """Every column of a table, with what the model learnt of it."""
-    words = {column.name: describe(column) for column in learnt}
-    return [
-        _summarize(name, "feature", content, words.get(name, ""))
-        for name, content in zip(table.names, table.contents, strict=True)
-    ]
-
-
-def summarize_targets(names: Sequence[str], targets: np.ndarray) -> list[ColumnSummary]:
-    """The same for targets (n, outputs)."""
-    return [
-        _summarize(name, "target", Numbers(kind=NUMBER, values=values))
-        for name, values in zip(names, targets.T, strict=True)
-    ]
+def summarize(name: str, content: Numbers | Texts, learnt: str) -> ColumnSummary:
+    """What a column holds."""
+    about: dict[str, Any] = {"name": clean(name), "learnt": clean(learnt, 120)}
+    if isinstance(content, Texts):
+        counts = Counter(label for label in labels_of(content) if label is not None)
+        ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+        return ColumnSummary(
+            **about,
+            kind=CATEGORY,
+            n_missing=int(np.sum(content.codes < 0)),
+            n_categories=len(counts),
+            categories=tuple((clean(text, 30), n) for text, n in ordered[:_MOST_CATEGORIES]),
+        )
+    finite = content.values[np.isfinite(content.values)]
+    low, median, high = np.quantile(finite, (0.0, 0.5, 1.0)) if finite.size else (0.0,) * 3
+    return ColumnSummary(
+        **about,
+        kind=content.kind,
+        n_missing=content.values.size - finite.size,
+        range=(float(low), float(median), float(high)) if finite.size else None,
+    )
 
 
 def value_text(content: Numbers | Texts, row: int) -> str:
     """A value of a column in words."""
     if isinstance(content, Texts):
-        code = content.codes[row]
-        return NOTHING if code < 0 else clean(content.distinct[code], 40)
+        label = labels_of(content)[row]
+        return NOTHING if label is None else clean(label, 40)
     return quantity(float(content.values[row]), content.kind)
 
 
@@ -66,35 +68,3 @@ def differs(content: Numbers | Texts) -> bool:
     if isinstance(content, Texts):
         return np.unique(content.codes).size > 1
     return np.unique(content.values[np.isfinite(content.values)]).size > 1
-
-
-def _summarize(name: str, role: str, content: Numbers | Texts, learnt: str = "") -> ColumnSummary:
-    if isinstance(content, Texts):
-        counts = np.bincount(content.codes[content.codes >= 0], minlength=len(content.distinct))
-        ordered = sorted(zip((-counts).tolist(), content.distinct, strict=True))
-        shown = [(clean(text, 30), -count) for count, text in ordered[:_MOST_CATEGORIES] if count]
-        return ColumnSummary(
-            name=clean(name),
-            role=role,
-            kind=CATEGORY,
-            n_missing=int(np.sum(content.codes < 0)),
-            n_categories=int(np.count_nonzero(counts)),
-            categories=tuple(shown),
-            learnt=clean(learnt, 120),
-        )
-    finite = content.values[np.isfinite(content.values)]
-    low, median, high = (
-        (float(np.min(finite)), float(np.median(finite)), float(np.max(finite)))
-        if finite.size
-        else (None, None, None)
-    )
-    return ColumnSummary(
-        name=clean(name),
-        role=role,
-        kind=content.kind,
-        n_missing=int(np.isnan(content.values).sum()),
-        low=low,
-        median=median,
-        high=high,
-        learnt=clean(learnt, 120),
-    )

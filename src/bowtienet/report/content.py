@@ -10,42 +10,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from bowtienet import persistence
 from bowtienet._validation import number, whole
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.plotting._reading import read_columns
-from bowtienet.plotting.fitted import chosen_member
+from bowtienet.plotting._along import read_content
+from bowtienet.plotting.fitted import feature_names, target_names
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.report import figures
-from bowtienet.report.columns import ColumnSummary, summarize_features, summarize_targets
-from bowtienet.report.fit import FitFacts, fit_facts, is_pruned, pruned_model
+from bowtienet.report.columns import ColumnSummary, summarize
+from bowtienet.report.fit import FitFacts, fit_facts
+from bowtienet.report.network import NetworkContent, network_content, pruned_model
 from bowtienet.report.rows import ReportRows, read_rows
 from bowtienet.report.svg import Plot, page_style
 from bowtienet.report.targets import Progress, TargetContent, TargetParts
-from bowtienet.report.wording import clean, count
+from bowtienet.report.wording import clean
+from bowtienet.representation.columns import describe
+from bowtienet.representation.kinds import NUMBER, Numbers, Texts
 
 MOST_ROWS = 20_000
 """Rows that are scored: a share of them is known to 0.4 points, and more would take minutes."""
 MOST_TARGETS = 12
 MOST_COLUMNS = 300
 _PACKAGES = ("numpy", "scipy", "scikit-learn")
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkContent:
-    """The network before and after pruning."""
-
-    sizes: tuple[tuple[str, int, int], ...]
-    """What, before and after, of all members together."""
-    rate: float | None
-    """Estimated false sign rate of the kept weights, where it is known."""
-    was_pruned: bool
-    """Whether the model itself is a pruned one, whose earlier weights are gone."""
-    n_inputs: int
-    n_drawn: int
-    plots: tuple[Plot, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,22 +92,18 @@ def collect(
         rows = read_rows(
             model, X, y, most=MOST_ROWS, sample_weight=sample_weight, row_numbers=row_numbers
         )
+        names, contents = target_names(model, rows.source), _contents(model, rows)
         known = None if train is None else _read_training(model, train)
-        names, table = rows.target_names, read_columns(rows.table, model.columns_)
-        columns = [
-            *summarize_targets(names, rows.targets),
-            *summarize_features(table, model.columns_),
-        ]
+        columns = _summaries(model, rows, names, contents)
         tell("predicting", 0.1)
         pruned = pruned_model(model)
         targets = TargetParts(
             model=model,
             pruned=pruned,
             rows=rows,
-            train=known,
-            table=table,
+            train=rows if known is None and seen else known,
+            contents=contents,
             coverage=share,
-            is_seen=seen,
         ).collect(names[:MOST_TARGETS], most, tell)
         tell("drawing the network", 0.8)
         return ReportContent(
@@ -140,7 +122,7 @@ def collect(
             rows_named_by=_naming(X, row_numbers),
             fit=fit_facts(model),
             bound=figures.bound_plot("bound", model),
-            network=_network(model, pruned, names),
+            network=network_content(model, pruned, names),
             versions=_versions(),
             written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )
@@ -150,40 +132,30 @@ def _silent(words: str, share: float) -> None:
     """Nobody wants to know."""
 
 
-def _network(
-    model: BowTieRegressor, pruned: BowTieRegressor, targets: Sequence[str]
-) -> NetworkContent:
-    """Sizes and plots of the network before and after pruning."""
-    sizes, was_pruned = pruned.sparsity_, is_pruned(model)
-    member = chosen_member(model, None)
-    inputs = figures.strongest_inputs(model, pruned)
-    counts = [
-        (word, getattr(sizes, f"{name}_before"), getattr(sizes, f"{name}_after"))
-        for name, word in (("inputs", "inputs"), ("nodes", "units"), ("weights", "weights"))
+def _contents(model: BowTieRegressor, rows: ReportRows) -> dict[str, Numbers | Texts]:
+    """What each feature holds in the rows, in the order of training."""
+    names = feature_names(model, rows.source)
+    return {
+        name: read_content(column, rows.source, place)
+        for place, (name, column) in enumerate(zip(names, model.columns_, strict=True))
+    }
+
+
+def _summaries(
+    model: BowTieRegressor,
+    rows: ReportRows,
+    targets: Sequence[str],
+    features: dict[str, Numbers | Texts],
+) -> list[ColumnSummary]:
+    """Targets, and then features."""
+    found = [
+        summarize(name, Numbers(kind=NUMBER, values=values), "target")
+        for name, values in zip(targets, rows.targets.T, strict=True)
     ]
-    several = len(model.member_weights_) > 1
-    lead = "The member with the largest weight" if several else "The network"
-
-    def plot(which: BowTieRegressor, side: int) -> Plot:
-        number_of = [int(one[1 + side][member]) for one in counts]
-        words = f"{lead} {('before', 'after')[side]} pruning: {count(number_of[0], 'input')}, "
-        words += f"{count(number_of[1], 'unit')}, {count(number_of[2], 'weight')}."
-        if number_of[2] == 0:
-            words += " It predicts a constant."
-        name = ("network-before", "network-after")[side]
-        return figures.network_plot(name, which, inputs, member, targets, words)
-
-    plots = [plot(pruned, 1)] if was_pruned else [plot(model, 0), plot(pruned, 1)]
-    left = np.where(np.isnan(sizes.false_sign_rate), 0, sizes.weights_after)
-    rate = float(np.nansum(sizes.false_sign_rate * left) / left.sum()) if left.sum() else None
-    return NetworkContent(
-        sizes=tuple((word, int(a.sum()), int(b.sum())) for word, a, b in counts),
-        rate=rate,
-        was_pruned=was_pruned,
-        n_inputs=len(model.ensemble_.representation.column_order),
-        n_drawn=inputs.size,
-        plots=tuple(plots),
-    )
+    return found + [
+        summarize(name, content, describe(column))
+        for (name, content), column in zip(features.items(), model.columns_, strict=True)
+    ]
 
 
 def _read_training(model: BowTieRegressor, train: Any) -> ReportRows:

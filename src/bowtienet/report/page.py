@@ -17,7 +17,6 @@ from bowtienet.report.content import ReportContent, collect
 from bowtienet.report.figures import MOST_BARS
 from bowtienet.report.targets import Progress
 from bowtienet.report.wording import clean, count, number, percent, quantity
-from bowtienet.representation.kinds import KINDS
 
 SECTIONS = (
     ("glance", "At a glance"),
@@ -109,7 +108,6 @@ def render(content: ReportContent) -> str:
         content=content,
         say=sentences,
         sections=SECTIONS,
-        kinds=KINDS,
         most_bars=MOST_BARS,
         number=number,
         percent=percent,

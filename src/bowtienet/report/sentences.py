@@ -38,20 +38,10 @@ def _error(content: ReportContent, target: TargetContent) -> str:
     words = f"RMSE of {target.name}: {number(ours)}"
     if line is None:
         return f"{words}."
+    words += f"; linear model: {number(line.rmse)}"
     if content.n_effective < FEWEST:
-        return f"{words}; linear model: {number(line.rmse)}. Too few rows to tell which is better."
-    return f"{words}, {_compared(ours, line.rmse)} a linear model's {number(line.rmse)}."
-
-
-def _compared(ours: float, line: float) -> str:
-    if line == 0.0:
-        return "equal to" if ours == 0.0 else "larger than"
-    change = ours / line - 1.0
-    if change > _MOST_PERCENT:
-        return f"{number(ours / line, 3)} times"
-    if abs(change) < 0.005:
-        return "equal to"
-    return f"{percent(round(abs(change), 3))} {'lower' if change < 0.0 else 'higher'} than"
+        return f"{words}. Too few rows to tell which is better."
+    return f"{words} ({difference('rmse', ours, line.rmse)})."
 
 
 def _coverage(content: ReportContent, target: TargetContent) -> str:
@@ -103,10 +93,6 @@ def calibration(content: ReportContent, target: TargetContent) -> str:
     seen = " For rows that were fitted it says little about new ones." if content.is_seen else ""
     if below + above == 0:
         return f"At all {levels} levels the curve lies in the band of chance.{seen}"
-    side = "below it: intervals are too narrow" if below else "above it: intervals are too wide"
-    if below and above:
-        side = f"below it at {below}, above it at {above}"
-    return (
-        f"At {below + above} of {levels} levels the curve leaves the band, {side}. About one level "
-        f"leaves it by chance.{seen}"
-    )
+    sides = {"below (intervals are too narrow)": below, "above (too wide)": above}
+    words = " and ".join(f"{side} at {n}" for side, n in sides.items() if n)
+    return f"The curve leaves the band of chance {words} of {levels} levels.{seen}"

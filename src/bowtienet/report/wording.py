@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 
 import numpy as np
 
@@ -29,19 +28,14 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     given = str(text)
     if len(given) > 2 * longest:
         given = given[:longest] + given[-longest:]
-    shown = "".join(map(_visible, given))
+    shown = "".join(
+        letter if letter.isprintable() else " " if letter.isspace() else repr(letter)[1:-1]
+        for letter in given
+    )
     if len(shown) <= longest:
         return shown
     first, last = longest // 2, (longest - 1) // 2
     return shown[:first].rstrip() + "…" + shown[len(shown) - last :].lstrip()
-
-
-def _visible(letter: str) -> str:
-    if letter.isprintable():
-        return letter
-    if letter.isspace() or unicodedata.category(letter) == "Zs":
-        return " "
-    return repr(letter)[1:-1]
 
 
 def number(value: float | None, digits: int = 4) -> str:
@@ -91,8 +85,5 @@ def quantity(value: float | None, kind: str, digits: int = 4) -> str:
     if value is None or not math.isfinite(value):
         return number(value)
     if kind == DATE:
-        try:
-            return str(np.datetime64(math.floor(value), "D"))
-        except (OverflowError, ValueError):
-            return number(value)
+        return str(np.datetime64(math.floor(value), "D"))
     return number(value, digits) + (" days" if kind == DURATION else "")

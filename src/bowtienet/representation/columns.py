@@ -182,12 +182,12 @@ def _encode_matrix(columns: Sequence[Column], matrix: Array) -> Array:
 
 def _fill(encoded: Floats, column: Column, given: Any) -> list[str]:
     """Write what becomes of one column into zeros (n, k); return what there is to warn of."""
-    if column.kind == CATEGORY:
-        texts = read_texts(given, column.categories)
-        missing = texts.codes < 0
-        surprises = _fill_one_hot(encoded, column, texts) if column.has_value else []
+    found, surprises = read_learnt(column, given)
+    if isinstance(found, Texts):
+        missing = found.codes < 0
+        surprises = _fill_one_hot(encoded, column, found) if column.has_value else []
     else:
-        values, surprises = _as_numbers(column, read_column(given, column.name))
+        values = found.values
         missing = np.isnan(values)
         if column.has_value:
             encoded[:, 0] = np.where(missing, np.float64(column.typical or 0.0), values)
@@ -196,16 +196,23 @@ def _fill(encoded: Floats, column: Column, given: Any) -> list[str]:
     return surprises
 
 
-def _as_numbers(column: Column, found: Numbers | Texts) -> tuple[Floats, list[str]]:
-    """Numbers of a column that must hold what it held in training; nothing but missing is fine."""
+def read_learnt(column: Column, given: Any) -> tuple[Numbers | Texts, list[str]]:
+    """Values of a column that must hold what it held in training, and what there is to warn of.
+
+    Nothing but missing values is fine.
+    """
+    if column.kind == CATEGORY:
+        return read_texts(given, column.categories), []
+    found = read_column(given, column.name)
     if isinstance(found, Texts):
-        return _read_as_numbers(column, found)
+        values, surprises = _read_as_numbers(column, found)
+        return Numbers(kind=column.kind, values=values), surprises
     if found.kind != column.kind and not np.isnan(found.values).all():
         raise ValueError(
             f"column {column.name!r} held {KINDS[column.kind]} in training and now holds "
             f"{KINDS[found.kind]}: convert it to what it was."
         )
-    return found.values, []
+    return found, []
 
 
 def _read_as_numbers(column: Column, texts: Texts) -> tuple[Floats, list[str]]:
