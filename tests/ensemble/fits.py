@@ -66,14 +66,13 @@ class Watching:
     def expect(self, n_fits: int) -> None:
         self.expected.append(n_fits)
 
-    def member(self) -> Watching:
+    def begin_fit(self) -> None:
         self.n_members += 1
-        return self
 
     def finished(self, elbo: float | None) -> None:
         self.bounds.append(elbo)
 
-    def close(self) -> None:
+    def end_fit(self) -> None:
         self.n_closed += 1
 
     def __call__(self, progress: Progress) -> bool:

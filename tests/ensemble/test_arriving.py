@@ -72,9 +72,7 @@ def error(ensemble: Ensemble, rows: tuple[np.ndarray, np.ndarray]) -> float:
     return float(np.mean((mean_and_deviation(ensemble, rows[0])[0][:, 0] - rows[1]) ** 2))
 
 
-# ------------------------------------------------------------------------------------------------
 # Rows
-# ------------------------------------------------------------------------------------------------
 
 
 def test_rows_are_counted_by_their_weights(begun: tuple[Ensemble, Arrivals]) -> None:
@@ -87,8 +85,8 @@ def test_rows_are_counted_by_their_weights(begun: tuple[Ensemble, Arrivals]) -> 
         assert member.n_sweeps == before.n_sweeps + 2
         assert len(member.elbo_history) == len(before.elbo_history) + 2
         assert member.elbo_history[-1] == float(member.elbo_terms.total)
-    assert arrivals.remembered.weight == 260.0
-    assert begun[1].remembered.weight == 200.0
+    assert arrivals.weight == 260.0
+    assert begun[1].weight == 200.0
 
 
 def test_rows_once_seen_matter_as_much_as_new_ones() -> None:
@@ -130,7 +128,7 @@ def test_one_odd_row_counts_once(begun: tuple[Ensemble, Arrivals]) -> None:
     found, arrivals = after((begun[0], None), np.zeros((1, 3)), np.array([10.0]))
     assert mean_and_deviation(found, X)[1].mean() < 4.0 * before
     assert_allclose(counts(found), 201.0)
-    assert arrivals.remembered.weight == 1.0
+    assert arrivals.weight == 1.0
 
 
 def test_remembered_rows_are_looked_at_again(
@@ -149,7 +147,7 @@ def test_a_batch_out_of_all_proportion_breaks_nothing(begun: tuple[Ensemble, Arr
     """A step that is not finite is not taken, and its rows are not remembered."""
     found, arrivals = after(begun, 1e150 * NEW[0], 1e300 * NEW[1])
     assert_same(found, begun[0])
-    assert arrivals.remembered.sample.rows.inputs.shape[0] == 200
+    assert arrivals.sample.rows.inputs.shape[0] == 200
 
 
 def test_members_that_lost_units_and_several_targets_go_on() -> None:
@@ -167,9 +165,7 @@ def test_members_that_lost_units_and_several_targets_go_on() -> None:
     assert_allclose(counts(after(deep, X[:20], two[:20])[0]), 220.0)
 
 
-# ------------------------------------------------------------------------------------------------
 # Ensemble weights
-# ------------------------------------------------------------------------------------------------
 
 
 def with_ratios(ensemble: Ensemble, *ratios: float) -> Ensemble:

@@ -73,9 +73,7 @@ def saves(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return seen
 
 
-# ------------------------------------------------------------------------------------------------
 # Written at natural joints
-# ------------------------------------------------------------------------------------------------
 
 
 def test_written_after_each_task(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,12 +95,6 @@ def test_written_after_each_pass_of_a_stream(path: Path, monkeypatch: pytest.Mon
                       (1, 1), (1, 2), (1, 3), (1, 4), (2, None)]  # fmt: skip
 
 
-def test_without_a_path_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = saves(monkeypatch)
-    fit((X, Y), SETTINGS)
-    assert seen == []
-
-
 def test_what_ctrl_c_cut_short_is_not_finished(path: Path) -> None:
     found = fit((X, Y), SETTINGS, cut_in(7, 1, KeyboardInterrupt), path=path)
     assert found.interrupted
@@ -111,9 +103,7 @@ def test_what_ctrl_c_cut_short_is_not_finished(path: Path) -> None:
     assert_same_ensemble(again.ensemble, fit((X, Y), SETTINGS).ensemble)
 
 
-# ------------------------------------------------------------------------------------------------
 # The same end
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -141,18 +131,6 @@ def test_the_end_has_the_same_bits(kind: str, member: int, sweep: int, path: Pat
     saved = {"stream": 3, "stream with momentum": 2}.get(kind, 0)
     if saved:
         assert watch.n_sweeps == whole.n_sweeps // 2 * (3 - member) - saved
-
-
-def test_a_fit_that_is_cut_again_and_again(path: Path) -> None:
-    expected = fit((X, Y), SETTINGS)
-    cut_fit(path, 1, 3)
-    assert not path.exists()
-    cut_fit(path, 2)
-    for _ in range(4):
-        with pytest.raises(PowerCutError):
-            fit((X, Y), SETTINGS, cut_in(2, 1), path=path, resume=True)
-    found = fit((X, Y), SETTINGS, path=path, resume=True)
-    assert_same_ensemble(found.ensemble, expected.ensemble)
 
 
 def test_a_complete_fit_is_not_fitted_again(path: Path) -> None:
@@ -194,14 +172,10 @@ def test_a_fit_that_goes_on_is_resumed_with_its_members(path: Path) -> None:
             fit((X, Y), SETTINGS, path=path, resume=True, **changes)
 
 
-# ------------------------------------------------------------------------------------------------
 # Another fit
-# ------------------------------------------------------------------------------------------------
 
 CHANGES: dict[str, Any] = {
-    "hidden_layer_sizes": (6,), "prior": "laplace", "n_estimators": 3, "max_iter": 5,
-    "weighting": "equal", "gate_temperature": 0.1, "init_penalty": "auto", "tol": 1e-3,
-    "propagation": "variational", "prune_every": 2, "max_categories": 7,
+    "hidden_layer_sizes": (6,), "prior": "laplace", "max_iter": 5, "tol": 1e-3,
 }  # fmt: skip
 
 
@@ -240,9 +214,7 @@ def test_the_same_rows_have_one_digest() -> None:
     assert len({digest(other) for other in [[rows], *others]}) == 6
 
 
-# ------------------------------------------------------------------------------------------------
 # Files
-# ------------------------------------------------------------------------------------------------
 
 
 def test_resuming_needs_a_checkpoint(path: Path) -> None:
@@ -255,17 +227,11 @@ def test_resuming_needs_a_checkpoint(path: Path) -> None:
         fit((X, Y), SETTINGS, path=path, resume=True)
 
 
-def test_a_damaged_checkpoint_is_refused(begun: Path) -> None:
-    begun.write_bytes(begun.read_bytes()[:-1])
-    with pytest.raises(ValueError, match="digest"):
-        fit((X, Y), SETTINGS, path=begun, resume=True)
-
-
-@pytest.mark.parametrize("kind", ["table", "model", "damaged"])
+@pytest.mark.parametrize("kind", ["table", "model"])
 def test_other_files_are_not_overwritten(kind: str, path: Path) -> None:
-    persistence.save(path, "BowTieRegressor" if kind == "model" else KIND, [1])
-    if kind != "model":
-        path.write_bytes(b"inputs,targets\n" if kind == "table" else path.read_bytes()[:-1])
+    path.write_bytes(b"inputs,targets\n")
+    if kind == "model":
+        persistence.save(path, "BowTieRegressor", [1])
     before, watch = path.read_bytes(), Watching()
     with pytest.raises(ValueError, match=path.name):
         fit((X, Y), SETTINGS, watch, path=path)
@@ -279,12 +245,6 @@ def test_a_new_fit_takes_the_place_of_an_old_one(begun: Path) -> None:
     begun.write_bytes(b"")
     fit((X, Y), small(max_iter=3), path=str(begun))
     assert persistence.load(begun, KIND)["identity"]["max_iter"] == 3
-
-
-def test_a_place_that_is_none_is_told_before_any_work(tmp_path: Path) -> None:
-    for place, error in ((tmp_path, IsADirectoryError), (tmp_path / "no" / "c", FileNotFoundError)):
-        with pytest.raises(error):
-            Checkpoint(place, 0, resume=False)
 
 
 def test_a_full_disk_does_not_end_the_fit(begun: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from bowtienet import engine as bt
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.ensemble import cluster
+from bowtienet.ensemble import cluster, dask_client
 from bowtienet.ensemble.cluster import ClusterRows
 from bowtienet.ensemble.dask_client import on_each, survey_partitions
 from bowtienet.inference.execution import initialize_memory, local_pass
@@ -136,25 +136,6 @@ def test_members_share_rows_and_end_in_the_same_bits(client: Any) -> None:
     assert fits[0].elbo_history == fits[1].elbo_history
 
 
-def test_rows_that_do_not_fit_are_refused(client: Any) -> None:
-    _, rows, _ = start()
-    with (
-        ClusterRows(client, pieces(rows, 100)) as there,
-        pytest.raises(ValueError, match="3 inputs"),
-    ):
-        there.check(bt.build_architecture(2, (4,), 1))
-    weightless = Rows(inputs=rows.inputs, targets=rows.targets, weights=np.zeros(N))
-    wide = Rows(inputs=rows.inputs[:, :2], targets=rows.targets, weights=rows.weights)
-    for parts, match in [
-        (pieces(take_rows(rows, np.arange(0))), "no rows"),
-        (pieces(weightless, 100), "weights"),
-        ([*pieces(rows), *pieces(wide)], "same number"),
-    ]:
-        with pytest.raises(ValueError, match=match):
-            ClusterRows(client, parts)
-    assert not left_over(client)
-
-
 def slow_sweep(*arguments: Any, **more: Any) -> Any:
     time.sleep(0.6)
     return SWEEP(*arguments, **more)
@@ -224,10 +205,13 @@ def not_to_restart(dask_worker: Any) -> None:
     dask_worker.status = distributed.Status.closing_gracefully
 
 
-def test_without_workers_a_fit_ends_with_an_error(doomed: Any) -> None:
+def test_without_workers_a_fit_ends_with_an_error(
+    doomed: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dask_client, "PATIENCE", 1.0)
     before, rows, expected = settled()
     doomed.run(not_to_restart, nanny=True)
-    with ClusterRows(doomed, pieces(rows, 20, 40, 90), patience=1.0) as there:
+    with ClusterRows(doomed, pieces(rows, 20, 40, 90)) as there:
         callback = in_mid_fit(partial(kill_worker, doomed))
         found = bt.fit(before.model, there, before.factors, max_iter=40, callback=callback)
         assert_same_end(found, expected, rows)
@@ -235,7 +219,7 @@ def test_without_workers_a_fit_ends_with_an_error(doomed: Any) -> None:
         with pytest.raises(ConnectionError, match=r"no worker is left .* tcp://"):
             bt.fit(before.model, there, before.factors)
         with pytest.raises(ConnectionError, match=r"no worker is left .* tcp://"):
-            list(survey_partitions(doomed, pieces(rows, 100), count_rows, patience=0.5))
+            list(survey_partitions(doomed, pieces(rows, 100), count_rows))
 
 
 def deadly(*arguments: Any, **more: Any) -> Any:

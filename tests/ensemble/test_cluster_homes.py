@@ -1,14 +1,12 @@
-"""Which worker has which partition, and sentences for those without Dask or a scheduler."""
+"""Which worker has which partition."""
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 
 import pytest
 
 from bowtienet.ensemble.cluster import share_out
-from bowtienet.ensemble.dask_client import running_client
 
 SIZES = {0: 50, 1: 30, 2: 30, 3: 10}
 
@@ -32,20 +30,3 @@ def test_workers_share_the_rows(homes: str, threads: dict, rows: dict) -> None:
         found[home] += SIZES[n]
     assert found == rows
     assert share_out(SIZES, after, threads) == after
-
-
-def test_without_a_client_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    distributed = pytest.importorskip("distributed")
-
-    def none() -> None:
-        raise ValueError("No clients found")
-
-    monkeypatch.setattr(distributed, "default_client", none)
-    with pytest.raises(ValueError, match=r"distributed\.Client\(\)"):
-        running_client()
-
-
-def test_without_dask_there_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    with pytest.raises(ImportError, match=r"bowtienet\[bigdata\]"):
-        running_client()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -44,34 +43,13 @@ def test_outcomes_come_in_the_order_of_the_tasks(n_jobs: int | None) -> None:
     watch = Watching()
     outcomes, jobs = run(TASKS, watch, n_jobs)
     for one, outcome in zip(TASKS, outcomes, strict=True):
-        assert_same_fit(outcome.results[0], run_task(one, SETTINGS).results[0])
+        assert_same_fit(outcome.result, run_task(one, SETTINGS).result)
     assert not jobs.interrupted
     assert watch.expected == [4]
     if n_jobs is None:
         assert (watch.n_members, watch.n_closed, watch.n_sweeps) == (4, 4, 8)
     else:
-        assert watch.bounds == [last_bound(outcome.results[0]) for outcome in outcomes]
-
-
-def test_one_task_is_not_sent_away() -> None:
-    watch = Watching()
-    run(TASKS[:1], watch, n_jobs=2)
-    assert watch.n_members == 1
-
-
-def test_a_stream_that_cannot_be_sent_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[Any] = []
-
-    class Stream:
-        portable = False
-
-    def note(one: Task, *_: Any, **__: Any) -> Outcome:
-        seen.append(threading.current_thread())
-        return run_task(replace(one, stream=None), SETTINGS)
-
-    monkeypatch.setattr(module, "run_task", note)
-    run([replace(one, stream=Stream()) for one in TASKS], n_jobs=2)
-    assert set(seen) == {threading.current_thread()}
+        assert watch.bounds == [last_bound(outcome.result) for outcome in outcomes]
 
 
 def test_a_watch_may_want_no_further_task() -> None:
@@ -80,7 +58,7 @@ def test_a_watch_may_want_no_further_task() -> None:
         return watch.stopped
 
     outcomes, jobs = run(TASKS, Watching(stop))
-    assert [outcome.results[0].n_sweeps for outcome in outcomes] == [2, 1]
+    assert [outcome.result.n_sweeps for outcome in outcomes] == [2, 1]
     assert not jobs.interrupted
 
 

@@ -25,45 +25,45 @@ PARTS = {
 }
 
 
-def test_a_snapshot_is_the_fit_of_that_length() -> None:
-    lengths = (1, 4, 9, 20)
-    outcome = run_task(task(lengths=lengths), SETTINGS)
-    assert outcome.forecasts is None
-    assert [result.n_sweeps for result in outcome.results] == list(lengths)
-    for length, result in zip(lengths, outcome.results, strict=True):
-        assert_same_fit(run_task(task(lengths=(length,)), SETTINGS).results[0], result)
-        shorter = replace(SETTINGS, max_iter=length)
-        assert_same_fit(run_task(task(), shorter).results[0], result)
-
-
-def test_a_snapshot_where_a_sweep_was_undone() -> None:
+def test_a_forecast_where_a_sweep_was_undone() -> None:
     """A sweep that overshot is undone: a fit of just that length ends with the one before it."""
     seen: list[int] = []
-    run_task(task(lengths=(120,)), SETTINGS, lambda progress: seen.append(progress.sweep))
+    run_task(
+        task(lengths=(120,), rows=PARTS["rows"]),
+        SETTINGS,
+        lambda progress: seen.append(progress.sweep),
+    )
     undone = min(set(range(1, 120)) - set(seen))
-    both = run_task(task(lengths=(undone, 120)), SETTINGS).results[0]
-    alone = run_task(task(lengths=(undone,)), SETTINGS).results[0]
-    assert_same_fit(both, alone)
+    both, alone = (
+        run_task(task(lengths=lengths, **PARTS), SETTINGS).forecasts
+        for lengths in ((undone, undone + 1), (undone,))
+    )
+    np.testing.assert_array_equal(both[:, 0], alone[:, 0])
 
 
-def test_a_fit_that_converges_has_its_end_at_every_later_length() -> None:
-    loose = replace(SETTINGS, tol=1e-2)
-    first, second, third = run_task(task(lengths=(2, 50, 200)), loose).results
-    assert second.status is third.status is Status.CONVERGED
-    assert first.n_sweeps == 2 < second.n_sweeps < 50
-    assert_same_fit(second, third)
+@pytest.mark.parametrize("end", ["converged", "interrupted"])
+def test_a_fit_that_ends_early_has_its_end_at_every_later_length(end: str) -> None:
+    settings = replace(SETTINGS, tol=1e-2 if end == "converged" else 0.0)
+    callback = at_third(ctrl_c) if end == "interrupted" else None
+    outcome = run_task(task(lengths=(2, 50, 200), **PARTS), settings, callback)
+    assert outcome.result.status == end
+    assert outcome.interrupted == (end == "interrupted")
+    assert 2 < outcome.result.n_sweeps < 50
+    first, second, third = np.swapaxes(outcome.forecasts, 0, 1)
+    np.testing.assert_array_equal(second, third)
+    assert not np.array_equal(first, second)
 
 
 def test_a_task_is_repeatable_and_its_seed_matters() -> None:
-    first = run_task(task(lengths=(5,)), SETTINGS).results[0]
-    assert_same_fit(run_task(task(lengths=(5,), n_threads=3), SETTINGS).results[0], first)
-    other = run_task(task(lengths=(5,), recipe=replace(RECIPE, seed=4)), SETTINGS).results[0]
+    first = run_task(task(lengths=(5,)), SETTINGS).result
+    assert_same_fit(run_task(task(lengths=(5,), n_threads=3), SETTINGS).result, first)
+    other = run_task(task(lengths=(5,), recipe=replace(RECIPE, seed=4)), SETTINGS).result
     assert other.elbo_history != first.elbo_history
 
 
 def test_a_task_follows_its_recipe() -> None:
     results = [
-        run_task(task(lengths=(5,), recipe=recipe), SETTINGS).results[0]
+        run_task(task(lengths=(5,), recipe=recipe), SETTINGS).result
         for recipe in (RECIPE, replace(RECIPE, init_penalty=30.0))
     ]
     assert results[0].model.gate_temperature == RECIPE.gate_temperature
@@ -91,8 +91,8 @@ def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
 
 
 def test_a_task_may_go_on_from_an_earlier_result() -> None:
-    start = run_task(task(lengths=(10,)), SETTINGS).results[0]
-    on = run_task(task(lengths=(10,), start=start), SETTINGS).results[0]
+    start = run_task(task(lengths=(10,)), SETTINGS).result
+    on = run_task(task(lengths=(10,), start=start), SETTINGS).result
     expected = fit(start.model, bent_rows(), start.factors, max_iter=10, tol=0.0)
     assert_same_fit(on, expected)
     assert last_bound(on) > last_bound(start)
@@ -100,48 +100,46 @@ def test_a_task_may_go_on_from_an_earlier_result() -> None:
 
 def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
     short = task(lengths=(3,))
-    assert run_task(short, SETTINGS).results[0].status is Status.ITERATION_LIMIT
-    chosen = run_task(replace(short, chosen=True), SETTINGS).results[0]
+    assert run_task(short, SETTINGS).result.status is Status.ITERATION_LIMIT
+    chosen = run_task(replace(short, chosen=True), SETTINGS).result
     assert (chosen.status, chosen.n_sweeps) == (Status.EARLY_STOPPED, 3)
     loose = replace(SETTINGS, tol=1e-2)
-    finished = run_task(task(lengths=(2000,), chosen=True), loose).results[0]
+    finished = run_task(task(lengths=(2000,), chosen=True), loose).result
     assert finished.status is Status.CONVERGED
 
 
 def test_a_task_gives_its_ratio_to_the_fit_and_a_fit_to_those_that_go_on() -> None:
     plain, asked = (
-        run_task(task(lengths=(2, 4), variance_ratio=ratio), SETTINGS).results
+        run_task(task(lengths=(4,), variance_ratio=ratio), SETTINGS).result
         for ratio in (None, np.array([1.7]))
     )
-    assert [result.variance_ratio for result in plain] == [None, None]
-    assert [result.variance_ratio.tolist() for result in asked] == [[1.7], [1.7]]
-    assert asked[1].elbo_history == plain[1].elbo_history
-    on = task(start=asked[0], lengths=(2,), recipe=None)
-    assert run_task(on, SETTINGS).results[0].variance_ratio.tolist() == [1.7]
+    assert plain.variance_ratio is None
+    assert asked.variance_ratio.tolist() == [1.7]
+    assert asked.elbo_history == plain.elbo_history
+    on = task(start=asked, lengths=(2,), recipe=None)
+    assert run_task(on, SETTINGS).result.variance_ratio.tolist() == [1.7]
     other = replace(on, variance_ratio=np.array([0.4]))
-    assert run_task(other, SETTINGS).results[0].variance_ratio.tolist() == [0.4]
+    assert run_task(other, SETTINGS).result.variance_ratio.tolist() == [0.4]
 
 
 def test_what_was_pruned_before_and_in_the_fit_adds_up() -> None:
     """Places are those of the first network, also in what a callback sees."""
     settings = replace(SETTINGS, hidden_layer_sizes=(12,), prune_every=4, max_iter=12)
-    first = run_task(task(), settings).results[0]
+    first = run_task(task(), settings).result
     assert first.pruning is not None
     assert len(first.pruning.units[0]) < 12
     seen: list[Any] = []
     rows = replace(bent_rows(), inputs=bent_rows().inputs[:, first.pruning.inputs])
     on = Task(rows=rows, start=first, n_threads=1)
     settings = replace(settings, false_sign_rate=0.001)
-    again = run_task(on, settings, lambda progress: seen.append(progress.pruning)).results[0]
+    again = run_task(on, settings, lambda progress: seen.append(progress.pruning)).result
     assert again.pruning is not None
     for pruning in (again.pruning, seen[0], seen[-1]):
         assert pruning.architecture.hidden == (12,)
         assert set(pruning.units[0]) <= set(first.pruning.units[0])
 
 
-# ------------------------------------------------------------------------------------------------
 # Held-out rows
-# ------------------------------------------------------------------------------------------------
 
 
 def test_forecasts_are_those_of_the_rows_held_out() -> None:
@@ -152,10 +150,9 @@ def test_forecasts_are_those_of_the_rows_held_out() -> None:
     outcome = run_task(task(lengths=(3, 8), **both), SETTINGS)
     assert outcome.forecasts is not None
     assert outcome.forecasts.shape == (2, 2, 15, 2)
-    assert len(outcome.results) == 1
     held_out = both["held_out"]
     for index, length in enumerate((3, 8)):
-        alone = run_task(task(rows=both["rows"], lengths=(length,)), SETTINGS).results[0]
+        alone = run_task(task(rows=both["rows"], lengths=(length,)), SETTINGS).result
         new = predict(alone.model, alone.factors, held_out.inputs)
         errors, variances = outcome.forecasts[:, index]
         np.testing.assert_array_equal(errors, held_out.targets - new.mean)
@@ -182,7 +179,7 @@ def test_a_fit_stops_when_longer_does_not_predict_better(
     trial = task(lengths=(2, 6, 12, 24), **PARTS)
     outcome = run_task(trial, SETTINGS, lambda progress: seen.append(progress.sweep))
     assert seen[-1] == (6 if stopped else 24)
-    assert outcome.results[0].n_sweeps == seen[-1]
+    assert outcome.result.n_sweeps == seen[-1]
     assert outcome.forecasts is not None
     assert outcome.forecasts.shape == (2, 4, 15, 1)
     same = [np.array_equal(a, b) for a, b in pairwise(np.swapaxes(outcome.forecasts, 0, 1))]
@@ -210,15 +207,13 @@ def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> N
             "errors_and_variances",
             lambda *_: (np.array(next(errors))[:, None], np.ones((2, 1))),
         )
-        return run_task(trial, SETTINGS).results[0].n_sweeps
+        return run_task(trial, SETTINGS).result.n_sweeps
 
     assert length_of(table) == 4
     assert length_of(table[::-1]) == 2
 
 
-# ------------------------------------------------------------------------------------------------
 # Interruption
-# ------------------------------------------------------------------------------------------------
 
 
 def at_third(answer: Callable[[], bool]) -> Callable[[Any], bool]:
@@ -231,21 +226,10 @@ def ctrl_c() -> bool:
 
 def test_ctrl_c_within_a_task() -> None:
     """The state reached so far; at a callback's own wish it is no interruption."""
-    outcome = run_task(task(lengths=(10, 20)), SETTINGS, at_third(ctrl_c))
+    outcome = run_task(task(lengths=(20,)), SETTINGS, at_third(ctrl_c))
     assert outcome.interrupted
-    assert len(outcome.results) == 2
-    assert_same_fit(outcome.results[0], outcome.results[1])
-    assert outcome.results[0].status is Status.INTERRUPTED
-    assert outcome.results[0].n_sweeps == 3
-    asked = run_task(task(lengths=(10, 20)), SETTINGS, at_third(lambda: True))
+    assert outcome.result.status is Status.INTERRUPTED
+    assert outcome.result.n_sweeps == 3
+    asked = run_task(task(lengths=(20,)), SETTINGS, at_third(lambda: True))
     assert not asked.interrupted
-    assert asked.results[0].n_sweeps == 3
-
-
-def test_an_interrupted_trial_has_forecasts_for_every_length() -> None:
-    outcome = run_task(task(lengths=(2, 10, 20), **PARTS), SETTINGS, at_third(ctrl_c))
-    assert outcome.interrupted
-    assert outcome.forecasts is not None
-    assert outcome.forecasts.shape == (2, 3, 15, 1)
-    np.testing.assert_array_equal(outcome.forecasts[:, 1], outcome.forecasts[:, 2])
-    assert not np.array_equal(outcome.forecasts[:, 0], outcome.forecasts[:, 1])
+    assert asked.result.n_sweeps == 3

@@ -193,9 +193,7 @@ def test_a_member_that_broke_down_has_no_weight(bad: float, rng: np.random.Gener
     )
 
 
-# ------------------------------------------------------------------------------------------------
 # The variance that rows held out ask for
-# ------------------------------------------------------------------------------------------------
 
 
 def random_forecasts(
@@ -282,9 +280,7 @@ def test_a_log_density_is_finite(error: float, variance: float) -> None:
     np.testing.assert_array_equal(found, [NEVER])
 
 
-# ------------------------------------------------------------------------------------------------
 # Stacking of forecasts: weights and one factor
-# ------------------------------------------------------------------------------------------------
 
 
 def stacked_objective(

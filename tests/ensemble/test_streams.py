@@ -75,7 +75,7 @@ def prepared(source: Source, **changes: Any) -> Prepared:
 
 
 def stream_of(source: Source, **changes: Any) -> SourceStream:
-    stream = prepared(source, **changes).stream
+    stream = prepared(source, **changes).task.stream
     assert isinstance(stream, SourceStream)
     return stream
 
@@ -90,20 +90,18 @@ def numbers(rows: Rows, of: SourceStream) -> np.ndarray:
     return found
 
 
-# ------------------------------------------------------------------------------------------------
 # The rows of a stream
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_every_row_is_held_out_or_trained_on(kind: str) -> None:
     found = prepared(SOURCES[kind](X, Y))
-    stream = found.stream
+    stream = found.task.stream
     assert isinstance(stream, SourceStream)
-    assert found.held_out is not None
-    held_out = numbers(found.held_out, stream)
+    assert found.task.held_out is not None
+    held_out = numbers(found.task.held_out, stream)
     assert len(held_out) == N_ROWS // 5
-    assert sorted([*held_out, *numbers(found.rows, stream)]) == list(range(N_ROWS))
+    assert sorted([*held_out, *numbers(found.task.rows, stream)]) == list(range(N_ROWS))
     for epoch in (0, 1):
         batches = join_rows(list(stream.batches(50, 7)(epoch)))
         assert sorted(numbers(batches, stream)) == list(range(N_ROWS))
@@ -125,12 +123,11 @@ def test_rows_in_order_are_those_of_the_source(kind: str) -> None:
 
 def test_a_fifth_of_the_rows_that_count_is_held_out() -> None:
     found = prepared(open_source(X, Y, WEIGHTS))
-    assert found.held_out is not None
+    assert found.task.held_out is not None
     n_counted = np.count_nonzero(WEIGHTS)
-    assert found.held_out.inputs.shape[0] == n_counted // 5
-    assert found.n_rows == n_counted
-    lost = float(np.sum(found.held_out.weights))
-    assert found.stream.total_weight == pytest.approx(WEIGHTS.sum() - lost)
+    assert found.task.held_out.inputs.shape[0] == n_counted // 5
+    lost = float(np.sum(found.task.held_out.weights))
+    assert found.task.stream.total_weight == pytest.approx(WEIGHTS.sum() - lost)
 
 
 @pytest.mark.parametrize(("n", "expected"), [(FEWEST_ROWS - 1, 0), (FEWEST_ROWS, 2)])
@@ -180,46 +177,18 @@ def test_other_rows_in_a_later_pass_are_noticed(solver: str, then: list[Any]) ->
         fit((Changing(then),), small(solver=solver, weighting="equal"))
 
 
-# ------------------------------------------------------------------------------------------------
 # Fits
-# ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("weighting", ["equal", "stacking"])
-@pytest.mark.parametrize("kind", ["batches", "pieces"])
-@pytest.mark.parametrize(
-    "rows", [(X, Y), (X, TWO, WEIGHTS), (FRAME, Y)], ids=["plain", "weights", "text and missing"]
-)
-def test_coordinate_ascent_on_a_stream_is_that_in_memory(
-    weighting: str, kind: str, rows: Any
-) -> None:
-    settings = small(solver="cavi", weighting=weighting, max_iter=10)
-    expected = fit(rows, settings).ensemble
-    found = fit(SOURCES[kind](*rows), settings)
-    assert found.solver == "cavi"
-    assert found.ensemble.representation.columns == expected.representation.columns
-    np.testing.assert_allclose(found.ensemble.weights, expected.weights, rtol=1e-6)
-    for one, other in zip(found.ensemble.members, expected.members, strict=True):
+def test_stacking_by_coordinate_ascent_on_a_stream_is_that_in_memory() -> None:
+    settings = small(solver="cavi", max_iter=10)
+    expected, found = (fit(rows, settings).ensemble for rows in ((FRAME, Y), Pieces(FRAME, Y)))
+    assert found.representation.columns == expected.representation.columns
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-6)
+    for one, other in zip(found.members, expected.members, strict=True):
         np.testing.assert_allclose(one.elbo_history, other.elbo_history, rtol=1e-8)
         for a, b in zip(one.factors.layers, other.factors.layers, strict=True):
             np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-5, atol=1e-7)
-
-
-def test_one_piece_has_the_bits_of_the_table() -> None:
-    """For minibatches too: the order follows from the seed."""
-    for rows in ((X, Y), (X, TWO, WEIGHTS), (FRAME, Y)):
-        settings = small(solver="svi")
-        found, expected = fit(([rows],), settings), fit(rows, settings)
-        assert found.solver == expected.solver == "svi"
-        assert_same_ensemble(found.ensemble, expected.ensemble)
-
-
-def test_a_small_source_is_fitted_as_the_table_it_holds() -> None:
-    settings = small(solver="auto")
-    expected = fit((X, Y), settings)
-    assert expected.solver == "cavi"
-    for source in (open_source(cut(50, X, Y)), Pieces(X, Y)):
-        assert_same_ensemble(fit(source, settings).ensemble, expected.ensemble)
 
 
 def test_the_solver_follows_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +210,7 @@ def test_held_out_rows_set_variances_and_weights(
     monkeypatch.setattr(training, "LEAST_WEIGHT", 0.0)
     settings = small(solver="svi", n_estimators=n_members)
     source = open_source([(X, TWO)])
-    held_out = prepare(source, settings, None, 7, Watching()).held_out
+    held_out = prepare(source, settings, None, 7, Watching()).task.held_out
     ensemble = fit(source, settings).ensemble
     found = [predict(m.model, m.factors, held_out.inputs) for m in ensemble.members]
     errors = np.stack([held_out.targets - f.mean for f in found])

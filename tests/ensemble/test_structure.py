@@ -57,9 +57,7 @@ def with_ratio(ensemble: Ensemble, ratio: Any) -> Ensemble:
     return replace(ensemble, members=members)
 
 
-# ------------------------------------------------------------------------------------------------
 # Size
-# ------------------------------------------------------------------------------------------------
 
 
 def test_sizes_before_and_after(whole: Ensemble, pruned: Ensemble) -> None:
@@ -127,9 +125,7 @@ def test_nothing_survives() -> None:
         np.testing.assert_array_equal(relevance(constant, 0.01)[0], 0.0)
 
 
-# ------------------------------------------------------------------------------------------------
 # Variances that held-out rows asked for
-# ------------------------------------------------------------------------------------------------
 
 
 def noise_of(member: Any) -> np.ndarray:
@@ -174,9 +170,7 @@ def test_members_that_are_fitted_again_have_their_whole_ratio(whole: Ensemble) -
     assert components(refitted, X)[2].mean() < components(small, X)[2].mean()
 
 
-# ------------------------------------------------------------------------------------------------
 # Columns
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("when", ["before", "after"])

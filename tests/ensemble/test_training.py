@@ -12,17 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bowtienet.data.rows import Rows, take_rows
+from bowtienet.data.rows import Rows
 from bowtienet.ensemble import training as module
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, run_task
 from bowtienet.ensemble.settings import Recipe, Settings
-from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
+from bowtienet.ensemble.stacking import variance_ratio
 from bowtienet.ensemble.training import (
     allocate,
     fit_alike,
     fit_further,
-    fit_members,
     fit_stacked,
     fit_streamed,
     held_out_folds,
@@ -39,9 +38,7 @@ from tests.ensemble.fits import RECIPE, SETTINGS, bent_rows, bent_table, cut_in,
 few_examples = settings(max_examples=50, deadline=None, derandomize=True)
 
 
-# ------------------------------------------------------------------------------------------------
 # Lengths, folds and places
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("max_iter", [1, 2, 19, 20, 21, 79, 80, 81, 160, 500, 5000])
@@ -93,9 +90,7 @@ def test_places_are_shared_out_in_proportion(counts: list[int], count: int) -> N
     assert np.all(np.diff(places[order])[np.diff(weights[order]) > 1e-12] >= 0)
 
 
-# ------------------------------------------------------------------------------------------------
 # Choosing
-# ------------------------------------------------------------------------------------------------
 
 
 class Stage:
@@ -117,7 +112,7 @@ class Stage:
             if one.held_out is not None:
                 errors = np.stack([self.errors(one, length) for length in one.lengths])
                 found = np.stack([errors, np.ones_like(errors)])[..., None]
-            yield Outcome(results=(result_of(one),), forecasts=found)
+            yield Outcome(result=result_of(one), forecasts=found)
 
 
 def alike(task: Task, length: int) -> np.ndarray:
@@ -295,9 +290,7 @@ def test_a_recipe_that_can_bend_is_chosen() -> None:
     assert np.sqrt(np.mean((mean - new.targets) ** 2)) < 0.3
 
 
-# ------------------------------------------------------------------------------------------------
 # Weights and variances
-# ------------------------------------------------------------------------------------------------
 
 
 def random_table(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -324,19 +317,6 @@ def test_one_member_is_the_best_alone_with_its_own_ratio(seed: int) -> None:
     np.testing.assert_array_equal(weights, scores == scores.max())
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_several_members_share_a_factor(seed: int) -> None:
-    """Weights and factor of stacking, after each candidate has got its own ratio."""
-    forecasts, row_weights = random_table(seed)
-    weights, ratios = weigh(forecasts, row_weights, 2)
-    alone = weigh(forecasts, row_weights, 1)[1]
-    errors, variances = forecasts.reshape(2, 6, 30, 2)
-    expected, factor = stack_forecasts(errors, alone.reshape(6, 1, 2) * variances, row_weights)
-    np.testing.assert_array_equal(weights.ravel(), expected)
-    np.testing.assert_allclose(ratios, alone * factor, rtol=1e-14)
-    assert np.all(factor < 1.0)
-
-
 @pytest.mark.parametrize("n_members", [1, 3])
 def test_ratios_reach_the_fits(n_members: int) -> None:
     """Each member has that of its own recipe and length: of errors of a known size."""
@@ -357,9 +337,7 @@ def test_ratios_reach_the_fits(n_members: int) -> None:
     assert all(trial.variance_ratio is None for trial in stage.calls[0])
 
 
-# ------------------------------------------------------------------------------------------------
 # Other kinds of members
-# ------------------------------------------------------------------------------------------------
 
 
 def test_members_that_are_alike_have_weights_from_their_bound() -> None:
@@ -381,7 +359,7 @@ def test_members_of_a_stream_without_weight_are_left_out() -> None:
     tasks = [Task(rows=rows, held_out=held_out) for _ in sizes]
     ones = np.ones((1, 20, 1))
     outcomes = [
-        Outcome(results=(result_of(tasks[0], n_sweeps=k),), forecasts=np.stack([size * ones, ones]))
+        Outcome(result=result_of(tasks[0], n_sweeps=k), forecasts=np.stack([size * ones, ones]))
         for k, size in enumerate(sizes)
     ]
     members, weights = fit_streamed(tasks, lambda _: outcomes)
@@ -394,24 +372,6 @@ def test_members_of_a_stream_without_weight_are_left_out() -> None:
         members, weights = fit_streamed(tasks, lambda _, left=left: left)
         assert [member.variance_ratio for member in members] == [None] * len(left)
         np.testing.assert_allclose(weights, 1.0 / len(left))
-
-
-@pytest.mark.parametrize(
-    ("weighting", "stochastic", "held_out"),
-    [("stacking", False, True), ("stacking", True, True), ("equal", True, False)],
-)
-def test_which_members_a_fit_has(weighting: str, stochastic: bool, held_out: bool) -> None:
-    """Trials in memory, one task for each member of a stream; without stacking nothing held out."""
-    stage = Stage(alike)
-    shared = small(weighting=weighting, n_estimators=3, max_iter=15)
-    rows = bent_rows(40)
-    out = take_rows(rows, np.arange(8)) if stochastic and held_out else None
-    given = Task(rows=rows, stochastic=stochastic, lengths=(15,))
-    members, weights = fit_members(given, shared, stage, np.random.default_rng(0), out)
-    assert len(members) == len(weights) == 3
-    assert len(stage.calls) == (1 if stochastic else 2)
-    assert all((trial.held_out is not None) == held_out for trial in stage.calls[0])
-    assert len({one.recipe.seed for one in stage.calls[-1]}) == 3
 
 
 def further(members: Sequence[FitResult], stage: Any, **changes: Any) -> Any:
@@ -466,9 +426,7 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
     assert second.stream is stream
 
 
-# ------------------------------------------------------------------------------------------------
 # Interruption
-# ------------------------------------------------------------------------------------------------
 
 
 def test_members_that_were_not_reached_stay_as_they_were() -> None:
@@ -490,12 +448,3 @@ def test_an_interrupted_fit_leaves_an_ensemble(number: int) -> None:
     assert len(members) == (number if number <= 5 else number - 5)
     assert members[-1].status is Status.INTERRUPTED
     assert np.sum(found.ensemble.weights) == pytest.approx(1.0)
-
-
-def test_ctrl_c_before_anything_is_fitted_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("bowtienet.ensemble.member._begin", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        fit(bent_table(50), small())

@@ -181,15 +181,6 @@ def test_generators_are_seeds_too() -> None:
     assert not np.array_equal(fitted(random_state=generator).predict(X), first.predict(X))
 
 
-@cut_short
-def test_processes_and_threads_change_no_bit() -> None:
-    for make in (small, stacked):
-        alone = make().fit(X, Y)
-        with joblib.parallel_config(backend="threading", n_jobs=2):
-            assert_same(make().fit(X, Y), alone)
-    assert_same(small(n_jobs=2).fit(X, Y), fitted())
-
-
 class AllAtOnce(ThreadingBackend):
     """A backend that, like multiprocessing's, can only answer when all is done."""
 
@@ -313,13 +304,6 @@ def test_a_limit_that_cut_a_fit_short_is_told(changes: dict[str, Any]) -> None:
     assert np.isfinite(answers(model, X)).all()
 
 
-def test_a_limit_that_held_out_rows_did_not_choose_is_told() -> None:
-    """Fits of three sweeps have one length only: nothing was compared."""
-    with pytest.warns(ConvergenceWarning, match="max_iter=3"):
-        model = stacked(n_estimators=1, max_iter=3).fit(X, Y)
-    assert model.status_ == "iteration limit"
-
-
 @pytest.mark.filterwarnings("error")
 def test_a_length_that_held_out_rows_chose_is_no_convergence() -> None:
     noise = np.random.default_rng(0).normal(size=60)
@@ -386,23 +370,6 @@ def interrupted_start(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
         return original(*arguments, **keywords)
 
     monkeypatch.setattr(member_module, "initialize", initialize)
-
-
-@pytest.mark.parametrize(
-    ("number", "n_members"),
-    [(2, 1), (3, 2), (6, 5), (7, 1)],
-    ids=["first trials", "trials", "after the trials", "members"],
-)
-def test_ctrl_c_at_any_stage_of_stacking(
-    number: int, n_members: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Five trials on folds, then two members: what there is counts equally."""
-    interrupted_start(monkeypatch, number)
-    model = stacked()
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.fit(X, Y)
-    assert_allclose(model.member_weights_, np.full(n_members, 1.0 / n_members))
-    assert model.score(X, Y) > 0.5
 
 
 @pytest.mark.parametrize("make", [small, stacked])
@@ -481,27 +448,3 @@ def test_a_warm_start_takes_the_table_as_it_was_learnt() -> None:
     assert model.columns_ is columns
     with pytest.raises(ValueError, match="sign"):
         model.fit(frame.rename(columns={"sign": "Sign"}), Y)
-
-
-@cut_short
-def test_ctrl_c_in_a_warm_start_keeps_the_other_members() -> None:
-    model = small(warm_start=True).fit(X, Y)
-    first, second = model.ensemble_.members
-    watched(model, at_sweep(2, KeyboardInterrupt))
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        model.fit(X, Y)
-    moved, kept = model.ensemble_.members
-    assert moved.elbo_history[-1] > first.elbo_history[-1]
-    assert kept is second
-
-
-@cut_short
-def test_units_go_while_a_fit_runs() -> None:
-    model = small(hidden_layer_sizes=(12,), prune_every=4, max_iter=24).fit(X, Y)
-    size = model.sparsity_
-    assert_array_equal(size.nodes_before, [12, 12])
-    assert np.all(size.nodes_after < 12)
-    assert_array_equal(size.inputs_after, [3, 3])
-    assert model.score(X, Y) > 0.9
-    assert "rate" not in str(size)
-    assert np.isfinite(model.fit(X, Y).elbo_)

@@ -12,9 +12,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import skops.io
-from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
+from mapie.regression import SplitConformalRegressor
 from sklearn import config_context
-from sklearn.base import clone
 from sklearn.impute import SimpleImputer
 from sklearn.inspection import permutation_importance
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
@@ -49,19 +48,6 @@ def test_a_scaler_in_front_changes_nothing_but_rounding() -> None:
     assert pipeline.score(X, y) > 0.7
 
 
-def test_grid_search_over_prior_and_width() -> None:
-    X, y = rows()
-    grid = {"prior": ["student_t", "gaussian"], "hidden_layer_sizes": [(), (5,)]}
-    search = GridSearchCV(small(), grid, cv=2).fit(X, y)
-    scores = search.cv_results_["mean_test_score"]
-    assert scores.shape == (4,)
-    assert np.all(np.isfinite(scores))
-    # |x| on (-2, 2) is not a line: the width must be chosen.
-    assert search.best_params_["hidden_layer_sizes"] == (5,)
-    best = small(**search.best_params_).fit(X, y)
-    np.testing.assert_array_equal(search.predict(X), best.predict(X))
-
-
 def test_options_can_be_searched_too() -> None:
     X, y = rows()
     grid = {"options__gate_temperature": [0.01, 0.5], "options__init": ["laplace", "relu_network"]}
@@ -73,22 +59,6 @@ def test_options_can_be_searched_too() -> None:
     # The options of the original are its own.
     assert original.options.gate_temperature == 0.05
     assert search.best_estimator_.options is not original.options
-
-
-def test_cross_validation_is_the_loop_written_out() -> None:
-    X, y = rows()
-    folds = KFold(3)
-    slow = [small().fit(X[a], y[a]).score(X[b], y[b]) for a, b in folds.split(X)]
-    np.testing.assert_array_equal(cross_val_score(small(), X, y, cv=folds), slow)
-    assert min(slow) > 0.5
-
-
-def test_permutation_importance_finds_the_column_without_a_part() -> None:
-    X, y = rows(80)
-    found = permutation_importance(small().fit(X, y), X, y, n_repeats=5, random_state=0)
-    assert np.argmin(found.importances_mean) == 2
-    assert np.argmax(found.importances_mean) == 1
-    assert abs(found.importances_mean[2]) < 0.1 * found.importances_mean[0]
 
 
 def test_tables_with_texts_through_scikit_learn() -> None:
@@ -107,17 +77,6 @@ def test_tables_with_texts_through_scikit_learn() -> None:
 
 
 # Settings
-
-
-def test_a_clone_has_the_settings_and_is_not_fitted() -> None:
-    X, y = rows()
-    model = small(prior="laplace", gate_temperature=0.05).fit(X, y)
-    copy = clone(model)
-    assert copy.options is not model.options
-    assert copy.options.get_params() == model.options.get_params()
-    assert (copy.prior, copy.hidden_layer_sizes) == ("laplace", (5,))
-    assert not any(name.endswith("_") for name in vars(copy))
-    np.testing.assert_array_equal(copy.fit(X, y).predict(X), model.predict(X))
 
 
 def test_settings_are_read_and_set_by_name_in_a_pipeline_too() -> None:
@@ -172,17 +131,6 @@ def test_split_conformal_intervals_cover() -> None:
     np.testing.assert_array_equal(mean, small().fit(*train).predict(new[0]))
     covered = np.mean((ends[:, 0, 0] <= new[1]) & (new[1] <= ends[:, 1, 0]))
     assert abs(covered - 0.9) < 4.0 * np.sqrt(0.09 / 202 + 0.09 / 400)
-
-
-def test_cross_conformal_intervals_cover() -> None:
-    """CV+ promises 1 - 2 alpha = 0.6 at a nominal 0.8. Four deviations of the count of 400 new rows
-    and 60 residuals are 0.22 at 0.6; and intervals that cover all are of no use."""
-    train, new = rows(60, 4), rows(400, 5)
-    model = CrossConformalRegressor(small(), confidence_level=0.8, cv=3, random_state=0)
-    _, ends = model.fit_conformalize(*train).predict_interval(new[0])
-    covered = np.mean((ends[:, 0, 0] <= new[1]) & (new[1] <= ends[:, 1, 0]))
-    assert 0.8 - 0.2 - 4.0 * np.sqrt(0.24 / 62 + 0.24 / 400) < covered < 1.0
-    assert np.mean(ends[:, 1, 0] - ends[:, 0, 0]) < np.ptp(train[1])
 
 
 def test_skpro_reads_mean_and_variance() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieRegressor, load
 from bowtienet._arrays import map_arrays
-from bowtienet.inference.convergence import Status
 from tests.estimators.models import assert_same, rows, small
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -59,20 +57,6 @@ def test_the_first_call_is_a_fit(solver: str, weighting: str) -> None:
     assert (begun.solver_, begun.status_) == (solver, fitted.status_)
 
 
-def test_rows_are_counted(begun: BowTieRegressor) -> None:
-    model = further(begun)
-    assert_allclose(counts(model), 200.0)
-    model.partial_fit(*NEW)
-    assert_allclose(counts(model), 260.0)
-    model.partial_fit(*NEW, np.full(60, 0.5))
-    assert_allclose(counts(model), 290.0)
-    assert model.status_ == Status.ARRIVING
-    assert model.n_iter_ == begun.n_iter_ + 2
-    assert len(model.elbo_history_) == len(begun.elbo_history_) + 2
-    assert model.solver_ == "svi"
-    assert not model.converged_
-
-
 @pytest.mark.parametrize("weighting", ["equal", "stacking"])
 def test_saved_in_between(weighting: str, begun: BowTieRegressor, tmp_path: Path) -> None:
     """A pickle has the remembered rows and goes on to the bit; a file has no rows in it."""
@@ -85,14 +69,6 @@ def test_saved_in_between(weighting: str, begun: BowTieRegressor, tmp_path: Path
     loaded.partial_fit(*again)
     assert_allclose(counts(loaded), 290.0)
     assert_allclose(loaded.predict(X), model.predict(X), atol=0.5)
-
-
-def test_single_rows(begun: BowTieRegressor) -> None:
-    model = further(begun, weighting="stacking")
-    for x, y in zip(NEW[0][:5], NEW[1][:5], strict=True):
-        model.partial_fit(x[None], y[None])
-    assert_allclose(counts(model), 205.0)
-    assert_allclose(model.score(*rows(500, 8)), begun.score(*rows(500, 8)), atol=0.05)
 
 
 def test_sources(begun: BowTieRegressor, tmp_path: Path) -> None:
@@ -121,25 +97,6 @@ def test_tables_with_texts_and_missing_values() -> None:
     assert np.isfinite(model.predict(table(NEW))).all()
 
 
-def test_long_tables_are_taken_in_by_batches(begun: BowTieRegressor) -> None:
-    model = further(begun, batch_size=25).partial_fit(*NEW)
-    assert model.n_iter_ == begun.n_iter_ + 3
-    apart = further(begun)
-    for start in (0, 25, 50):
-        apart.partial_fit(NEW[0][start : start + 25], NEW[1][start : start + 25])
-    assert_unchanged(model, apart)
-
-
-# The weights of the members
-
-
-@pytest.mark.parametrize("weighting", ["equal", "elbo"])
-def test_without_stacking_weights_stay(weighting: str, begun: BowTieRegressor) -> None:
-    model = further(begun, weighting=weighting)
-    model.ensemble_ = replace(model.ensemble_, weights=np.array([0.9, 0.1]))
-    assert_array_equal(model.partial_fit(*NEW).member_weights_, [0.9, 0.1])
-
-
 # From where it goes on, and from where not
 
 
@@ -163,11 +120,11 @@ def test_no_way_on_from_a_pruned_model(begun: BowTieRegressor) -> None:
 
 def test_remembered_rows_are_those_of_the_present_fit(begun: BowTieRegressor) -> None:
     model = further(begun).partial_fit(*NEW)
-    assert model._arrivals.remembered.sample.rows.inputs.shape[0] == 260
+    assert model._arrivals.sample.rows.inputs.shape[0] == 260
     assert_same(model.fit(X, Y), begun)
     assert not hasattr(model, "_arrivals")
     model.partial_fit(*NEW)
-    assert model._arrivals.remembered.sample.rows.inputs.shape[0] == 60
+    assert model._arrivals.sample.rows.inputs.shape[0] == 60
 
 
 @pytest.mark.parametrize(
@@ -189,4 +146,4 @@ def test_rows_that_are_refused_leave_no_trace(
     with pytest.raises(ValueError, match=match):
         model.partial_fit(*given)
     assert_unchanged(begun, model)
-    assert model._arrivals.remembered.sample.rows.inputs.shape[0] == 200
+    assert model._arrivals.sample.rows.inputs.shape[0] == 200

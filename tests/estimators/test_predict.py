@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
@@ -128,29 +126,6 @@ def test_draws(model: BowTieRegressor) -> None:
     assert_allclose(spread, parts.epistemic_variance, rtol=0.2)
 
 
-@given(coverages=st.lists(st.floats(1e-6, 1.0 - 1e-9), min_size=2, max_size=6))
-@settings(max_examples=8, deadline=None, derandomize=True)
-def test_intervals_nest_as_coverage_grows(
-    models: dict[str, BowTieRegressor], coverages: list[float]
-) -> None:
-    levels = sorted(coverages)
-    ends = models["one"].predict_interval(NEW, levels)
-    assert np.all(ends[:, 0] <= ends[:, 1])
-    assert np.all(np.diff(ends[:, 0], axis=-1) <= 0.0)
-    assert np.all(np.diff(ends[:, 1], axis=-1) >= 0.0)
-    assert_array_equal(models["one"].predict_interval(NEW, levels[0]), ends[..., 0])
-
-
-@given(quantiles=st.lists(st.floats(1e-9, 1.0 - 1e-9), min_size=2, max_size=8))
-@settings(max_examples=8, deadline=None, derandomize=True)
-def test_quantiles_never_cross(models: dict[str, BowTieRegressor], quantiles: list[float]) -> None:
-    levels = sorted(quantiles)
-    found = models["one"].predict_quantiles(NEW, levels)
-    assert np.all(np.diff(found, axis=-1) >= 0.0)
-    held = models["one"].predict_dist(NEW).cdf(found)
-    assert_allclose(held, np.tile(levels, (10, 1)), rtol=1e-9)
-
-
 def test_the_shortest_interval_is_about_as_likely_and_no_longer(model: BowTieRegressor) -> None:
     shortest = model.predict_interval(NEW, 0.9, kind="highest_density", n_samples=4000)
     central = model.predict_interval(NEW, 0.9)
@@ -188,13 +163,6 @@ def test_chunks_do_not_matter(
     assert np.all(ends[:, 0] < ends[:, 1])
 
 
-def test_more_rows_than_a_chunk(model: BowTieRegressor) -> None:
-    """One more than the least number of rows that are predicted in two chunks."""
-    n = ensemble_module.CHUNK_ROWS + 1
-    found = model.predict(np.resize(NEW, (n, 3)))
-    assert_allclose(found, np.resize(model.predict(NEW), n), rtol=1e-9)
-
-
 def test_scores_weigh_the_rows(model: BowTieRegressor) -> None:
     weights = np.arange(60) % 3.0
     twice = np.repeat(np.arange(60), weights.astype(int))
@@ -203,27 +171,6 @@ def test_scores_weigh_the_rows(model: BowTieRegressor) -> None:
         with pytest.raises(ValueError, match="weight"):
             score(X, Y, np.zeros(60))
     assert model.score(X, np.zeros(60)) == 0.0
-
-
-# Files
-
-
-def test_draws_for_arviz(models: dict[str, BowTieRegressor]) -> None:
-    posterior = models["two"].to_arviz(draws=300)["posterior"]
-    shapes = {name: posterior[name].shape[2:] for name in posterior.data_vars}
-    assert shapes == {
-        "member": (),
-        "weights_1": (4, 4),
-        "noise_variance_1": (4,),
-        "weights_2": (3, 5),
-        "noise_variance_2": (3,),
-        "weights_3": (2, 4),
-        "noise_variance_3": (2,),
-    }
-    assert posterior["input"].values.tolist() == ["bias", "x0", "x1", "x2"]
-    assert set(np.unique(posterior["member"])) <= {0, 1}
-    again = models["two"].to_arviz(draws=300)["posterior"]
-    assert_array_equal(again["weights_2"], posterior["weights_2"])
 
 
 # Questions that are refused

@@ -168,13 +168,6 @@ def test_callbacks_see_every_task_begin_and_end() -> None:
     assert_same(model, small().fit(X, Y))
 
 
-def test_stacking_shows_trials_and_members() -> None:
-    model = stacked()
-    recorder = watched(model)
-    model.fit(X, Y)
-    assert recorder.count("begin", "member") == recorder.count("end", "member") == 5 + 2
-
-
 @pytest.mark.parametrize("target", [Y, Y[:, None], np.column_stack([Y, -Y])], ids=["1", "1c", "2"])
 def test_the_estimator_of_a_sweep_can_be_used(target: np.ndarray) -> None:
     """With one member, that of the last sweep predicts as the whole fit does."""

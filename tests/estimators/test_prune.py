@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 import pickle
 import warnings
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_array_equal
-from sklearn.base import clone
 
 from bowtienet import BowTieRegressor, load, open_source
 from bowtienet.distributions import generalized_inverse_gaussian as gig
@@ -32,10 +29,8 @@ RNG = np.random.default_rng(5)
 NAMES = ["age", "height", "weight", "mood", "luck"]
 X = RNG.normal(3.0, 2.0, size=(100, 5))
 Y = np.abs(X[:, 3] - 3.0) + 0.7 * X[:, 1] + 0.2 * RNG.normal(size=100)
-BOTH = np.column_stack([Y, 5.0 - X[:, 0] + 0.2 * RNG.normal(size=100)])
 NOISE = RNG.normal(20.0, 4.0, size=100)
 FRAME = pd.DataFrame(X, columns=NAMES)
-RELEVANT = [1, 3]
 
 
 def longer(**changes: Any) -> BowTieRegressor:
@@ -81,15 +76,6 @@ def everything(model: BowTieRegressor, table: Any) -> list[np.ndarray]:
 def assert_same_answers(first: BowTieRegressor, second: BowTieRegressor, table: Any) -> None:
     for a, b in zip(everything(first, table), everything(second, table), strict=True):
         assert_array_equal(a, b)
-
-
-def with_ratio(model: BowTieRegressor, ratio: float | None) -> BowTieRegressor:
-    """A copy whose members' variances held-out rows have asked to be multiplied by this."""
-    wide = copy.copy(model)
-    ratios = None if ratio is None else np.array([ratio])
-    members = tuple(replace(member, variance_ratio=ratios) for member in model.ensemble_.members)
-    wide.ensemble_ = replace(model.ensemble_, members=members)
-    return wide
 
 
 def widths(model: BowTieRegressor) -> list[tuple[int, ...]]:
@@ -158,20 +144,6 @@ def test_a_refit_is_as_long_as_held_out_rows_chose() -> None:
     assert found.status_ == "stopped early (validation)"
 
 
-def test_a_table_of_kinds() -> None:
-    """A column of categories may lose some of its inputs; all its categories can be predicted."""
-    frame = FRAME[["age", "mood"]].assign(city=np.array(["a", "b", "c"])[np.arange(100) % 3])
-    model = longer().fit(frame, Y + 5.0 * (frame["city"] == "b"))
-    found = model.prune(0.001)
-    assert found.sparsity_.inputs_before.tolist() == [5, 5]
-    assert np.all(found.sparsity_.inputs_after < 5)
-    strength = dict(zip(*found.feature_relevance_[::2], strict=True))
-    assert set(strength) == {"age", "mood", "city"}
-    assert strength["city"] > strength["age"]
-    refitted = model.prune(0.001, refit=True, X=frame, y=Y)
-    assert widths(refitted) == widths(found)
-
-
 # Nothing survives
 
 
@@ -213,21 +185,6 @@ def test_a_constant_can_be_fitted_further(prior: str) -> None:
 # The noise of what is gone
 
 
-def test_a_fit_that_goes_on_keeps_the_ratio(model: BowTieRegressor) -> None:
-    """A warm start that of the last fit, and a refit too: its noise is fitted again."""
-    wide = with_ratio(model, 4.0).set_params(max_iter=2)
-    refitted = wide.prune(0.001, refit=True, X=FRAME, y=Y)
-    for one, other in zip(
-        refitted.ensemble_.members, wide.prune(0.001).ensemble_.members, strict=True
-    ):
-        assert 1.0 < other.variance_ratio < 4.0
-        assert_array_equal(one.variance_ratio, [4.0])
-    wide.set_params(warm_start=True).fit(FRAME, Y)
-    assert [m.variance_ratio.tolist() for m in wide.ensemble_.members] == [[4.0], [4.0]]
-    wide.set_params(warm_start=False).fit(FRAME, Y)
-    assert [m.variance_ratio for m in wide.ensemble_.members] == [None, None]
-
-
 @pytest.mark.parametrize("prior", ["student_t", "laplace"])
 def test_pruning_leaves_the_global_scales(prior: str) -> None:
     """Weights that went count as they did: a refit finds much what the whole network would."""
@@ -245,27 +202,6 @@ def test_pruning_leaves_the_global_scales(prior: str) -> None:
         assert abs(np.log(scales[1] / scales[0])) < np.log(10.0), (index, scales)
 
 
-# Keeping, copying and going on
-
-
-@pytest.mark.parametrize("which", ["pruned", "constant"])
-def test_saved_and_pickled_to_the_bit(
-    which: str, request: pytest.FixtureRequest, tmp_path: Path
-) -> None:
-    found = request.getfixturevalue(which)
-    table = FRAME[:6] if which == "pruned" else X[:6]
-    found.save(tmp_path / "pruned")
-    for copied in (load(tmp_path / "pruned"), pickle.loads(pickle.dumps(found))):
-        assert_same_answers(copied, found, table)
-        assert str(copied.sparsity_) == str(found.sparsity_)
-        for a, b in zip(copied.feature_relevance_, found.feature_relevance_, strict=True):
-            assert_array_equal(a, b)
-
-
-def test_a_clone_is_fitted_as_any_other(model: BowTieRegressor, pruned: BowTieRegressor) -> None:
-    assert_same_answers(clone(pruned).fit(FRAME, Y), model, FRAME[:5])
-
-
 def test_a_warm_start_goes_on_from_what_is_left(pruned: BowTieRegressor, tmp_path: Path) -> None:
     for prune_every in (None, 5):
         found = pickle.loads(pickle.dumps(pruned))
@@ -276,6 +212,3 @@ def test_a_warm_start_goes_on_from_what_is_left(pruned: BowTieRegressor, tmp_pat
         assert np.sqrt(np.mean((found.predict(FRAME) - Y) ** 2)) < 0.3
         found.save(tmp_path / "found")
         assert_same_answers(load(tmp_path / "found"), found, FRAME[:3])
-
-
-# Which features matter

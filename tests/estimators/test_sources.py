@@ -19,7 +19,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieRegressor, open_source
 from bowtienet.estimators import progress
-from tests.ensemble.clusters import local_cluster
 from tests.estimators.models import answers, assert_same, small
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -247,9 +246,6 @@ def test_columns_of_files_are_found_by_their_names(tmp_path: Path) -> None:
         model.predict([X[:, :2]])
 
 
-# Solvers
-
-
 # Rows that change
 
 
@@ -258,7 +254,7 @@ def test_a_file_that_is_rewritten_during_a_fit(
     solver: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     path = parquet(tmp_path / "rows.parquet")
-    after_sweep = progress.MemberReporter.__call__
+    after_sweep = progress.Reporter.__call__
 
     def rewrite(self: Any, found: Any) -> bool:
         if found.sweep == 2:
@@ -266,7 +262,7 @@ def test_a_file_that_is_rewritten_during_a_fit(
         return after_sweep(self, found)
 
     model = small(solver=solver, batch_size=80)
-    monkeypatch.setattr(progress.MemberReporter, "__call__", rewrite)
+    monkeypatch.setattr(progress.Reporter, "__call__", rewrite)
     with pytest.raises(ValueError, match=r"rows\.parquet"):
         model.fit(path, *NAMED)
     assert not hasattr(model, "ensemble_")
@@ -284,43 +280,3 @@ def test_dask_tables_without_a_cluster(kind: str, tmp_path: Path) -> None:
     for solver in ("auto", "cavi"):
         with pytest.raises(ValueError, match=r"distributed\.Client"):
             small(solver=solver).fit(*given)
-
-
-@pytest.fixture(scope="module")
-def client() -> Iterator[Any]:
-    with local_cluster() as client:
-        yield client
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", DASK)
-def test_dask_tables_on_a_cluster(
-    kind: str, client: Any, fitted: dict[str, BowTieRegressor], tmp_path: Path
-) -> None:
-    given = source_of(kind, tmp_path)
-    for solver in ("auto", "cavi"):
-        model = small(solver=solver).fit(*given)
-        assert model.solver_ == "cavi"
-        assert_allclose(model.elbo_history_, fitted[solver].elbo_history_, rtol=1e-8)
-        check_answers(model, given)
-    model = small(solver="svi", **SETTINGS["svi"]).fit(*given)
-    assert_allclose(model.score(*given), fitted["svi"].score(X, Y, WEIGHTS), atol=0.1)
-
-
-@pytest.mark.slow
-def test_dask_frames_hold_the_same_kinds_of_columns(client: Any) -> None:
-    expected = small(solver="cavi").fit(MIXED, *NAMED)
-    found = small(solver="cavi").fit(dd.from_pandas(MIXED, npartitions=3), *NAMED)
-    assert found.columns_ == expected.columns_
-    assert_allclose(found.elbo_history_, expected.elbo_history_, rtol=1e-8)
-    assert_allclose(answers(found, MIXED), answers(expected, MIXED), rtol=1e-5)
-
-
-@pytest.mark.slow
-def test_a_warm_start_on_a_cluster_goes_on_with_members_that_lost_inputs(client: Any) -> None:
-    given = source_of("Dask frame", Path())
-    model = small(solver="cavi", hidden_layer_sizes=(6,), max_iter=30).fit(*given).prune(0.001)
-    widths = [member.model.architecture.widths for member in model.ensemble_.members]
-    model.set_params(warm_start=True).fit(*given)
-    assert [member.model.architecture.widths for member in model.ensemble_.members] == widths
-    assert np.isfinite(model.elbo_)

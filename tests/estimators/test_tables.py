@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bowtienet import BowTieRegressor, load
+from bowtienet import BowTieRegressor
 from tests.estimators.models import answers, assert_same, rows, small
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -120,14 +120,6 @@ def test_relevance_has_an_entry_for_each_column_of_the_user(model: BowTieRegress
     assert both.feature_relevance_.strongest().strength.shape == (2,)
 
 
-def test_a_saved_model_reads_the_same_tables(model: BowTieRegressor, tmp_path: Any) -> None:
-    model.save(tmp_path / "model")
-    loaded = load(tmp_path / "model")
-    assert loaded.columns_ == model.columns_
-    for convert in LIBRARIES.values():
-        assert_array_equal(answers(loaded, convert(FRAME)), answers(model, FRAME))
-
-
 # What comes only later
 
 
@@ -156,23 +148,6 @@ def test_unseen_categories_are_warned_of_once_and_are_none_of_the_known(
     assert np.isfinite(score)
 
 
-def test_texts_that_are_no_number_later_count_as_missing(model: BowTieRegressor) -> None:
-    with pytest.warns(UserWarning, match="cost"):
-        found = model.predict(FIRST.assign(cost="on request"))
-    assert_array_equal(found, model.predict(FIRST.assign(cost=None)))
-
-
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [("size", "large"), ("built", 3.0), ("vacant", "long"), ("rooms", DAY)],
-)
-def test_another_kind_of_column_is_refused_by_name(
-    name: str, values: Any, model: BowTieRegressor
-) -> None:
-    with pytest.raises(ValueError, match=name):
-        model.predict(FIRST.assign(**{name: values}))
-
-
 # Columns that are not what they seem
 
 
@@ -185,22 +160,6 @@ def test_identifiers_are_left_out_with_a_warning() -> None:
     # Nobody is surprised by other identifiers.
     other = frame.assign(key="new")
     assert_array_equal(found.predict(other), found.predict(frame))
-
-
-@pytest.mark.parametrize("text", ["{:,.1f}", "{:.1f} %", "{:.1f} €"])
-def test_written_numbers_are_numbers_with_a_warning(text: str) -> None:
-    values = np.round(100.0 * SIZE, 1)
-    with pytest.warns(UserWarning, match="'x'"):
-        found = small().fit(one_column([text.format(value) for value in values]), PRICE)
-    assert_same(found, small().fit(one_column(values), PRICE))
-
-
-def test_decimal_commas_are_numbers_too() -> None:
-    values = np.round(100.0 * SIZE, 1)
-    swap = str.maketrans(",.", ".,")
-    with pytest.warns(UserWarning, match="'x'"):
-        found = small().fit(one_column([f"{v:,.1f}".translate(swap) for v in values]), PRICE)
-    assert_same(found, small().fit(one_column(values), PRICE))
 
 
 def test_too_many_categories_are_refused_by_name() -> None:
@@ -225,13 +184,6 @@ def test_nothing_but_columns_that_say_nothing() -> None:
     # Constant numbers alone are what scikit-learn's estimators take, too.
     found = small().fit(np.full((N, 2), 7.0), PRICE)
     assert_allclose(found.predict(np.full((3, 2), 7.0)), PRICE.mean(), rtol=0.05)
-
-
-def test_infinite_numbers_are_refused_by_name(model: BowTieRegressor) -> None:
-    with pytest.raises(ValueError, match="size"):
-        small().fit(FIRST[["size"]].replace(SIZE[1], np.inf), PRICE)
-    with pytest.raises(ValueError, match="size"):
-        model.predict(FIRST.assign(size=-np.inf))
 
 
 # Names

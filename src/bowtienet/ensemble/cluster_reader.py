@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,8 @@ from bowtienet.representation.learning import decide
 from bowtienet.representation.representation import Representation, encoded_rows, network_rows
 from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
 
+Indices = NDArray[np.intp]
+
 
 class ClusterReader:
     """Reads a Dask table on the workers of the running scheduler.
@@ -35,6 +37,8 @@ class ClusterReader:
         self.client = running_client()
         self.parts = source.partitions()
         self.held: list[Any] = list(self.client.compute(self.parts))
+        self._rows: ClusterRows | None = None
+        self._inputs: list[int] | None = None
 
     def columns(self, max_categories: int) -> tuple[Column, ...]:
         """What one reading tells of the columns."""
@@ -58,13 +62,27 @@ class ClusterReader:
     ) -> ClusterStream:
         """All rows, where they are."""
         assert n_held_out == 0
-        return ClusterStream(
-            client=self.client,
-            parts=self.parts,
-            held=self.held,
-            total_weight=survey.total_weight,
-            representation=representation,
-        )
+        return ClusterStream(reader=self, representation=representation)
+
+    def provider(self, representation: Representation, inputs: Indices | None) -> ClusterRows:
+        """All rows as networks with these inputs see them; members with the same share them."""
+        kept = None if inputs is None else inputs.tolist()
+        if self._rows is None or kept != self._inputs:
+            see = partial(_seen, representation, inputs)
+            rows = on_each(self.client, self.held or self.parts, see)
+            # Dask frees each partition when it is standardised, but can compute it again. And
+            # members are fitted one by one: when one needs other inputs, those before are done.
+            self.close()
+            self._rows, self._inputs = ClusterRows(self.client, rows), kept
+        return self._rows
+
+    def close(self) -> None:
+        """Let the workers forget the rows and their local factors."""
+        release(self.held)
+        self.held.clear()
+        if self._rows is not None:
+            self._rows.close()
+            self._rows = None
 
     def _ask(self, function: Any) -> Iterator[Any]:
         try:
@@ -79,47 +97,22 @@ class ClusterReader:
 class ClusterStream:
     """The partitions of a Dask table as the networks see them."""
 
-    client: Any
-    parts: list[Any]
-    """How to compute them."""
-    held: list[Any]
-    """Futures of those that are computed."""
-    total_weight: float
+    reader: ClusterReader
     representation: Representation
-    inputs: NDArray[np.intp] | None = None
+    inputs: Indices | None = None
     """The networks' inputs that are left; None for all."""
-    made: dict[tuple[int, ...] | None, ClusterRows] = field(default_factory=dict)
-    """Rows that wait on the workers, by their inputs; members share them."""
 
     def provider(self, architecture: Architecture) -> ClusterRows:
         """All rows, on their workers."""
-        inputs = None if self.inputs is None else tuple(map(int, self.inputs))
-        if inputs not in self.made:
-            # Members are fitted one by one: when one needs other inputs, those before are done.
-            self._forget()
-            see = partial(_seen, self.representation, self.inputs)
-            rows = on_each(self.client, self.held or self.parts, see)
-            # Dask frees each partition when it is standardised, but can compute it again.
-            self._release()
-            self.made[inputs] = ClusterRows(self.client, rows)
-        return self.made[inputs]
+        return self.reader.provider(self.representation, self.inputs)
 
-    def taking(self, kept: NDArray[np.intp] | None) -> ClusterStream:
+    def taking(self, kept: Indices | None) -> ClusterStream:
         """The same rows for a member that has lost inputs."""
         return replace(self, inputs=kept)
 
     def close(self) -> None:
         """Let the workers forget the rows and their local factors."""
-        self._release()
-        self._forget()
-
-    def _release(self) -> None:
-        release(self.held)
-        self.held.clear()
-
-    def _forget(self) -> None:
-        while self.made:
-            self.made.popitem()[1].close()
+        self.reader.close()
 
 
 # What runs on the workers.
@@ -139,6 +132,6 @@ def _encoded(columns: tuple[Column, ...], block: Block) -> Rows:
     return encoded_rows(columns, block)[0]
 
 
-def _seen(representation: Representation, inputs: NDArray[np.intp] | None, block: Block) -> Rows:
+def _seen(representation: Representation, inputs: Indices | None, block: Block) -> Rows:
     rows = network_rows(representation, _encoded(representation.columns, block))
     return rows if inputs is None else replace(rows, inputs=rows.inputs[:, inputs])

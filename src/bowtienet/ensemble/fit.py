@@ -27,7 +27,7 @@ from bowtienet.ensemble.checkpoint import Checkpoint, digest
 from bowtienet.ensemble.cluster_reader import ClusterReader
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.jobs import Jobs, Watch
-from bowtienet.ensemble.member import Stream, Task
+from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.streams import SourceReader
 from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
@@ -47,13 +47,9 @@ LARGE = 50_000
 class Prepared:
     """What a fit starts from."""
 
-    rows: Rows
-    """As the networks see them: all, or of a stream those to start from."""
+    task: Task
+    """What the fits of all members share."""
     representation: Representation
-    stream: Stream | None = None
-    held_out: Rows | None = None
-    solver: str = "cavi"
-    n_rows: int
     identity: Callable[[], dict[str, Any]]
     """What tells these rows from others."""
 
@@ -94,31 +90,28 @@ def fit_ensemble(
         Members whose length was chosen by held-out rows run as long again.
     """
     prepared = prepare(source, settings, before, checkpoint.seed, watch)
+    task, solver = prepared.task, "svi" if prepared.task.stochastic else "cavi"
     empty = Ensemble(
         members=(),
         weights=np.empty(0),
         representation=prepared.representation,
         propagation=settings.propagation,
     )
-    watch.begin(empty, prepared.solver)
-    with nullcontext() if prepared.stream is None else closing(prepared.stream):
+    watch.begin(empty, solver)
+    with nullcontext() if task.stream is None else closing(task.stream):
         checkpoint.begin(settings, before, prepared.identity)
         jobs = Jobs(settings, checkpoint, watch)
         rng = np.random.default_rng(checkpoint.seed)
-        task = Task(
-            rows=take_rows(prepared.rows, rng.permutation(prepared.rows.inputs.shape[0])),
-            stream=prepared.stream,
-            stochastic=prepared.solver == "svi",
-            batch_size=batch_rows(settings.batch_size, prepared.n_rows),
-        )
+        order = rng.permutation(task.rows.inputs.shape[0])
+        task = replace(task, rows=take_rows(task.rows, order))
         if before is None:
-            members, weights = fit_members(task, settings, jobs, rng, prepared.held_out)
+            members, weights = fit_members(task, settings, jobs, rng)
         else:
             members, weights = fit_further(task, before, jobs, as_long_again=as_long_again)
     if not members:
         raise KeyboardInterrupt
     fitted = replace(empty, members=tuple(members), weights=np.asarray(weights))
-    return EnsembleFit(ensemble=fitted, solver=prepared.solver, interrupted=jobs.interrupted)
+    return EnsembleFit(ensemble=fitted, solver=solver, interrupted=jobs.interrupted)
 
 
 def prepare(
@@ -141,10 +134,7 @@ def prepare(
     # A cluster is there to be used: its workers can hold all rows and their local factors.
     solver = "cavi" if isinstance(reader, ClusterReader) or settings.solver == "cavi" else "svi"
     watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
-    # Coordinate ascent compares recipes on folds of the sample, and members that go on not at all.
-    compared = solver == "svi" and settings.weighting == "stacking" and known is None
-    n_held_out = hold_out(survey) if compared else 0
-    return _prepare_stream(reader, survey, solver, columns, known, n_held_out)
+    return _prepare_stream(reader, survey, replace(settings, solver=solver), columns, known)
 
 
 def hold_out(survey: Survey) -> int:
@@ -168,9 +158,8 @@ def _prepare_rows(
 ) -> Prepared:
     seen, representation = _represented(rows, columns, known)
     return Prepared(
-        rows=seen,
+        task=Task(rows=seen),
         representation=representation,
-        n_rows=int(seen.inputs.shape[0]),
         identity=lambda: {"rows": digest(vars(seen).values())},
     )
 
@@ -178,15 +167,18 @@ def _prepare_rows(
 def _prepare_stream(
     reader: Reader,
     survey: Survey,
-    solver: str,
+    settings: Settings,
     columns: tuple[Column, ...],
     known: Representation | None,
-    n_held_out: int,
 ) -> Prepared:
     """A sample to start from, and what reads the rest."""
     sample = survey.sample.rows
     size = int(sample.inputs.shape[0])
-    if solver == "cavi" and survey.n_rows <= survey.sample.size:
+    stochastic = settings.solver == "svi"
+    # Coordinate ascent compares recipes on folds of the sample, and members that go on not at all.
+    compared = stochastic and settings.weighting == "stacking" and known is None
+    n_held_out = hold_out(survey) if compared else 0
+    if not stochastic and survey.n_rows <= survey.sample.size:
         # All rows are at hand: the same scaling and start as for a table in memory.
         start, representation = _represented(sample, columns, known)
     else:
@@ -202,13 +194,16 @@ def _prepare_stream(
     if n_held_out:
         held_out = network_rows(representation, take_rows(sample, np.arange(n_held_out)))
     scalings = (survey.feature_scaling, survey.target_scaling)
-    return Prepared(
+    task = Task(
         rows=start,
-        representation=representation,
         stream=reader.stream(survey, n_held_out, representation),
+        stochastic=stochastic,
+        batch_size=batch_rows(settings.batch_size, survey.n_counted),
         held_out=held_out,
-        solver=solver,
-        n_rows=survey.n_counted,
+    )
+    return Prepared(
+        task=task,
+        representation=representation,
         identity=lambda: {
             "n_rows": survey.n_rows,
             "scaling": digest([x for scaling in scalings for x in vars(scaling).values()]),

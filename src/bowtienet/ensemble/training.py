@@ -46,20 +46,15 @@ Fitted = tuple[list[FitResult], Floats]
 """Members and their weights."""
 
 
-def fit_members(
-    task: Task, settings: Settings, run: Run, rng: np.random.Generator, held_out: Rows | None
-) -> Fitted:
+def fit_members(task: Task, settings: Settings, run: Run, rng: np.random.Generator) -> Fitted:
     """New members; `task` has the rows, or those of a stream to start from, and the stream."""
     recipes = build_recipes(settings, rng)
     if settings.weighting != "stacking":
         return fit_alike(task, recipes, settings, run)
     if not task.stochastic:
         return fit_stacked(task, recipes, settings, run, rng)
-    tasks = [
-        replace(task, recipe=recipe, held_out=held_out)
-        for recipe in repeat(recipes, settings.n_estimators, rng)
-    ]
-    return fit_streamed(tasks, run)
+    chosen = repeat(recipes, settings.n_estimators, rng)
+    return fit_streamed([replace(task, recipe=recipe) for recipe in chosen], run)
 
 
 def fit_further(task: Task, ensemble: Ensemble, run: Run, *, as_long_again: bool) -> Fitted:

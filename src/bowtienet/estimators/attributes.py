@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -51,18 +52,13 @@ def ensemble_attributes(ensemble: Ensemble, solver: str) -> dict[str, Any]:
 
 def warning_of(ensemble: Ensemble, max_iter: int, tol: float) -> str | None:
     """What to warn of when fits were cut short; None if there is nothing."""
-    share = {
-        status: sum(
-            weight
-            for member, weight in zip(ensemble.members, ensemble.weights, strict=True)
-            if member.status is status
-        )
-        for status in (Status.ITERATION_LIMIT, *BROKEN)
-    }
-    broken = [status.value for status in BROKEN if share[status] > 0.0]
+    share: defaultdict[Status, float] = defaultdict(float)
+    for member, weight in zip(ensemble.members, ensemble.weights, strict=True):
+        share[member.status] += weight
+    broken = sorted(status.value for status in BROKEN if share[status] > 0.0)
     if broken:
         return (
-            f"Some members stopped before they converged ({', '.join(sorted(broken))}): look for "
+            f"Some members stopped before they converged ({', '.join(broken)}): look for "
             "values far out of line in X and y, or set a higher gate_temperature."
         )
     cut = share[Status.ITERATION_LIMIT]
