@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from bowtienet import engine
     from bowtienet.data.door import open_source
     from bowtienet.data.files import read_table
-    from bowtienet.estimators.files import load
-    from bowtienet.estimators.options import FitOptions
+    from bowtienet.estimators.fit_options import FitOptions
     from bowtienet.estimators.regressor import BowTieRegressor
+    from bowtienet.estimators.saving import load
     from bowtienet.evaluation.comparison import compare
 
     __version__: str
@@ -40,9 +40,9 @@ __all__ = [
 
 _HOMES = {
     "BowTieRegressor": "estimators.regressor",
-    "FitOptions": "estimators.options",
+    "FitOptions": "estimators.fit_options",
     "compare": "evaluation.comparison",
-    "load": "estimators.files",
+    "load": "estimators.saving",
     "open_source": "data.door",
     "read_table": "data.files",
 }

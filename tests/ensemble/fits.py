@@ -13,7 +13,7 @@ from bowtienet.data.rows import Rows, build_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.ensemble import Ensemble
-from bowtienet.ensemble.fit import EnsembleFit, fit_ensemble
+from bowtienet.ensemble.fit_ensemble import EnsembleFit, fit_ensemble
 from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.settings import Recipe, Settings
 from bowtienet.inference.iterate import FitResult, Progress

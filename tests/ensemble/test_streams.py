@@ -13,9 +13,9 @@ import pytest
 from bowtienet.data.door import open_source
 from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.source import Source
-from bowtienet.ensemble import fit as module
+from bowtienet.ensemble import fit_ensemble as module
 from bowtienet.ensemble import training
-from bowtienet.ensemble.fit import LARGE, Prepared, hold_out, prepare
+from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, hold_out, prepare
 from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.ensemble.training import FEWEST_ROWS

@@ -21,7 +21,7 @@ from bowtienet.plotting.fitted import encoded_features, open_rows
 from bowtienet.prediction.mixture import build_mixture
 from bowtienet.report import collect, content, figures, network, sentences
 from bowtienet.report.baseline import linear_baseline
-from bowtienet.report.rows import read_rows
+from bowtienet.report.sampled_rows import read_rows
 from bowtienet.report.svg import Plot
 from bowtienet.report.wording import clean, number
 from tests.plotting.fits import quick

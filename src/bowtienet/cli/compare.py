@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, number
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def compare(
     a share of the rows with the seed plus i; figures are means over the splits, in the unit of the
     target. Seconds are those of a fit.
     """
-    from bowtienet.cli.reading import known_rows, read
+    from bowtienet.cli.input_tables import known_rows, read
     from bowtienet.evaluation import compare as compare_methods
     from bowtienet.evaluation import default_methods
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 N_NEW = 42

@@ -6,11 +6,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, note
 
 if TYPE_CHECKING:
-    from bowtienet.cli.reading import Rows
+    from bowtienet.cli.input_tables import Rows
 
 ModelPlace = Annotated[
     Path | None,
@@ -61,9 +61,9 @@ def fit(
     model file remembers both. The model that is saved is the one that was scored: held-out rows are
     not used. With --test-size 0 all rows are.
     """
-    from bowtienet.cli.facts import fit_facts
+    from bowtienet.cli.input_tables import known_rows, read
+    from bowtienet.cli.model_facts import fit_facts
     from bowtienet.cli.plot import draw, painters_of
-    from bowtienet.cli.reading import known_rows, read
     from bowtienet.cli.scores import hold_out, score, show_scores
 
     output = Output(as_json)
@@ -125,7 +125,7 @@ def _check_places(data: Path, out: Path | None, plots: Path | None, report: Path
 
 def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[str, str]]:
     """What becomes of each column, before the long part begins."""
-    from bowtienet.cli.facts import column_uses
+    from bowtienet.cli.model_facts import column_uses
     from bowtienet.data.door import open_source
     from bowtienet.representation.learning import learn_columns
 
@@ -142,7 +142,7 @@ def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[
 
 def _fit(regressor: Any, rows: Rows, output: Output) -> Any:
     """Fit with a bar."""
-    from bowtienet.cli.facts import without_column_notes
+    from bowtienet.cli.model_facts import without_column_notes
     from bowtienet.estimators.progress import reporting_to
 
     with output.stage("fitting") as bar, reporting_to(bar), without_column_notes():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, number
 
 _SHOWN = 20
@@ -10,8 +10,8 @@ _SHOWN = 20
 
 def inspect(model: options.Model, as_json: options.Json = False) -> None:
     """Show what a model file holds, and which features matter."""
-    from bowtienet.cli.facts import column_uses, fit_facts, relevance, sizes
-    from bowtienet.estimators.files import load
+    from bowtienet.cli.model_facts import column_uses, fit_facts, relevance, sizes
+    from bowtienet.estimators.saving import load
 
     output, fitted, n_bytes = Output(as_json), load(model), model.stat().st_size
     kind, targets = type(fitted).__name__, list(fitted.target_names_)

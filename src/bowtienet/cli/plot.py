@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 if TYPE_CHECKING:
-    from bowtienet.cli.reading import Rows
+    from bowtienet.cli.input_tables import Rows
 
 _DPI = 130
 OF_MODELS = {
@@ -85,9 +85,9 @@ def plot(
     as_json: options.Json = False,
 ) -> None:
     """Draw a model, its fit and, with rows, how well it predicts them."""
-    from bowtienet.cli.reading import known_rows_of_model, read
+    from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.writing import check_folder
-    from bowtienet.estimators.files import load
+    from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     check_folder(out)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, printable
 
 
@@ -41,9 +41,9 @@ def predict(
     of DATA are found by their names, in any order; others are ignored. Several targets have columns
     such as mean_price and mean_size.
     """
-    from bowtienet.cli.reading import read
+    from bowtienet.cli.input_tables import read
     from bowtienet.cli.writing import TABLES, check_place, write
-    from bowtienet.estimators.files import load
+    from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     if out is not None:
@@ -64,11 +64,11 @@ def predict(
 
 def _predict(model: Any, table: Any, label: str, coverage: float, output: Output) -> Any:
     """A table of predictions, made chunk by chunk."""
-    from bowtienet.cli.reading import needed_columns
+    from bowtienet.cli.input_tables import needed_columns
     from bowtienet.data.arrow_files import pyarrow
     from bowtienet.ensemble.ensemble import mixture
     from bowtienet.ensemble.parquet import prediction_columns
-    from bowtienet.estimators.reading import encoded_chunks, open_known_features
+    from bowtienet.estimators.known_columns import encoded_chunks, open_known_features
 
     source = open_known_features(model, needed_columns(model, table, label))
     parts, n_done = [], 0

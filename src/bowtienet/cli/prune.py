@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 
@@ -36,11 +36,11 @@ def prune(
 
     Nodes that no feature reaches, or that reach no target, go too.
     """
-    from bowtienet.cli.facts import sizes, without_column_notes
-    from bowtienet.cli.reading import known_rows_of_model, read
+    from bowtienet.cli.input_tables import known_rows_of_model, read
+    from bowtienet.cli.model_facts import sizes, without_column_notes
     from bowtienet.cli.writing import check_place
-    from bowtienet.estimators.files import load
     from bowtienet.estimators.progress import reporting_to
+    from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     before = load(model)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bowtienet.cli import options
+from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 if TYPE_CHECKING:
-    from bowtienet.cli.reading import Rows
+    from bowtienet.cli.input_tables import Rows
 
 
 def report(
@@ -39,9 +39,9 @@ def report(
     needs and asks the network for nothing. Scores of rows that the model was fitted to flatter it;
     fit --report writes the page for held-out rows.
     """
-    from bowtienet.cli.reading import known_rows_of_model, read
+    from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.writing import PAGES, check_place
-    from bowtienet.estimators.files import load
+    from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     place = check_place(out, model, data, endings=PAGES)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from bowtienet.cli.console import Output, number
-from bowtienet.cli.reading import Rows
+from bowtienet.cli.input_tables import Rows
 from bowtienet.data.parsing import parse
 from bowtienet.evaluation import Scores, evaluate
 from bowtienet.prediction.mixture import build_mixture

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import map_arrays
+from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
-from bowtienet.data.sampling import RowSample
 from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs
 from bowtienet.ensemble.member import MOMENTUM, local_iterations
 from bowtienet.ensemble.stacking import NEVER, stacking_weights

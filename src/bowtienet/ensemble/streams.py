@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet.data.in_memory import InMemory
+from bowtienet.data.random_rows import shuffled
 from bowtienet.data.rows import Rows, join_rows, split, take_rows
-from bowtienet.data.sampling import shuffled
 from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.inference.execution import block_rows

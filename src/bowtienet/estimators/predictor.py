@@ -24,7 +24,7 @@ from bowtienet.ensemble.ensemble import (
     mean_and_deviation,
     mixture,
 )
-from bowtienet.estimators.reading import encoded_chunks, open_known, open_known_features
+from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.scoring import determination, mean_log_density
 from bowtienet.prediction.intervals import check_coverage, highest_density
 from bowtienet.prediction.mixture import GaussianMixture, join_mixtures
@@ -221,7 +221,7 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to one file that loads without running code."""
-        from bowtienet.estimators.files import save_estimator
+        from bowtienet.estimators.saving import save_estimator
 
         check_is_fitted(self)
         save_estimator(self, path)
@@ -229,7 +229,7 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a fitted estimator that `save` wrote."""
-        from bowtienet.estimators.files import load_estimator
+        from bowtienet.estimators.saving import load_estimator
 
         return load_estimator(cls, path)
 

@@ -24,14 +24,14 @@ from bowtienet.ensemble import structure
 from bowtienet.ensemble.arriving import Arrivals, remember, take_in
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.ensemble import Ensemble, original
-from bowtienet.ensemble.fit import fit_ensemble
+from bowtienet.ensemble.fit_ensemble import fit_ensemble
 from bowtienet.ensemble.settings import AUTO_BATCH, Settings
 from bowtienet.ensemble.streams import arriving
 from bowtienet.estimators.attributes import ensemble_attributes, source_attributes, warning_of
-from bowtienet.estimators.options import FitOptions
+from bowtienet.estimators.fit_options import FitOptions
+from bowtienet.estimators.known_columns import open_known, warning_level
 from bowtienet.estimators.predictor import EnsemblePredictor
 from bowtienet.estimators.progress import CallbackSupportMixin, Reporter, with_callbacks
-from bowtienet.estimators.reading import open_known, warning_level
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior.selection import check_rate
 from bowtienet.representation.columns import CONSTANT, describe

@@ -10,7 +10,7 @@ from bowtienet._arrays import Array, to_numpy
 from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
 from bowtienet.ensemble.ensemble import chunks, mean_and_deviation, mixture
-from bowtienet.estimators.reading import encoded_blocks
+from bowtienet.estimators.known_columns import encoded_blocks
 from bowtienet.prediction.mixture import join_mixtures
 from bowtienet.representation.scaling import column_moments, combine_moments
 

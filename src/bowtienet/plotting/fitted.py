@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.in_memory import InMemory
-from bowtienet.estimators.reading import encoded_chunks, open_known, open_known_features
+from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting._checks import chosen

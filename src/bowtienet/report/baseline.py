@@ -12,7 +12,7 @@ from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation.methods import gaussian
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.mixture import GaussianMixture
-from bowtienet.report.rows import ReportRows
+from bowtienet.report.sampled_rows import ReportRows
 from bowtienet.report.wording import count
 
 _FOLDS = 5

@@ -17,10 +17,10 @@ from bowtienet.plotting._along import read_content
 from bowtienet.plotting.fitted import feature_names, target_names
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.report import figures
-from bowtienet.report.columns import ColumnSummary, summarize
-from bowtienet.report.fit import FitFacts, fit_facts
+from bowtienet.report.column_table import ColumnSummary, summarize
+from bowtienet.report.fit_summary import FitFacts, fit_facts
 from bowtienet.report.network import NetworkContent, network_content, pruned_model
-from bowtienet.report.rows import ReportRows, read_rows
+from bowtienet.report.sampled_rows import ReportRows, read_rows
 from bowtienet.report.svg import Plot, page_style
 from bowtienet.report.targets import Progress, TargetContent, TargetParts
 from bowtienet.report.wording import clean

@@ -13,8 +13,8 @@ from bowtienet.plotting._scored import distribution_of
 from bowtienet.prediction.mixture import GaussianMixture
 from bowtienet.report import figures
 from bowtienet.report.baseline import linear_baseline
-from bowtienet.report.columns import differs, value_text
-from bowtienet.report.rows import ReportRows
+from bowtienet.report.column_table import differs, value_text
+from bowtienet.report.sampled_rows import ReportRows
 from bowtienet.report.svg import Plot
 from bowtienet.report.wording import clean
 from bowtienet.representation.kinds import Numbers, Texts

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, namespace, to_numpy
+from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
-from bowtienet.data.sampling import RowSample
 from bowtienet.data.tables import Table, take_table
 from bowtienet.representation.kinds import NUMBER, Texts, read_column
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.data.sampling import RowSample
+from bowtienet.data.random_rows import RowSample
 from bowtienet.data.tables import Block
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.representation.columns import Column

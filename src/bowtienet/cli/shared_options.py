@@ -88,7 +88,7 @@ def make_regressor(
     hidden: str, weighting: str, max_categories: int, jobs: int, **settings: Any
 ) -> BowTieRegressor:
     """The regressor of some settings, which are checked before anything is read or printed."""
-    from bowtienet.estimators.options import FitOptions
+    from bowtienet.estimators.fit_options import FitOptions
     from bowtienet.estimators.regressor import BowTieRegressor
 
     if jobs == 0:

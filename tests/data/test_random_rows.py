@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bowtienet.data.random_rows import RowSample, shuffled
 from bowtienet.data.rows import Rows, join_rows, split
-from bowtienet.data.sampling import RowSample, shuffled
 
 
 def assert_same(first: Rows, second: Rows) -> None:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from bowtienet import persistence
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble
 from bowtienet.estimators.attributes import ensemble_attributes
-from bowtienet.estimators.options import FitOptions
+from bowtienet.estimators.fit_options import FitOptions
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 NOT_KEPT = ("checkpoint", "options")
