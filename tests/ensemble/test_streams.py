@@ -15,7 +15,7 @@ from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble import fit_ensemble as module
 from bowtienet.ensemble import training
-from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, hold_out, prepare
+from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, count_held_out, prepare
 from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.ensemble.training import FEWEST_ROWS
@@ -133,7 +133,7 @@ def test_a_fifth_of_the_rows_that_count_is_held_out() -> None:
 @pytest.mark.parametrize(("n", "expected"), [(FEWEST_ROWS - 1, 0), (FEWEST_ROWS, 2)])
 def test_nothing_is_held_out_of_very_few_rows(n: int, expected: int) -> None:
     reader = SourceReader(open_source(X[:n], Y[:n]))
-    assert hold_out(combine_surveys(reader.survey(reader.columns(100), 0))) == expected
+    assert count_held_out(combine_surveys(reader.survey(reader.columns(100), 0))) == expected
 
 
 def test_batches_are_the_same_for_the_same_seed() -> None:

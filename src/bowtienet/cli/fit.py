@@ -10,7 +10,7 @@ from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, note
 
 if TYPE_CHECKING:
-    from bowtienet.cli.input_tables import Rows
+    from bowtienet.cli.input_tables import NamedTable
 
 ModelPlace = Annotated[
     Path | None,
@@ -123,7 +123,7 @@ def _check_places(data: Path, out: Path | None, plots: Path | None, report: Path
     return place
 
 
-def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[str, str]]:
+def _show_columns(rows: NamedTable, max_categories: int, output: Output) -> list[dict[str, str]]:
     """What becomes of each column, before the long part begins."""
     from bowtienet.cli.model_facts import column_uses
     from bowtienet.data.door import open_source
@@ -140,7 +140,7 @@ def _show_columns(rows: Rows, max_categories: int, output: Output) -> list[dict[
     return columns
 
 
-def _fit(regressor: Any, rows: Rows, output: Output) -> Any:
+def _fit(regressor: Any, rows: NamedTable, output: Output) -> Any:
     """Fit with a bar."""
     from bowtienet.cli.model_facts import without_column_notes
     from bowtienet.estimators.progress import reporting_to
@@ -161,7 +161,12 @@ def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Out
 
 
 def _report(
-    model: Any, train: Rows, test: Rows | None, place: Path, output: Output, **settings: Any
+    model: Any,
+    train: NamedTable,
+    test: NamedTable | None,
+    place: Path,
+    output: Output,
+    **settings: Any,
 ) -> None:
     """Write the report about the held-out rows; about those fitted if there are none."""
     from bowtienet.cli.report import write_page

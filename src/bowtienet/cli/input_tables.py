@@ -14,14 +14,14 @@ from bowtienet.cli.console import Output, note
 from bowtienet.data.arrow_files import pyarrow
 from bowtienet.data.files import read_table
 from bowtienet.data.parsing import parse
-from bowtienet.representation.columns import names_of
+from bowtienet.representation.columns import encoded_names_of
 from bowtienet.representation.written import reads_as_number
 
 _FEWEST = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rows:
+class NamedTable:
     """Rows whose targets are known."""
 
     table: Any
@@ -58,7 +58,7 @@ class Rows:
         """(n,)."""
         return None if self.weight is None else self.table.column(self.weight).to_numpy()
 
-    def take(self, places: np.ndarray) -> Rows:
+    def take(self, places: np.ndarray) -> NamedTable:
         """Some of the rows."""
         return replace(self, table=self.table.take(places), numbers=self.numbers[places])
 
@@ -76,7 +76,7 @@ def known_rows(
     targets: Sequence[str],
     drop: Sequence[str] = (),
     weight: str | None = None,
-) -> Rows:
+) -> NamedTable:
     """The rows of a table that have targets; how many have not is told."""
     _check_names(table, label, [*targets, *([weight] if weight else []), *drop])
     values = np.stack([_numbers(table, name, label) for name in targets])
@@ -90,7 +90,7 @@ def known_rows(
     if n_missing:
         note(f"{n_missing:,} row{'s' if n_missing > 1 else ''} without a target left out.")
     table = table.drop_columns(list(drop)).take(kept)
-    return Rows(table=table, names=list(targets), weight=weight, numbers=1 + kept)
+    return NamedTable(table=table, names=list(targets), weight=weight, numbers=1 + kept)
 
 
 def known_rows_of_model(
@@ -100,7 +100,7 @@ def known_rows_of_model(
     *,
     targets: Sequence[str] | None = None,
     weight: str | None = None,
-) -> Rows:
+) -> NamedTable:
     """The rows of a table that have targets, with the features that a model was fitted to.
 
     Without names of the targets, these are those of training.
@@ -149,7 +149,7 @@ def needed_columns(model: Any, table: Any, label: str) -> Any:
     """
     if not hasattr(model, "feature_names_in_"):
         return table.select([n for n in table.column_names if n not in model.target_names_])
-    used = {column.name for column in model.columns_ if names_of(column)}
+    used = {column.name for column in model.columns_ if encoded_names_of(column)}
     absent = [name for name in model.feature_names_in_ if name not in table.column_names]
     missing = [str(name) for name in absent if name in used]
     if missing:

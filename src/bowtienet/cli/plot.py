@@ -14,7 +14,7 @@ from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 if TYPE_CHECKING:
-    from bowtienet.cli.input_tables import Rows
+    from bowtienet.cli.input_tables import NamedTable
 
 _DPI = 130
 OF_MODELS = {
@@ -134,7 +134,7 @@ def draw(
 
 def painters_of(
     model: Any,
-    rows: Rows | None,
+    rows: NamedTable | None,
     feature: str | None = None,
     others: str = "fixed",
     target: int = 0,

@@ -11,7 +11,7 @@ from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 if TYPE_CHECKING:
-    from bowtienet.cli.input_tables import Rows
+    from bowtienet.cli.input_tables import NamedTable
 
 
 def report(
@@ -54,7 +54,7 @@ def report(
     output.result({"report": str(place), "bytes": place.stat().st_size, "rows": rows.n_rows})
 
 
-def write_page(model: Any, rows: Rows, place: Path, output: Output, **settings: Any) -> None:
+def write_page(model: Any, rows: NamedTable, place: Path, output: Output, **settings: Any) -> None:
     """Write the report about some rows, with a bar."""
     from bowtienet.report import write_report
 

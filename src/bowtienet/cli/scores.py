@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from bowtienet.cli.console import Output, number
-from bowtienet.cli.input_tables import Rows
+from bowtienet.cli.input_tables import NamedTable
 from bowtienet.data.parsing import parse
 from bowtienet.evaluation import Scores, evaluate
 from bowtienet.prediction.mixture import build_mixture
@@ -28,7 +28,9 @@ _WORDS = {
 }
 
 
-def hold_out(rows: Rows, test_size: float | None, seed: int) -> tuple[Rows, Rows | None]:
+def hold_out(
+    rows: NamedTable, test_size: float | None, seed: int
+) -> tuple[NamedTable, NamedTable | None]:
     """Training rows and held-out rows, by scikit-learn's `train_test_split`."""
     share = (SHARE if rows.n_rows >= FEWEST else 0.0) if test_size is None else test_size
     if not 0.0 <= share < 1.0:
@@ -44,7 +46,9 @@ def hold_out(rows: Rows, test_size: float | None, seed: int) -> tuple[Rows, Rows
     return rows.take(train), rows.take(test)
 
 
-def score(model: Any, test: Rows, train: Rows, coverage: float) -> dict[str, dict[str, Scores]]:
+def score(
+    model: Any, test: NamedTable, train: NamedTable, coverage: float
+) -> dict[str, dict[str, Scores]]:
     """Scores by target: of the model, and of the mean and deviation of the training targets."""
     found = model.predict_dist(test.features)
     fitted, held_out = (np.asarray(parse(rows.targets, "y").array) for rows in (train, test))

@@ -57,7 +57,7 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         check_factors(member.model.architecture, member.factors)
         check_pruning(member.model, member.pruning)
         architecture = original(member)
-        ratio = variance_ratio(member)
+        ratio = ratio_of(member)
         if np.shape(ratio) != (n_outputs,) or not np.all((ratio > 0.0) & np.isfinite(ratio)):
             raise ValueError("variance ratios are not one positive number for each target")
         if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
@@ -114,7 +114,7 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
         xp = namespace(x)
         return xp.astype(xp.stack(values), xp.float64, copy=False)
 
-    ratios = np.stack([variance_ratio(member) for member in ensemble.members])[:, None, :]
+    ratios = np.stack([ratio_of(member) for member in ensemble.members])[:, None, :]
     means = stack([f.mean for f in found])
     return Moments(
         means=means,
@@ -125,7 +125,7 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
     )
 
 
-def variance_ratio(member: FitResult) -> Floats:
+def ratio_of(member: FitResult) -> Floats:
     """What a member's predictive variances are multiplied by, (D_out,)."""
     if member.variance_ratio is None:
         return np.ones(member.model.architecture.n_outputs)
@@ -193,7 +193,7 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     ):
         away = center - mean
         within = output_covariance(member.model, member.factors, member_inputs(member, x))
-        within = variance_ratio(member) * within
+        within = ratio_of(member) * within
         total += weight * (within + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
@@ -228,4 +228,4 @@ def _draw_function(
     [draw] = sample_functions(member, member_inputs(member, x), 1, rng, noise=noise)
     if center is None:
         return draw
-    return np.asarray(center + np.sqrt(variance_ratio(member)) * (draw - center))
+    return np.asarray(center + np.sqrt(ratio_of(member)) * (draw - center))

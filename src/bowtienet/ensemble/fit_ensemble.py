@@ -137,7 +137,7 @@ def prepare(
     return _prepare_stream(reader, survey, replace(settings, solver=solver), columns, known)
 
 
-def hold_out(survey: Survey) -> int:
+def count_held_out(survey: Survey) -> int:
     """How many rows of the sample are held out: a fifth at most, and none of very few."""
     n_rows = int(survey.sample.positions.size)
     return 0 if n_rows < FEWEST_ROWS else min(HELD_OUT_ROWS, survey.n_counted // FOLDS)
@@ -177,7 +177,7 @@ def _prepare_stream(
     stochastic = settings.solver == "svi"
     # Coordinate ascent compares recipes on folds of the sample, and members that go on not at all.
     compared = stochastic and settings.weighting == "stacking" and known is None
-    n_held_out = hold_out(survey) if compared else 0
+    n_held_out = count_held_out(survey) if compared else 0
     if not stochastic and survey.n_rows <= survey.sample.size:
         # All rows are at hand: the same scaling and start as for a table in memory.
         start, representation = _represented(sample, columns, known)

@@ -57,7 +57,7 @@ def write(target: Path, parts: tuple[bytes, ...]) -> None:
 def to_bytes(kind: str, content: Any) -> tuple[bytes, bytes]:
     """Header, with the digest in its place, and arrays."""
     arrays: list[np.ndarray] = []
-    nodes = tree.encode(content, (), arrays)
+    nodes = tree.to_nodes(content, (), arrays)
     header = {
         "sha256": _NO_DIGEST.decode(),
         "schema": tree.SCHEMA,
@@ -85,7 +85,7 @@ def read(path: str | os.PathLike[str], kind: str) -> Any:
     if header["kind"] != kind:
         raise FileError(f"holds a {header['kind']!r}, not a {kind!r}: load it as what it is.")
     try:
-        return tree.decode(header["content"], safetensors.numpy.load(data))
+        return tree.from_nodes(header["content"], safetensors.numpy.load(data))
     except (*_UNREADABLE, safetensors.SafetensorError) as error:
         # The digest is right and the content is not: a forged file, or one of another version.
         reason = f"{type(error).__name__}: {error}"

@@ -54,7 +54,7 @@ CONTAINERS: tuple[type, ...] = (
 _BY_NAME = {container.__name__: container for container in CONTAINERS}
 
 
-def encode(value: Any, place: tuple[str, ...], arrays: list[np.ndarray]) -> Any:
+def to_nodes(value: Any, place: tuple[str, ...], arrays: list[np.ndarray]) -> Any:
     """Tree of `value`, which stands at `place`; its arrays are added to `arrays`.
 
     Types are compared, not instances: a subclass would come back as something else.
@@ -66,27 +66,29 @@ def encode(value: Any, place: tuple[str, ...], arrays: list[np.ndarray]) -> Any:
     if type(value) is Status:
         return {"Status": value.value}
     if type(value) in (list, tuple):
-        items = [encode(v, (*place, f"[{i}]"), arrays) for i, v in enumerate(value)]
+        items = [to_nodes(v, (*place, f"[{i}]"), arrays) for i, v in enumerate(value)]
         return items if type(value) is list else {"tuple": items}
     if type(value) is dict:
-        return {"dict": {k: encode(v, (*place, _key(k, place)), arrays) for k, v in value.items()}}
+        return {
+            "dict": {k: to_nodes(v, (*place, _key(k, place)), arrays) for k, v in value.items()}
+        }
     if type(value) in CONTAINERS:
         names = [field.name for field in fields(value)]
-        parts = {n: encode(getattr(value, n), (*place, f".{n}"), arrays) for n in names}
+        parts = {n: to_nodes(getattr(value, n), (*place, f".{n}"), arrays) for n in names}
         return {type(value).__name__: parts}
     arrays.append(_plain_array(value, place))
     return {"scalar" if isinstance(value, np.generic) else "array": len(arrays) - 1}
 
 
-def decode(node: Any, arrays: Mapping[str, np.ndarray]) -> Any:
+def from_nodes(node: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     """Content of a tree; nothing but plain Python and the classes of `CONTAINERS` is built."""
     if isinstance(node, list):
-        return [decode(item, arrays) for item in node]
+        return [from_nodes(item, arrays) for item in node]
     if not isinstance(node, dict):
         return node
     [(tag, value)] = node.items()
     if tag == "tuple":
-        return tuple(decode(item, arrays) for item in value)
+        return tuple(from_nodes(item, arrays) for item in value)
     if tag == "float":
         return float(value)
     if tag == "Status":
@@ -95,7 +97,7 @@ def decode(node: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return arrays[str(value)]
     if tag == "scalar":
         return arrays[str(value)][()]
-    parts = {name: decode(part, arrays) for name, part in value.items()}
+    parts = {name: from_nodes(part, arrays) for name, part in value.items()}
     return parts if tag == "dict" else _BY_NAME[tag](**parts)
 
 

@@ -109,10 +109,10 @@ def describe(column: Column) -> str:
 
 def encoded_names(columns: Sequence[Column]) -> list[str]:
     """Names of the encoded columns."""
-    return [name for column in columns for name in names_of(column)]
+    return [name for column in columns for name in encoded_names_of(column)]
 
 
-def names_of(column: Column) -> list[str]:
+def encoded_names_of(column: Column) -> list[str]:
     """Names of the encoded columns of one column: its values, then its indicator."""
     names: list[str] = []
     if column.has_value and column.kind == CATEGORY:
@@ -124,7 +124,7 @@ def names_of(column: Column) -> list[str]:
 
 def owners(columns: Sequence[Column]) -> NDArray[np.intp]:
     """The user's column of every encoded one."""
-    sizes = [len(names_of(column)) for column in columns]
+    sizes = [len(encoded_names_of(column)) for column in columns]
     return np.repeat(np.arange(len(columns), dtype=np.intp), sizes)
 
 
@@ -154,7 +154,7 @@ def encode(columns: Sequence[Column], table: Table) -> tuple[Array, list[str]]:
     surprises: list[str] = []
     end = 0
     for column, values in zip(columns, given or (), strict=True):
-        begin, end = end, end + len(names_of(column))
+        begin, end = end, end + len(encoded_names_of(column))
         if begin < end:
             surprises += _fill(encoded[:, begin:end], column, values)
     return encoded, surprises
@@ -282,7 +282,7 @@ def check_names(columns: Sequence[Column]) -> None:
     """No two encoded columns have the same name."""
     sources: dict[str, str] = {}
     for column in columns:
-        for name in names_of(column):
+        for name in encoded_names_of(column):
             if name in sources:
                 raise ValueError(
                     f"columns {sources[name]!r} and {column.name!r} would both become {name!r}: "
