@@ -13,7 +13,7 @@ from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
 N_NEW = 42
-"""NamedTable of the diabetes data, about a tenth, that no fit sees."""
+"""Rows of the diabetes data, about a tenth, that no fit sees."""
 _STEPS = (
     "fit {out}/diabetes.csv --target progression --out {out}/diabetes.btn "
     "--report {out}/diabetes.html --seed {seed}",

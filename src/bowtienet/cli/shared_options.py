@@ -31,7 +31,7 @@ def _argument(words: str, metavar: str) -> Any:
     return typer.Argument(metavar=metavar, show_default=False, help=words)
 
 
-_KNOWN_ROWS = _argument("NamedTable with targets, best such as the model has not seen.", "DATA")
+_KNOWN_ROWS = _argument("Rows with targets, best such as the model has not seen.", "DATA")
 KnownRows = Annotated[Path, _KNOWN_ROWS]
 OptionalKnownRows = Annotated[Path | None, _KNOWN_ROWS]
 Data = Annotated[Path, _argument("Table with named columns: CSV, TSV, Parquet or Arrow.", "DATA")]

@@ -1,4 +1,4 @@
-"""What all pictures share: matplotlib when it is needed, axes, colours and names that fit."""
+"""What all plots share: matplotlib when it is needed, axes, colours and names that fit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _POINTS_PER_INCH = 72.0
 
 
 def load(module: str) -> Any:
-    """A module of matplotlib, imported by the first picture and not before."""
+    """A module of matplotlib, imported by the first plot and not before."""
     try:
         return importlib.import_module(f"matplotlib.{module}")
     except ImportError as error:
@@ -102,7 +102,7 @@ def fitted_size(room: float, size: float = NAME_SIZE) -> float:
 
 
 def shorten(name: str) -> str:
-    """`name`, cut where it would take the room of the picture."""
+    """`name`, cut where it would take the room of the plot."""
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"
 
 
