@@ -228,3 +228,14 @@ def test_paths_that_are_not_there(tmp_path, write):
     write(TEXT, "folder/table.csv")
     with pytest.raises(ValueError, match="folder"):
         read_table(tmp_path / "folder")
+
+
+@pytest.mark.parametrize("closed", [True, False])
+def test_a_quote_that_never_ends_swallows_no_rows(tmp_path, closed):
+    path = tmp_path / "notes.csv"
+    path.write_text('a,note\n1,plain\n2,"two\nlines' + ('"\n' if closed else "\n3,lost\n"))
+    if closed:
+        assert read_table(path)["note"].to_pylist() == ["plain", "two\nlines"]
+    else:
+        with pytest.raises(ValueError, match=r"quote.*notes\.csv"):
+            read_table(path)

@@ -169,7 +169,19 @@ def _read_text(path: Path, delimiter: str, decimal: str, encoding: str) -> Any:
         raise ValueError(_bad_encoding(path, codec))
     if len(names) == 1:
         _check_delimiter(names[0], delimiter, path)
+    _refuse_open_quote(table, path)
     return _trimmed(_named(table, path), decimal)
+
+
+def _refuse_open_quote(table: Any, path: Path) -> None:
+    """Refuse a last value that swallowed the rest of the file, since its quote never ends."""
+    last = [column[-1].as_py() for column in table.columns if len(column)]
+    if not any(isinstance(value, str) and "\n" in value for value in last):
+        return
+    with pyarrow().input_stream(str(path)) as file:
+        quotes = sum(part.count(b'"') for part in iter(lambda: file.read(2**20), b""))
+    if quotes % 2:
+        raise ValueError(f"a quote in {path.name} is opened and never closed: mend the file.")
 
 
 def _codec(encoding: str) -> str:
