@@ -217,7 +217,7 @@ def pass_in_blocks(model, rows, factors, size):
     return local_pass(model, factors, blocks, memory)[0]
 
 
-@pytest.mark.parametrize("size", [1, 7, 100])
+@pytest.mark.parametrize("size", [1, 7, 22, 23, 100])
 @all_depths
 def test_blocks_of_any_size_give_the_same_statistics_and_bound(rng, hidden, size):
     model, rows, factors = problem(rng, hidden)
@@ -227,10 +227,11 @@ def test_blocks_of_any_size_give_the_same_statistics_and_bound(rng, hidden, size
     assert_same(elbo(model, factors, cut), elbo(model, factors, whole), rtol=STEP)
 
 
+@pytest.mark.parametrize("size", [1, 7])
 @all_depths
-def test_blocks_of_any_size_give_the_same_fit(rng, hidden):
+def test_blocks_of_any_size_give_the_same_fit(rng, hidden, size):
     model, rows, start = problem(rng, hidden)
-    assert_same_history(fit(model, rows, start, block_size=7), fit(model, rows, start))
+    assert_same_history(fit(model, rows, start, block_size=size), fit(model, rows, start))
 
 
 @all_depths
@@ -241,6 +242,14 @@ def test_addition_of_statistics_is_associative_and_commutative(rng, hidden):
     assert_same(add(add(a, b), c), add(a, add(b, c)), rtol=STEP)
     assert_same(add(a, b), add(b, a), rtol=0.0)
     assert_same(add(add(c, a), b), pass_in_blocks(model, rows, factors, 100), rtol=STEP)
+
+
+@all_depths
+def test_addition_of_statistics_adds_every_field(rng, hidden):
+    model, rows, factors = problem(rng, hidden)
+    one = pass_in_blocks(model, rows, factors, 100)
+    two = pass_in_blocks(model, replace(rows, weights=2.0 * rows.weights), factors, 100)
+    assert_same(add(one, one), two, rtol=STEP)
 
 
 @pytest.mark.parametrize("hidden", HIDDEN[1:], ids=str)
@@ -293,3 +302,14 @@ def test_weight_zero_is_absence(rng, hidden):
     second = fit(model, take(rows, present), start)
     assert_same_history(first, second)
     assert_same(first.factors, second.factors, rtol=1e-6)
+
+
+@all_depths
+def test_what_a_row_of_weight_zero_says_does_not_matter(rng, hidden):
+    model, rows, start = problem(rng, hidden)
+    weights = np.where(np.arange(23) == 4, 0.0, rows.weights)
+    other = rows.inputs.copy(), rows.targets.copy()
+    other[0][4], other[1][4] = 30.0, -50.0
+    first = fit(model, replace(rows, weights=weights), start)
+    second = fit(model, Rows(inputs=other[0], targets=other[1], weights=weights), start)
+    assert_same_history(first, second)

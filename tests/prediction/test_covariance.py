@@ -257,7 +257,8 @@ def table(n_targets: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @tiny_fits
-@pytest.mark.parametrize(("propagation", "n_targets"), [("push_forward", 1), ("variational", 2)])
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
+@pytest.mark.parametrize("n_targets", [1, 2])
 def test_the_estimator_answers_with_the_covariance(propagation: str, n_targets: int) -> None:
     inputs, targets, new = table(n_targets)
     model = BowTieRegressor(
@@ -276,5 +277,24 @@ def test_the_estimator_answers_with_the_covariance(propagation: str, n_targets: 
     np.testing.assert_allclose(np.einsum("ii...->i...", total), deviation**2, rtol=1e-12)
     few = model.predict(new[:7], return_cov=True)[1]
     np.testing.assert_allclose(few, total[:7, :7], rtol=1e-9, atol=1e-12)
-    with pytest.raises(ValueError, match="return_cov"):
+    with pytest.raises(ValueError, match="return_std and return_cov exclude each other"):
         model.predict(new, return_std=True, return_cov=True)
+
+
+@tiny_fits
+@pytest.mark.parametrize("propagation", ["push_forward", "variational"])
+@pytest.mark.parametrize("hidden", [(), (5,), (8, 5)], ids=str)
+def test_the_estimator_s_covariance_is_positive_semi_definite(
+    propagation: str, hidden: tuple[int, ...]
+) -> None:
+    inputs, targets, new = table(1)
+    model = BowTieRegressor(
+        hidden,
+        n_estimators=2,
+        max_iter=10,
+        random_state=0,
+        options=FitOptions(weighting="equal", propagation=propagation),
+    ).fit(inputs, targets)
+    total = model.predict(new, return_cov=True)[1]
+    values = np.linalg.eigvalsh(total)
+    assert values[0] >= -1e-12 * values[-1]
