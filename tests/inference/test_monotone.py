@@ -51,13 +51,16 @@ def test_each_update_raises_the_bound_and_is_idempotent(
     assert total(twice) == pytest.approx(total(once), rel=1e-12)
 
 
+@pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize("family", builders.ALL_FAMILIES)
 @pytest.mark.parametrize("hidden", DEPTHS)
-def test_a_fit_only_climbs(hidden: tuple[int, ...], family: str, rng: np.random.Generator) -> None:
+def test_a_fit_only_climbs(
+    hidden: tuple[int, ...], family: str, accelerate: bool, rng: np.random.Generator
+) -> None:
     model = builders.fixed_model(hidden, family, gate_temperature=0.3)
     rows = builders.random_rows(rng, model, 25)
     factors = initialize(model, rows, rng, init="laplace")
-    result = fit(model, rows, factors, max_iter=30, tol=0.0, block_size=10)
+    result = fit(model, rows, factors, max_iter=30, tol=0.0, accelerate=accelerate, block_size=10)
     history = np.asarray(result.elbo_history)
     assert result.status is Status.ITERATION_LIMIT
     assert len(history) > 10
