@@ -31,7 +31,7 @@ class Status(StrEnum):
     ITERATION_LIMIT = "iteration limit"
     """The bound was still rising when max_iter was reached."""
     EARLY_STOPPED = "stopped early (validation)"
-    """The length at which held-out rows are predicted best."""
+    """Of the lengths tried, held-out rows are predicted best at this one."""
     NON_FINITE = "non-finite"
     """A plain sweep overflowed: scale the data, or look for values far out of line."""
     DECREASED = "decreased"

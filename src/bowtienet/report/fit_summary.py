@@ -13,7 +13,7 @@ from bowtienet.report.wording import clean, count, number
 _ENDINGS = {
     Status.CONVERGED: "The evidence bound stopped rising.",
     Status.ITERATION_LIMIT: "The evidence bound was still rising: raise max_iter.",
-    Status.EARLY_STOPPED: "Longer fits predict held-out rows worse.",
+    Status.EARLY_STOPPED: "Of the lengths tried, held-out rows are predicted best at this one.",
     Status.NON_FINITE: "Numbers overflowed: look for extreme values, or scale the data.",
     Status.DECREASED: "The evidence bound fell: raise gate_temperature.",
     Status.ARRIVING: "Rows were taken in as they came, by partial_fit.",
