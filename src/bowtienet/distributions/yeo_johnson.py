@@ -1,0 +1,211 @@
+"""Targets that are Gaussian after a warp: Yeo and Johnson's power transform, tamed at its ends.
+
+For a standardised target u, with the power p = λ above zero and p = 2 - λ below,
+
+    g(u) = sign(u) ((1 + |u|)^p - 1) / p     for low <= u <= high,   λ in [0, 2],
+    z    = (g(u) - center) / scale,
+
+and g goes on linearly outside, with the slope it has at the end. So g is increasing and smooth, its
+inverse h exists everywhere and grows no faster than a line there: no quantile, draw or moment can
+overflow. λ = 1 is no warp; λ < 1 is for a long upper tail and λ > 1 for a long lower one.
+
+If z ~ N(m, v), then u has the density N(g(u); m, v) g'(u), quantiles h(m + √v Φ^{-1}(q)), and
+moments by Gauss-Hermite quadrature, E[h(m + √v ξ)] with ξ ~ N(0, 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import Array, like, namespace
+
+Floats = NDArray[np.float64]
+
+LEAST_EXPONENT, LARGEST_EXPONENT = 0.0, 2.0
+"""Between these the inverse exists everywhere and moments are finite."""
+MARGIN = 0.5
+"""How far beyond the targets of training the warp bends, in shares of their range."""
+NODES = 20
+"""Points of the quadrature for moments."""
+NESTED_NODES = 12
+"""Points of each of two quadratures, one inside the other."""
+_LEAST_POWER = 1e-12
+"""((1 + a)^p - 1) / p at this power is log(1 + a) to rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Warp:
+    """z = (g(u) - center) / scale, target by target; arrays of one shape, such as (D_out,)."""
+
+    exponent: Array
+    """λ of g."""
+    low: Array
+    """Where g begins to bend, and below which it is a line."""
+    high: Array
+    center: Array
+    """Of g(u), so that z is standardised."""
+    scale: Array
+
+
+def fit_warp(targets: Floats, weights: Floats) -> Warp:
+    """λ by maximum likelihood, -½ log Var[g(u)] + E[log g'(u)], for each column of targets (n, D).
+
+    Parameters
+    ----------
+    targets : array (n, D)
+        Standardised.
+    weights : array (n,)
+        How many times each row counts; positive.
+    """
+    share = weights / np.sum(weights)
+    exponent = np.array([_best_exponent(column, share) for column in targets.T])
+    least, largest = targets.min(axis=0), targets.max(axis=0)
+    margin = MARGIN * (largest - least)
+    plain = Warp(
+        exponent=exponent,
+        low=least - margin,
+        high=largest + margin,
+        center=np.zeros_like(exponent),
+        scale=np.ones_like(exponent),
+    )
+    values = to_warped(plain, targets)
+    center = share @ values
+    spread = np.sqrt(share @ (values - center) ** 2)
+    scale = np.where(spread > 0.0, spread, 1.0)
+    return Warp(exponent=exponent, low=plain.low, high=plain.high, center=center, scale=scale)
+
+
+def to_warped(warp: Warp, values: Array) -> Array:
+    """z of u; the warp's arrays are broadcast against the values."""
+    exponent, low, high, center, scale = _beside(values, warp)
+    inside = _clip(values, low, high)
+    bent = _bend(inside, exponent) + _slope(inside, exponent) * (values - inside)
+    return (bent - center) / scale
+
+
+def from_warped(warp: Warp, values: Array) -> Array:
+    """u of z, the inverse of `to_warped`."""
+    exponent, low, high, center, scale = _beside(values, warp)
+    values = values * scale + center
+    bent = _clip(values, _bend(low, exponent), _bend(high, exponent))
+    inside = _unbend(bent, exponent)
+    return inside + (values - bent) / _slope(inside, exponent)
+
+
+def log_slope(warp: Warp, values: Array) -> Array:
+    """log dz/du = (p - 1) log(1 + |u|) - log scale, at the end it had where u lies outside."""
+    exponent, low, high, _, scale = _beside(values, warp)
+    return _log_slope(_clip(values, low, high), exponent) - namespace(values).log(scale)
+
+
+def moments(warp: Warp, mean: Array, variance: Array) -> tuple[Array, Array]:
+    """E[u] and Var[u] for z ~ N(mean, variance)."""
+    xp = namespace(mean)
+    points, weights = _rule(NODES)
+    deviation = xp.sqrt(variance)
+    values = [from_warped(warp, mean + point * deviation) for point in points]
+    center = sum(weight * value for weight, value in zip(weights, values, strict=True))
+    spread = sum(w * (value - center) ** 2 for w, value in zip(weights, values, strict=True))
+    return center, spread
+
+
+def signal_variance(warp: Warp, mean: Array, epistemic: Array, noise: Array) -> Array:
+    """Var_f[E[u | f]] for f ~ N(mean, epistemic) and z = f + N(0, noise): what more rows would tell.
+
+    The rest of Var[u] is E_f[Var[u | f]], by the law of total variance.
+    """
+    xp = namespace(mean)
+    points, weights = _rule(NESTED_NODES)
+    deviation, chance = xp.sqrt(epistemic), xp.sqrt(noise)
+    given = [
+        sum(
+            weight * from_warped(warp, mean + outer * deviation + inner * chance)
+            for inner, weight in zip(points, weights, strict=True)
+        )
+        for outer in points
+    ]
+    center = sum(weight * value for weight, value in zip(weights, given, strict=True))
+    return sum(w * (value - center) ** 2 for w, value in zip(weights, given, strict=True))
+
+
+def hermite_coefficients(warp: Warp, mean: Floats, deviation: Floats, n_terms: int) -> Floats:
+    """c_k = E[h(m + d ξ) He_k(ξ)] / √k!, for k = 1 ... n_terms, (n_terms, *shape of mean).
+
+    For z, z' jointly Gaussian with correlation ρ, Cov[h(z), h'(z')] = Σ_k ρ^k c_k c'_k (Mehler).
+    """
+    points, weights = _rule(2 * NODES)
+    found = np.zeros((n_terms, *np.shape(mean)))
+    for point, weight in zip(points, weights, strict=True):
+        value = weight * from_warped(warp, mean + point * deviation)
+        before, polynomial = 0.0, 1.0
+        for k in range(n_terms):
+            # √(k+1) He'_{k+1} = ξ He'_k - √k He'_{k-1}, for He' = He / √k!.
+            after = (point * polynomial - np.sqrt(k) * before) / np.sqrt(k + 1.0)
+            before, polynomial = polynomial, after
+            found[k] += polynomial * value
+    return found
+
+
+def _best_exponent(values: Floats, share: Floats) -> float:
+    from scipy.optimize import minimize_scalar  # heavy to load
+
+    sizes = np.log1p(np.abs(values))
+    direction = float(share @ np.copysign(sizes, values))
+    if not np.ptp(values) > 0.0:
+        return 1.0
+
+    def loss(exponent: float) -> float:
+        bent = _bend(values, exponent)
+        return 0.5 * np.log(share @ (bent - share @ bent) ** 2) - (exponent - 1.0) * direction
+
+    limits = (LEAST_EXPONENT, LARGEST_EXPONENT)
+    return float(minimize_scalar(loss, bounds=limits, method="bounded", options={"xatol": 1e-4}).x)
+
+
+def _beside(values: Array, warp: Warp) -> tuple[Array, ...]:
+    parts: tuple[Any, ...] = (warp.exponent, warp.low, warp.high, warp.center, warp.scale)
+    return tuple(like(values, part) for part in parts)
+
+
+def _clip(values: Array, low: Array, high: Array) -> Array:
+    xp = namespace(values)
+    return xp.minimum(xp.maximum(values, low), high)
+
+
+def _power(values: Array, exponent: Array) -> Array:
+    xp = namespace(values)
+    power = xp.where(values < 0.0, 2.0 - exponent, exponent + 0.0 * values)
+    return xp.maximum(power, xp.full_like(power, _LEAST_POWER))
+
+
+def _bend(values: Array, exponent: Array) -> Array:
+    xp = namespace(values)
+    power = _power(values, exponent)
+    return xp.sign(values) * xp.expm1(power * xp.log1p(xp.abs(values))) / power
+
+
+def _unbend(values: Array, exponent: Array) -> Array:
+    xp = namespace(values)
+    power = _power(values, exponent)
+    return xp.sign(values) * xp.expm1(xp.log1p(power * xp.abs(values)) / power)
+
+
+def _log_slope(values: Array, exponent: Array) -> Array:
+    xp = namespace(values)
+    return (_power(values, exponent) - 1.0) * xp.log1p(xp.abs(values))
+
+
+def _slope(values: Array, exponent: Array) -> Array:
+    return namespace(values).exp(_log_slope(values, exponent))
+
+
+@cache
+def _rule(n_nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Points and weights with Σ w f(ξ) = E[f(ξ)] for ξ ~ N(0, 1) and polynomials f."""
+    points, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
+    return tuple(points.tolist()), tuple((weights / np.sum(weights)).tolist())
