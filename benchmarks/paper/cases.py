@@ -33,7 +33,7 @@ from bowtienet.evaluation import (
     negative_log_density,
     rmse,
 )
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 COVERAGE = 0.95
 """Probability of the intervals of all experiments, as in the paper."""
@@ -127,7 +127,7 @@ def _fit_and_predict(
     }
 
 
-def score(targets: np.ndarray, mixture: GaussianMixture) -> tuple[dict[str, float], list[float]]:
+def score(targets: np.ndarray, mixture: Mixture) -> tuple[dict[str, float], list[float]]:
     """Scores of a forecast, and the curve of shares inside the intervals of N(mean, variance).
 
     Those called gaussian are the paper's: they know of a forecast its mean and variance alone.
@@ -146,7 +146,7 @@ def score(targets: np.ndarray, mixture: GaussianMixture) -> tuple[dict[str, floa
     return scores, calibration_curve(targets, normal)[1].tolist()
 
 
-def mix(parts: list[GaussianMixture]) -> GaussianMixture:
+def mix(parts: list[Mixture]) -> Mixture:
     """p(y) = (1/M) Σ_m p_m(y): forecasts of the same rows as one."""
     return build_mixture(
         np.concatenate([part.weights for part in parts]) / len(parts),

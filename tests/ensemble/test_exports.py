@@ -17,7 +17,7 @@ from bowtienet.ensemble.arviz_export import to_arviz
 from bowtienet.ensemble.ensemble import Ensemble, mixture
 from bowtienet.ensemble.parquet import prediction_columns, refuse_own_input, write_parquet
 from bowtienet.ensemble.structure import prune_ensemble
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import encoded_names
 from tests.ensemble.fits import bent_table, fit, small
 
@@ -37,7 +37,7 @@ def ensemble() -> Ensemble:
     return fit((X, TWO), small(weighting="equal", hidden_layer_sizes=(6,))).ensemble
 
 
-def parts(ensemble: Ensemble, *, fail: bool = False) -> Iterator[GaussianMixture]:
+def parts(ensemble: Ensemble, *, fail: bool = False) -> Iterator[Mixture]:
     yield mixture(ensemble, X[:40])
     if fail:
         raise OSError(28, "No space left on device")

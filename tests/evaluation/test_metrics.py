@@ -31,7 +31,7 @@ from bowtienet.evaluation.metrics import (
     pit,
     rmse,
 )
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 few_examples = settings(max_examples=25, deadline=None, derandomize=True)
 seeds = st.integers(0, 2**16)
@@ -50,7 +50,7 @@ every_metric = pytest.mark.parametrize("metric", OF_DISTRIBUTIONS.values(), ids=
 
 def forecast(
     seed: int = 0, n: int = 12, n_targets: int | None = None, n_members: int = 3
-) -> tuple[np.ndarray, GaussianMixture]:
+) -> tuple[np.ndarray, Mixture]:
     """Targets, and mixtures that are about right for them."""
     rng = np.random.default_rng(seed)
     base = (n,) if n_targets is None else (n, n_targets)
@@ -61,13 +61,13 @@ def forecast(
     return found.rvs(random_state=rng) + 0.3, found
 
 
-def scaled(found: GaussianMixture, factor: float, shift: float = 0.0) -> GaussianMixture:
+def scaled(found: Mixture, factor: float, shift: float = 0.0) -> Mixture:
     return build_mixture(
         found.weights, factor * found.means + shift, abs(factor) * found.deviations
     )
 
 
-def rows_of(found: GaussianMixture, index: Any) -> GaussianMixture:
+def rows_of(found: Mixture, index: Any) -> Mixture:
     return build_mixture(found.weights, found.means[:, index], found.deviations[:, index])
 
 
@@ -80,10 +80,10 @@ def test_crps_is_the_integral_of_squared_distances_of_distribution_functions() -
     for row, target in enumerate(y):
         single = rows_of(found, [row])
 
-        def below(x: float, single: GaussianMixture = single) -> float:
+        def below(x: float, single: Mixture = single) -> float:
             return float(single.cdf([x])[0]) ** 2
 
-        def above(x: float, single: GaussianMixture = single) -> float:
+        def above(x: float, single: Mixture = single) -> float:
             return float(single.sf([x])[0]) ** 2
 
         left, _ = quad(below, target - 30.0, target, limit=200, epsabs=1e-11)
@@ -379,7 +379,7 @@ def test_bad_targets_and_weights(metric: Metric, targets: Any, weight: Any, name
 @pytest.mark.parametrize("metric", [negative_log_density, crps, pit, calibration_curve, evaluate])
 def test_bad_distributions(metric: Callable[..., Any]) -> None:
     y, found = forecast()
-    with pytest.raises(TypeError, match="GaussianMixture"):
+    with pytest.raises(TypeError, match="Mixture"):
         metric(y, y)
     with pytest.raises(ValueError, match="distribution"):
         metric(y[:5], found)

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.evaluation import metrics, scorers
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 SCORERS: dict[str, scorers.Scorer] = {
     "log_density": scorers.log_density_scorer,
@@ -46,7 +46,7 @@ class Spread(RegressorMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         return np.asarray(X)[:, 0]
 
-    def predict_dist(self, X: Any) -> GaussianMixture:
+    def predict_dist(self, X: Any) -> Mixture:
         mean = self.predict(X)[None]
         return build_mixture([1.0], mean, np.full(mean.shape, self.deviation))
 
@@ -54,7 +54,7 @@ class Spread(RegressorMixin, BaseEstimator):
 class ForwardingPipeline(Pipeline):
     """A pipeline that hands `predict_dist` on to its last step."""
 
-    def predict_dist(self, X: Any) -> GaussianMixture:
+    def predict_dist(self, X: Any) -> Mixture:
         return self[-1].predict_dist(self[:-1].transform(X))
 
 

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from benchmarks.paper.methods import METHODS, missing, ours, scikit, trees
 from benchmarks.paper.methods.common import Components, Fitted, standardized
 from bowtienet.evaluation import gaussian_process
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 
 QUICK_NETWORK = {"weighting": "equal", "max_iter": 10}
 QUICK: dict[str, dict[str, Any]] = {
@@ -60,7 +60,7 @@ def fitted(name: str, seed: int = 3, unit: float = 1.0) -> Fitted:
 
 
 @cache
-def predicted(name: str, seed: int = 3) -> GaussianMixture:
+def predicted(name: str, seed: int = 3) -> Mixture:
     return fitted(name, seed).predict(NEW[0])
 
 

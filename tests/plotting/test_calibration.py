@@ -10,12 +10,12 @@ from matplotlib.figure import Figure
 from scipy.stats import binom, norm
 
 from bowtienet.plotting import CalibrationCurveDisplay
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 Rows = tuple[pd.DataFrame, pd.Series]
 
 
-def standard(n: int) -> GaussianMixture:
+def standard(n: int) -> Mixture:
     return build_mixture([1.0], np.zeros((1, n)), np.ones((1, n)))
 
 

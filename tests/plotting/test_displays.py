@@ -31,7 +31,7 @@ from bowtienet.plotting import (
     ShrinkageDisplay,
     WeightsDisplay,
 )
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 from tests.plotting.fits import quick
 
 Rows = tuple[pd.DataFrame, pd.Series]
@@ -202,7 +202,7 @@ def test_members_that_are_not_there(display: Any, model: BowTieRegressor, member
     assert pyplot.get_fignums() == []
 
 
-def standard(n: int) -> GaussianMixture:
+def standard(n: int) -> Mixture:
     return build_mixture([1.0], np.zeros((1, n)), np.ones((1, n)))
 
 

@@ -9,12 +9,12 @@ import pandas as pd
 
 from bowtienet import BowTieRegressor
 from bowtienet.plotting import PredictedActualDisplay
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 Rows = tuple[pd.DataFrame, pd.Series]
 
 
-def forecast(means: Any) -> GaussianMixture:
+def forecast(means: Any) -> Mixture:
     means = np.asarray(means, dtype=float)[None, :]
     return build_mixture([1.0], means, np.ones_like(means))
 

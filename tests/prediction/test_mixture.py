@@ -16,7 +16,7 @@ from scipy import integrate, stats
 
 from bowtienet.prediction import mixture as module
 from bowtienet.prediction import quantiles
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 ACCURACY = 1e-12
 """Promised relative error of min(F, 1 - F) at a quantile, where doubles lie that close."""
@@ -30,14 +30,14 @@ def random_mixture(
     base: tuple[int, ...] = (5,),
     spread: float = 2.0,
     ratio: float = 10.0,
-) -> GaussianMixture:
+) -> Mixture:
     shape = (n_components, *base)
     means = spread * rng.normal(size=shape)
     deviations = ratio ** rng.uniform(-0.5, 0.5, size=shape)
     return build_mixture(rng.dirichlet(np.ones(n_components)), means, deviations)
 
 
-def transformed(mixture: GaussianMixture, factor: float, shift: float = 0.0) -> GaussianMixture:
+def transformed(mixture: Mixture, factor: float, shift: float = 0.0) -> Mixture:
     means, deviations = factor * mixture.means + shift, abs(factor) * mixture.deviations
     return replace(mixture, means=means, deviations=deviations)
 
@@ -46,12 +46,12 @@ def in_order(y: np.ndarray) -> bool:
     return bool(np.all(y[..., :-1] <= y[..., 1:]))
 
 
-def assert_quantiles(mixture: GaussianMixture, y: np.ndarray, levels: Any) -> None:
+def assert_quantiles(mixture: Mixture, y: np.ndarray, levels: Any) -> None:
     upper = np.asarray(levels) > 0.5
     assert_tails(mixture, y, np.where(upper, 1.0 - np.asarray(levels), levels), upper)
 
 
-def assert_tails(mixture: GaussianMixture, y: np.ndarray, tail: Any, upper: Any) -> None:
+def assert_tails(mixture: Mixture, y: np.ndarray, tail: Any, upper: Any) -> None:
     """The tail at y is right to the promised accuracy, or a neighbour of y is on its other side."""
 
     def tails(points: np.ndarray) -> np.ndarray:
@@ -67,7 +67,7 @@ def assert_tails(mixture: GaussianMixture, y: np.ndarray, tail: Any, upper: Any)
 
 
 @st.composite
-def mixtures(draw: st.DrawFn, max_components: int = 6) -> GaussianMixture:
+def mixtures(draw: st.DrawFn, max_components: int = 6) -> Mixture:
     """Up to six components with means to ±1000, deviations from 1e-3 to 1e3, weights down to 0."""
     n_components = draw(st.integers(1, max_components))
     n_rows = draw(st.integers(1, 3))
@@ -203,7 +203,7 @@ def test_variance_without_cancellation() -> None:
     np.testing.assert_allclose(mixture.std(), np.sqrt(mixture.var()), rtol=1e-15)
 
 
-def slow_sum(function: Callable[..., Any], mixture: GaussianMixture, row: int, y: Any) -> Any:
+def slow_sum(function: Callable[..., Any], mixture: Mixture, row: int, y: Any) -> Any:
     """Σ w f((y - m)/d, d) with 60 digits."""
     total, y = mpmath.mpf(0), mpmath.mpf(float(y))
     for w, m, d in zip(
@@ -292,9 +292,7 @@ def test_the_smallest_double_that_reaches_its_level(rng: np.random.Generator) ->
     assert np.all(mixture.cdf(np.nextafter(y, -np.inf)) < q + 1e-13)
 
 
-def count_evaluations(
-    mixture: GaussianMixture, q: Any, monkeypatch: pytest.MonkeyPatch
-) -> list[int]:
+def count_evaluations(mixture: Mixture, q: Any, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many quantiles were still sought in each iteration."""
     sought, original = [], quantiles._newton
 
@@ -410,7 +408,7 @@ def test_ends_of_the_line(rng: np.random.Generator) -> None:
 
 @given(mixture=mixtures(), q=st.lists(levels(1e-300), min_size=2, max_size=6))
 @examples
-def test_quantiles_are_in_order_and_right(mixture: GaussianMixture, q: list[float]) -> None:
+def test_quantiles_are_in_order_and_right(mixture: Mixture, q: list[float]) -> None:
     ordered = np.sort(q)
     y = mixture.ppf(ordered)
     assert in_order(y)
@@ -419,7 +417,7 @@ def test_quantiles_are_in_order_and_right(mixture: GaussianMixture, q: list[floa
 
 @given(mixture=mixtures(), q=levels(1e-18), steps=st.integers(1, 60))
 @examples
-def test_nearly_equal_levels_do_not_cross(mixture: GaussianMixture, q: float, steps: int) -> None:
+def test_nearly_equal_levels_do_not_cross(mixture: Mixture, q: float, steps: int) -> None:
     """Neighbouring doubles, steps of the grid levels are rounded to, and both sides of them."""
     tail = min(q, 1.0 - q)
     near = q + np.arange(-20, 20) * np.spacing(q)
@@ -448,7 +446,7 @@ def test_separate_calls_do_not_cross(
     mixture=mixtures(), coverages=st.lists(st.floats(1e-17, 1.0 - 1e-12), min_size=1, max_size=6)
 )
 @examples
-def test_intervals_nest(mixture: GaussianMixture, coverages: list[float]) -> None:
+def test_intervals_nest(mixture: Mixture, coverages: list[float]) -> None:
     near = [np.nextafter(c, 1.0) for c in coverages]
     ends = mixture.interval(np.sort([*coverages, *near]))
     lower, upper = ends[:, 0], ends[:, 1]
@@ -473,7 +471,7 @@ def test_the_narrowest_intervals_have_two_ends_in_order(
 
 @given(mixture=mixtures(), q=levels(), seed=st.integers(0, 2**16))
 @examples
-def test_components_have_no_order(mixture: GaussianMixture, q: float, seed: int) -> None:
+def test_components_have_no_order(mixture: Mixture, q: float, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(mixture.weights.size)
     other = build_mixture(mixture.weights[order], mixture.means[order], mixture.deviations[order])
     size = np.max(np.abs(mixture.means) + mixture.deviations, axis=0)
@@ -487,7 +485,7 @@ def test_components_have_no_order(mixture: GaussianMixture, q: float, seed: int)
 
 @given(mixture=mixtures(), q=levels(), power=st.integers(-30, 30))
 @examples
-def test_scaling(mixture: GaussianMixture, q: float, power: int) -> None:
+def test_scaling(mixture: Mixture, q: float, power: int) -> None:
     """a y has the quantiles a F^{-1}(q): exactly, for a power of two."""
     factor = 2.0**power
     other = transformed(mixture, factor)
@@ -498,7 +496,7 @@ def test_scaling(mixture: GaussianMixture, q: float, power: int) -> None:
 
 @given(mixture=mixtures(), coverage=st.floats(1e-6, 1.0 - 1e-12))
 @examples
-def test_mirroring(mixture: GaussianMixture, coverage: float) -> None:
+def test_mirroring(mixture: Mixture, coverage: float) -> None:
     """The central interval of -y is that of y, turned round."""
     other = transformed(mixture, -1.0)
     turned = -other.interval(coverage)
@@ -511,7 +509,7 @@ def test_mirroring(mixture: GaussianMixture, coverage: float) -> None:
 
 @given(mixture=mixtures(), q=levels(), shift=st.integers(-(2**20), 2**20))
 @examples
-def test_shifting(mixture: GaussianMixture, q: float, shift: int) -> None:
+def test_shifting(mixture: Mixture, q: float, shift: int) -> None:
     """y + b has the quantiles F^{-1}(q) + b; means on a coarse grid, so that the sum is exact."""
     coarse = np.round(mixture.means * 2.0**10) / 2.0**10
     first = build_mixture(mixture.weights, coarse, mixture.deviations)
@@ -525,7 +523,7 @@ def test_shifting(mixture: GaussianMixture, q: float, shift: int) -> None:
 
 @given(mixture=mixtures(), points=st.lists(st.floats(-1e4, 1e4), min_size=1, max_size=5))
 @examples
-def test_cdf_and_sf_are_complements(mixture: GaussianMixture, points: list[float]) -> None:
+def test_cdf_and_sf_are_complements(mixture: Mixture, points: list[float]) -> None:
     y = np.sort(points)[None, :]
     cdf, sf = mixture.cdf(y), mixture.sf(y)
     np.testing.assert_allclose(cdf + sf, 1.0, rtol=1e-14)

@@ -38,7 +38,7 @@ from bowtienet.inference.stochastic import fit_stochastic, loosened, minibatches
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
 from bowtienet.posterior.initialize import initialize
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.predictive import predict
 
 PAPER, OURS, CAVI = "SVI, the paper's steps", "SVI, whole steps", "CAVI"
@@ -169,7 +169,7 @@ def fit_one(
     }
 
 
-def mixture(fits: list[dict[str, Any]], where: str) -> GaussianMixture:
+def mixture(fits: list[dict[str, Any]], where: str) -> Mixture:
     """What fits predict together, all with the same weight."""
     means, deviations = (np.stack(parts) for parts in zip(*(f[where] for f in fits), strict=True))
     return build_mixture(np.full(len(fits), 1.0 / len(fits)), means, deviations)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.preprocessing import StandardScaler
 
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 
 class Fitted(NamedTuple):
     """A fitted method."""
 
-    predict: Callable[[np.ndarray], GaussianMixture]
+    predict: Callable[[np.ndarray], Mixture]
     """New rows (n, columns) to their predictive distribution."""
     note: str | None = None
     """What a reader of the scores must know."""
@@ -47,7 +47,7 @@ def standardized(
         x = features.transform(X).astype(dtype)
         found = fit(x, ((y - center) / unit).astype(dtype), seed)
 
-        def predict(new: np.ndarray) -> GaussianMixture:
+        def predict(new: np.ndarray) -> Mixture:
             means, deviations = found.predict(features.transform(new).astype(dtype))
             means, deviations = np.asarray(means, float), np.asarray(deviations, float)
             weights = np.full(len(means), 1.0 / len(means))

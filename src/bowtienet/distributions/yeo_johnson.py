@@ -115,7 +115,7 @@ def moments(warp: Warp, mean: Array, variance: Array) -> tuple[Array, Array]:
 
 
 def signal_variance(warp: Warp, mean: Array, epistemic: Array, noise: Array) -> Array:
-    """Var_f[E[u | f]] for f ~ N(mean, epistemic) and z = f + N(0, noise): what more rows would tell.
+    """Var_f[E[u | f]] for f ~ N(mean, epistemic), z = f + N(0, noise): what more rows would tell.
 
     The rest of Var[u] is E_f[Var[u | f]], by the law of total variance.
     """

@@ -18,7 +18,7 @@ from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.covariance import output_covariance
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.predictive import PROPAGATIONS, predict
 from bowtienet.prediction.sampling import sample_functions
 from bowtienet.representation.representation import (
@@ -132,7 +132,7 @@ def ratio_of(member: FitResult) -> Floats:
     return member.variance_ratio
 
 
-def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> GaussianMixture:
+def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> Mixture:
     """Predictive distribution of the targets; of the function alone without noise."""
     moments = member_moments(ensemble, inputs)
     variances = to_numpy(moments.epistemic_variances)

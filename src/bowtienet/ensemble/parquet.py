@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from bowtienet import persistence
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 
 
 def write_parquet(
-    path: str | os.PathLike[str], parts: Iterable[GaussianMixture], coverage: float | None
+    path: str | os.PathLike[str], parts: Iterable[Mixture], coverage: float | None
 ) -> None:
     """Mean, deviation and interval of every row, completely or not at all."""
     try:
@@ -46,7 +46,7 @@ def refuse_own_input(source: str | os.PathLike[str], path: str | os.PathLike[str
 
 
 def prediction_columns(
-    part: GaussianMixture, coverage: float | None, names: Sequence[str] | None = None
+    part: Mixture, coverage: float | None, names: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
     """Columns mean, std, lower and upper; with several targets one of each for every name."""
     columns = {"mean": part.mean(), "std": part.std()}

@@ -27,7 +27,7 @@ from bowtienet.ensemble.ensemble import (
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.scoring import determination, mean_log_density
 from bowtienet.prediction.intervals import check_coverage, highest_density
-from bowtienet.prediction.mixture import GaussianMixture, join_mixtures
+from bowtienet.prediction.mixture import Mixture, join_mixtures
 from bowtienet.representation.columns import Column
 
 
@@ -120,7 +120,7 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         parts = [components(self.ensemble_, chunk) for chunk in encoded_chunks(self, source)]
         return Components(*(self._squeeze(concatenate(part)) for part in zip(*parts, strict=True)))
 
-    def predict_dist(self, X: Any) -> GaussianMixture:
+    def predict_dist(self, X: Any) -> Mixture:
         """Predictive distribution of every row, in the manner of SciPy's distributions.
 
         It has ``mean``, ``var``, ``std``, ``pdf``, ``logpdf``, ``cdf``, ``sf``, ``ppf``,
@@ -255,12 +255,12 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         return concatenate(list(encoded_chunks(self, source)))
 
     def _answers(
-        self, X: Any, answer: Callable[[GaussianMixture], np.ndarray], draws: int = 1
+        self, X: Any, answer: Callable[[Mixture], np.ndarray], draws: int = 1
     ) -> np.ndarray:
         chunks = encoded_chunks(self, self._features(X), draws)
         return np.concatenate([answer(self._mixture(chunk)) for chunk in chunks])
 
-    def _mixture(self, features: Array) -> GaussianMixture:
+    def _mixture(self, features: Array) -> Mixture:
         found = mixture(self.ensemble_, features)
         return found.of_target(0) if self._single_target else found
 

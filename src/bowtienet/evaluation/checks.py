@@ -10,7 +10,7 @@ from bowtienet._arrays import to_numpy
 from bowtienet._validation import number
 from bowtienet.data.rows import build_weights
 from bowtienet.prediction.intervals import check_coverage
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 
 
 def read_targets(targets: Any) -> np.ndarray:
@@ -37,11 +37,11 @@ def read_mean(mean: Any, targets: np.ndarray) -> np.ndarray:
     return values
 
 
-def check_distribution(distribution: Any, targets: np.ndarray) -> GaussianMixture:
+def check_distribution(distribution: Any, targets: np.ndarray) -> Mixture:
     """`distribution` if it is a mixture for rows of the shape of the targets."""
-    if not isinstance(distribution, GaussianMixture):
+    if not isinstance(distribution, Mixture):
         raise TypeError(
-            "distribution must be a GaussianMixture, such as predict_dist and build_mixture give, "
+            "distribution must be a Mixture, such as predict_dist and build_mixture give, "
             f"got {type(distribution).__name__}."
         )
     _same_shape(distribution.means.shape[1:], targets.shape, "distribution")

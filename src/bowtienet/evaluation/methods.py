@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from bowtienet._validation import whole
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.prediction.mixture import GaussianMixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 _NARROWEST = 1e-3
 """Least deviation of a forecast in deviations of the training targets, where an interval has no
@@ -40,7 +40,7 @@ _QUANTILE_NOTE = (
 class Forecast:
     """What a method says about n new rows."""
 
-    distribution: GaussianMixture
+    distribution: Mixture
     intervals: np.ndarray
     """Ends (n, 2) of the intervals of the coverage that was asked for."""
     note: str | None = None
@@ -162,12 +162,12 @@ def boosted_quantiles() -> Method:
     return Method(name="HistGradientBoosting quantiles", fit=fit)
 
 
-def gaussian(mean: np.ndarray, deviation: np.ndarray) -> GaussianMixture:
+def gaussian(mean: np.ndarray, deviation: np.ndarray) -> Mixture:
     """N(y | m_i, d_i²) for each of n rows, as the mixture of one component that scores expect."""
     return build_mixture([1.0], mean[None], deviation[None])
 
 
-def central(distribution: GaussianMixture, coverage: float, note: str | None = None) -> Forecast:
+def central(distribution: Mixture, coverage: float, note: str | None = None) -> Forecast:
     """The forecast whose intervals leave out (1 - c)/2 of the distribution on either side."""
     intervals = distribution.interval(coverage)
     return Forecast(distribution=distribution, intervals=intervals, note=note)

@@ -29,7 +29,7 @@ from bowtienet.evaluation.checks import (
     read_targets,
     single_coverage,
 )
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 
 _BLOCK = 2**17
 """Numbers in the largest temporary arrays, 1 MB each, however many rows there are."""
@@ -70,7 +70,7 @@ def rmse(targets: Any, mean: Any, *, sample_weight: Any = None) -> float:
 
 
 def negative_log_density(
-    targets: Any, distribution: GaussianMixture, *, sample_weight: Any = None
+    targets: Any, distribution: Mixture, *, sample_weight: Any = None
 ) -> float:
     """mean -log p(y), in nats, for targets in their own unit."""
     y = read_targets(targets)
@@ -78,7 +78,7 @@ def negative_log_density(
     return _average(-densities, read_sample_weight(sample_weight, y))
 
 
-def crps(targets: Any, distribution: GaussianMixture, *, sample_weight: Any = None) -> float:
+def crps(targets: Any, distribution: Mixture, *, sample_weight: Any = None) -> float:
     """mean ∫ (F(x) - 1[y <= x])² dx, the continuous ranked probability score, in the unit of y.
 
     For a forecast without spread it is the absolute error. Needs scoringrules.
@@ -134,14 +134,14 @@ def interval_score(
     return _average(scores, read_sample_weight(sample_weight, y))
 
 
-def pit(targets: Any, distribution: GaussianMixture) -> np.ndarray:
+def pit(targets: Any, distribution: Mixture) -> np.ndarray:
     """F(y), the probability integral transform: uniform on [0, 1] if the forecast is right."""
     y = read_targets(targets)
     return check_distribution(distribution, y).cdf(y)
 
 
 def calibration_curve(
-    targets: Any, distribution: GaussianMixture, levels: Any = None, *, sample_weight: Any = None
+    targets: Any, distribution: Mixture, levels: Any = None, *, sample_weight: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """``mean 1[|2 F(y) - 1| <= c]``: the share of targets inside central intervals of coverage c.
 
@@ -161,7 +161,7 @@ def calibration_curve(
 
 
 def calibration_error(
-    targets: Any, distribution: GaussianMixture, levels: Any = None, *, sample_weight: Any = None
+    targets: Any, distribution: Mixture, levels: Any = None, *, sample_weight: Any = None
 ) -> float:
     """``mean_c |observed(c) - c|`` over the levels of `calibration_curve`, with its arguments."""
     nominal, observed = calibration_curve(
@@ -201,7 +201,7 @@ def binomial_band(levels: Any, n: int, probability: float = 0.95) -> tuple[np.nd
 
 def evaluate(
     targets: Any,
-    distribution: GaussianMixture,
+    distribution: Mixture,
     *,
     coverage: float = 0.9,
     intervals: Any = None,
@@ -213,7 +213,7 @@ def evaluate(
     ----------
     targets : array (n,) or (n, D)
         What happened.
-    distribution : GaussianMixture
+    distribution : Mixture
         Forecast of each target, as `predict_dist` gives it.
     coverage : float
         Probability that intervals are meant to hold.

@@ -28,7 +28,7 @@ from bowtienet.evaluation.metrics import (
     interval_score,
     negative_log_density,
 )
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 
 
 class Scorer(Protocol):
@@ -86,7 +86,7 @@ def _coverage(
     return interval_coverage(y, intervals, sample_weight=sample_weight)
 
 
-def _forecast(estimator: Any, X: Any) -> GaussianMixture:
+def _forecast(estimator: Any, X: Any) -> Mixture:
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search
     if not hasattr(estimator, "predict_dist"):
         raise TypeError(

@@ -10,7 +10,7 @@ from bowtienet._arrays import to_numpy
 from bowtienet.evaluation.checks import read_sample_weight, read_targets
 from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import network_of, open_rows, target_names
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ class ScoredDisplay:
     def from_predictions(
         cls,
         y: Any,
-        distribution: GaussianMixture,
+        distribution: Mixture,
         *,
         target: int = 0,
         ax: Axes | None = None,
@@ -66,9 +66,7 @@ class ScoredDisplay:
         )
 
 
-def one_target(
-    y: Any, distribution: GaussianMixture, target: Any
-) -> tuple[np.ndarray, GaussianMixture]:
+def one_target(y: Any, distribution: Mixture, target: Any) -> tuple[np.ndarray, Mixture]:
     """Values (n,) of one of the targets and its predictive distribution."""
     forecast = distribution_of(distribution, target)
     values = read_targets(y)
@@ -82,11 +80,11 @@ def one_target(
     return values[:, target], forecast
 
 
-def distribution_of(distribution: GaussianMixture, target: Any) -> GaussianMixture:
+def distribution_of(distribution: Mixture, target: Any) -> Mixture:
     """Predictive distribution (n,) of one of the targets."""
-    if not isinstance(distribution, GaussianMixture):
+    if not isinstance(distribution, Mixture):
         raise TypeError(
-            "distribution must be a GaussianMixture, such as predict_dist and build_mixture give, "
+            "distribution must be a Mixture, such as predict_dist and build_mixture give, "
             f"got {type(distribution).__name__}."
         )
     is_single = distribution.means.ndim == 2

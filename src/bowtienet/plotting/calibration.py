@@ -13,7 +13,7 @@ from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bowtienet.prediction.mixture import GaussianMixture
+    from bowtienet.prediction.mixture import Mixture
 
 _CURVE = "calibration curve"
 
@@ -66,7 +66,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: GaussianMixture,
+        distribution: Mixture,
         *,
         target: int = 0,
         levels: Any = None,

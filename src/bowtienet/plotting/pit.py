@@ -14,7 +14,7 @@ from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bowtienet.prediction.mixture import GaussianMixture
+    from bowtienet.prediction.mixture import Mixture
 
 _HINT = "U shape: overconfident; hump: underconfident"
 
@@ -68,7 +68,7 @@ class PitHistogramDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: GaussianMixture,
+        distribution: Mixture,
         *,
         target: int = 0,
         bins: int = 10,

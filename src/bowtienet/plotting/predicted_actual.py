@@ -14,7 +14,7 @@ from bowtienet.plotting._scored import ScoredDisplay, one_target
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bowtienet.prediction.mixture import GaussianMixture
+    from bowtienet.prediction.mixture import Mixture
 
 _SEED = 0
 """Of the rows that are drawn: the same plot every time."""
@@ -70,7 +70,7 @@ class PredictedActualDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: GaussianMixture,
+        distribution: Mixture,
         *,
         target: int = 0,
         coverage: float = 0.9,

@@ -32,7 +32,7 @@ Components = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True, kw_only=True)
-class GaussianMixture:
+class Mixture:
     """p(y) = Σ_k w_k N(y | m_k, d_k²) for n rows, with the methods of a frozen SciPy distribution.
 
     `base` is the shape of the rows, (n,) or (n, D). Points `y` are broadcast against it, or have
@@ -154,9 +154,9 @@ class GaussianMixture:
             draws[part] = means[member, cell] + deviations[member, cell] * draws[part]
         return result
 
-    def of_target(self, index: int) -> GaussianMixture:
+    def of_target(self, index: int) -> Mixture:
         """The mixtures (n,) of one of several targets."""
-        return GaussianMixture(
+        return Mixture(
             weights=self.weights,
             means=self.means[..., index],
             deviations=self.deviations[..., index],
@@ -219,7 +219,7 @@ class GaussianMixture:
         return result
 
 
-def build_mixture(weights: Any, means: Any, deviations: Any) -> GaussianMixture:
+def build_mixture(weights: Any, means: Any, deviations: Any) -> Mixture:
     """Check and bring together weights (K,) with means and deviations (K, n) or (K, n, D).
 
     Parameters
@@ -241,10 +241,10 @@ def build_mixture(weights: Any, means: Any, deviations: Any) -> GaussianMixture:
     fits = weights.shape == means.shape[:1] and np.min(weights) >= 0.0
     if not fits or not abs(total - 1.0) <= _WEIGHT_ROUNDING:
         raise ValueError(f"weights must be {len(means)} shares with sum 1, got {weights}.")
-    return GaussianMixture(weights=weights / total, means=means, deviations=deviations)
+    return Mixture(weights=weights / total, means=means, deviations=deviations)
 
 
-def join_mixtures(parts: Sequence[GaussianMixture]) -> GaussianMixture:
+def join_mixtures(parts: Sequence[Mixture]) -> Mixture:
     """Mixtures of consecutive rows as one."""
     return build_mixture(
         parts[0].weights,

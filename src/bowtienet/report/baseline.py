@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation.methods import gaussian
 from bowtienet.plotting.fitted import encoded_features
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.report.sampled_rows import ReportRows
 from bowtienet.report.wording import count
 
@@ -23,7 +23,7 @@ _SEED = 0
 
 def linear_baseline(
     model: BowTieRegressor, rows: ReportRows, train: ReportRows | None, target: int
-) -> tuple[GaussianMixture, str] | None:
+) -> tuple[Mixture, str] | None:
     """N(y | m, d²) of Bayesian linear regression, and in words what it was fitted to.
 
     Fitted to the training rows where they are known. Else it is cross-fitted: no row is predicted

@@ -17,7 +17,7 @@ from bowtienet.plotting import (
     PredictiveBandDisplay,
     RelevanceDisplay,
 )
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.report.svg import Plot, inline_svg, new_figure
 from bowtienet.report.wording import clean, count, number, percent
 from bowtienet.representation.kinds import Numbers, Texts
@@ -33,7 +33,7 @@ _GRID = 30
 
 
 def predicted_plot(
-    name: str, y: np.ndarray, forecast: GaussianMixture, coverage: float, target: str
+    name: str, y: np.ndarray, forecast: Mixture, coverage: float, target: str
 ) -> Plot:
     """Actual targets over predictions."""
     figure = new_figure(WIDTH, 3.9)
@@ -56,8 +56,8 @@ def predicted_plot(
 def calibration_plot(
     name: str,
     y: np.ndarray,
-    forecast: GaussianMixture,
-    baseline: GaussianMixture | None,
+    forecast: Mixture,
+    baseline: Mixture | None,
     weights: np.ndarray,
 ) -> tuple[Plot, CalibrationCurveDisplay]:
     """Observed against nominal coverage, of the linear model too; and the curve of the network."""
@@ -71,7 +71,7 @@ def calibration_plot(
     return inline_svg(figure, name, words), display
 
 
-def pit_plot(name: str, y: np.ndarray, forecast: GaussianMixture, weights: np.ndarray) -> Plot:
+def pit_plot(name: str, y: np.ndarray, forecast: Mixture, weights: np.ndarray) -> Plot:
     """Where targets fall in their predictive distributions."""
     figure = new_figure(WIDTH, 3.2)
     display = PitHistogramDisplay.from_predictions(

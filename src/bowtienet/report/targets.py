@@ -10,7 +10,7 @@ import numpy as np
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation import Scores, evaluate
 from bowtienet.plotting._scored import distribution_of
-from bowtienet.prediction.mixture import GaussianMixture
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.report import figures
 from bowtienet.report.baseline import linear_baseline
 from bowtienet.report.column_table import differs, value_text
@@ -94,8 +94,8 @@ class TargetParts:
         self,
         name: str,
         place: int,
-        forecast: GaussianMixture,
-        pruned: GaussianMixture,
+        forecast: Mixture,
+        pruned: Mixture,
         most_bands: int,
     ) -> TargetContent:
         y, weights = self.rows.targets[:, place], self.rows.weights
@@ -112,7 +112,7 @@ class TargetParts:
         strong = [features[i] for i in order if strength[i] > 0.0]
         shown = [features[i] for i in order[:_SURPRISE_FEATURES]]
 
-        def scored(distribution: GaussianMixture) -> Scores:
+        def scored(distribution: Mixture) -> Scores:
             return evaluate(y, distribution, coverage=self.coverage, sample_weight=weights)
 
         return TargetContent(
@@ -157,7 +157,7 @@ class TargetParts:
         return tuple((clean(one), plot) for one, plot in zip(chosen, plots, strict=True))
 
     def _surprises(
-        self, y: np.ndarray, forecast: GaussianMixture, features: Sequence[str]
+        self, y: np.ndarray, forecast: Mixture, features: Sequence[str]
     ) -> tuple[Surprise, ...]:
         mean, ends = forecast.mean(), forecast.interval(self.coverage)
         unlikely = -forecast.logpdf(y)
