@@ -22,6 +22,7 @@ from bowtienet.representation.columns import Column
 from bowtienet.representation.facts import TableFacts, gather_facts, merge_facts
 from bowtienet.representation.learning import decide
 from bowtienet.representation.representation import (
+    PLAIN,
     Representation,
     View,
     encoded_rows,
@@ -109,7 +110,7 @@ class ClusterStream:
 
     reader: ClusterReader
     representation: Representation
-    view: View = View()
+    view: View = PLAIN
     inputs: Indices | None = None
     """The network's inputs that are left; None for all."""
 
@@ -143,9 +144,7 @@ def _encoded(columns: tuple[Column, ...], block: Block) -> Rows:
     return encoded_rows(columns, block)[0]
 
 
-def _seen(
-    representation: Representation, view: View, inputs: Indices | None, block: Block
-) -> Rows:
+def _seen(representation: Representation, view: View, inputs: Indices | None, block: Block) -> Rows:
     rows = standardized_rows(representation, _encoded(representation.columns, block))
     rows = network_rows(view, rows)
     return rows if inputs is None else take_columns(rows, inputs)

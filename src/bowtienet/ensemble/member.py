@@ -27,7 +27,7 @@ from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import errors_and_variances, predict
-from bowtienet.representation.representation import View, network_rows
+from bowtienet.representation.representation import PLAIN, View, network_rows
 
 START_ITERATIONS = 1000
 """L-BFGS steps of the network that a fit starts from."""
@@ -55,7 +55,7 @@ class Task:
 
     rows: Rows
     """All rows, or those of a stream to start from; standardised."""
-    view: View = View()
+    view: View = PLAIN
     """What the network sees of them."""
     stream: Stream | None = None
     stochastic: bool = False

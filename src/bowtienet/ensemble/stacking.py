@@ -116,9 +116,11 @@ def stack_forecasts(
     max_iterations: int = 1000,
     tolerance: float = 1e-6,
 ) -> tuple[Floats, Floats]:
-    """Weights w (K,) and one factor s (D,) that maximise Σ_n c_n log Σ_k w_k j_nk N(e_nk | 0, s v_nk).
+    """Weights w (K,) and a factor s (D,) that maximise the held-out log density.
 
-    By EM, which can only raise it: with shares γ_nk ∝ w_k N(e_nk | 0, s v_nk) of the members in
+    It is Σ_n c_n log Σ_k w_k j_nk N(e_nk | 0, s v_nk).
+
+    EM can only raise it: with shares γ_nk ∝ w_k j_nk N(e_nk | 0, s v_nk) of the members in
     row n, w_k = Σ_n c_n γ_nk / Σ_n c_n and s = (Σ_nk c_n γ_nk e_nk² / v_nk + n) / (Σ_n c_n + n),
     each target for itself, with n = PRIOR_ROWS rows that find s = 1 right. Members that disagree
     widen their mixture, so s is below one where each of them has a variance that would be right

@@ -28,6 +28,7 @@ from bowtienet.model.architecture import Architecture
 from bowtienet.representation.columns import Column
 from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.representation import (
+    PLAIN,
     Representation,
     View,
     encoded_rows,
@@ -89,7 +90,7 @@ class SourceStream:
     held_out: Indices
     """Their positions, in order."""
     representation: Representation
-    view: View = View()
+    view: View = PLAIN
     inputs: Indices | None = None
     """The network's inputs that are left; None for all."""
     checksum: int | None = None

@@ -167,7 +167,7 @@ def fit_streamed(tasks: Sequence[Task], run: Run) -> Fitted:
     slopes = np.stack([log_slopes(task.view, held_out) for task in tasks])
     found = weigh(np.stack(last, 1), slopes, row_weights, len(members))
     weights, ratios = (values[:, 0] for values in found)
-    kept = np.flatnonzero(weights >= LEAST_WEIGHT)
+    kept = np.flatnonzero(weights >= LEAST_WEIGHT).tolist()
     chosen = [replace(members[index], variance_ratio=ratios[index]) for index in kept]
     return Fitted(chosen, weights[kept] / weights[kept].sum(), _views([tasks[k] for k in kept]))
 

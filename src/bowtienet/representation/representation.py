@@ -35,6 +35,10 @@ class View:
     """Of the targets (D_out,); None for the targets as they are."""
 
 
+PLAIN = View()
+"""Standardised columns and targets as they are."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Representation:
     """All that turns a user's table into what networks see, and back."""
@@ -46,7 +50,7 @@ class Representation:
     target_scaling: Scaling
     column_order: Indices
     """The encoded column at each place of the standardised ones."""
-    views: tuple[View, ...] = (View(),)
+    views: tuple[View, ...] = (PLAIN,)
 
 
 def encoded_rows(columns: Sequence[Column], block: Block) -> tuple[Rows, list[str]]:
