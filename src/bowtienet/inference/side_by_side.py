@@ -32,7 +32,7 @@ inputs give preactivations of about 1, and a square that single precision still 
 BLOCK_ROWS = 1024
 BLOCK_NUMBERS = 2**18
 """Activations of a block: 1 MB an array, so that the arrays of a block share a cache of 2 MB."""
-PAIRS = 10
+PAIRS = 40
 """Moves and changes of the gradient that L-BFGS remembers."""
 TRIALS = 12
 """Steps that a line search tries at most; each is at most half of the one before, or longer."""
@@ -68,15 +68,20 @@ class _Problem:
 
 @dataclass(frozen=True, kw_only=True)
 class _Path:
-    """Where the networks that have not ended are, and what L-BFGS knows of their curvature."""
+    """Where the networks that have not ended are, and what L-BFGS knows of their curvature.
+
+    The last three are written in place. A pair that was refused is zero in all of them.
+    """
 
     networks: NDArray[np.intp]  # (A,)
     points: Floats  # (A, P)
     values: Floats  # (A,)
     gradients: Floats  # (A, P)
-    pairs: Singles  # (A, 2 PAIRS, P): moves, then changes of the gradient; refused ones are zero
-    products: Floats  # (A, 2 PAIRS, 2 PAIRS): inner products of the pairs
-    scale: Floats  # (A,): inverse curvature s'y / y'y of the last pair
+    directions: Floats  # (A, P)
+    scale: Floats  # (A,): s'y / y'y of the last pair, 0 without history
+    pairs: Singles  # (A, 2, PAIRS, P): moves s and changes y of the gradient, over |s|
+    inverse: Floats  # (A, PAIRS, PAIRS): inverse of U, where U_ij = s_i'y_j for j not before i
+    changes: Floats  # (A, PAIRS, PAIRS): y_i'y_j
 
 
 def random_networks(
@@ -264,9 +269,11 @@ def _begin(problem: _Problem, points: Floats) -> _Path:
         points=points,
         values=values,
         gradients=gradients,
-        pairs=np.zeros((count, 2 * PAIRS, size), dtype=np.float32),
-        products=np.zeros((count, 2 * PAIRS, 2 * PAIRS)),
+        directions=_downhill(gradients),
         scale=np.zeros(count),
+        pairs=np.zeros((count, 2, PAIRS, size), dtype=np.float32),
+        inverse=np.zeros((count, PAIRS, PAIRS)),
+        changes=np.zeros((count, PAIRS, PAIRS)),
     )
     keep = np.isfinite(values) & np.isfinite(_dot(gradients, gradients))
     return map_arrays(lambda array: array[keep], path)
@@ -274,76 +281,89 @@ def _begin(problem: _Problem, points: Floats) -> _Path:
 
 def _step(problem: _Problem, path: _Path, slot: int) -> tuple[_Path, NDArray[np.bool_]]:
     """One step of every network on the path, and which of them end with it."""
-    points, values, gradients = _search(problem, path, _directions(path, slot))
-    scale = _remember(path, slot, points - path.points, gradients - path.gradients)
+    points, values, gradients = _search(problem, path)
     moved = values < path.values
     converged = moved & (path.values - values <= TOLERANCE * path.values)
     # No step: the history has misled, and is dropped. Along the gradient itself, it is the end.
     ended = converged | (~moved & (path.scale == 0.0))
+    scale = _remember(path, slot, points - path.points, gradients - path.gradients)
+    path = replace(path, points=points, values=values, gradients=gradients, scale=scale)
+    directions = _directions(path)
     if not moved.all():
-        scale[~moved], path.pairs[~moved], path.products[~moved] = 0.0, 0.0, 0.0
-    return replace(path, points=points, values=values, gradients=gradients, scale=scale), ended
+        directions[~moved], scale[~moved] = _downhill(gradients[~moved]), 0.0
+        for history in (path.pairs, path.inverse, path.changes):
+            history[~moved] = 0.0
+    return replace(path, directions=directions), ended
 
 
-def _directions(path: _Path, slot: int) -> Floats:
-    """-H g by the two loops of L-BFGS, on inner products instead of vectors.
-
-    With q a combination of g, moves s_j and changes y_j, the loops only need the products of q with
-    all s_j and y_j, which follow from those of g and of the pairs.
-    """
-    g, gram = path.gradients, path.products
-    size = np.sqrt(_dot(g, g))
-    scale = np.where(path.scale > 0.0, path.scale, 1.0 / np.maximum(size, 1e-300))[:, None]
-    curvature = gram[:, range(PAIRS), range(PAIRS, 2 * PAIRS)]
-    inverse = np.divide(1.0, curvature, out=np.zeros_like(curvature), where=curvature > 0.0)
-    q = (path.pairs @ g.astype(np.float32)[:, :, None])[:, :, 0].astype(np.float64)
-    parts = np.zeros_like(q)
-    newest_first = [(slot - 1 - age) % PAIRS for age in range(PAIRS)]
-    for j in newest_first:
-        parts[:, PAIRS + j] = -inverse[:, j] * q[:, j]
-        q += parts[:, PAIRS + j, None] * gram[:, PAIRS + j]
-    q *= scale
-    for j in reversed(newest_first):
-        parts[:, j] = -parts[:, PAIRS + j] - inverse[:, j] * q[:, PAIRS + j]
-        q += parts[:, j, None] * gram[:, j]
-    parts[:, PAIRS:] *= scale
-    return -scale * g - (parts.astype(np.float32)[:, None, :] @ path.pairs)[:, 0]
+def _downhill(gradients: Floats) -> Floats:
+    """-g / |g|: without history a first step has length one."""
+    length = np.sqrt(_dot(gradients, gradients))[:, None]
+    return -np.divide(gradients, length, out=np.zeros_like(gradients), where=length > 0.0)
 
 
 def _remember(path: _Path, slot: int, moves: Floats, changes: Floats) -> Floats:
-    """Put the last pairs, over the length of the move, into the history; returns s'y / y'y.
+    """Put the last pairs into the history in the place of the oldest; returns s'y / y'y.
 
-    A pair without positive curvature would make H indefinite and is stored as zero.
+    U loses its first row and column and gets a last column (c, s'y), so that U^{-1} loses the same
+    and gets (-U^{-1} c, 1) / s'y. Without positive curvature H would not be definite.
     """
-    curvature, squares = _dot(moves, changes), _dot(moves, moves)
-    across = _dot(changes, changes)
-    keep = curvature > LEAST_CURVATURE * np.sqrt(squares * across)
-    inverse = np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=keep)
-    new = (np.stack([moves, changes], axis=1) * inverse[:, None, None]).astype(np.float32)
-    both = [slot, PAIRS + slot]
-    path.pairs[:, both] = new
-    products = path.pairs @ new.transpose(0, 2, 1)
-    path.products[:, :, both] = products
-    path.products[:, both] = products.transpose(0, 2, 1)
-    return np.divide(curvature, across, out=path.scale.copy(), where=keep)
+    curvature, length = _dot(moves, changes), np.sqrt(_dot(moves, moves))
+    squares = _dot(changes, changes)
+    keep = curvature > LEAST_CURVATURE * length * np.sqrt(squares)
+    over = np.divide(1.0, length, out=np.zeros_like(length), where=keep)[:, None]
+    path.pairs[:, 0, slot], path.pairs[:, 1, slot] = moves * over, changes * over
+    products = _products(path, changes * over)
+    path.inverse[:, slot] = 0.0
+    path.inverse[:, :, slot] = 0.0
+    pivot = np.divide(length**2, curvature, out=np.zeros_like(length), where=keep)[:, None]
+    column = -pivot * (path.inverse @ products[:, 0, :, None])[:, :, 0]
+    column[:, slot] = pivot[:, 0]
+    path.inverse[:, :, slot] = column
+    path.changes[:, slot] = path.changes[:, :, slot] = products[:, 1]
+    return np.divide(curvature, squares, out=path.scale.copy(), where=keep)
 
 
-def _search(problem: _Problem, path: _Path, directions: Floats) -> tuple[Floats, Floats, Floats]:
+def _directions(path: _Path) -> Floats:
+    """-H g with the inverse Hessian of L-BFGS in its compact form (Byrd, Nocedal, Schnabel 1994).
+
+    H g = γ g + S U^{-T} ((D + γ Y'Y) p - γ Y'g) - γ Y p with p = U^{-1} S'g and D the diagonal of U.
+    """
+    products, scale = _products(path, path.gradients), path.scale[:, None]
+    p = (path.inverse @ products[:, 0, :, None])[:, :, 0]
+    pivots = np.diagonal(path.inverse, axis1=1, axis2=2)
+    inner = scale * ((path.changes @ p[:, :, None])[:, :, 0] - products[:, 1])
+    inner += np.divide(p, pivots, out=np.zeros_like(p), where=pivots > 0.0)
+    moves = (inner[:, None, :] @ path.inverse)[:, 0]
+    parts = np.concatenate([moves, -scale * p], axis=1).astype(np.float32)
+    pairs = path.pairs.reshape(len(parts), 2 * PAIRS, -1)
+    return -scale * path.gradients - (parts[:, None, :] @ pairs)[:, 0]
+
+
+def _products(path: _Path, vectors: Floats) -> Floats:
+    """Inner products (A, 2, PAIRS) of the pairs with one vector (A, P) for each network."""
+    pairs = path.pairs.reshape(len(vectors), 2 * PAIRS, -1)
+    products = pairs @ vectors.astype(np.float32)[:, :, None]
+    return products.reshape(-1, 2, PAIRS).astype(np.float64)
+
+
+def _search(problem: _Problem, path: _Path) -> tuple[Floats, Floats, Floats]:
     """Points, losses and gradients after a line search; those of the path where none is lower.
 
     A step is shortened until the loss falls by a part of what the slope promises, or lengthened as
     long as that pays.
     """
     points, values, gradients = path.points.copy(), path.values.copy(), path.gradients.copy()
-    slopes, steps = _dot(path.gradients, directions), np.ones(len(values))
+    slopes, steps = _dot(path.gradients, path.directions), np.ones(len(values))
     pending = np.flatnonzero(slopes < 0.0)
     for _ in range(TRIALS):
         if not pending.size:
             break
         step, slope, before = steps[pending], slopes[pending], path.values[pending]
-        trial = path.points[pending] + step[:, None] * directions[pending]
+        directions = path.directions[pending]
+        trial = path.points[pending] + step[:, None] * directions
         value, gradient = _evaluate(problem, trial, path.networks[pending])
-        new_slope = _dot(gradient, directions[pending])
+        new_slope = _dot(gradient, directions)
         enough = value <= before + SUFFICIENT_DECREASE * step * slope
         better = enough & (value < values[pending]) & np.isfinite(new_slope)
         first = values[pending] == before
