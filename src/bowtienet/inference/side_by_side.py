@@ -44,6 +44,14 @@ class Networks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class _Workspace:
+    """Memory of a block, written again and again: to allocate it costs as much as to fill it."""
+
+    group: int  # networks that are worked on together
+    rooms: tuple[Singles, ...]  # (3, group, 1 + D_l, rows): 2 h, sqrt(z² + t²), derivative by z
+
+
+@dataclass(frozen=True, kw_only=True)
 class _Problem:
     """Rows as columns, with a leading one; weights of rows that add up to one for each network."""
 
@@ -53,6 +61,7 @@ class _Problem:
     penalties: Floats  # (R,), divided by the sum of the row weights
     penalised: Floats  # (P,), 1 for a weight and 0 for a bias
     shapes: tuple[tuple[int, int], ...]  # (D_l, K_l + 1)
+    workspace: _Workspace
 
 
 def random_networks(
@@ -113,6 +122,7 @@ def fit_networks(
         penalties=penalties / totals,
         penalised=np.concatenate([np.tile(np.arange(k) > 0, d) for d, k in shapes]).astype(float),
         shapes=shapes,
+        workspace=_workspace([width for width, _ in shapes], *row_weights.shape),
     )
     points = np.concatenate([layer.reshape(len(totals), -1) for layer in start.layers], axis=1)
     found = minimize(partial(_evaluate, problem), points, lengths=lengths)
@@ -124,11 +134,11 @@ def network_outputs(networks: Networks, inputs: Floats) -> Floats:
     columns = np.ascontiguousarray(with_ones(inputs).T, dtype=np.float32)
     count, width = networks.layers[-1].shape[:2]
     outputs = np.empty((count, columns.shape[1], width))
-    widths = [layer.shape[1] for layer in networks.layers]
-    for some in _groups(widths, count, columns):
+    workspace = _workspace([layer.shape[1] for layer in networks.layers], *outputs.shape[:2])
+    for some in slices(count, workspace.group):
         weights = _single_weights([layer[some] for layer in networks.layers])
         for rows in slices(columns.shape[1], BLOCK_ROWS):
-            above, _ = _forward(weights, columns[:, rows])
+            above, _ = _forward(weights, columns[:, rows], workspace.rooms)
             outputs[some, rows] = above[-1].transpose(0, 2, 1)
     return outputs
 
@@ -144,10 +154,11 @@ def _split(points: Floats, shapes: Sequence[tuple[int, int]]) -> list[Floats]:
     return [part.reshape(-1, *shape).copy() for part, shape in zip(parts, shapes, strict=True)]
 
 
-def _groups(widths: Sequence[int], count: int, columns: Singles) -> list[slice]:
-    """Networks that are worked on together."""
-    rows = min(columns.shape[1], BLOCK_ROWS)
-    return slices(count, max(1, BLOCK_NUMBERS // ((1 + max(widths)) * rows)))
+def _workspace(widths: Sequence[int], count: int, n_rows: int) -> _Workspace:
+    rows = min(n_rows, BLOCK_ROWS)
+    group = min(count, max(1, BLOCK_NUMBERS // ((1 + max(widths)) * rows)))
+    rooms = [np.empty((3, group, 1 + width, rows), dtype=np.float32) for width in widths[:-1]]
+    return _Workspace(group=group, rooms=tuple(rooms))
 
 
 def _single_weights(layers: Sequence[Floats]) -> list[Singles]:
@@ -167,31 +178,49 @@ def _single_weights(layers: Sequence[Floats]) -> list[Singles]:
     return weights
 
 
-def _forward(weights: list[Singles], columns: Singles) -> tuple[list[Singles], list[Singles]]:
+def _forward(
+    weights: list[Singles], columns: Singles, rooms: Sequence[Singles]
+) -> tuple[list[Singles], list[Singles]]:
     """2 h (R, 1 + D_l, n) of all hidden layers and the outputs; sqrt(z² + t²) of hidden layers."""
-    count, _, size = weights[0].shape
-    values = (weights[0].reshape(-1, size) @ columns).reshape(count, -1, columns.shape[1])
-    above, roots = [values], []
-    for layer in weights[1:]:
-        root = values * values
+    above, roots = [columns], []
+    for layer, room in zip(weights[:-1], rooms, strict=True):
+        values, root, _ = room[:, : len(layer), :, : columns.shape[1]]
+        _product(layer, above[-1], values)
+        np.multiply(values, values, out=root)
         root += np.float32(SMOOTHING**2)
         np.sqrt(root, out=root)
         values += root
-        values = layer @ values
-        roots.append(root)
         above.append(values)
-    return above, roots
+        roots.append(root)
+    outputs = np.empty((*weights[-1].shape[:2], columns.shape[1]), dtype=np.float32)
+    return [*above[1:], _product(weights[-1], above[-1], outputs)], roots
+
+
+def _product(layer: Singles, values: Singles, out: Singles) -> Singles:
+    """Weights of a layer (R, D, K) times values (R, K, n), or (K, n) that all networks share."""
+    if values.ndim == 2:
+        np.matmul(layer.reshape(-1, len(values)), values, out=out.reshape(-1, values.shape[1]))
+    else:
+        np.matmul(layer, values, out=out)
+    return out
 
 
 def _backward(
-    weights: list[Singles], columns: Singles, above: list[Singles], roots: list[Singles], e: Singles
+    weights: list[Singles],
+    columns: Singles,
+    above: list[Singles],
+    roots: list[Singles],
+    e: Singles,
+    rooms: Sequence[Singles],
 ) -> Singles:
     """Gradients (R, P), where e is the derivative by the outputs: by z_l it is (W' e) h'(z_l)."""
     gradients: list[Singles] = []
     for index in reversed(range(1, len(weights))):
         below, back = above[index - 1], weights[index].transpose(0, 2, 1)
         gradients.append(0.5 * (e @ below.transpose(0, 2, 1)))
-        e = back * e if e.shape[1] == 1 else back @ e
+        room = rooms[index - 1][2, : len(e), :, : e.shape[2]]
+        # A product over one output is an outer product, which BLAS is slow at.
+        e = np.multiply(back, e, out=room) if e.shape[1] == 1 else np.matmul(back, e, out=room)
         e *= below
         e /= roots[index - 1]
     first = e.reshape(-1, columns.shape[1]) @ columns.T
@@ -205,15 +234,15 @@ def _evaluate(problem: _Problem, points: Floats, networks: Indices) -> tuple[Flo
     """L (A,) and its gradients (A, P) at points (A, P) of the networks (A,)."""
     shrunk = problem.penalties[networks, None] * problem.penalised * points
     values, gradients = 0.5 * np.einsum("rp,rp->r", shrunk, points), shrunk
-    widths = [width for width, _ in problem.shapes]
-    for some in _groups(widths, len(points), problem.inputs):
+    rooms = problem.workspace.rooms
+    for some in slices(len(points), problem.workspace.group):
         weights = _single_weights(_split(points[some], problem.shapes))
         for rows in slices(problem.inputs.shape[1], BLOCK_ROWS):
             columns = problem.inputs[:, rows]
-            above, roots = _forward(weights, columns)
+            above, roots = _forward(weights, columns, rooms)
             residuals = above[-1] - problem.targets[:, rows]
             weighted = problem.row_weights[networks[some], None, rows] * residuals
             values[some] += 0.5 * np.einsum("rdn,rdn->r", weighted, residuals)
             e = weighted.astype(np.float32)
-            gradients[some] += _backward(weights, columns, above, roots, e)
+            gradients[some] += _backward(weights, columns, above, roots, e, rooms)
     return values, gradients
