@@ -38,8 +38,8 @@ STEEP = 0.9
 """A step is lengthened where the function still falls with this part of its first slope."""
 GROWTH = 4.0
 TOLERANCE = 1e-7
-"""A function has converged when a step lowers it by no more than this part of its value: single
-precision tells no smaller differences."""
+"""A step that lowers a function by no more than this part of its value is none: single precision
+tells no smaller differences."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,15 +106,14 @@ def _select(path: _Path, keep: NDArray[np.bool_]) -> _Path:
 def _step(evaluate: Evaluate, path: _Path, slot: int) -> tuple[_Path, NDArray[np.bool_]]:
     """One step of every function on the path, and which of them end with it."""
     points, values, gradients = _search(evaluate, path)
-    moved = values < path.values
-    converged = moved & (path.values - values <= TOLERANCE * np.abs(path.values))
-    # No step: the history has misled, and is dropped. Along the gradient itself, it is the end.
-    ended = converged | (~moved & (path.scale == 0.0))
+    stuck = ~(path.values - values > TOLERANCE * np.abs(path.values))
+    # The history may have misled, and is dropped. Stuck along the gradient itself, it is the end.
+    ended = stuck & (path.scale == 0.0)
     directions, scale = _turn(path, slot, points - path.points, gradients)
-    if not moved.all():
-        directions[~moved], scale[~moved] = _downhill(gradients[~moved]), 0.0
+    if stuck.any():
+        directions[stuck], scale[stuck] = _downhill(gradients[stuck]), 0.0
         for history in (path.pairs, path.inverse, path.changes):
-            history[~moved] = 0.0
+            history[stuck] = 0.0
     path = replace(path, points=points, values=values, gradients=gradients)
     return replace(path, directions=directions, scale=scale), ended
 
