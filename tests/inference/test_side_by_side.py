@@ -144,6 +144,10 @@ def test_outputs_are_those_of_plain_loops(
         np.testing.assert_allclose(found[r], expected, rtol=1e-5, atol=1e-5)
 
 
+def test_outputs_of_no_rows(rng: np.random.Generator) -> None:
+    assert network_outputs(build_case(rng).start, np.empty((0, 3))).shape == (3, 0, 2)
+
+
 def test_without_hidden_layer_it_is_a_ridge_regression(rng: np.random.Generator) -> None:
     case = build_case(rng, ())
     (found,) = fit(case, 60)

@@ -28,7 +28,7 @@ Evaluate = Callable[[Floats, Indices], tuple[Floats, Floats]]
 
 PAIRS = 40
 """Pairs that are remembered. On 834 rows and 50 units, 400 steps with 40 end at 0.6 to 0.7 of the
-loss of 20, and with 20 at 0.6 to 0.8 of that of 10; the directions are a third of the time."""
+loss of 20, and with 20 at 0.6 to 0.8 of that of 10; directions are a third of the time."""
 LEAST_CURVATURE = 1e-6
 """Cosine of s and y below which single precision may have its sign wrong."""
 TRIALS = 12
@@ -135,9 +135,9 @@ def _turn(path: _Path, slot: int, moves: Floats, gradients: Floats) -> tuple[Flo
     keep = curvature > LEAST_CURVATURE * length * np.sqrt(squares)
     over = np.divide(1.0, length, out=np.zeros_like(length), where=keep)[:, None]
     path.pairs[:, 0, slot], path.pairs[:, 1, slot] = moves * over, changes * over
-    vectors = np.stack([changes * over, gradients], axis=2).astype(np.float32)
+    vectors = np.stack([path.pairs[:, 1, slot], gradients.astype(np.float32)], axis=1)
     pairs = path.pairs.reshape(len(vectors), 2 * PAIRS, -1)
-    products = (pairs @ vectors).astype(np.float64).reshape(-1, 2, PAIRS, 2)
+    products = (pairs @ vectors.transpose(0, 2, 1)).astype(np.float64).reshape(-1, 2, PAIRS, 2)
     pivot = np.divide(length**2, curvature, out=np.zeros_like(length), where=keep)
     _append(path, slot, products[..., 0], pivot[:, None])
     scale = np.divide(curvature, squares, out=path.scale.copy(), where=keep)

@@ -33,7 +33,7 @@ SMOOTHING = 0.01
 inputs give preactivations of about 1, and a square that single precision still adds to 1."""
 BLOCK_ROWS = 1024
 BLOCK_NUMBERS = 2**18
-"""Activations of a block: 1 MB an array, so that the arrays of a block share a cache of 2 MB."""
+"""Activations of a block, 1 MB: larger blocks leave the cache, smaller ones have small products."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +124,8 @@ def fit_networks(
         shapes=shapes,
         workspace=_workspace([width for width, _ in shapes], *row_weights.shape),
     )
-    points = np.concatenate([layer.reshape(len(totals), -1) for layer in start.layers], axis=1)
+    flat = [layer.reshape(len(totals), -1) for layer in start.layers]
+    points = np.concatenate(flat, axis=1, dtype=np.float64)
     found = minimize(partial(_evaluate, problem), points, lengths=lengths)
     return [Networks(layers=tuple(_split(each, shapes))) for each in found]
 
@@ -155,7 +156,7 @@ def _split(points: Floats, shapes: Sequence[tuple[int, int]]) -> list[Floats]:
 
 
 def _workspace(widths: Sequence[int], count: int, n_rows: int) -> _Workspace:
-    rows = min(n_rows, BLOCK_ROWS)
+    rows = max(1, min(n_rows, BLOCK_ROWS))
     group = min(count, max(1, BLOCK_NUMBERS // ((1 + max(widths)) * rows)))
     rooms = [np.empty((3, group, 1 + width, rows), dtype=np.float32) for width in widths[:-1]]
     return _Workspace(group=group, rooms=tuple(rooms))
