@@ -365,8 +365,8 @@ def test_small_networks_are_those_fitted_alone(
     stream = np.random.default_rng(4)
     alone = []
     for widths in module._share_out(hidden, 2):
-        draws = module._random_weights(
-            widths, model.gate_temperature, rows.inputs, stream, module._laplace
+        draws = module.random_weights(
+            widths, model.gate_temperature, rows.inputs, stream, module.laplace_weights
         )
         fitted = module._relu_network(draws, rows.inputs, rows.targets, rows.weights, 0.3, 15)
         alone.append(fitted[:-1])
@@ -391,7 +391,7 @@ def test_small_networks_have_one_output_layer(rng: np.random.Generator) -> None:
     hidden, output = means_of(factors)
     assert (hidden.shape, output.shape) == ((20, 3), (2, 21))
     features = module._forward([hidden], rows.inputs, model.gate_temperature)
-    expected = module._ridge(features, rows.targets, rows.weights)
+    expected = module.ridge(features, rows.targets, rows.weights)
     np.testing.assert_allclose(output, expected, rtol=1e-12)
     narrow = model_for(rows, (5,), gate_temperature=0.01)
     alone = initialize(narrow, rows, np.random.default_rng(6))

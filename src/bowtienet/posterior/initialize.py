@@ -83,12 +83,12 @@ def initialize(
     sample = subsample(rows, START_ROWS, rng)
     inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
     row_weights = to_numpy(sample.weights).astype(float)
-    draw = _spike_slab if init == "spike_slab" else _laplace
+    draw = spike_slab_weights if init == "spike_slab" else laplace_weights
     hidden = model.architecture.hidden
     if init == "relu_network" and hidden:
         networks = []
         for widths in _share_out(hidden, parts):
-            means = _random_weights(widths, model.gate_temperature, inputs, rng, draw)
+            means = random_weights(widths, model.gate_temperature, inputs, rng, draw)
             networks.append(
                 _relu_network(means, inputs, targets, row_weights, init_penalty, start_iterations)[
                     :-1
@@ -96,9 +96,9 @@ def initialize(
             )
         means = _side_by_side(networks)
     else:
-        means = _random_weights(hidden, model.gate_temperature, inputs, rng, draw)
+        means = random_weights(hidden, model.gate_temperature, inputs, rng, draw)
     features = _forward(means, inputs, model.gate_temperature)
-    means = [*means, _ridge(features, targets, row_weights)]
+    means = [*means, ridge(features, targets, row_weights)]
     return build_factors(model, means, rng)
 
 
@@ -143,12 +143,12 @@ def _draw(
     return GeneralizedInverseGaussian(order=q.order, scale=np.asarray(q.scale), rate=prior.rate)
 
 
-def _laplace(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
+def laplace_weights(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
     """W ~ Laplace(0, sqrt(2 / D_{l-1}))."""
     return rng.laplace(0.0, np.sqrt(2.0 / fan_in), size=(width, fan_in))
 
 
-def _spike_slab(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
+def spike_slab_weights(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
     """W ~ pi N(0, 2 / sqrt(D_{l-1})) + (1 - pi) delta_0 with pi = 1 / (1 + sqrt(D_{l-1}))."""
     slab = rng.normal(0.0, math.sqrt(2.0 / math.sqrt(fan_in)), size=(width, fan_in))
     is_slab = rng.random(size=(width, fan_in)) < 1.0 / (1.0 + math.sqrt(fan_in))
@@ -183,7 +183,7 @@ def _side_by_side(networks: Sequence[list[Floats]]) -> list[Floats]:
     return joined
 
 
-def _random_weights(
+def random_weights(
     hidden: Sequence[int],
     gate_temperature: float,
     inputs: Floats,
@@ -211,13 +211,13 @@ def _forward(means: list[Floats], values: Floats, gate_temperature: float) -> Fl
     return values
 
 
-def _ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
+def ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
     """Rows (b, W) (D_out, K+1) of a ridge regression whose bias is free."""
     design = np.column_stack([np.ones(len(features)), features])
     weighted = design * row_weights[:, None]
     # The tiny entry for the bias only decides between equals when there are no rows to speak of.
-    ridge = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
-    solution = np.linalg.solve(design.T @ weighted + ridge, weighted.T @ targets)
+    penalty = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
+    solution = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ targets)
     return np.asarray(solution.T, dtype=np.float64)
 
 
@@ -232,7 +232,7 @@ def _relu_network(
     """Weights of a ReLU network by L-BFGS on ½ Σ w (y - f)² + ½ penalty Σ W², per row."""
     from scipy.optimize import minimize  # heavy to load, and needed for this start alone
 
-    start = [*hidden, _ridge(_relu_features(hidden, inputs), targets, row_weights)]
+    start = [*hidden, ridge(_relu_features(hidden, inputs), targets, row_weights)]
     shapes = [mean.shape for mean in start]
     total = row_weights.sum()
 
