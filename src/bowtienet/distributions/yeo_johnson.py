@@ -34,7 +34,7 @@ NODES = 20
 """Points of the quadrature for moments."""
 NESTED_NODES = 12
 """Points of each of two quadratures, one inside the other."""
-_LEAST_POWER = 1e-12
+_LEAST_POWER = 1e-20
 """((1 + a)^p - 1) / p at this power is log(1 + a) to rounding."""
 
 
@@ -80,38 +80,65 @@ def fit_warp(targets: Floats, weights: Floats) -> Warp:
     return Warp(exponent=exponent, low=plain.low, high=plain.high, center=center, scale=scale)
 
 
+def identity_warp(shape: tuple[int, ...] = ()) -> Warp:
+    """z = u, to the last bit: a line of slope one from u = 0 on, to both sides."""
+    zeros, ones = np.zeros(shape), np.ones(shape)
+    return Warp(exponent=ones, low=zeros, high=zeros, center=zeros, scale=ones)
+
+
 def to_warped(warp: Warp, values: Array) -> Array:
     """z of u; the warp's arrays are broadcast against the values."""
+    return warped_and_slope(warp, values)[0]
+
+
+def warped_and_slope(warp: Warp, values: Array) -> tuple[Array, Array]:
+    """z and dz/du = (1 + |u|)^(p - 1) / scale, for little more than z alone."""
     exponent, low, high, center, scale = _beside(values, warp)
     inside = _clip(values, low, high)
-    bent = _bend(inside, exponent) + _slope(inside, exponent) * (values - inside)
-    return (bent - center) / scale
+    bent, slope = _bend(inside, exponent)
+    return (bent + slope * (values - inside) - center) / scale, slope / scale
 
 
 def from_warped(warp: Warp, values: Array) -> Array:
     """u of z, the inverse of `to_warped`."""
     exponent, low, high, center, scale = _beside(values, warp)
     values = values * scale + center
-    bent = _clip(values, _bend(low, exponent), _bend(high, exponent))
-    inside = _unbend(bent, exponent)
-    return inside + (values - bent) / _slope(inside, exponent)
+    bent = _clip(values, _bend(low, exponent)[0], _bend(high, exponent)[0])
+    inside, slope = _unbend(bent, exponent)
+    return inside + (values - bent) / slope
 
 
 def log_slope(warp: Warp, values: Array) -> Array:
     """log dz/du = (p - 1) log(1 + |u|) - log scale, at the end it had where u lies outside."""
+    xp = namespace(values)
     exponent, low, high, _, scale = _beside(values, warp)
-    return _log_slope(_clip(values, low, high), exponent) - namespace(values).log(scale)
+    inside = _clip(values, low, high)
+    return (_power(inside, exponent) - 1.0) * xp.log1p(xp.abs(inside)) - xp.log(scale)
 
 
 def moments(warp: Warp, mean: Array, variance: Array) -> tuple[Array, Array]:
     """E[u] and Var[u] for z ~ N(mean, variance)."""
+    center, deviation = mean_and_deviation(warp, mean, namespace(mean).sqrt(variance))
+    return center, deviation**2
+
+
+def mean_and_deviation(warp: Warp, mean: Array, deviation: Array) -> tuple[Array, Array]:
+    """E[u] and √Var[u] for z = mean + deviation ξ, also where the variance would be no double.
+
+    Sums are of r = (u - median) / deviation. No mean is further from the median than the standard
+    deviation, so E[r²] - E[r]² loses no more than one bit.
+    """
     xp = namespace(mean)
-    points, weights = _rule(NODES)
-    deviation = xp.sqrt(variance)
-    values = [from_warped(warp, mean + point * deviation) for point in points]
-    center = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    spread = sum(w * (value - center) ** 2 for w, value in zip(weights, values, strict=True))
-    return center, spread
+    median = from_warped(warp, mean)
+    # Less than this is as good as a step, where every u is the median.
+    unit = xp.maximum(deviation, like(deviation, xp.finfo(deviation.dtype).smallest_normal))
+    first, second = xp.zeros_like(median), xp.zeros_like(median)
+    for point, weight in zip(*_rule(NODES), strict=True):
+        distance = (from_warped(warp, mean + point * deviation) - median) / unit
+        first = first + weight * distance
+        second = second + weight * distance**2
+    spread = xp.maximum(second - first**2, xp.zeros_like(second))
+    return median + first * deviation, xp.sqrt(spread) * deviation
 
 
 def signal_variance(warp: Warp, mean: Array, epistemic: Array, noise: Array) -> Array:
@@ -160,7 +187,7 @@ def _best_exponent(values: Floats, share: Floats) -> float:
         return 1.0
 
     def loss(exponent: float) -> float:
-        bent = _bend(values, exponent)
+        bent, _ = _bend(values, np.float64(exponent))
         return 0.5 * np.log(share @ (bent - share @ bent) ** 2) - (exponent - 1.0) * direction
 
     limits = (LEAST_EXPONENT, LARGEST_EXPONENT)
@@ -179,29 +206,25 @@ def _clip(values: Array, low: Array, high: Array) -> Array:
 
 def _power(values: Array, exponent: Array) -> Array:
     xp = namespace(values)
-    power = xp.where(values < 0.0, 2.0 - exponent, exponent + 0.0 * values)
-    return xp.maximum(power, xp.full_like(power, _LEAST_POWER))
+    least = like(exponent, _LEAST_POWER)
+    return xp.where(values < 0.0, xp.maximum(2.0 - exponent, least), xp.maximum(exponent, least))
 
 
-def _bend(values: Array, exponent: Array) -> Array:
+def _bend(values: Array, exponent: Array) -> tuple[Array, Array]:
+    """g(u) and g'(u) = (1 + |u|)^p / (1 + |u|), without ends."""
+    xp = namespace(values)
+    power, size = _power(values, exponent), xp.abs(values)
+    grown = xp.expm1(power * xp.log1p(size))
+    return xp.sign(values) * (grown / power), (1.0 + grown) / (1.0 + size)
+
+
+def _unbend(values: Array, exponent: Array) -> tuple[Array, Array]:
+    """u of g(u), and g'(u) as in `_bend`."""
     xp = namespace(values)
     power = _power(values, exponent)
-    return xp.sign(values) * xp.expm1(power * xp.log1p(xp.abs(values))) / power
-
-
-def _unbend(values: Array, exponent: Array) -> Array:
-    xp = namespace(values)
-    power = _power(values, exponent)
-    return xp.sign(values) * xp.expm1(xp.log1p(power * xp.abs(values)) / power)
-
-
-def _log_slope(values: Array, exponent: Array) -> Array:
-    xp = namespace(values)
-    return (_power(values, exponent) - 1.0) * xp.log1p(xp.abs(values))
-
-
-def _slope(values: Array, exponent: Array) -> Array:
-    return namespace(values).exp(_log_slope(values, exponent))
+    grown = power * xp.abs(values)
+    size = xp.expm1(xp.log1p(grown) / power)
+    return xp.sign(values) * size, (1.0 + grown) / (1.0 + size)
 
 
 @cache
