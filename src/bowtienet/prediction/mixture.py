@@ -201,7 +201,8 @@ class Mixture:
         members, draws = np.flatnonzero(self.weights), result.reshape(-1)
         edges = np.cumsum(self.weights[members])[:-1]
         means, deviations = (a.reshape(a.shape[0], -1) for a in (self.means, self.deviations))
-        for part in slices(draws.size, _BLOCK):
+        # Every draw has the five numbers of its warp beside it.
+        for part in slices(draws.size, _BLOCK if self.warp is None else max(1, _BLOCK // 4)):
             uniform = rng.random(part.stop - part.start)
             member = members[np.searchsorted(edges, uniform, side="right")]
             cell = np.arange(part.start, part.stop) % means.shape[1]
@@ -212,10 +213,16 @@ class Mixture:
 
     def of_target(self, index: int) -> Mixture:
         """The mixtures (n,) of one of several targets."""
-        found: Mixture = map_arrays(
-            lambda a: a[..., index], replace(self, weights=self.weights[:, None])
+        parts = (self.means, self.deviations, self.warp, self.origin, self.unit)
+        means, deviations, warp, origin, unit = map_arrays(lambda a: a[..., index], parts)
+        return Mixture(
+            weights=self.weights,
+            means=means,
+            deviations=deviations,
+            warp=warp,
+            origin=origin,
+            unit=unit,
         )
-        return replace(found, weights=self.weights)
 
     def _components(self, rows: slice) -> Components:
         """For some rows, the components that have weight."""

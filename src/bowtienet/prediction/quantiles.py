@@ -86,13 +86,15 @@ def _solve(
     # What rounding may have taken from the ends of the bracket is given back.
     if warp is None:
         rounding = 8.0 * _EPSILON * (np.abs(means) - deviations * target).max(axis=0)
+        low, high = ends.min(axis=0) - rounding, ends.max(axis=0) + rounding
     else:
         size = np.abs(means) - deviations * target + np.abs(warp.center) / warp.scale
-        ends, further = (
-            sign * from_warped(warp, sign * z) for z in (ends, ends + 8.0 * _EPSILON * size)
+        ends, above = (
+            sign * from_warped(warp, sign * (ends + rounding))
+            for rounding in (-8.0 * _EPSILON * size, 8.0 * _EPSILON * size)
         )
-        rounding = (further - ends + 64.0 * _EPSILON * np.abs(ends)).max(axis=0)
-    low, high = ends.min(axis=0) - rounding, ends.max(axis=0) + rounding
+        low, high = ends.min(axis=0), above.max(axis=0)
+        low, high = low - 64.0 * _EPSILON * np.abs(low), high + 64.0 * _EPSILON * np.abs(high)
     root, x = low.copy(), weighted_sum(weights, ends)
     index, move, keep = np.arange(x.size), high - low, low < high
     for iteration in range(_ALL_STEPS):
