@@ -52,6 +52,12 @@ class Warp:
     scale: Array
 
 
+def identity(n_targets: int) -> Warp:
+    """z = u, to the last bit."""
+    zeros, ones = np.zeros(n_targets), np.ones(n_targets)
+    return Warp(exponent=ones, low=zeros, high=zeros, center=zeros, scale=ones)
+
+
 def fit_warp(targets: Floats, weights: Floats) -> Warp:
     """λ by maximum likelihood, -½ log Var[g(u)] + E[log g'(u)], for each column of targets (n, D).
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,15 +18,16 @@ import numpy as np
 from bowtienet._arrays import map_arrays
 from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs
+from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs, member_views
 from bowtienet.ensemble.member import MOMENTUM, local_iterations
 from bowtienet.ensemble.stacking import NEVER, stacking_weights
-from bowtienet.ensemble.training import allocate
+from bowtienet.ensemble.training import allocate, log_slopes
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import usable_cores, workers
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.stochastic import StochasticState, stochastic_step
 from bowtienet.prediction.predictive import log_density, predict
+from bowtienet.representation.representation import View, network_rows
 
 RECENT = 2_000
 """Rows whose densities, noted before they were taken in, set the ensemble weights."""
@@ -71,26 +72,31 @@ def take_in(
     ensemble : Ensemble
         Fitted, with the sums that its members follow from.
     batches : iterable of Rows
-        New rows as the networks see them.
+        New rows, standardised.
     before : Arrivals, optional
         What was remembered of earlier ones.
     reweigh : bool
         Whether the latest rows set the ensemble weights.
     """
     members = list(ensemble.members)
+    views = member_views(ensemble)
     arrivals = Arrivals() if before is None else copy.deepcopy(before)
     if arrivals.recent is None and reweigh:
         arrivals.recent = _in_favour_of(ensemble.weights)
     with workers(usable_cores()) as apply, np.errstate(all="ignore"):
         for batch in batches:
+            seen = [network_rows(view, batch) for view in views]
             if arrivals.recent is not None:
-                arrivals.recent = _with_latest(
-                    arrivals.recent, members, batch, ensemble.propagation
-                )
-            taken = [_take_in(member, batch, apply) for member in members]
+                new = _log_densities(members, views, seen, batch, ensemble.propagation)
+                arrivals.recent = np.concatenate([arrivals.recent, new])[-RECENT:]
+            taken = [_take_in(*pair, apply) for pair in zip(members, seen, strict=True)]
             if all(now is not then for now, then in zip(taken, members, strict=True)):
                 arrivals.add(batch)
-                taken = [_replay(member, arrivals, batch, apply) for member in taken]
+                size = batch.inputs.shape[0]
+                taken = [
+                    _replay(member, view, arrivals, size, apply)
+                    for member, view in zip(taken, views, strict=True)
+                ]
             members = taken
     weights = ensemble.weights
     if arrivals.recent is not None:
@@ -128,7 +134,7 @@ def _take_in(member: FitResult, batch: Rows, apply: Any) -> FitResult:
     )
 
 
-def _replay(member: FitResult, arrivals: Arrivals, batch: Rows, apply: Any) -> FitResult:
+def _replay(member: FitResult, view: View, arrivals: Arrivals, n_new: int, apply: Any) -> FitResult:
     """A member after steps on remembered rows, which count as much as they are of all rows.
 
     While nearly all rows are remembered these are whole steps, with momentum. After `fit` or `load`
@@ -138,14 +144,14 @@ def _replay(member: FitResult, arrivals: Arrivals, batch: Rows, apply: Any) -> F
     total = float(member.statistics.count)
     if arrivals.weight < 0.99 * total:
         return member
-    sample = arrivals.sample.rows
+    sample = network_rows(view, arrivals.sample.rows)
     rows = replace(sample, inputs=member_inputs(member, sample.inputs))
     amount = min(1.0, float(np.sum(rows.weights)) / total)
     momentum = MOMENTUM if amount > 0.99 else 0.0
     state = StochasticState(
         model=member.model, factors=member.factors, statistics=member.statistics, step=0
     )
-    n_steps = math.ceil(REPLAYS * 10 * batch.inputs.shape[0] / rows.inputs.shape[0])
+    n_steps = math.ceil(REPLAYS * 10 * n_new / rows.inputs.shape[0])
     for _ in range(min(n_steps, REPLAYS)):
         found, terms = stochastic_step(
             state,
@@ -168,12 +174,18 @@ def _in_favour_of(weights: Floats) -> Floats:
     return np.where(likely[:, None] == np.arange(len(weights)), 0.0, NEVER)
 
 
-def _with_latest(before: Floats, members: list[FitResult], batch: Rows, propagation: str) -> Floats:
-    """Log densities (rows, members) of the latest rows, each noted before it was taken in."""
+def _log_densities(
+    members: Sequence[FitResult],
+    views: Sequence[View],
+    seen: Sequence[Rows],
+    batch: Rows,
+    propagation: str,
+) -> Floats:
+    """Log densities (rows, members) of new rows, noted before they are taken in."""
     columns = []
-    for member in members:
-        inputs = member_inputs(member, batch.inputs)
+    for member, view, rows in zip(members, views, seen, strict=True):
+        inputs = member_inputs(member, rows.inputs)
         found = predict(member.model, member.factors, inputs, propagation=propagation)
-        columns.append(log_density(found, batch.targets, member.variance_ratio))
-    new = np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)
-    return np.concatenate([before, new])[-RECENT:]
+        density = log_density(found, rows.targets, member.variance_ratio)
+        columns.append(density + log_slopes(view, batch))
+    return np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet.data.canonical import take_columns
 from bowtienet.data.dask_tables import DaskSource
 from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.tables import Block
@@ -20,7 +21,14 @@ from bowtienet.model.architecture import Architecture
 from bowtienet.representation.columns import Column
 from bowtienet.representation.facts import TableFacts, gather_facts, merge_facts
 from bowtienet.representation.learning import decide
-from bowtienet.representation.representation import Representation, encoded_rows, network_rows
+from bowtienet.representation.representation import (
+    PLAIN,
+    Representation,
+    View,
+    encoded_rows,
+    network_rows,
+    standardized_rows,
+)
 from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
 
 Indices = NDArray[np.intp]
@@ -38,7 +46,7 @@ class ClusterReader:
         self.parts = source.partitions()
         self.held: list[Any] = list(self.client.compute(self.parts))
         self._rows: ClusterRows | None = None
-        self._inputs: list[int] | None = None
+        self._shown: tuple[View, list[int] | None] | None = None
 
     def columns(self, max_categories: int) -> tuple[Column, ...]:
         """What one reading tells of the columns."""
@@ -64,16 +72,19 @@ class ClusterReader:
         assert n_held_out == 0
         return ClusterStream(reader=self, representation=representation)
 
-    def provider(self, representation: Representation, inputs: Indices | None) -> ClusterRows:
+    def provider(
+        self, representation: Representation, view: View, inputs: Indices | None
+    ) -> ClusterRows:
         """All rows as networks with these inputs see them; members with the same share them."""
         kept = None if inputs is None else inputs.tolist()
-        if self._rows is None or kept != self._inputs:
-            see = partial(_seen, representation, inputs)
+        known = self._shown is not None and self._shown[0] is view and self._shown[1] == kept
+        if self._rows is None or not known:
+            see = partial(_seen, representation, view, inputs)
             rows = on_each(self.client, self.held or self.parts, see)
             # Dask frees each partition when it is standardised, but can compute it again. And
             # members are fitted one by one: when one needs other inputs, those before are done.
             self.close()
-            self._rows, self._inputs = ClusterRows(self.client, rows), kept
+            self._rows, self._shown = ClusterRows(self.client, rows), (view, kept)
         return self._rows
 
     def close(self) -> None:
@@ -99,16 +110,17 @@ class ClusterStream:
 
     reader: ClusterReader
     representation: Representation
+    view: View = PLAIN
     inputs: Indices | None = None
-    """The networks' inputs that are left; None for all."""
+    """The network's inputs that are left; None for all."""
 
     def provider(self, architecture: Architecture) -> ClusterRows:
         """All rows, on their workers."""
-        return self.reader.provider(self.representation, self.inputs)
+        return self.reader.provider(self.representation, self.view, self.inputs)
 
-    def taking(self, kept: Indices | None) -> ClusterStream:
-        """The same rows for a member that has lost inputs."""
-        return replace(self, inputs=kept)
+    def seen_by(self, view: View, inputs: Indices | None) -> ClusterStream:
+        """The same rows as a member sees them, which may have lost inputs."""
+        return replace(self, view=view, inputs=inputs)
 
     def close(self) -> None:
         """Let the workers forget the rows and their local factors."""
@@ -132,6 +144,7 @@ def _encoded(columns: tuple[Column, ...], block: Block) -> Rows:
     return encoded_rows(columns, block)[0]
 
 
-def _seen(representation: Representation, inputs: Indices | None, block: Block) -> Rows:
-    rows = network_rows(representation, _encoded(representation.columns, block))
-    return rows if inputs is None else replace(rows, inputs=rows.inputs[:, inputs])
+def _seen(representation: Representation, view: View, inputs: Indices | None, block: Block) -> Rows:
+    rows = standardized_rows(representation, _encoded(representation.columns, block))
+    rows = network_rows(view, rows)
+    return rows if inputs is None else take_columns(rows, inputs)

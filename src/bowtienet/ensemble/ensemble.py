@@ -1,7 +1,8 @@
 """Section 3.6: several fitted networks that predict as one, in the user's units.
 
 Mean Σ w_k mean_k; variance Σ w_k (var_k + mean_k²) - mean², written without its difference; whole
-functions by drawing a member first and its weights next.
+functions by drawing a member first and its weights next. A member that was fitted to warped targets
+z has its moments there; those of the targets follow by quadrature (`distributions.yeo_johnson`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
+from bowtienet._arrays import Array, like, map_arrays, namespace, slices, take, to_numpy
+from bowtienet.distributions.yeo_johnson import (
+    Warp,
+    hermite_coefficients,
+    identity,
+    moments,
+    signal_variance,
+)
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
@@ -20,11 +28,13 @@ from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.predictive import PROPAGATIONS, predict
-from bowtienet.prediction.sampling import sample_functions
 from bowtienet.representation.representation import (
     Representation,
+    View,
     check_representation,
     network_features,
+    network_inputs,
+    standardized_features,
 )
 from bowtienet.representation.scaling import restore_deviation, restore_mean
 
@@ -34,6 +44,8 @@ CHUNK_ROWS = 65_536
 """Rows whose members' moments are held at the same time;"""
 CHUNK_MEMBERS = 32
 """fewer where there are more draws than this of each."""
+HERMITE_TERMS = 12
+"""Of the series for covariances of warped targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +56,8 @@ class Ensemble:
     weights: Floats
     representation: Representation
     """What the members see of the user's table."""
+    views: tuple[int, ...]
+    """The place of each member's view among those of the representation."""
     propagation: str
 
 
@@ -52,8 +66,13 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
     if not ensemble.members:
         raise ValueError("there are no members")
     check_representation(ensemble.representation, n_columns, n_outputs)
-    n_inputs = len(ensemble.representation.column_order)
-    for member in ensemble.members:
+    n_views = len(ensemble.representation.views)
+    if len(ensemble.views) != len(ensemble.members) or not set(ensemble.views) <= set(
+        range(n_views)
+    ):
+        raise ValueError("members do not have one view of the columns each")
+    for member, view in zip(ensemble.members, member_views(ensemble), strict=True):
+        n_inputs = len(network_inputs(ensemble.representation, view))
         check_factors(member.model.architecture, member.factors)
         check_pruning(member.model, member.pruning)
         architecture = original(member)
@@ -76,9 +95,14 @@ def original(member: FitResult) -> Architecture:
     return member.model.architecture if member.pruning is None else member.pruning.architecture
 
 
+def member_views(ensemble: Ensemble) -> list[View]:
+    """What each member sees of standardised rows."""
+    return [ensemble.representation.views[place] for place in ensemble.views]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """Members' predictive moments (K, n, D), on the standardised scale of the networks."""
+    """Members' predictive moments (K, n, D): of warped targets, or of standardised ones."""
 
     means: Array
     epistemic_variances: Array
@@ -100,13 +124,17 @@ def chunks(inputs: Array, draws: int = 1) -> Iterator[Array]:
 
 
 def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
-    """Moments of every member for encoded features (n, E)."""
-    x = network_features(ensemble.representation, inputs)
+    """Moments of every member for encoded features (n, E), of the targets it was fitted to."""
+    x = standardized_features(ensemble.representation, inputs)
+    seen = {place: _features(ensemble, place, x) for place in set(ensemble.views)}
     found = [
         predict(
-            member.model, member.factors, member_inputs(member, x), propagation=ensemble.propagation
+            member.model,
+            member.factors,
+            member_inputs(member, seen[place]),
+            propagation=ensemble.propagation,
         )
-        for member in ensemble.members
+        for member, place in zip(ensemble.members, ensemble.views, strict=True)
     ]
 
     def stack(values: list[Array]) -> Array:
@@ -132,23 +160,41 @@ def ratio_of(member: FitResult) -> Floats:
     return member.variance_ratio
 
 
-def mixture(ensemble: Ensemble, inputs: Array, *, noise: bool = True) -> Mixture:
-    """Predictive distribution of the targets; of the function alone without noise."""
+def member_warps(ensemble: Ensemble) -> Warp | None:
+    """The members' warps (K, D) of standardised targets; None if there is none."""
+    warps = [view.warp for view in member_views(ensemble)]
+    if all(warp is None for warp in warps):
+        return None
+    no_warp = identity(ensemble.members[0].model.architecture.n_outputs)
+    return map_arrays(lambda *found: np.stack(found), *(warp or no_warp for warp in warps))
+
+
+def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
+    """Predictive distribution of the targets."""
     moments = member_moments(ensemble, inputs)
-    variances = to_numpy(moments.epistemic_variances)
-    if noise:
-        variances = variances + to_numpy(moments.noise_variances)
-    scaling = ensemble.representation.target_scaling
+    means = to_numpy(moments.means)
+    variances = to_numpy(moments.epistemic_variances) + to_numpy(moments.noise_variances)
+    scaling, warps = ensemble.representation.target_scaling, member_warps(ensemble)
+    if warps is None:
+        return build_mixture(
+            ensemble.weights,
+            restore_mean(scaling, means),
+            restore_deviation(scaling, np.sqrt(variances)),
+        )
     return build_mixture(
         ensemble.weights,
-        restore_mean(scaling, to_numpy(moments.means)),
-        restore_deviation(scaling, np.sqrt(variances)),
+        means,
+        np.sqrt(variances),
+        warp=warps,
+        origin=to_numpy(scaling.center),
+        unit=to_numpy(scaling.scale),
     )
 
 
 def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (n, D) of the targets, where the inputs live."""
-    mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
+    moments = _standardized(ensemble, member_moments(ensemble, inputs))
+    mean, epistemic, noise = split_variance(ensemble.weights, moments)
     scaling = ensemble.representation.target_scaling
     deviation = namespace(mean).sqrt(epistemic + noise)
     return restore_mean(scaling, mean), restore_deviation(scaling, deviation)
@@ -156,13 +202,33 @@ def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]
 
 def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
     """Mean, epistemic variance and noise variance, each (n, D) in the user's units."""
-    mean, epistemic, noise = split_variance(ensemble.weights, member_moments(ensemble, inputs))
+    moments = _standardized(ensemble, member_moments(ensemble, inputs), split=True)
+    mean, epistemic, noise = split_variance(ensemble.weights, moments)
     scaling, root = ensemble.representation.target_scaling, namespace(mean).sqrt
     return (
         restore_mean(scaling, mean),
         restore_deviation(scaling, root(epistemic)) ** 2,
         restore_deviation(scaling, root(noise)) ** 2,
     )
+
+
+def _standardized(ensemble: Ensemble, found: Moments, *, split: bool = False) -> Moments:
+    """Moments of standardised targets from those of warped ones.
+
+    Var_f[E[u | f]] is epistemic and E_f[Var[u | f]] noise; all is noise unless the two are wanted.
+    """
+    warps = member_warps(ensemble)
+    if warps is None:
+        return found
+    warps = map_arrays(lambda values: values[:, None, :], warps)
+    epistemic, noise = found.epistemic_variances, found.noise_variances
+    means, variances = moments(warps, found.means, epistemic + noise)
+    signal = namespace(means).zeros_like(variances)
+    if split:
+        signal = signal_variance(warps, found.means, epistemic, noise)
+        # Two quadratures err in the last digits; the parts add up to the whole.
+        signal = namespace(means).minimum(signal, variances)
+    return Moments(means=means, epistemic_variances=signal, noise_variances=variances - signal)
 
 
 def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Array]:
@@ -184,16 +250,20 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     """
     ensemble = replace(ensemble, propagation="push_forward")
     inputs = np.asarray(to_numpy(inputs), dtype=float)
-    x = network_features(ensemble.representation, inputs)
-    moments = member_moments(ensemble, inputs)
-    mean, epistemic, noise = split_variance(ensemble.weights, moments)
+    x = standardized_features(ensemble.representation, inputs)
+    own = member_moments(ensemble, inputs)
+    found = _standardized(ensemble, own)
+    mean, epistemic, noise = split_variance(ensemble.weights, found)
     total = np.zeros((len(x), len(x), mean.shape[1]))
-    for weight, member, center in zip(
-        ensemble.weights, ensemble.members, moments.means, strict=True
+    for index, (weight, member, view) in enumerate(
+        zip(ensemble.weights, ensemble.members, member_views(ensemble), strict=True)
     ):
-        away = center - mean
-        within = output_covariance(member.model, member.factors, member_inputs(member, x))
-        within = ratio_of(member) * within
+        away = found.means[index] - mean
+        seen = member_inputs(member, network_features(view, x))
+        within = ratio_of(member) * output_covariance(member.model, member.factors, seen)
+        if view.warp is not None:
+            deviation = np.sqrt(own.epistemic_variances[index] + own.noise_variances[index])
+            within = _unwarped_covariance(view.warp, own.means[index], deviation, within)
         total += weight * (within + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
@@ -201,31 +271,17 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     return total * scale * scale
 
 
-def draw_functions(
-    ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator, *, noise: bool
-) -> Floats:
-    """Draws (n_draws, n, D) that are coherent across rows: a member, its weights, then all rows."""
-    x = np.asarray(to_numpy(network_features(ensemble.representation, inputs)), dtype=float)
-    chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
-    centers = {index: _center(ensemble.members[index], x) for index in set(chosen.tolist())}
-    draws = [
-        _draw_function(ensemble.members[index], x, centers[index], rng, noise) for index in chosen
-    ]
-    return np.asarray(restore_mean(ensemble.representation.target_scaling, np.stack(draws)))
+def _features(ensemble: Ensemble, place: int, standardized: Array) -> Array:
+    return network_features(ensemble.representation.views[place], standardized)
 
 
-def _center(member: FitResult, x: Floats) -> Floats | None:
-    """A member's mean (n, D), if its draws have to be moved away from it."""
-    if member.variance_ratio is None:
-        return None
-    return np.asarray(predict(member.model, member.factors, member_inputs(member, x)).mean)
-
-
-def _draw_function(
-    member: FitResult, x: Floats, center: Floats | None, rng: np.random.Generator, noise: bool
-) -> Floats:
-    """One draw (n, D), as far from the member's mean as its variance ratio says."""
-    [draw] = sample_functions(member, member_inputs(member, x), 1, rng, noise=noise)
-    if center is None:
-        return draw
-    return np.asarray(center + np.sqrt(ratio_of(member)) * (draw - center))
+def _unwarped_covariance(warp: Warp, mean: Floats, deviation: Floats, covariance: Floats) -> Floats:
+    """Covariance (n, n, D) of targets from that of warped ones, by Mehler's series in it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        correlation = covariance / (deviation[:, None, :] * deviation[None, :, :])
+    correlation = np.clip(np.nan_to_num(correlation), -1.0, 1.0)
+    found, power = np.zeros_like(covariance), np.ones_like(covariance)
+    for terms in hermite_coefficients(warp, mean, deviation, HERMITE_TERMS):
+        power = power * correlation
+        found += power * terms[:, None, :] * terms[None, :, :]
+    return found

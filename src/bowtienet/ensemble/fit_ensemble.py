@@ -10,7 +10,7 @@ members, and the rest is streamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,10 +30,11 @@ from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.streams import SourceReader
-from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
+from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, Fitted, fit_further, fit_members
+from bowtienet.ensemble.views import choose_views, possible_views
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.representation.columns import Column
-from bowtienet.representation.representation import Representation, network_rows
+from bowtienet.representation.representation import Representation, View, standardized_rows
 from bowtienet.representation.scaling import fit_scaling, standardize
 from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surveys
 
@@ -50,6 +51,7 @@ class Prepared:
     task: Task
     """What the fits of all members share."""
     representation: Representation
+    """With the views that members may have."""
     identity: Callable[[], dict[str, Any]]
     """What tells these rows from others."""
 
@@ -95,6 +97,7 @@ def fit_ensemble(
         members=(),
         weights=np.empty(0),
         representation=prepared.representation,
+        views=(),
         propagation=settings.propagation,
     )
     watch.begin(empty, solver)
@@ -105,13 +108,30 @@ def fit_ensemble(
         order = rng.permutation(task.rows.inputs.shape[0])
         task = replace(task, rows=take_rows(task.rows, order))
         if before is None:
-            members, weights = fit_members(task, settings, jobs, rng)
+            watch.say("choosing what the networks see")
+            views = choose_views(task, prepared.representation.views, settings, checkpoint.seed)
+            fitted = fit_members(task, views, settings, jobs, rng)
         else:
-            members, weights = fit_further(task, before, jobs, as_long_again=as_long_again)
-    if not members:
+            views = before.representation.views
+            fitted = fit_further(task, before, jobs, as_long_again=as_long_again)
+    if not fitted.members:
         raise KeyboardInterrupt
-    fitted = replace(empty, members=tuple(members), weights=np.asarray(weights))
-    return EnsembleFit(ensemble=fitted, solver=solver, interrupted=jobs.interrupted)
+    return EnsembleFit(
+        ensemble=_ensemble(empty, fitted, views), solver=solver, interrupted=jobs.interrupted
+    )
+
+
+def _ensemble(empty: Ensemble, fitted: Fitted, views: Sequence[View]) -> Ensemble:
+    """The ensemble with the views that its members have, and no others."""
+    used = sorted(set(fitted.views))
+    representation = replace(empty.representation, views=tuple(views[place] for place in used))
+    return replace(
+        empty,
+        members=tuple(fitted.members),
+        weights=np.asarray(fitted.weights),
+        representation=representation,
+        views=tuple(used.index(place) for place in fitted.views),
+    )
 
 
 def prepare(
@@ -125,12 +145,12 @@ def prepare(
     watch.say("reading")
     columns = reader.columns(settings.max_categories) if known is None else known.columns
     if isinstance(source, InMemory) and _is_fitted_whole(source, settings):
-        return _prepare_rows(reader.rows(columns), columns, known)
+        return _prepare_rows(reader.rows(columns), columns, settings, known)
     survey = combine_surveys(reader.survey(columns, seed))
     if survey.n_rows < 2:
         raise ValueError("the source has 1 row: at least 2 are needed.")
     if settings.solver == "auto" and survey.n_rows <= LARGE:
-        return _prepare_rows(reader.rows(columns), columns, known)
+        return _prepare_rows(reader.rows(columns), columns, settings, known)
     # A cluster is there to be used: its workers can hold all rows and their local factors.
     solver = "cavi" if isinstance(reader, ClusterReader) or settings.solver == "cavi" else "svi"
     watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
@@ -154,13 +174,13 @@ def _is_fitted_whole(source: InMemory, settings: Settings) -> bool:
 
 
 def _prepare_rows(
-    rows: Rows, columns: tuple[Column, ...], known: Representation | None
+    rows: Rows, columns: tuple[Column, ...], settings: Settings, known: Representation | None
 ) -> Prepared:
-    seen, representation = _represented(rows, columns, known)
+    standardized, representation = _represented(rows, columns, settings, known)
     return Prepared(
-        task=Task(rows=seen),
+        task=Task(rows=standardized),
         representation=representation,
-        identity=lambda: {"rows": digest(vars(seen).values())},
+        identity=lambda: {"rows": digest(vars(standardized).values())},
     )
 
 
@@ -180,7 +200,7 @@ def _prepare_stream(
     n_held_out = count_held_out(survey) if compared else 0
     if not stochastic and survey.n_rows <= survey.sample.size:
         # All rows are at hand: the same scaling and start as for a table in memory.
-        start, representation = _represented(sample, columns, known)
+        start, representation = _represented(sample, columns, settings, known)
     else:
         representation = known or Representation(
             columns=columns,
@@ -189,10 +209,12 @@ def _prepare_stream(
             column_order=np.arange(sample.inputs.shape[1]),
         )
         stop = min(size, n_held_out + START_ROWS)
-        start = network_rows(representation, take_rows(sample, np.arange(n_held_out, stop)))
+        start = standardized_rows(representation, take_rows(sample, np.arange(n_held_out, stop)))
+        if known is None:
+            representation = replace(representation, views=possible_views(start, settings))
     held_out = None
     if n_held_out:
-        held_out = network_rows(representation, take_rows(sample, np.arange(n_held_out)))
+        held_out = standardized_rows(representation, take_rows(sample, np.arange(n_held_out)))
     scalings = (survey.feature_scaling, survey.target_scaling)
     task = Task(
         rows=start,
@@ -212,13 +234,13 @@ def _prepare_stream(
 
 
 def _represented(
-    rows: Rows, columns: tuple[Column, ...], known: Representation | None
+    rows: Rows, columns: tuple[Column, ...], settings: Settings, known: Representation | None
 ) -> tuple[Rows, Representation]:
-    """Encoded rows as the networks see them, and the representation that says how."""
+    """Encoded rows, standardised, and the representation that says how."""
     # Twice canonical: sums over repeated rows would round otherwise than sums over weights.
     rows = canonical_rows(rows)
     if known is not None:
-        return canonical_rows(network_rows(known, rows)), known
+        return canonical_rows(standardized_rows(known, rows)), known
     weights = _double(rows.weights)
     feature_scaling = fit_scaling(_double(rows.inputs), weights)
     target_scaling = fit_scaling(_double(rows.targets), weights)
@@ -233,7 +255,8 @@ def _represented(
         target_scaling=target_scaling,
         column_order=column_order(rows),
     )
-    return canonical_rows(take_columns(rows, representation.column_order)), representation
+    rows = canonical_rows(take_columns(rows, representation.column_order))
+    return rows, replace(representation, views=possible_views(rows, settings))
 
 
 def _double(values: Array) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
@@ -26,6 +27,7 @@ from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import errors_and_variances, predict
+from bowtienet.representation.representation import PLAIN, View, network_rows
 
 START_ITERATIONS = 1000
 """L-BFGS steps of the network that a fit starts from."""
@@ -52,7 +54,9 @@ class Task:
     """One fit: of a recipe, or from an earlier result, to rows."""
 
     rows: Rows
-    """All rows, or those of a stream to start from."""
+    """All rows, or those of a stream to start from; standardised."""
+    view: View = PLAIN
+    """What the network sees of them."""
     stream: Stream | None = None
     stochastic: bool = False
     """Whether the stream is fitted in minibatches."""
@@ -88,6 +92,7 @@ def run_task(
     resume: PassSnapshot | None = None,
 ) -> Outcome:
     """Fit one member; a stochastic fit can go on from what `after_pass` was told of it."""
+    task = _seen(task)
     recorder = _Recorder(task, settings, callback)
     if resume is None:
         # One thread, so that the start has the same bits in a process that was given fewer cores.
@@ -110,6 +115,19 @@ def run_task(
             callback=recorder,
         )
     return recorder.finish(end)
+
+
+def _seen(task: Task) -> Task:
+    """The task with rows as its network sees them."""
+    rows, stream, held_out = network_rows(task.view, task.rows), task.stream, task.held_out
+    pruning = None if task.start is None else task.start.pruning
+    inputs = None if pruning is None else pruning.inputs
+    return replace(
+        task,
+        rows=rows if inputs is None else take_columns(rows, inputs),
+        stream=None if stream is None else stream.seen_by(task.view, inputs),
+        held_out=None if held_out is None else network_rows(task.view, held_out),
+    )
 
 
 def last_bound(result: FitResult) -> float | None:

@@ -48,6 +48,8 @@ class Settings:
     forgetting_rate: float = 0.7
     step_delay: float = 1.0
     max_categories: int = 100
+    features: str | int = "auto"
+    target_transform: str = "auto"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,24 +60,28 @@ class Recipe:
     init_penalty: float
     parts: int = 1
     """Small networks that the start is made of."""
+    view: int = 0
+    """What the network sees of the rows, by its place among the views to compare."""
     seed: int
 
 
-def build_recipes(settings: Settings, rng: np.random.Generator) -> list[Recipe]:
+def build_recipes(settings: Settings, rng: np.random.Generator, n_views: int) -> list[Recipe]:
     """For stacking what it may choose from; otherwise members that differ in their seed."""
     alike = settings.weighting != "stacking"
     starts = [ALIKE] * settings.n_estimators if alike else _starts_to_compare(settings)
     automatic = settings.gate_temperature == "auto"
     temperature = AUTO_TEMPERATURE if automatic else float(settings.gate_temperature)
-    seeds = rng.integers(2**32, size=len(starts))
+    candidates = [(start, view) for view in range(n_views) for start in starts]
+    seeds = rng.integers(2**32, size=len(candidates))
     return [
         Recipe(
             gate_temperature=temperature,
             init_penalty=_penalty(settings, penalty),
             parts=parts,
+            view=view,
             seed=int(seed),
         )
-        for (penalty, parts), seed in zip(starts, seeds, strict=True)
+        for ((penalty, parts), view), seed in zip(candidates, seeds, strict=True)
     ]
 
 

@@ -112,12 +112,15 @@ def stack_forecasts(
     variances: Floats,
     row_weights: Floats,
     *,
+    log_slopes: Floats | None = None,
     max_iterations: int = 1000,
     tolerance: float = 1e-6,
 ) -> tuple[Floats, Floats]:
-    """Weights w (K,) and one factor s (D,) that maximise Σ_n c_n log Σ_k w_k N(e_nk | 0, s v_nk).
+    """Weights w (K,) and a factor s (D,) that maximise the held-out log density.
 
-    By EM, which can only raise it: with shares γ_nk ∝ w_k N(e_nk | 0, s v_nk) of the members in
+    It is Σ_n c_n log Σ_k w_k j_nk N(e_nk | 0, s v_nk).
+
+    EM can only raise it: with shares γ_nk ∝ w_k j_nk N(e_nk | 0, s v_nk) of the members in
     row n, w_k = Σ_n c_n γ_nk / Σ_n c_n and s = (Σ_nk c_n γ_nk e_nk² / v_nk + n) / (Σ_n c_n + n),
     each target for itself, with n = PRIOR_ROWS rows that find s = 1 right. Members that disagree
     widen their mixture, so s is below one where each of them has a variance that would be right
@@ -129,6 +132,9 @@ def stack_forecasts(
         Of the forecasts of K members for rows that they were not fitted to.
     row_weights : array (n,)
         How many times each row counts.
+    log_slopes : array (K, n), optional
+        log j_nk: how fast the scale of the member's errors changes with that of the targets, where
+        members were fitted to warped targets.
     max_iterations : int
         Most EM steps.
     tolerance : float
@@ -138,10 +144,11 @@ def stack_forecasts(
     errors, variances, row_weights = errors[:, counted], variances[:, counted], row_weights[counted]
     with np.errstate(all="ignore"):
         squares = np.nan_to_num(errors**2 / variances, nan=0.0, posinf=LARGEST_RATIO)
+    jacobians = np.zeros(errors.shape[:2]) if log_slopes is None else log_slopes[:, counted]
     total = row_weights.sum()
     weights, factor = equal_weights(len(errors)), np.ones(errors.shape[2])
     for _ in range(max_iterations):
-        logs = normal_log_densities(errors, factor * variances)
+        logs = normal_log_densities(errors, factor * variances) + jacobians
         shares = weights[:, None] * np.exp(logs - logs.max(axis=0))
         shares *= row_weights / shares.sum(axis=0)
         renewed = shares.sum(axis=1) / total

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import map_arrays, to_numpy
+from bowtienet.data.canonical import take_columns
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.random_rows import shuffled
 from bowtienet.data.rows import Rows, join_rows, split, take_rows
@@ -26,7 +27,14 @@ from bowtienet.inference.stochastic import Batches
 from bowtienet.model.architecture import Architecture
 from bowtienet.representation.columns import Column
 from bowtienet.representation.learning import learn_columns
-from bowtienet.representation.representation import Representation, encoded_rows, network_rows
+from bowtienet.representation.representation import (
+    PLAIN,
+    Representation,
+    View,
+    encoded_rows,
+    network_rows,
+    standardized_rows,
+)
 from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
 
 Indices = NDArray[np.intp]
@@ -82,8 +90,9 @@ class SourceStream:
     held_out: Indices
     """Their positions, in order."""
     representation: Representation
+    view: View = PLAIN
     inputs: Indices | None = None
-    """The networks' inputs that are left; None for all."""
+    """The network's inputs that are left; None for all."""
     checksum: int | None = None
     """Of the encoded rows, if they come in one piece: their places must stay."""
 
@@ -123,16 +132,16 @@ class SourceStream:
         """All rows, read again for every sweep."""
         return StreamedRows(self._in_order, self.n_rows, block_rows(architecture))
 
-    def taking(self, kept: Indices | None) -> SourceStream:
-        """The same rows for a member that has lost inputs."""
-        return replace(self, inputs=kept)
+    def seen_by(self, view: View, inputs: Indices | None) -> SourceStream:
+        """The same rows as a member sees them, which may have lost inputs."""
+        return replace(self, view=view, inputs=inputs)
 
     def close(self) -> None:
         """Nothing is held."""
 
     def _seen(self, encoded: Rows) -> Rows:
-        rows = network_rows(self.representation, encoded)
-        return rows if self.inputs is None else replace(rows, inputs=rows.inputs[:, self.inputs])
+        rows = network_rows(self.view, standardized_rows(self.representation, encoded))
+        return rows if self.inputs is None else take_columns(rows, self.inputs)
 
     def _epoch(self, batch_size: int, seed: int, epoch: int) -> Iterator[Rows]:
         self.source.check_unchanged()
@@ -147,9 +156,10 @@ class SourceStream:
 
 
 def arriving(source: Source, representation: Representation, batch_size: int) -> Iterator[Rows]:
-    """Rows of a source as the networks see them, in batches; those of weight 0 are absent."""
+    """Standardised rows of a source in batches; those of weight 0 are absent."""
     for block in in_order(source):
         rows = map_arrays(to_numpy, encoded_rows(representation.columns, block)[0])
         present = np.flatnonzero(rows.weights > 0.0)
         if present.size:
-            yield from split(network_rows(representation, take_rows(rows, present)), batch_size)
+            present_rows = standardized_rows(representation, take_rows(rows, present))
+            yield from split(present_rows, batch_size)

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet.distributions import inverse_gamma
-from bowtienet.ensemble.ensemble import Ensemble, Floats, original
+from bowtienet.ensemble.ensemble import Ensemble, Floats, member_views, original
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import combine, prune
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.relevance import path_probability, path_strength
 from bowtienet.posterior.selection import Mask, existing, select
-from bowtienet.representation.columns import by_column
+from bowtienet.representation.representation import input_owners
 
 Counts = NDArray[np.intp]
 
@@ -26,7 +26,7 @@ class Sparsity:
     """Size of an ensemble before and after pruning, with one entry for each member."""
 
     inputs_before: Counts
-    """Inputs of the networks: a column of categories has several."""
+    """Inputs of the networks: a column of categories, or one in bins, has several."""
     inputs_after: Counts
     nodes_before: Counts
     """Hidden units of all layers."""
@@ -122,16 +122,24 @@ def relevance(ensemble: Ensemble, rate: float) -> tuple[Floats, Floats]:
     From the members' surviving weights, combined by the ensemble weights; the encoded inputs of a
     column are one group.
     """
-    places = ensemble.representation.column_order
-    shape = (len(places), ensemble.members[0].model.architecture.n_outputs)
+    representation = ensemble.representation
+    n_columns = len(representation.columns)
+    shape = (n_columns, ensemble.members[0].model.architecture.n_outputs)
     probability, strength = np.zeros(shape), np.zeros(shape)
-    for member, weight in zip(ensemble.members, ensemble.weights, strict=True):
+    for member, weight, view in zip(
+        ensemble.members, ensemble.weights, member_views(ensemble), strict=True
+    ):
         connections = _surviving(member, rate)
-        kept = places if member.pruning is None else places[member.pruning.inputs]
-        probability[kept] += weight * path_probability(member.factors, connections)
-        strength[kept] += weight * path_strength(member.factors, connections)
-    columns = ensemble.representation.columns
-    return by_column(columns, probability.T, np.max).T, by_column(columns, strength.T, np.sum).T
+        places = input_owners(representation, view)
+        places = places if member.pruning is None else places[member.pruning.inputs]
+        paths = path_probability(member.factors, connections)
+        sizes = path_strength(member.factors, connections)
+        likeliest, together = np.zeros(shape), np.zeros(shape)
+        np.maximum.at(likeliest, places, paths)
+        np.add.at(together, places, sizes)
+        probability += weight * likeliest
+        strength += weight * together
+    return probability, strength
 
 
 def _surviving(member: FitResult, rate: float) -> tuple[Mask, ...]:

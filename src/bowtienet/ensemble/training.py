@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import slices, to_numpy
-from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows, take_rows
+from bowtienet.distributions.yeo_johnson import log_slope
 from bowtienet.ensemble.ensemble import Ensemble, Floats
 from bowtienet.ensemble.member import Outcome, Task, held_out_score, last_bound
 from bowtienet.ensemble.settings import Recipe, Settings, build_recipes, repeat
@@ -28,6 +29,7 @@ from bowtienet.ensemble.stacking import (
 )
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.iterate import FitResult
+from bowtienet.representation.representation import View
 
 FOLDS = 5
 HELD_OUT_ROWS = 200
@@ -42,41 +44,65 @@ LEAST_WEIGHT = 1e-3
 
 Run = Callable[[Sequence[Task]], Iterable[Outcome]]
 """Runs tasks and answers in their order; it may stop early."""
-Fitted = tuple[list[FitResult], Floats]
-"""Members and their weights."""
 
 
-def fit_members(task: Task, settings: Settings, run: Run, rng: np.random.Generator) -> Fitted:
-    """New members; `task` has the rows, or those of a stream to start from, and the stream."""
-    recipes = build_recipes(settings, rng)
+class Fitted(NamedTuple):
+    """Members, their weights, and the place of each one's view among those of the ensemble."""
+
+    members: list[FitResult]
+    weights: Floats
+    views: list[int]
+
+
+def fit_members(
+    task: Task, views: Sequence[View], settings: Settings, run: Run, rng: np.random.Generator
+) -> Fitted:
+    """New members that see the rows through one of the views, the best of which is the first.
+
+    `task` has the rows, or those of a stream to start from, and the stream.
+    """
     if settings.weighting != "stacking":
-        return fit_alike(task, recipes, settings, run)
+        return fit_alike(task, views[0], build_recipes(settings, rng, 1), settings, run)
+    recipes = build_recipes(settings, rng, len(views))
     if not task.stochastic:
-        return fit_stacked(task, recipes, settings, run, rng)
+        return fit_stacked(task, views, recipes, settings, run, rng)
     chosen = repeat(recipes, settings.n_estimators, rng)
-    return fit_streamed([replace(task, recipe=recipe) for recipe in chosen], run)
+    return fit_streamed([_with_recipe(task, views, recipe) for recipe in chosen], run)
 
 
 def fit_further(task: Task, ensemble: Ensemble, run: Run, *, as_long_again: bool) -> Fitted:
     """The members of an ensemble, each fitted further, with the weights that they had."""
-    tasks = [_further(task, member, as_long_again) for member in ensemble.members]
+    views = [ensemble.representation.views[place] for place in ensemble.views]
+    tasks = [
+        _further(replace(task, view=view), member, as_long_again)
+        for member, view in zip(ensemble.members, views, strict=True)
+    ]
     members = [outcome.result for outcome in run(tasks)]
-    return [*members, *ensemble.members[len(members) :]], ensemble.weights
+    everyone = [*members, *ensemble.members[len(members) :]]
+    return Fitted(everyone, ensemble.weights, list(ensemble.views))
 
 
-def fit_alike(task: Task, recipes: Sequence[Recipe], settings: Settings, run: Run) -> Fitted:
+def fit_alike(
+    task: Task, view: View, recipes: Sequence[Recipe], settings: Settings, run: Run
+) -> Fitted:
     """Members fitted to all rows, with weights from their ELBO or equal ones."""
-    outcomes = list(run([replace(task, recipe=recipe) for recipe in recipes]))
+    tasks = [_with_recipe(task, [view], recipe) for recipe in recipes]
+    outcomes = list(run(tasks))
     if settings.weighting != "elbo" or not outcomes:
-        return _equally(outcomes)
+        return _equally(outcomes, tasks)
     members = [outcome.result for outcome in outcomes]
     bounds = [last_bound(member) for member in members]
     known = np.asarray([-np.inf if bound is None else bound for bound in bounds])
-    return members, elbo_weights(known, settings.elbo_tempering)
+    return Fitted(members, elbo_weights(known, settings.elbo_tempering), [0] * len(members))
 
 
 def fit_stacked(
-    task: Task, recipes: Sequence[Recipe], settings: Settings, run: Run, rng: np.random.Generator
+    task: Task,
+    views: Sequence[View],
+    recipes: Sequence[Recipe],
+    settings: Settings,
+    run: Run,
+    rng: np.random.Generator,
 ) -> Fitted:
     """Members of the recipes and lengths that predict held-out rows best, fitted to all rows.
 
@@ -87,40 +113,45 @@ def fit_stacked(
     folds = held_out_folds(rows.inputs.shape[0])
     if not folds:
         # Too few rows to compare: all recipes in turn, from the smoothest on.
-        return _equally(
-            list(run([replace(task, recipe=r) for r in repeat(recipes[::-1], n_members, rng)]))
-        )
+        chosen = repeat(recipes[::-1], n_members, rng)
+        tasks = [_with_recipe(task, views, recipe) for recipe in chosen]
+        return _equally(list(run(tasks)), tasks)
     lengths = lengths_up_to(settings.max_iter)
     parts = [_parted(rows, fold) for fold in folds]
-    tasks = [
-        Task(recipe=recipe, rows=rest, held_out=out, lengths=lengths, n_threads=task.n_threads)
+    trial_tasks = [
+        replace(
+            _with_recipe(task, views, recipe), rows=rest, held_out=out, lengths=lengths, stream=None
+        )
         for recipe in recipes
         for rest, out in parts
     ]
-    trials = list(run(tasks))
-    if len(trials) < len(tasks) or trials[-1].interrupted:
-        return _equally(trials)
-    row_weights = to_numpy(rows.weights).astype(float)[: folds[-1].stop]
+    trials = list(run(trial_tasks))
+    if len(trials) < len(trial_tasks) or trials[-1].interrupted:
+        return _equally(trials, trial_tasks)
+    held_out = take_rows(rows, np.arange(folds[-1].stop))
+    row_weights = to_numpy(held_out.weights).astype(float)
+    slopes = [log_slopes(view, held_out) for view in views]
     forecasts = _forecast_table(trials, len(recipes))
-    weights, ratios = weigh(forecasts, row_weights, n_members)
+    weights, ratios = weigh(
+        forecasts, np.stack([slopes[recipe.view] for recipe in recipes]), row_weights, n_members
+    )
     unfinished = _still_rising(forecasts, row_weights)
-    chosen = np.repeat(np.arange(weights.size), allocate(weights.ravel(), n_members))
-    shares = weights.ravel()[chosen] / np.bincount(chosen)[chosen]
+    places = np.repeat(np.arange(weights.size), allocate(weights.ravel(), n_members))
+    shares = weights.ravel()[places] / np.bincount(places)[places]
     tasks = [
         replace(
-            task,
-            recipe=replace(recipes[recipe], seed=int(rng.integers(2**32))),
+            _with_recipe(task, views, recipes[recipe], seed=int(rng.integers(2**32))),
             lengths=(lengths[length],),
             chosen=not unfinished[recipe, length],
             variance_ratio=ratios[recipe, length],
         )
-        for recipe, length in (divmod(int(index), len(lengths)) for index in chosen)
+        for recipe, length in (divmod(int(index), len(lengths)) for index in places)
     ]
     members = [outcome.result for outcome in run(tasks)]
     if not members:
-        return _equally(trials)
+        return _equally(trials, trial_tasks)
     shares = shares[: len(members)]
-    return members, shares / shares.sum()
+    return Fitted(members, shares / shares.sum(), _views(tasks[: len(members)]))
 
 
 def fit_streamed(tasks: Sequence[Task], run: Run) -> Fitted:
@@ -129,14 +160,16 @@ def fit_streamed(tasks: Sequence[Task], run: Run) -> Fitted:
     held_out = tasks[0].held_out
     complete = len(outcomes) == len(tasks) and not outcomes[-1].interrupted
     if held_out is None or not complete:
-        return _equally(outcomes)
+        return _equally(outcomes, tasks)
     members = [outcome.result for outcome in outcomes]
     last = [outcome.forecasts[:, -1:] for outcome in outcomes if outcome.forecasts is not None]
     row_weights = np.asarray(held_out.weights, dtype=float)
-    weights, ratios = (found[:, 0] for found in weigh(np.stack(last, 1), row_weights, len(members)))
-    kept = np.flatnonzero(weights >= LEAST_WEIGHT)
+    slopes = np.stack([log_slopes(task.view, held_out) for task in tasks])
+    found = weigh(np.stack(last, 1), slopes, row_weights, len(members))
+    weights, ratios = (values[:, 0] for values in found)
+    kept = np.flatnonzero(weights >= LEAST_WEIGHT).tolist()
     chosen = [replace(members[index], variance_ratio=ratios[index]) for index in kept]
-    return chosen, weights[kept] / weights[kept].sum()
+    return Fitted(chosen, weights[kept] / weights[kept].sum(), _views([tasks[k] for k in kept]))
 
 
 def lengths_up_to(max_iter: int) -> tuple[int, ...]:
@@ -166,11 +199,25 @@ def allocate(weights: Floats, count: int) -> NDArray[np.intp]:
     return places
 
 
-def weigh(forecasts: Floats, row_weights: Floats, n_members: int) -> tuple[Floats, Floats]:
+def log_slopes(view: View, rows: Rows) -> Floats:
+    """log |dz/du| (n,) of the networks' targets z in standardised ones u, summed over targets.
+
+    Densities of warped targets are compared in the user's unit, or not at all.
+    """
+    targets = to_numpy(rows.targets).astype(float)
+    if view.warp is None:
+        return np.zeros(len(targets))
+    return np.asarray(log_slope(view.warp, targets).sum(axis=1))
+
+
+def weigh(
+    forecasts: Floats, slopes: Floats, row_weights: Floats, n_members: int
+) -> tuple[Floats, Floats]:
     """Weights (recipes, lengths) and variance ratios (recipes, lengths, D_out) of what to fit.
 
     Each candidate first gets the variance that held-out rows ask for. One member is then the best
     of them alone; for several, stacking sets their weights and the variances of their mixture.
+    `slopes` (recipes, rows) turn log densities of warped targets into those of the user's.
     """
     _, n_recipes, n_lengths, n_rows, n_outputs = forecasts.shape
     errors, variances = forecasts.reshape(2, -1, n_rows, n_outputs)
@@ -178,10 +225,16 @@ def weigh(forecasts: Floats, row_weights: Floats, n_members: int) -> tuple[Float
         [variance_ratio(e, v, row_weights) for e, v in zip(errors, variances, strict=True)]
     )
     if n_members == 1:
-        scores = _scores(forecasts, row_weights).ravel()
+        scores = _scores(forecasts, row_weights)
+        scores = (scores + (slopes @ row_weights / row_weights.sum())[:, None]).ravel()
         weights = np.where(np.arange(scores.size) == np.argmax(scores), 1.0, 0.0)
     else:
-        weights, factor = stack_forecasts(errors, ratios[:, None] * variances, row_weights)
+        weights, factor = stack_forecasts(
+            errors,
+            ratios[:, None] * variances,
+            row_weights,
+            log_slopes=np.repeat(slopes, n_lengths, axis=0),
+        )
         ratios = ratios * factor
     weights = weights.reshape(n_recipes, n_lengths)
     # Where no fold ran on, longer is the same fit: its weight belongs to the shortest.
@@ -194,20 +247,29 @@ def weigh(forecasts: Floats, row_weights: Floats, n_members: int) -> tuple[Float
 
 def _further(task: Task, member: FitResult, as_long_again: bool) -> Task:
     """A member goes on to the end, or runs as long again if held-out rows chose its length."""
-    rows, stream = task.rows, task.stream
-    if member.pruning is not None:
-        rows = take_columns(rows, member.pruning.inputs)
-        stream = None if stream is None else stream.taking(member.pruning.inputs)
     # Lengths are sweeps over all rows: a minibatch is none.
     chosen = as_long_again and member.status is Status.EARLY_STOPPED and not task.stochastic
     lengths = (member.n_sweeps,) if chosen else ()
-    return replace(task, rows=rows, stream=stream, start=member, lengths=lengths, chosen=chosen)
+    return replace(task, start=member, lengths=lengths, chosen=chosen)
 
 
-def _equally(outcomes: Sequence[Outcome]) -> Fitted:
+def _with_recipe(
+    task: Task, views: Sequence[View], recipe: Recipe, seed: int | None = None
+) -> Task:
+    """The task of a recipe, which says through which of the views its network sees the rows."""
+    recipe = recipe if seed is None else replace(recipe, seed=seed)
+    return replace(task, recipe=recipe, view=views[recipe.view])
+
+
+def _views(tasks: Sequence[Task]) -> list[int]:
+    return [0 if task.recipe is None else task.recipe.view for task in tasks]
+
+
+def _equally(outcomes: Sequence[Outcome], tasks: Sequence[Task]) -> Fitted:
     """The fits that there are, also after an interruption, all alike."""
     members = [outcome.result for outcome in outcomes]
-    return members, equal_weights(len(members)) if members else np.empty(0)
+    weights = equal_weights(len(members)) if members else np.empty(0)
+    return Fitted(members, weights, _views(tasks[: len(members)]))
 
 
 def _parted(rows: Rows, fold: slice) -> tuple[Rows, Rows]:

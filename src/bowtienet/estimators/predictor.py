@@ -16,11 +16,11 @@ from bowtienet._validation import number, whole
 from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
 from bowtienet.ensemble import structure
+from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import (
     Ensemble,
     components,
     covariance,
-    draw_functions,
     mean_and_deviation,
     mixture,
 )
@@ -159,14 +159,15 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         """Draws (n, n_samples) of new targets; (n, outputs, n_samples) with several.
 
         With `joint` whole networks are drawn, so that a draw is one function over all rows;
-        otherwise rows are drawn each by itself. Without `noise`, values of the function.
+        otherwise rows are drawn each by itself. Without `noise`, values of the function: the mean
+        of a target given the network.
         """
         features = self._in_memory(self._features(X))
         n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
         if joint:
             draws = draw_functions(self.ensemble_, features, n_samples, rng, noise=noise)
         else:
-            draws = mixture(self.ensemble_, features, noise=noise).rvs(n_samples, random_state=rng)
+            draws = draw_rows(self.ensemble_, features, n_samples, rng, noise=noise)
         return np.moveaxis(np.asarray(self._squeeze(draws)), 0, -1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
@@ -212,7 +213,8 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
 
         The group `posterior` holds for every layer `weights_1`, ... (draw, unit, input;
         standardised units, the constant first), `noise_variance_1`, ..., and `member`, the member
-        that each draw is of. What was pruned is zero.
+        that each draw is of. Inputs are columns, or ranges of a column in the user's unit. What
+        was pruned is zero, and so is what a member does not see.
         """
         from bowtienet.ensemble.arviz_export import to_arviz
 

@@ -36,7 +36,16 @@ from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior.selection import check_rate
 from bowtienet.representation.columns import CONSTANT, describe
 
-SHARED = ("prior", "n_estimators", "solver", "max_iter", "false_sign_rate", "n_jobs")
+SHARED = (
+    "prior",
+    "n_estimators",
+    "features",
+    "target_transform",
+    "solver",
+    "max_iter",
+    "false_sign_rate",
+    "n_jobs",
+)
 """Parameters that the ensemble is told as they are."""
 
 
@@ -56,6 +65,16 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         "normal_inverse_gaussian", "gig", or "gaussian" for none.
     n_estimators : int, default=8
         Members of the ensemble. More is better and takes longer.
+    features : {"auto", "standard", "piecewise"} or int, default="auto"
+        What networks see of a column of numbers: the standardised column, or up to 8 piecewise
+        linear components of it with bends at quantiles (an int says how many), which lets one
+        network follow steps and bends. Both go on linearly outside the data. "auto" takes what
+        gives held-out rows the higher density.
+    target_transform : {"auto", "none", "yeo-johnson"}, default="auto"
+        Whether networks are fitted to the targets or to a Yeo-Johnson transform of them, whose
+        exponent in [0, 2] is that of highest likelihood, for targets with a long tail. Predictions
+        are exact in the user's unit either way. "auto" takes what gives held-out rows the higher
+        density.
     solver : {"auto", "cavi", "svi"}, default="auto"
         Coordinate ascent, which looks at all rows before every update, or stochastic variational
         inference, which looks at a minibatch. "auto" takes the second above 50,000 rows (for Dask
@@ -116,6 +135,11 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "prior": [StrOptions(set(FAMILIES))],
         "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "features": [
+            StrOptions({"auto", "standard", "piecewise"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "target_transform": [StrOptions({"auto", "none", "yeo-johnson"})],
         "solver": [StrOptions({"auto", "cavi", "svi"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "false_sign_rate": [Interval(Real, 0, 1, closed="neither")],
@@ -133,6 +157,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         *,
         prior: str = "student_t",
         n_estimators: int = 8,
+        features: str | int = "auto",
+        target_transform: str = "auto",
         solver: str = "auto",
         max_iter: int = 80,
         false_sign_rate: float = 0.01,
@@ -146,6 +172,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.prior = prior
         self.n_estimators = n_estimators
+        self.features = features
+        self.target_transform = target_transform
         self.solver = solver
         self.max_iter = max_iter
         self.false_sign_rate = false_sign_rate

@@ -16,12 +16,13 @@ from bowtienet.distributions import (
     generalized_inverse_gaussian,
     inverse_gamma,
     point_mass,
+    yeo_johnson,
 )
 from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, priors
 from bowtienet.posterior import factors
-from bowtienet.representation import columns, representation, scaling
+from bowtienet.representation import columns, pieces, representation, scaling
 
 SCHEMA = 1
 """Raised when the tree or a class in it changes after the first release."""
@@ -39,6 +40,7 @@ CONTAINERS: tuple[type, ...] = (
     factors.LayerFactors,
     statistics.OutputStatistics,
     stochastic.PassSnapshot,
+    pieces.Pieces,
     point_mass.PointMass,
     stochastic.Position,
     priors.Prior,
@@ -48,6 +50,8 @@ CONTAINERS: tuple[type, ...] = (
     scaling.Scaling,
     statistics.Statistics,
     stochastic.StochasticState,
+    representation.View,
+    yeo_johnson.Warp,
 )
 """The dataclasses that a file may hold, by their names; no other class is ever built."""
 

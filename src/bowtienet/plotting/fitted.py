@@ -10,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.in_memory import InMemory
+from bowtienet.ensemble.ensemble import Ensemble, member_views
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting._checks import chosen
-from bowtienet.representation import columns
+from bowtienet.representation.representation import input_names, network_inputs
 
 
 def network_of(model: Any) -> BowTieRegressor:
@@ -53,13 +54,15 @@ def target_names(network: BowTieRegressor, source: InMemory) -> list[str]:
     return list(source.target_names or network.target_names_)
 
 
-def encoded_names(model: Any) -> list[str]:
-    """Names of the inputs of the network: several for a column of categories."""
-    return columns.encoded_names(network_of(model).columns_)
+def member_input_names(model: BowTieRegressor, member: int) -> list[str]:
+    """Names of a network's inputs, in the order of the user's columns."""
+    ensemble = model.ensemble_
+    names = input_names(ensemble.representation, member_views(ensemble)[member])
+    return [names[place] for place in _user_order(ensemble, member)]
 
 
 def encoded_features(network: BowTieRegressor, source: InMemory) -> np.ndarray:
-    """Numbers (n, inputs) that the network sees of a table, before they are standardised."""
+    """Numbers (n, encoded) that become of a table, before they are standardised."""
     found = encoded_chunks(network, source)
     return np.concatenate([to_numpy(chunk).astype(float) for chunk in found])
 
@@ -74,14 +77,14 @@ def chosen_member(model: BowTieRegressor, member: Any) -> int:
 def member_weights(
     model: BowTieRegressor, member: int, *, in_place: bool = False
 ) -> list[np.ndarray]:
-    """Mean weights (D, K+1) of every layer, with the inputs in the order of `encoded_names`.
+    """Mean weights (D, K+1) of every layer, with the inputs in the order of `member_input_names`.
 
     Hidden units are those that are left or, with `in_place`, all, at their places before pruning.
     """
     ensemble = model.ensemble_
     found = ensemble.members[member]
     means = [to_numpy(layer.weights.mean).astype(float) for layer in found.factors.layers]
-    places = ensemble.representation.column_order
+    places = np.argsort(_user_order(ensemble, member))
     n_inputs = len(places)
     if in_place:
         means = restore_shape(means, found.pruning)
@@ -90,3 +93,9 @@ def member_weights(
     first = np.zeros((len(means[0]), 1 + n_inputs))
     first[:, 0], first[:, 1 + places] = means[0][:, 0], means[0][:, 1:]
     return [first, *means[1:]]
+
+
+def _user_order(ensemble: Ensemble, member: int) -> np.ndarray:
+    """The network's inputs in the order of the user's columns."""
+    view = member_views(ensemble)[member]
+    return np.argsort(network_inputs(ensemble.representation, view), kind="stable")

@@ -11,7 +11,7 @@ from bowtienet.plotting import _axes
 from bowtienet.plotting._checks import named
 from bowtienet.plotting.fitted import (
     chosen_member,
-    encoded_names,
+    member_input_names,
     member_weights,
     network_of,
 )
@@ -86,9 +86,10 @@ class NetworkDisplay:
             a figure with ``layout="constrained"`` makes room for them.
         """
         network = network_of(model)
+        place = chosen_member(network, member)
         display = cls(
-            weights=member_weights(network, chosen_member(network, member)),
-            input_names=encoded_names(model),
+            weights=member_weights(network, place),
+            input_names=member_input_names(network, place),
             output_names=network.target_names_,
         )
         return display.plot(title=title, ax=ax)

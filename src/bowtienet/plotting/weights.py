@@ -12,7 +12,7 @@ from bowtienet.plotting import _axes
 from bowtienet.plotting._checks import named
 from bowtienet.plotting.fitted import (
     chosen_member,
-    encoded_names,
+    member_input_names,
     member_weights,
     network_of,
 )
@@ -100,7 +100,7 @@ class WeightsDisplay:
         display = cls(
             before=member_weights(network, place, in_place=True),
             after=after,
-            input_names=encoded_names(model),
+            input_names=member_input_names(network, place),
             output_names=network.target_names_,
         )
         return display.plot(fig=fig)

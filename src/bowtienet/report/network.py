@@ -10,7 +10,7 @@ import numpy as np
 
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import NetworkDisplay
-from bowtienet.plotting.fitted import chosen_member, encoded_names, member_weights
+from bowtienet.plotting.fitted import chosen_member, member_input_names, member_weights
 from bowtienet.report.figures import WIDTH
 from bowtienet.report.svg import Plot, inline_svg, new_figure
 from bowtienet.report.wording import clean, count
@@ -72,7 +72,7 @@ def network_content(
         ),
         rate=float(np.nansum(sizes.false_sign_rate * left) / left.sum()) if left.sum() else None,
         was_pruned=model is pruned,
-        n_inputs=len(model.ensemble_.representation.column_order),
+        n_inputs=len(member_input_names(model, member)),
         n_drawn=inputs.size,
         plots=tuple(plots),
     )
@@ -95,7 +95,7 @@ def _draw(model: BowTieRegressor, inputs: np.ndarray, member: int, targets: Sequ
     """A figure of the network of a member, with some of its inputs."""
     weights = member_weights(model, member)
     weights = [weights[0][:, [0, *(1 + inputs)]], *weights[1:]]
-    names = encoded_names(model)
+    names = member_input_names(model, member)
     tallest = max(inputs.size, 6.0 * max(len(matrix) for matrix in weights) ** 0.5)
     figure = new_figure(WIDTH, float(np.clip(1.2 + 0.2 * tallest, 3.0, 8.0)))
     display = NetworkDisplay(

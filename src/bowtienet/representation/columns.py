@@ -20,7 +20,7 @@ or "n/a" are to pandas and are not to polars.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -126,18 +126,6 @@ def owners(columns: Sequence[Column]) -> NDArray[np.intp]:
     """The user's column of every encoded one."""
     sizes = [len(encoded_names_of(column)) for column in columns]
     return np.repeat(np.arange(len(columns), dtype=np.intp), sizes)
-
-
-def by_column(columns: Sequence[Column], values: Any, reduce: Callable[..., Any]) -> Floats:
-    """Values (..., encoded) put together for each of the user's columns, (..., columns).
-
-    `reduce` is such as `np.max` or `np.sum`, with `axis`; columns that were left out have zero.
-    """
-    values, places = np.asarray(values, dtype=np.float64), owners(columns)
-    found = np.zeros((*values.shape[:-1], len(columns)))
-    for place in np.unique(places):
-        found[..., place] = reduce(values[..., places == place], axis=-1)
-    return found
 
 
 def encode(columns: Sequence[Column], table: Table) -> tuple[Array, list[str]]:

@@ -26,6 +26,7 @@ from bowtienet.representation.kinds import (
     text_as_date,
     text_as_number,
 )
+from bowtienet.representation.quantiles import weighted_quantiles
 from bowtienet.representation.written import find_format, reads_as_number
 
 Floats = NDArray[np.float64]
@@ -83,17 +84,10 @@ def _numbers(facts: TableFacts, place: int) -> tuple[Floats, Floats]:
 
 
 def _median(values: Floats, weights: Floats) -> float | None:
-    """The value, or the middle of the two, with half of the weight on either side."""
+    """With half of the weight on either side; None without values."""
     if len(values) == 0:
         return None
-    if np.ptp(weights) == 0.0:
-        return float(np.median(values))
-    order = np.argsort(values, kind="stable")
-    share = np.cumsum(weights[order] / np.max(weights))
-    # Sums of weights are rounded: a half is one to twelve digits.
-    half = 0.5 * share[-1] * np.array([1.0 - 1e-12, 1.0 + 1e-12])
-    low, high = values[order[np.searchsorted(share, half)]]
-    return float(0.5 * low + 0.5 * high)
+    return float(weighted_quantiles(values, weights, np.array([0.5]))[0])
 
 
 def _decide_one(facts: TableFacts, place: int, max_categories: int) -> Column:
