@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from bowtienet._arrays import map_arrays
-from bowtienet.distributions.yeo_johnson import Warp, from_warped, identity_warp, to_warped
+from bowtienet.distributions.yeo_johnson import Warp, from_warped, identity, to_warped
 from bowtienet.prediction import mixture as module
 from bowtienet.prediction import quantiles
 from bowtienet.prediction.mixture import (
@@ -186,7 +186,7 @@ def test_the_identity_is_no_warp(rng: np.random.Generator) -> None:
     means, deviations = rng.normal(size=shape), 10.0 ** rng.uniform(-1.0, 1.0, size=shape)
     weights = rng.dirichlet(np.ones(4))
     plain = build_mixture(weights, means, deviations)
-    warped = build_mixture(weights, means, deviations, warp=identity_warp((4,)))
+    warped = build_mixture(weights, means, deviations, warp=identity((4,)))
     y = rng.normal(size=(30, 3))
     for name in ("pdf", "logpdf", "cdf", "sf"):
         found, expected = getattr(warped, name)(y), getattr(plain, name)(y)
@@ -510,7 +510,7 @@ def good() -> dict[str, Any]:
         "weights": [0.5, 0.5],
         "means": np.zeros((2, 3)),
         "deviations": np.ones((2, 3)),
-        "warp": identity_warp((2,)),
+        "warp": identity((2,)),
         "origin": 1.0,
         "unit": 2.0,
     }
@@ -519,7 +519,7 @@ def good() -> dict[str, Any]:
 @pytest.mark.parametrize("field", [field.name for field in fields(Warp)])
 @pytest.mark.parametrize("bad", [np.ones(3), np.ones((2, 3)), [np.nan, 1.0], [1.0, np.inf]])
 def test_bad_warps_are_named(field: str, bad: Any) -> None:
-    warp = replace(identity_warp((2,)), **{field: np.asarray(bad)})
+    warp = replace(identity((2,)), **{field: np.asarray(bad)})
     with pytest.raises(ValueError, match=field):
         build_mixture(**{**good(), "warp": warp})
 
@@ -529,7 +529,7 @@ def test_bad_warps_are_named(field: str, bad: Any) -> None:
     [("exponent", -0.1), ("exponent", 2.1), ("scale", 0.0), ("scale", -1.0), ("low", 3.0)],
 )
 def test_senseless_warps_are_named(field: str, bad: float) -> None:
-    warp = replace(identity_warp((2,)), **{field: np.array([1.0 if field != "low" else 0.0, bad])})
+    warp = replace(identity((2,)), **{field: np.array([1.0 if field != "low" else 0.0, bad])})
     with pytest.raises(ValueError, match=field):
         build_mixture(**{**good(), "warp": warp})
 
@@ -543,13 +543,16 @@ def test_bad_units_are_named(name: str, bad: Any) -> None:
         build_mixture(**{**good(), name: bad})
     with pytest.raises(ValueError, match="warp"):
         build_mixture(**{**good(), "warp": None})
+    for part in ("means", "deviations"):
+        with pytest.raises(ValueError, match=part):
+            build_mixture(**{**good(), part: np.full((2, 3), 1e101)})
 
 
 def test_units_by_default_and_by_target() -> None:
     found = build_mixture(**{**good(), "origin": None, "unit": None})
     np.testing.assert_array_equal(found.mean(), np.zeros(3))
     several = {"means": np.zeros((2, 3, 4)), "deviations": np.ones((2, 3, 4))}
-    warp = identity_warp((2, 4))
+    warp = identity((2, 4))
     found = build_mixture(**{**good(), **several, "warp": warp, "unit": np.arange(1.0, 5.0)})
     assert found.origin is not None
     assert found.origin.shape == (1, 4)

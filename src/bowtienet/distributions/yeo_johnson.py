@@ -15,6 +15,7 @@ moments by Gauss-Hermite quadrature, E[h(m + √v ξ)] with ξ ~ N(0, 1).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,8 +33,8 @@ MARGIN = 0.5
 """How far beyond the targets of training the warp bends, in shares of their range."""
 NODES = 20
 """Points of the quadrature for moments."""
-NESTED_NODES = 12
-"""Points of each of two quadratures, one inside the other."""
+TERMS = 8
+"""Of Mehler's series, the constant one included, that `signal_variance` takes apart."""
 _LEAST_POWER = 1e-20
 """((1 + a)^p - 1) / p at this power is log(1 + a) to rounding."""
 
@@ -50,12 +51,6 @@ class Warp:
     center: Array
     """Of g(u), so that z is standardised."""
     scale: Array
-
-
-def identity(n_targets: int) -> Warp:
-    """z = u, to the last bit."""
-    zeros, ones = np.zeros(n_targets), np.ones(n_targets)
-    return Warp(exponent=ones, low=zeros, high=zeros, center=zeros, scale=ones)
 
 
 def fit_warp(targets: Floats, weights: Floats) -> Warp:
@@ -86,8 +81,8 @@ def fit_warp(targets: Floats, weights: Floats) -> Warp:
     return Warp(exponent=exponent, low=plain.low, high=plain.high, center=center, scale=scale)
 
 
-def identity_warp(shape: tuple[int, ...] = ()) -> Warp:
-    """z = u, to the last bit: a line of slope one from u = 0 on, to both sides."""
+def identity(shape: int | tuple[int, ...]) -> Warp:
+    """z = u, to the last bit: lines of slope one from u = 0 on, to both sides."""
     zeros, ones = np.zeros(shape), np.ones(shape)
     return Warp(exponent=ones, low=zeros, high=zeros, center=zeros, scale=ones)
 
@@ -153,20 +148,27 @@ def mean_and_deviation(warp: Warp, mean: Array, deviation: Array) -> tuple[Array
 def signal_variance(warp: Warp, mean: Array, epistemic: Array, noise: Array) -> Array:
     """Var_f[E[u | f]] for f ~ N(mean, epistemic), z = f + N(0, noise): what more rows would tell.
 
-    The rest of Var[u] is E_f[Var[u | f]], by the law of total variance.
+    Two z of one f have the correlation ρ = epistemic / (epistemic + noise), so that this is
+    Cov[u, u'] = Σ_k ρ^k c_k², with the c_k of `hermite_coefficients`; terms after the first few
+    count as one. The rest of Var[u] is E_f[Var[u | f]], by the law of total variance.
     """
     xp = namespace(mean)
-    points, weights = _rule(NESTED_NODES)
-    deviation, chance = xp.sqrt(epistemic), xp.sqrt(noise)
-    given = [
-        sum(
-            weight * from_warped(warp, mean + outer * deviation + inner * chance)
-            for inner, weight in zip(points, weights, strict=True)
-        )
-        for outer in points
-    ]
-    center = sum(weight * value for weight, value in zip(weights, given, strict=True))
-    return sum(w * (value - center) ** 2 for w, value in zip(weights, given, strict=True))
+    variance = epistemic + noise
+    # Where there is no variance at all there is none to share.
+    share = epistemic / xp.where(variance > 0.0, variance, xp.ones_like(variance))
+    deviation, median = xp.sqrt(variance), from_warped(warp, mean)
+    square, terms = xp.zeros_like(median), [xp.zeros_like(median) for _ in range(TERMS)]
+    for point, weight in zip(*_rule(NODES), strict=True):
+        distance = from_warped(warp, mean + point * deviation) - median
+        square = square + weight * distance**2
+        for k, polynomial in enumerate(_hermite(point, TERMS)):
+            terms[k] = terms[k] + (weight * polynomial) * distance
+    rest = square - terms[0] ** 2
+    found, power = xp.zeros_like(median), share
+    for term in terms[1:]:
+        found = found + power * term**2
+        rest, power = rest - term**2, power * share
+    return found + power * xp.maximum(rest, xp.zeros_like(rest))
 
 
 def hermite_coefficients(warp: Warp, mean: Floats, deviation: Floats, n_terms: int) -> Floats:
@@ -178,11 +180,7 @@ def hermite_coefficients(warp: Warp, mean: Floats, deviation: Floats, n_terms: i
     found = np.zeros((n_terms, *np.shape(mean)))
     for point, weight in zip(points, weights, strict=True):
         value = weight * from_warped(warp, mean + point * deviation)
-        before, polynomial = 0.0, 1.0
-        for k in range(n_terms):
-            # √(k+1) He'_{k+1} = ξ He'_k - √k He'_{k-1}, for He' = He / √k!.
-            after = (point * polynomial - np.sqrt(k) * before) / np.sqrt(k + 1.0)
-            before, polynomial = polynomial, after
+        for k, polynomial in enumerate(_hermite(point, n_terms + 1)[1:]):
             found[k] += polynomial * value
     return found
 
@@ -243,3 +241,12 @@ def _rule(n_nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Points and weights with Σ w f(ξ) = E[f(ξ)] for ξ ~ N(0, 1) and polynomials f."""
     points, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     return tuple(points.tolist()), tuple((weights / np.sum(weights)).tolist())
+
+
+@cache
+def _hermite(point: float, n_terms: int) -> tuple[float, ...]:
+    """He_k(ξ) / √k! for k = 0 ... n_terms - 1, by √(k+1) P_{k+1} = ξ P_k - √k P_{k-1}."""
+    found = [1.0, point]
+    for k in range(1, n_terms):
+        found.append((point * found[k] - math.sqrt(k) * found[k - 1]) / math.sqrt(k + 1.0))
+    return tuple(found[:n_terms])

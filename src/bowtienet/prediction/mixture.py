@@ -29,7 +29,7 @@ from bowtienet.distributions.yeo_johnson import (
     LEAST_EXPONENT,
     Warp,
     from_warped,
-    identity_warp,
+    identity,
     log_slope,
     mean_and_deviation,
     to_warped,
@@ -46,6 +46,8 @@ _BLOCK = 2**17
 """Numbers in the largest temporary arrays, 1 MB each, however many rows there are."""
 _WEIGHT_ROUNDING = 1e-6
 """Weights computed in single precision sum to one within this."""
+_LARGEST = 1e100
+"""Warped numbers are of the size of one; those up to this cannot overflow on any way back."""
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 
@@ -355,6 +357,8 @@ def build_mixture(
         if origin is not None or unit is not None:
             raise ValueError("origin and unit are those of a warp: give warp too.")
         return found
+    if max(-np.min(means), np.max(means), np.max(deviations)) > _LARGEST:
+        raise ValueError(f"means and deviations must be at most {_LARGEST:g} where warps follow.")
     origin = _of_targets(0.0 if origin is None else origin, means, "origin", -np.inf)
     unit = _of_targets(1.0 if unit is None else unit, means, "unit", 0.0)
     return replace(found, warp=_of_components(warp, means), origin=origin, unit=unit)
@@ -407,7 +411,7 @@ def _warped_as(other: Mixture, mixture: Mixture) -> Mixture:
     if mixture.warp is None:
         shape = (len(mixture.means), 1, *mixture.means.shape[2:])
         means, deviations = (mixture.means - origin) / unit, mixture.deviations / unit
-        warp = identity_warp(shape)
+        warp = identity(shape)
         return Mixture(
             weights=mixture.weights,
             means=means,
@@ -436,11 +440,11 @@ def _of_components(warp: Warp, means: np.ndarray) -> Warp:
     found: Warp = map_arrays(lambda a: np.asarray(to_numpy(a), dtype=np.float64), warp)
     for field in fields(found):
         values = getattr(found, field.name)
-        if values.shape != shape or not _within(values, -np.inf):
+        if values.shape != shape or not np.all(np.abs(values) <= _LARGEST):
             raise ValueError(f"warp.{field.name} must be finite and {shape}, got {values.shape}.")
     if np.min(found.exponent) < LEAST_EXPONENT or np.max(found.exponent) > LARGEST_EXPONENT:
         raise ValueError("warp.exponent must lie between 0 and 2.")
-    if np.min(found.scale) <= 0.0 or np.any(found.low > found.high):
+    if np.min(found.scale) < 1.0 / _LARGEST or np.any(found.low > found.high):
         raise ValueError("warp.scale must be positive, and warp.low no more than warp.high.")
     expanded: Warp = map_arrays(lambda a: a[:, None], found)
     return expanded
