@@ -44,6 +44,8 @@ from bowtienet.prediction.quantiles import (
 
 _BLOCK = 2**17
 """Numbers in the largest temporary arrays, 1 MB each, however many rows there are."""
+_SMALL = 2**13
+"""Numbers in arrays that many steps go over while a core's cache holds them."""
 _WEIGHT_ROUNDING = 1e-6
 """Weights computed in single precision sum to one within this."""
 _LARGEST = 1e100
@@ -503,13 +505,15 @@ def _restored(u: np.ndarray, origin: np.ndarray, unit: np.ndarray) -> np.ndarray
 
 def _unwarped(parts: Components) -> Components:
     """The components of u with their means and deviations; linear warps need no quadrature."""
-    means, deviations = np.empty_like(parts.means), np.empty_like(parts.deviations)
-    for k, (mean, deviation) in enumerate(zip(parts.means, parts.deviations, strict=True)):
-        warp: Warp = map_arrays(lambda a, k=k: a[k], parts.warp)
-        if np.all(warp.exponent == 1.0):
-            means[k], deviations[k] = from_warped(warp, mean), deviation * warp.scale
-        else:
-            means[k], deviations[k] = mean_and_deviation(warp, mean, deviation)
+    warp = parts.warp
+    assert warp is not None
+    means, deviations = from_warped(warp, parts.means), parts.deviations * warp.scale
+    bent = np.flatnonzero(np.any((warp.exponent != 1.0).reshape(len(means), -1), axis=1))
+    for some in slices(bent.size, max(1, _SMALL // means[0].size)):
+        own = bent[some]
+        means[own], deviations[own] = mean_and_deviation(
+            map_arrays(lambda a, own=own: a[own], warp), parts.means[own], parts.deviations[own]
+        )
     return Components(parts.weights, means, deviations, None)
 
 
