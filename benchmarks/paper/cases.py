@@ -33,7 +33,7 @@ from bowtienet.evaluation import (
     negative_log_density,
     rmse,
 )
-from bowtienet.prediction.mixture import Mixture, build_mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture, pool_mixtures
 
 COVERAGE = 0.95
 """Probability of the intervals of all experiments, as in the paper."""
@@ -113,7 +113,9 @@ def _fit_and_predict(
         importlib.import_module(module)  # or the first fit of a process would seem slow
     seeds = [case.seed + _SEED_STEP * member for member in range(case.members)]
     fitted, seconds, wall_seconds = _timed(lambda: [fit(X, y, seed) for seed in seeds])
-    mixture, predict_seconds, _ = _timed(lambda: mix([each.predict(new) for each in fitted]))
+    mixture, predict_seconds, _ = _timed(
+        lambda: pool_mixtures([each.predict(new) for each in fitted])
+    )
     scores, curve = score(targets, mixture)
     return {
         "scores": scores,
@@ -144,15 +146,6 @@ def score(targets: np.ndarray, mixture: Mixture) -> tuple[dict[str, float], list
         "interval_width": float(np.mean(ends[:, 1] - ends[:, 0])),
     }
     return scores, calibration_curve(targets, normal)[1].tolist()
-
-
-def mix(parts: list[Mixture]) -> Mixture:
-    """p(y) = (1/M) Σ_m p_m(y): forecasts of the same rows as one."""
-    return build_mixture(
-        np.concatenate([part.weights for part in parts]) / len(parts),
-        np.concatenate([part.means for part in parts]),
-        np.concatenate([part.deviations for part in parts]),
-    )
 
 
 def run_cases(

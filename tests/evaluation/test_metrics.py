@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ from scipy.special import logsumexp
 from scipy.stats import binom, norm
 from sklearn.metrics import root_mean_squared_error
 
+from bowtienet._arrays import map_arrays
+from bowtienet.distributions.yeo_johnson import Warp
 from bowtienet.evaluation import metrics
 from bowtienet.evaluation.metrics import (
     binomial_band,
@@ -58,6 +61,29 @@ def forecast(
     found = build_mixture(
         rng.dirichlet(np.ones(n_members)), means, rng.uniform(0.3, 2.0, size=means.shape)
     )
+    return found.rvs(random_state=rng) + 0.3, found
+
+
+def warped_forecast(
+    seed: int = 0, n: int = 8, n_targets: int | None = None, exponent: float | None = None
+) -> tuple[np.ndarray, Mixture]:
+    """Targets, and mixtures of three components with warps of their own (or one exponent)."""
+    rng = np.random.default_rng(seed)
+    targets = () if n_targets is None else (n_targets,)
+    shape = (3, *targets)
+    warp = Warp(
+        exponent=rng.uniform(0.0, 2.0, size=shape)
+        if exponent is None
+        else np.full(shape, exponent),
+        low=np.full(shape, -2.0),
+        high=np.full(shape, 5.0),
+        center=rng.uniform(-0.2, 0.2, size=shape),
+        scale=rng.uniform(0.7, 1.3, size=shape),
+    )
+    means = rng.normal(size=(3, n, *targets))
+    deviations = 10.0 ** rng.uniform(-1.5, 0.3, size=means.shape)
+    weights = rng.dirichlet(np.ones(3))
+    found = build_mixture(weights, means, deviations, warp=warp, origin=3.0, unit=2.0)
     return found.rvs(random_state=rng) + 0.3, found
 
 
@@ -134,6 +160,84 @@ def test_members_without_weight_have_no_part_in_crps() -> None:
         np.concatenate([found.deviations, np.full((1, len(y)), 1e300)]),
     )
     assert crps(y, widened) == pytest.approx(crps(y, found), rel=1e-14)
+
+
+@pytest.mark.parametrize("distance", [0.0, 30.0, -1e5])
+def test_crps_of_warped_forecasts_that_are_gaussian(distance: float) -> None:
+    """λ = 1: y is Gaussian with mean o + s (m scale + center) and deviation s d scale."""
+    y, found = warped_forecast(n=50, exponent=1.0)
+    warp = found.warp
+    assert warp is not None
+    means = 3.0 + 2.0 * (found.means * warp.scale + warp.center)
+    plain = build_mixture(found.weights, means, 2.0 * found.deviations * warp.scale)
+    assert crps(y + distance, found) == pytest.approx(crps(y + distance, plain), rel=1e-7)
+
+
+def test_crps_of_warped_forecasts_is_the_integral() -> None:
+    """Trapezoids of width 2e-4 in y; the narrowest component has a deviation near 0.05."""
+    y, found = warped_forecast()
+    x = np.linspace(-60.0, 100.0, 800_001)
+    expected = []
+    for row, target in enumerate(y):
+        single = replace(found, means=found.means[:, [row]], deviations=found.deviations[:, [row]])
+        lower = single.cdf(x[None])[0]
+        squares = np.where(x < target, lower, 1.0 - lower) ** 2
+        expected.append(np.trapezoid(squares, x))
+    assert crps(y, found) == pytest.approx(np.mean(expected), rel=1e-4)
+
+
+def test_crps_of_warped_forecasts_by_draws() -> None:
+    """E|X - y| - ½ E|X - X'| of 200,000 pairs; five standard errors, 6e-7, for each row."""
+    y, found = warped_forecast(3, n=4)
+    one, two = found.rvs(200_000, 1), found.rvs(200_000, 2)
+    terms = np.abs(one - y) - 0.5 * np.abs(one - two)
+    error = np.abs(terms.mean(axis=0) - metrics._crps(y, found))
+    assert np.all(error < 5.0 * terms.std(axis=0) / np.sqrt(len(terms)))
+
+
+@pytest.mark.parametrize(
+    ("origin", "unit"), [(1e300, 1e300), (0.0, 1e-300), (1e10, 1.0), (-1e-300, 1e-305)]
+)
+def test_crps_of_warped_forecasts_in_any_unit(origin: float, unit: float) -> None:
+    _, found = warped_forecast(n=20)
+    u = np.random.default_rng(1).normal(size=20)
+    plain = replace(found, origin=np.zeros(1), unit=np.ones(1))
+    other = replace(found, origin=np.array([origin]), unit=np.array([unit]))
+    y = origin + unit * u
+    expected = unit * metrics._crps((y - origin) / unit, plain)
+    np.testing.assert_allclose(metrics._crps(y, other), expected, rtol=1e-12)
+
+
+def test_crps_far_from_warped_forecasts_is_the_distance() -> None:
+    """Also where u = (y - origin) / unit is no double."""
+    _, found = warped_forecast(n=3)
+    for unit, distance in ((2.0, 1e200), (1e-300, 1e10), (1e-300, -1e300)):
+        other = replace(found, unit=np.array([unit]))
+        score = metrics._crps(np.full(3, 3.0 + distance), other)
+        np.testing.assert_allclose(score, abs(distance), rtol=1e-14)
+
+
+def test_crps_of_warped_forecasts_by_targets_and_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    y, found = warped_forecast(n=17, n_targets=2)
+    parts = [crps(y[:, d], found.of_target(d)) for d in range(2)]
+    assert crps(y, found) == pytest.approx(np.mean(parts), rel=1e-14)
+    whole = metrics._crps(y, found)
+    monkeypatch.setattr(metrics, "_BLOCK", 500)
+    np.testing.assert_array_equal(metrics._crps(y, found), whole)
+    widened = replace(found, weights=np.array([*found.weights[:2] / found.weights[:2].sum(), 0.0]))
+    alone = build_mixture(widened.weights[:2], found.means[:2], found.deviations[:2])
+    warp = map_arrays(lambda a: a[:2], found.warp)
+    alone = replace(alone, warp=warp, origin=found.origin, unit=found.unit)
+    np.testing.assert_allclose(metrics._crps(y, widened), metrics._crps(y, alone), rtol=1e-13)
+
+
+def test_every_score_of_warped_forecasts() -> None:
+    y, found = warped_forecast(n=40)
+    scores = evaluate(y, found)
+    assert scores.crps == crps(y, found)
+    assert scores.nll == pytest.approx(-np.mean(found.logpdf(y)), rel=1e-14)
+    assert scores.rmse == rmse(y, found.mean())
+    assert np.all((pit(y, found) >= 0.0) & (pit(y, found) <= 1.0))
 
 
 def test_negative_log_density_is_that_of_scipy() -> None:

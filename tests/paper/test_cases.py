@@ -12,7 +12,7 @@ from scipy.stats import norm
 from sklearn.model_selection import train_test_split
 
 from benchmarks.paper import cases as cases_module
-from benchmarks.paper.cases import Case, lacks_data, mix, run_case, run_cases, score, to_do
+from benchmarks.paper.cases import Case, lacks_data, run_case, run_cases, score, to_do
 from benchmarks.paper.methods import METHODS, Entry
 from benchmarks.paper.methods.common import Fitted
 from benchmarks.paper.records import Journal, load
@@ -90,14 +90,6 @@ def test_members_are_an_equal_mixture_of_fits_with_different_seeds(fake):
     _, targets = train_test_split(rows_of("toy")[1], test_size=0.1, random_state=500)
     assert found["scores"]["rmse"] == pytest.approx(np.sqrt(np.mean((targets - 1500.0) ** 2)))
     assert found["note"] == "seed 500; seed 1500; seed 2500"
-
-
-def test_mix_is_the_mean_of_the_densities():
-    one = build_mixture([0.25, 0.75], [[0.0], [1.0]], [[1.0], [2.0]])
-    two = build_mixture([1.0], [[5.0]], [[0.5]])
-    points = np.linspace(-3.0, 7.0, 11)[None]
-    expected = 0.5 * (one.pdf(points) + two.pdf(points))
-    np.testing.assert_allclose(mix([one, two]).pdf(points), expected, rtol=1e-12)
 
 
 def test_a_method_that_raises_is_a_record(fake):

@@ -15,6 +15,7 @@ moments by Gauss-Hermite quadrature, E[h(m + √v ξ)] with ξ ~ N(0, 1).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -32,9 +33,9 @@ MARGIN = 0.5
 """How far beyond the targets of training the warp bends, in shares of their range."""
 NODES = 20
 """Points of the quadrature for moments."""
-NESTED_NODES = 12
-"""Points of each of two quadratures, one inside the other."""
-_LEAST_POWER = 1e-12
+TERMS = 8
+"""Of Mehler's series, the constant one included, that `signal_variance` takes apart."""
+_LEAST_POWER = 1e-20
 """((1 + a)^p - 1) / p at this power is log(1 + a) to rounding."""
 
 
@@ -50,12 +51,6 @@ class Warp:
     center: Array
     """Of g(u), so that z is standardised."""
     scale: Array
-
-
-def identity(n_targets: int) -> Warp:
-    """z = u, to the last bit."""
-    zeros, ones = np.zeros(n_targets), np.ones(n_targets)
-    return Warp(exponent=ones, low=zeros, high=zeros, center=zeros, scale=ones)
 
 
 def fit_warp(targets: Floats, weights: Floats) -> Warp:
@@ -86,57 +81,94 @@ def fit_warp(targets: Floats, weights: Floats) -> Warp:
     return Warp(exponent=exponent, low=plain.low, high=plain.high, center=center, scale=scale)
 
 
+def identity(shape: int | tuple[int, ...]) -> Warp:
+    """z = u, to the last bit: lines of slope one from u = 0 on, to both sides."""
+    zeros, ones = np.zeros(shape), np.ones(shape)
+    return Warp(exponent=ones, low=zeros, high=zeros, center=zeros, scale=ones)
+
+
 def to_warped(warp: Warp, values: Array) -> Array:
     """z of u; the warp's arrays are broadcast against the values."""
+    return warped_and_slope(warp, values)[0]
+
+
+def warped_and_slope(warp: Warp, values: Array) -> tuple[Array, Array]:
+    """z and dz/du = (1 + |u|)^(p - 1) / scale, for little more than z alone."""
     exponent, low, high, center, scale = _beside(values, warp)
     inside = _clip(values, low, high)
-    bent = _bend(inside, exponent) + _slope(inside, exponent) * (values - inside)
-    return (bent - center) / scale
+    bent, slope = _bend(inside, exponent)
+    return (bent + slope * (values - inside) - center) / scale, slope / scale
 
 
 def from_warped(warp: Warp, values: Array) -> Array:
     """u of z, the inverse of `to_warped`."""
     exponent, low, high, center, scale = _beside(values, warp)
     values = values * scale + center
-    bent = _clip(values, _bend(low, exponent), _bend(high, exponent))
-    inside = _unbend(bent, exponent)
-    return inside + (values - bent) / _slope(inside, exponent)
+    bent = _clip(values, _bend(low, exponent)[0], _bend(high, exponent)[0])
+    inside, slope = _unbend(bent, exponent)
+    return inside + (values - bent) / slope
 
 
 def log_slope(warp: Warp, values: Array) -> Array:
     """log dz/du = (p - 1) log(1 + |u|) - log scale, at the end it had where u lies outside."""
+    xp = namespace(values)
     exponent, low, high, _, scale = _beside(values, warp)
-    return _log_slope(_clip(values, low, high), exponent) - namespace(values).log(scale)
+    inside = _clip(values, low, high)
+    return (_power(inside, exponent) - 1.0) * xp.log1p(xp.abs(inside)) - xp.log(scale)
 
 
 def moments(warp: Warp, mean: Array, variance: Array) -> tuple[Array, Array]:
-    """E[u] and Var[u] for z ~ N(mean, variance)."""
+    """E[u] and Var[u] for z ~ N(mean, variance), to about 1e-3 of √Var[u] and of Var[u].
+
+    Exact for λ = 1, and far closer where z is unlikely to pass an end of the warp.
+    """
+    center, deviation = mean_and_deviation(warp, mean, namespace(mean).sqrt(variance))
+    return center, deviation**2
+
+
+def mean_and_deviation(warp: Warp, mean: Array, deviation: Array) -> tuple[Array, Array]:
+    """E[u] and √Var[u] for z = mean + deviation ξ, also where the variance would be no double.
+
+    Sums are of r = (u - median) / deviation. No mean is further from the median than the standard
+    deviation, so E[r²] - E[r]² loses no more than one bit.
+    """
     xp = namespace(mean)
-    points, weights = _rule(NODES)
-    deviation = xp.sqrt(variance)
-    values = [from_warped(warp, mean + point * deviation) for point in points]
-    center = sum(weight * value for weight, value in zip(weights, values, strict=True))
-    spread = sum(w * (value - center) ** 2 for w, value in zip(weights, values, strict=True))
-    return center, spread
+    median = from_warped(warp, mean)
+    # Less than this is as good as a step, where every u is the median.
+    unit = xp.maximum(deviation, like(deviation, xp.finfo(deviation.dtype).smallest_normal))
+    first, second = xp.zeros_like(median), xp.zeros_like(median)
+    for point, weight in zip(*_rule(NODES), strict=True):
+        distance = (from_warped(warp, mean + point * deviation) - median) / unit
+        first = first + weight * distance
+        second = second + weight * distance**2
+    spread = xp.maximum(second - first**2, xp.zeros_like(second))
+    return median + first * deviation, xp.sqrt(spread) * deviation
 
 
 def signal_variance(warp: Warp, mean: Array, epistemic: Array, noise: Array) -> Array:
     """Var_f[E[u | f]] for f ~ N(mean, epistemic), z = f + N(0, noise): what more rows would tell.
 
-    The rest of Var[u] is E_f[Var[u | f]], by the law of total variance.
+    Two z of one f have the correlation ρ = epistemic / (epistemic + noise), so that this is
+    Cov[u, u'] = Σ_k ρ^k c_k², with the c_k of `hermite_coefficients`; terms after the first few
+    count as one. The rest of Var[u] is E_f[Var[u | f]], by the law of total variance.
     """
     xp = namespace(mean)
-    points, weights = _rule(NESTED_NODES)
-    deviation, chance = xp.sqrt(epistemic), xp.sqrt(noise)
-    given = [
-        sum(
-            weight * from_warped(warp, mean + outer * deviation + inner * chance)
-            for inner, weight in zip(points, weights, strict=True)
-        )
-        for outer in points
-    ]
-    center = sum(weight * value for weight, value in zip(weights, given, strict=True))
-    return sum(w * (value - center) ** 2 for w, value in zip(weights, given, strict=True))
+    variance = epistemic + noise
+    # Where there is no variance at all there is none to share.
+    share = epistemic / xp.where(variance > 0.0, variance, xp.ones_like(variance))
+    deviation, median = xp.sqrt(variance), from_warped(warp, mean)
+    square, terms = xp.zeros_like(median), [xp.zeros_like(median) for _ in range(TERMS)]
+    for point, weight in zip(*_rule(NODES), strict=True):
+        distance = from_warped(warp, mean + point * deviation) - median
+        square = square + weight * distance**2
+        for k, polynomial in enumerate(_hermite(point, TERMS)):
+            terms[k] = terms[k] + (weight * polynomial) * distance
+    rest = square - terms[0] ** 2
+    found, power = xp.zeros_like(median), share
+    for term in terms[1:]:
+        found = found + power * term**2
+        rest, power = rest - term**2, power * share
+    return found + power * xp.maximum(rest, xp.zeros_like(rest))
 
 
 def hermite_coefficients(warp: Warp, mean: Floats, deviation: Floats, n_terms: int) -> Floats:
@@ -148,11 +180,7 @@ def hermite_coefficients(warp: Warp, mean: Floats, deviation: Floats, n_terms: i
     found = np.zeros((n_terms, *np.shape(mean)))
     for point, weight in zip(points, weights, strict=True):
         value = weight * from_warped(warp, mean + point * deviation)
-        before, polynomial = 0.0, 1.0
-        for k in range(n_terms):
-            # √(k+1) He'_{k+1} = ξ He'_k - √k He'_{k-1}, for He' = He / √k!.
-            after = (point * polynomial - np.sqrt(k) * before) / np.sqrt(k + 1.0)
-            before, polynomial = polynomial, after
+        for k, polynomial in enumerate(_hermite(point, n_terms + 1)[1:]):
             found[k] += polynomial * value
     return found
 
@@ -166,11 +194,13 @@ def _best_exponent(values: Floats, share: Floats) -> float:
         return 1.0
 
     def loss(exponent: float) -> float:
-        bent = _bend(values, exponent)
+        bent, _ = _bend(values, np.float64(exponent))
         return 0.5 * np.log(share @ (bent - share @ bent) ** 2) - (exponent - 1.0) * direction
 
     limits = (LEAST_EXPONENT, LARGEST_EXPONENT)
-    return float(minimize_scalar(loss, bounds=limits, method="bounded", options={"xatol": 1e-4}).x)
+    found = minimize_scalar(loss, bounds=limits, method="bounded", options={"xatol": 1e-4})
+    # The search comes near the limits but never there.
+    return min((float(found.x), *limits), key=loss)
 
 
 def _beside(values: Array, warp: Warp) -> tuple[Array, ...]:
@@ -185,29 +215,25 @@ def _clip(values: Array, low: Array, high: Array) -> Array:
 
 def _power(values: Array, exponent: Array) -> Array:
     xp = namespace(values)
-    power = xp.where(values < 0.0, 2.0 - exponent, exponent + 0.0 * values)
-    return xp.maximum(power, xp.full_like(power, _LEAST_POWER))
+    least = like(exponent, _LEAST_POWER)
+    return xp.where(values < 0.0, xp.maximum(2.0 - exponent, least), xp.maximum(exponent, least))
 
 
-def _bend(values: Array, exponent: Array) -> Array:
+def _bend(values: Array, exponent: Array) -> tuple[Array, Array]:
+    """g(u) and g'(u) = (1 + |u|)^p / (1 + |u|), without ends."""
+    xp = namespace(values)
+    power, size = _power(values, exponent), xp.abs(values)
+    grown = xp.expm1(power * xp.log1p(size))
+    return xp.sign(values) * (grown / power), (1.0 + grown) / (1.0 + size)
+
+
+def _unbend(values: Array, exponent: Array) -> tuple[Array, Array]:
+    """u of g(u), and g'(u) as in `_bend`."""
     xp = namespace(values)
     power = _power(values, exponent)
-    return xp.sign(values) * xp.expm1(power * xp.log1p(xp.abs(values))) / power
-
-
-def _unbend(values: Array, exponent: Array) -> Array:
-    xp = namespace(values)
-    power = _power(values, exponent)
-    return xp.sign(values) * xp.expm1(xp.log1p(power * xp.abs(values)) / power)
-
-
-def _log_slope(values: Array, exponent: Array) -> Array:
-    xp = namespace(values)
-    return (_power(values, exponent) - 1.0) * xp.log1p(xp.abs(values))
-
-
-def _slope(values: Array, exponent: Array) -> Array:
-    return namespace(values).exp(_log_slope(values, exponent))
+    grown = power * xp.abs(values)
+    size = xp.expm1(xp.log1p(grown) / power)
+    return xp.sign(values) * size, (1.0 + grown) / (1.0 + size)
 
 
 @cache
@@ -215,3 +241,12 @@ def _rule(n_nodes: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Points and weights with Σ w f(ξ) = E[f(ξ)] for ξ ~ N(0, 1) and polynomials f."""
     points, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
     return tuple(points.tolist()), tuple((weights / np.sum(weights)).tolist())
+
+
+@cache
+def _hermite(point: float, n_terms: int) -> tuple[float, ...]:
+    """He_k(ξ) / √k! for k = 0 ... n_terms - 1, by √(k+1) P_{k+1} = ξ P_k - √k P_{k-1}."""
+    found = [1.0, point]
+    for k in range(1, n_terms):
+        found.append((point * found[k] - math.sqrt(k) * found[k - 1]) / math.sqrt(k + 1.0))
+    return tuple(found[:n_terms])

@@ -17,7 +17,7 @@ from bowtienet.ensemble.ensemble import chunks, mixture
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import encoded_features
-from bowtienet.prediction.mixture import Mixture, join_mixtures
+from bowtienet.prediction.mixture import Mixture, average_rows, join_mixtures
 from bowtienet.representation.columns import Column, owners, read_learnt
 from bowtienet.representation.kinds import CATEGORY, DATE, DAY, Numbers, Texts, read_column
 
@@ -81,10 +81,7 @@ def forecast_along(
     *,
     average: bool,
 ) -> Mixture:
-    """Predictive distribution at every value, mixed over rows of the source if wanted.
-
-    The mixture over rows of mixtures over members has K·m components, w_k / m N(m_kr, d_kr²).
-    """
+    """Predictive distribution at every value, mixed over rows of the source if wanted."""
     columns = network.columns_
     if average:
         base = encoded_features(
@@ -96,12 +93,7 @@ def forecast_along(
     asked = np.repeat(base, n_values, axis=0)
     asked[:, owners(columns) == place] = np.tile(_encoded(columns[place], values), (n_rows, 1))
     found = join_mixtures([mixture(network.ensemble_, chunk) for chunk in chunks(asked)])
-    shape = (-1, n_values, network.n_outputs_)
-    return Mixture(
-        weights=np.repeat(found.weights / n_rows, n_rows),
-        means=found.means.reshape(shape),
-        deviations=found.deviations.reshape(shape),
-    )
+    return average_rows(found, n_rows)
 
 
 def data_along(

@@ -1,13 +1,16 @@
 """Quantiles of mixtures of Gaussians: Σ_k w_k Φ((x - m_k) / d_k) = tail solved for x.
 
 The answer for a row is the same double whatever rows stand beside it, and levels are rounded to a
-grid coarser than the noise of F, so that quantiles keep the order of their levels.
+grid coarser than the noise of F, so that quantiles keep the order of their levels. Components that
+are Gaussian after a warp g_k have (g_k(x) - m_k) / d_k in its place.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.special import ndtr, ndtri
+
+from bowtienet.distributions.yeo_johnson import Warp, from_warped, warped_and_slope
 
 _LEVEL_BITS = 48
 """Digits kept of a quantile's level; see `round_tail`."""
@@ -48,12 +51,28 @@ def block_quantiles(
     spread = np.repeat(scaled[..., None], sign.size, axis=-1)
     shape = mirrored.shape[1:]
     every = np.broadcast_to(levels.reshape(3, *[1] * len(exponent.shape), -1), (3, *shape))
-    root = _solve(weights, *(a.reshape(a.shape[0], -1) for a in (mirrored, spread, every)))
+    flat, widths, wanted = (a.reshape(a.shape[0], -1) for a in (mirrored, spread, every))
+    root = _solve(weights, flat, widths, wanted)
     return np.ldexp(sign * root.reshape(shape), exponent[..., None])
 
 
+def warped_quantiles(
+    weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, warp: Warp, levels: np.ndarray
+) -> np.ndarray:
+    """Quantiles (n, m) of u, of components (K, n) that are Gaussian after warps (K, 1)."""
+    shape, sign = (*means.shape[1:], levels.shape[1]), levels[2]
+    mirrored = (means[..., None] * sign).reshape(len(means), -1)
+    spread = np.repeat(np.maximum(deviations, _SMALLEST), sign.size, axis=1)
+    root = _solve(weights, mirrored, spread, np.tile(levels, (1, shape[0])), warp)
+    return sign * root.reshape(shape)
+
+
 def _solve(
-    weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, levels: np.ndarray
+    weights: np.ndarray,
+    means: np.ndarray,
+    deviations: np.ndarray,
+    levels: np.ndarray,
+    warp: Warp | None = None,
 ) -> np.ndarray:
     """x (N,) with Σ w Φ((x - m)/d) = tail <= ½, for components (K, N) and levels (3, N).
 
@@ -65,8 +84,17 @@ def _solve(
     target = ndtri(tail)
     ends = means + deviations * target
     # What rounding may have taken from the ends of the bracket is given back.
-    rounding = 8.0 * _EPSILON * (np.abs(means) - deviations * target).max(axis=0)
-    low, high = ends.min(axis=0) - rounding, ends.max(axis=0) + rounding
+    if warp is None:
+        rounding = 8.0 * _EPSILON * (np.abs(means) - deviations * target).max(axis=0)
+        low, high = ends.min(axis=0) - rounding, ends.max(axis=0) + rounding
+    else:
+        size = np.abs(means) - deviations * target + np.abs(warp.center) / warp.scale
+        ends, above = (
+            sign * from_warped(warp, sign * (ends + rounding))
+            for rounding in (-8.0 * _EPSILON * size, 8.0 * _EPSILON * size)
+        )
+        low, high = ends.min(axis=0), above.max(axis=0)
+        low, high = low - 64.0 * _EPSILON * np.abs(low), high + 64.0 * _EPSILON * np.abs(high)
     root, x = low.copy(), weighted_sum(weights, ends)
     index, move, keep = np.arange(x.size), high - low, low < high
     for iteration in range(_ALL_STEPS):
@@ -76,7 +104,7 @@ def _solve(
         )
         if not index.size:
             break
-        reached, step = _newton(weights, means, deviations, x, target)
+        reached, step = _newton(weights, means, deviations, x, target, sign, warp)
         below = reached < tail
         low, high = np.where(below, x, low), np.where(below, high, x)
         met = np.abs(reached - tail) <= slack
@@ -92,11 +120,18 @@ def _newton(
     deviations: np.ndarray,
     x: np.ndarray,
     target: np.ndarray,
+    sign: np.ndarray,
+    warp: Warp | None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """F(x), and the step (Φ^{-1}(tail) - u) φ(u) / F'(x) with u = Φ^{-1}(F(x))."""
-    z = (x - means) / deviations
+    if warp is None:
+        z = (x - means) / deviations
+        density = weighted_sum(weights, np.exp(-0.5 * z * z) / deviations)
+    else:
+        warped, slope = warped_and_slope(warp, sign * x)
+        z = (sign * warped - means) / deviations
+        density = weighted_sum(weights, np.exp(-0.5 * z * z) * (slope / deviations))
     reached = weighted_sum(weights, ndtr(z))
-    density = weighted_sum(weights, np.exp(-0.5 * z * z) / deviations)
     u = ndtri(reached)
     return reached, (target - u) * np.exp(-0.5 * u * u) / density
 
