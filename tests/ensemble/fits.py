@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bowtienet.ensemble.fit_ensemble import EnsembleFit, fit_ensemble
 from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.settings import Recipe, Settings
 from bowtienet.inference.iterate import FitResult, Progress
+from bowtienet.representation.representation import View
 
 SETTINGS = Settings(hidden_layer_sizes=(5,), max_iter=40, tol=0.0)
 RECIPE = Recipe(gate_temperature=0.05, init_penalty=1.0, seed=3)
@@ -66,7 +68,7 @@ class Watching:
     def expect(self, n_fits: int) -> None:
         self.expected.append(n_fits)
 
-    def begin_fit(self) -> None:
+    def begin_fit(self, view: View) -> None:
         self.n_members += 1
 
     def finished(self, elbo: float | None) -> None:
@@ -108,6 +110,16 @@ def fit(
     opened = source if isinstance(source, Source) else open_source(*source)
     checkpoint = Checkpoint(path, 7, resume=resume)
     return fit_ensemble(opened, settings, checkpoint, watch or Watching(), **changes)
+
+
+def only(ensemble: Ensemble, place: int) -> Ensemble:
+    """One of the members, alone."""
+    return replace(
+        ensemble,
+        members=(ensemble.members[place],),
+        views=(ensemble.views[place],),
+        weights=np.ones(1),
+    )
 
 
 def assert_same_fit(first: FitResult, second: FitResult) -> None:

@@ -17,8 +17,8 @@ from bowtienet import BowTieRegressor
 from bowtienet.plotting import ElboDisplay
 from bowtienet.plotting.fitted import (
     encoded_features,
-    encoded_names,
     feature_names,
+    member_input_names,
     member_weights,
     network_of,
     open_rows,
@@ -40,7 +40,7 @@ def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
     source = open_rows(mixed, flats, "price")
     assert target_names(mixed, source) == ["price"]
     assert feature_names(mixed, source) == ["city", "area", "new"]
-    names = encoded_names(mixed)
+    names = member_input_names(mixed, 0)
     assert names == ["city=Lima", "city=Oslo", "city=Rome", "area", "area missing", "new"]
     encoded = encoded_features(mixed, source)
     assert encoded.shape == (len(flats), len(names))

@@ -17,6 +17,8 @@ from bowtienet.representation.representation import (
     encoded_rows,
     network_features,
     network_rows,
+    standardized_features,
+    standardized_rows,
 )
 from bowtienet.representation.scaling import Scaling, fit_scaling
 from tests.representation.tables import as_table, learn
@@ -38,10 +40,10 @@ def test_features_and_targets_are_standardised_and_ordered() -> None:
     rows, surprises = encoded_rows(COLUMNS, block)
     assert surprises == []
     np.testing.assert_array_equal(rows.inputs, ENCODED)
-    seen = network_rows(REPRESENTATION, rows)
+    seen = standardized_rows(REPRESENTATION, rows)
     expected = ((ENCODED - ENCODED.mean(axis=0)) / ENCODED.std(axis=0))[:, [2, 0, 3, 1]]
     np.testing.assert_allclose(seen.inputs, expected, rtol=1e-12, atol=1e-12)
-    np.testing.assert_array_equal(network_features(REPRESENTATION, ENCODED), seen.inputs)
+    np.testing.assert_array_equal(standardized_features(REPRESENTATION, ENCODED), seen.inputs)
     scaled = (TARGETS - TARGETS.mean(axis=0)) / TARGETS.std(axis=0)
     np.testing.assert_allclose(seen.targets, scaled, rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(seen.weights, np.arange(4.0))
