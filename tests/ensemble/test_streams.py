@@ -150,9 +150,7 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
 
 def test_a_member_that_lost_inputs_sees_those_it_has() -> None:
     stream = stream_of(open_source(X, Y))
-    [rows], [taken] = (
-        list(s.read(0)) for s in (stream, stream.seen_by(PLAIN, np.array([2, 0])))
-    )
+    [rows], [taken] = (list(s.read(0)) for s in (stream, stream.seen_by(PLAIN, np.array([2, 0]))))
     np.testing.assert_array_equal(taken.inputs, rows.inputs[:, [2, 0]])
     np.testing.assert_array_equal(taken.weights, rows.weights)
 
