@@ -314,6 +314,8 @@ def bad_ratio(*ratio: float) -> dict[str, Any]:
         ({"views": (0, 0)}, "view"),
         ({"views": (0, 0, 1)}, "view"),
         ({"views": (0, 0, -1)}, "view"),
+        ({"views": (0, 0, 0.0)}, "view"),
+        ({"views": None}, "view"),
         (bad_ratio(1.0), "ratio"),
         (bad_ratio(1.0, -2.0), "ratio"),
         (bad_ratio(np.inf, 1.0), "ratio"),

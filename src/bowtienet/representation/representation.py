@@ -7,7 +7,6 @@ All networks share the standardised rows; a view says what becomes of these for 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
