@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,11 @@ from bowtienet.data.rows import Rows, build_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.ensemble import Ensemble
-from bowtienet.ensemble.fit_ensemble import EnsembleFit, fit_ensemble
-from bowtienet.ensemble.member import Task
+from bowtienet.ensemble.fit_ensemble import EnsembleFit, fit_ensemble, prepare
+from bowtienet.ensemble.member import Task, run_task
 from bowtienet.ensemble.settings import Recipe, Settings
 from bowtienet.inference.iterate import FitResult, Progress
+from bowtienet.representation.representation import PLAIN, View
 
 SETTINGS = Settings(hidden_layer_sizes=(5,), max_iter=40, tol=0.0)
 RECIPE = Recipe(gate_temperature=0.05, init_penalty=1.0, seed=3)
@@ -66,7 +68,7 @@ class Watching:
     def expect(self, n_fits: int) -> None:
         self.expected.append(n_fits)
 
-    def begin_fit(self) -> None:
+    def begin_fit(self, view: View) -> None:
         self.n_members += 1
 
     def finished(self, elbo: float | None) -> None:
@@ -108,6 +110,37 @@ def fit(
     opened = source if isinstance(source, Source) else open_source(*source)
     checkpoint = Checkpoint(path, 7, resume=resume)
     return fit_ensemble(opened, settings, checkpoint, watch or Watching(), **changes)
+
+
+def viewed_ensemble(source: Any, **changes: Any) -> Ensemble:
+    """Members that see the rows plain, in bins, warped, and both; short fits, unequal weights."""
+    opened = source if isinstance(source, Source) else open_source(*source)
+    settings = small(**({"features": 4, "target_transform": "yeo-johnson"} | changes))
+    prepared = prepare(opened, settings, None, 7, Watching())
+    [both] = prepared.representation.views
+    assert both.pieces is not None
+    views = (PLAIN, View(pieces=both.pieces), View(warp=both.warp), both)
+    members = tuple(
+        run_task(replace(prepared.task, view=view, recipe=RECIPE, n_threads=1), settings).result
+        for view in views
+    )
+    return Ensemble(
+        members=members,
+        weights=np.array([0.1, 0.2, 0.3, 0.4]),
+        representation=replace(prepared.representation, views=views),
+        views=(0, 1, 2, 3),
+        propagation=settings.propagation,
+    )
+
+
+def only(ensemble: Ensemble, place: int) -> Ensemble:
+    """One of the members, alone."""
+    return replace(
+        ensemble,
+        members=(ensemble.members[place],),
+        views=(ensemble.views[place],),
+        weights=np.ones(1),
+    )
 
 
 def assert_same_fit(first: FitResult, second: FitResult) -> None:

@@ -20,7 +20,7 @@ from bowtienet.ensemble.settings import Settings
 from bowtienet.ensemble.stacking import NEVER
 from bowtienet.ensemble.streams import arriving
 from bowtienet.inference.convergence import Status
-from tests.ensemble.fits import fit, small
+from tests.ensemble.fits import fit, only, small
 
 FAST = small(hidden_layer_sizes=(5,), max_iter=8, weighting="equal")
 
@@ -218,7 +218,7 @@ def test_densities_are_those_of_the_predictive_distribution(
     assert np.all(arrivals.recent > NEVER)
     scale = ensemble.representation.target_scaling.scale[0]
     for index in range(2):
-        alone = replace(ensemble, members=ensemble.members[index : index + 1], weights=np.ones(1))
+        alone = only(ensemble, index)
         mean, deviation = mean_and_deviation(alone, NEW[0][10:])
         expected = norm.logpdf(NEW[1][10:], mean[:, 0], deviation[:, 0]) + np.log(scale)
         assert_allclose(arrivals.recent[:, index], expected, rtol=1e-9, atol=1e-9)

@@ -12,6 +12,7 @@ import pytest
 import bowtienet as bt
 from bowtienet.ensemble.cluster import ClusterRows
 from tests.ensemble.clusters import left_over
+from tests.ensemble.fits import fit, small, viewed_ensemble
 
 dask_array = pytest.importorskip("dask.array")
 dask_frame = pytest.importorskip("dask.dataframe")
@@ -82,8 +83,13 @@ def assert_same_fit(found: bt.BowTieRegressor, expected: bt.BowTieRegressor, X: 
 
 @pytest.mark.parametrize(
     "settings",
-    [{"n_jobs": 2}, {"weighting": "stacking", "max_iter": 22}, {"hidden_layer_sizes": (4, 3)}],
-    ids=["equal", "stacking", "two layers"],
+    [
+        {"n_jobs": 2},
+        {"weighting": "stacking", "max_iter": 22},
+        {"hidden_layer_sizes": (4, 3)},
+        {"features": 3, "target_transform": "yeo-johnson"},
+    ],
+    ids=["equal", "stacking", "two layers", "bins and a warp"],
 )
 def test_a_dask_array_gives_the_fit_in_memory(
     client: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -135,3 +141,16 @@ def test_a_warm_start_goes_on_with_members_that_lost_inputs(client: Any) -> None
     model.set_params(warm_start=True).fit(table, "y", "w")
     assert [member.model.architecture.widths for member in model.ensemble_.members] == widths
     assert np.isfinite(model.elbo_)
+
+
+def test_members_with_different_views_go_on(client: Any) -> None:
+    """Each with the rows as it sees them, as in memory."""
+    before = viewed_ensemble(numbers(), max_iter=2)
+    settings = small(solver="cavi", max_iter=3)
+    expected, found = (
+        fit(rows, settings, before=before).ensemble for rows in (numbers(), tables())
+    )
+    assert found.views == expected.views == (0, 1, 2, 3)
+    for one, other in zip(found.members, expected.members, strict=True):
+        np.testing.assert_allclose(one.elbo_history, other.elbo_history, rtol=1e-8)
+    assert not left_over(client)

@@ -19,7 +19,7 @@ from bowtienet.ensemble.parquet import prediction_columns, refuse_own_input, wri
 from bowtienet.ensemble.structure import prune_ensemble
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import encoded_names
-from tests.ensemble.fits import bent_table, fit, small
+from tests.ensemble.fits import bent_table, fit, only, small
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # ArviZ says once a day that it will change
@@ -116,7 +116,7 @@ def test_draws_are_those_of_the_members() -> None:
 
 def test_what_was_pruned_is_zero(ensemble: Ensemble) -> None:
     pruned = prune_ensemble(ensemble, 0.01)
-    alone = replace(pruned, members=pruned.members[:1], weights=np.ones(1))
+    alone = only(pruned, 0)
     [member] = alone.members
     found = posterior(alone, 5)
     assert found["weights_1"].shape == (1, 5, 6, 3)

@@ -24,7 +24,7 @@ from bowtienet.ensemble.settings import (
 def starts(hidden: tuple[int, ...], **changes: Any) -> list[tuple[float, float, int]]:
     """Temperature, penalty and number of networks of each recipe; seeds all differ."""
     settings = Settings(hidden_layer_sizes=hidden, **changes)
-    found = build_recipes(settings, np.random.default_rng(0))
+    found = build_recipes(settings, np.random.default_rng(0), 1)
     assert len({recipe.seed for recipe in found}) == len(found)
     return [(recipe.gate_temperature, recipe.init_penalty, recipe.parts) for recipe in found]
 
@@ -63,8 +63,21 @@ def test_members_that_are_alike_differ_in_their_seed_alone(weighting: str) -> No
     assert given == [(AUTO_TEMPERATURE, 2.0, ALIKE[1])] * 2
 
 
+@pytest.mark.parametrize("weighting", ["stacking", "equal"])
+def test_every_start_with_every_view(weighting: str) -> None:
+    """View by view; those of the first are the recipes of a single view, seeds included."""
+    settings = Settings(weighting=weighting)
+    alone, found = (build_recipes(settings, np.random.default_rng(0), n) for n in (1, 3))
+    assert len(found) == 3 * len(alone)
+    assert found[: len(alone)] == alone
+    assert [recipe.view for recipe in found] == [v for v in range(3) for _ in alone]
+    menu = [(recipe.init_penalty, recipe.parts) for recipe in found]
+    assert menu == 3 * menu[: len(alone)]
+    assert len({recipe.seed for recipe in found}) == len(found)
+
+
 def test_recipes_in_turn_with_seeds_of_their_own() -> None:
-    recipes = build_recipes(Settings(), np.random.default_rng(0))
+    recipes = build_recipes(Settings(), np.random.default_rng(0), 1)
     found = repeat(recipes, 2 * len(recipes) + 1, np.random.default_rng(1))
     assert len({recipe.seed for recipe in found}) == len(found)
     penalties = [recipe.init_penalty for recipe in recipes]

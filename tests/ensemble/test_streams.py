@@ -20,7 +20,7 @@ from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.ensemble.training import FEWEST_ROWS
 from bowtienet.prediction.predictive import predict
-from bowtienet.representation.representation import encoded_rows, network_rows
+from bowtienet.representation.representation import PLAIN, encoded_rows, standardized_rows
 from bowtienet.representation.survey import combine_surveys
 from tests.ensemble.fits import Watching, assert_same_ensemble, fit, small
 
@@ -150,7 +150,7 @@ def test_batches_are_the_same_for_the_same_seed() -> None:
 
 def test_a_member_that_lost_inputs_sees_those_it_has() -> None:
     stream = stream_of(open_source(X, Y))
-    [rows], [taken] = (list(s.read(0)) for s in (stream, stream.taking(np.array([2, 0]))))
+    [rows], [taken] = (list(s.read(0)) for s in (stream, stream.seen_by(PLAIN, np.array([2, 0]))))
     np.testing.assert_array_equal(taken.inputs, rows.inputs[:, [2, 0]])
     np.testing.assert_array_equal(taken.weights, rows.weights)
 
@@ -276,6 +276,6 @@ def test_rows_that_arrive_are_seen_as_those_of_the_fit() -> None:
     rows = join_rows(batches)
     np.testing.assert_array_equal(rows.weights, WEIGHTS[present])
     whole, _ = encoded_rows(representation.columns, source.whole.block)
-    expected = network_rows(representation, whole).inputs[present]
+    expected = standardized_rows(representation, whole).inputs[present]
     np.testing.assert_array_equal(rows.inputs, expected)
     assert max(len(batch.weights) for batch in batches) == 7

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble import training as module
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, run_task
 from bowtienet.ensemble.settings import Recipe, Settings
 from bowtienet.ensemble.stacking import variance_ratio
 from bowtienet.ensemble.training import (
+    Fitted,
     allocate,
     fit_alike,
     fit_further,
@@ -33,6 +36,7 @@ from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import Pruning
 from bowtienet.model.architecture import build_architecture
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.representation import PLAIN, View
 from tests.ensemble.fits import RECIPE, SETTINGS, bent_rows, bent_table, cut_in, fit, small, task
 
 few_examples = settings(max_examples=50, deadline=None, derandomize=True)
@@ -144,10 +148,10 @@ def stacked(
     n_members: int = 4,
     max_iter: int = 100,
     rows: Rows | None = None,
-) -> tuple[list[FitResult], np.ndarray]:
+) -> Fitted:
     shared = Settings(n_estimators=n_members, max_iter=max_iter)
     given = Task(rows=bent_rows(40) if rows is None else rows)
-    return fit_stacked(given, recipes(n_recipes), shared, stage, np.random.default_rng(0))
+    return fit_stacked(given, [PLAIN], recipes(n_recipes), shared, stage, np.random.default_rng(0))
 
 
 def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
@@ -180,7 +184,7 @@ def test_the_best_recipe_and_length_get_the_members(n_members: int) -> None:
         return np.full(len(task.held_out.inputs), 0.1 if good else 9.0)
 
     stage = Stage(errors)
-    members, weights = stacked(stage, n_members=n_members)
+    members, weights, _ = stacked(stage, n_members=n_members)
     np.testing.assert_allclose(weights, np.full(n_members, 1.0 / n_members), rtol=1e-12)
     for one in stage.calls[1]:
         assert (one.recipe.gate_temperature, one.lengths) == (0.2, (best,))
@@ -197,7 +201,7 @@ def test_two_recipes_that_are_each_best_somewhere_share_the_members() -> None:
         return np.where(wanted & (task.recipe.seed < 2), 0.1, 60.0)
 
     stage = Stage(errors)
-    _, weights = stacked(stage, n_members=3, max_iter=15)
+    _, weights, _ = stacked(stage, n_members=3, max_iter=15)
     temperatures = [one.recipe.gate_temperature for one in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.2])
     np.testing.assert_allclose(weights, [0.3, 0.3, 0.4], atol=1e-4)
@@ -211,7 +215,7 @@ def test_rows_count_by_their_weight() -> None:
         return np.where((task.held_out.weights > 1.0) == (task.recipe.seed == 0), 0.1, 60.0)
 
     stage = Stage(errors)
-    _, weights = stacked(stage, n_recipes=2, max_iter=15, rows=heavy)
+    _, weights, _ = stacked(stage, n_recipes=2, max_iter=15, rows=heavy)
     temperatures = [one.recipe.gate_temperature for one in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.1, 0.2])
     np.testing.assert_allclose(weights, [0.25, 0.25, 0.25, 0.25], atol=1e-4)
@@ -235,7 +239,7 @@ def test_where_longer_is_the_same_the_shortest_is_fitted() -> None:
 def test_statuses_of_lengths(max_iter: int, error: Callable[[int], float], status: Status) -> None:
     """Only where the last length still gains, or is the only one, was the limit too low."""
     stage = Stage(lambda task, length: np.full(len(task.held_out.inputs), error(length)))
-    members, _ = stacked(stage, n_recipes=1, max_iter=max_iter)
+    members, _, _ = stacked(stage, n_recipes=1, max_iter=max_iter)
     assert {member.status for member in members} == {status}
 
 
@@ -250,7 +254,7 @@ def test_a_recipe_that_breaks_down_gets_no_members(bad: float, n_members: int) -
         return found
 
     stage = Stage(errors)
-    _, weights = stacked(stage, n_members=n_members)
+    _, weights, _ = stacked(stage, n_members=n_members)
     assert np.all(np.isfinite(weights))
     assert all(one.recipe.gate_temperature > 0.15 for one in stage.calls[1])
     assert all(np.all(np.isfinite(one.variance_ratio)) for one in stage.calls[1])
@@ -259,7 +263,7 @@ def test_a_recipe_that_breaks_down_gets_no_members(bad: float, n_members: int) -
 def test_too_few_rows_are_not_held_out() -> None:
     """All recipes in turn, the smoothest first."""
     stage = Stage(alike)
-    members, weights = stacked(stage, n_members=5, rows=bent_rows(module.FEWEST_ROWS - 1))
+    members, weights, _ = stacked(stage, n_members=5, rows=bent_rows(module.FEWEST_ROWS - 1))
     (tasks,) = stage.calls
     assert [one.held_out for one in tasks] == [None] * 5
     temperatures = [one.recipe.gate_temperature for one in tasks]
@@ -278,7 +282,10 @@ def test_a_recipe_that_can_bend_is_chosen() -> None:
         return [run_task(one, shared) for one in tasks]
 
     given = Task(rows=bent_rows(50), n_threads=1)
-    members, weights = fit_stacked(given, chosen, shared, run, np.random.default_rng(0))
+    members, weights, places = fit_stacked(
+        given, [PLAIN], chosen, shared, run, np.random.default_rng(0)
+    )
+    assert places == [0, 0, 0]
     assert np.sum(weights) == pytest.approx(1.0)
     assert {member.model.gate_temperature for member in members} == {0.02}
     assert len({member.elbo_history for member in members}) == 3
@@ -304,7 +311,7 @@ def random_table(seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("seed", range(3))
 def test_one_member_is_the_best_alone_with_its_own_ratio(seed: int) -> None:
     forecasts, row_weights = random_table(seed)
-    weights, ratios = weigh(forecasts, row_weights, 1)
+    weights, ratios = weigh(forecasts, np.zeros((3, 30)), row_weights, 1)
     assert (weights.shape, ratios.shape) == ((3, 2), (3, 2, 2))
     scores = np.empty((3, 2))
     for place in np.ndindex(3, 2):
@@ -326,7 +333,7 @@ def test_ratios_reach_the_fits(n_members: int) -> None:
         return np.full(len(task.held_out.inputs), 3.0 if good else 20.0)
 
     stage = Stage(errors)
-    members, _ = stacked(stage, n_members=n_members)
+    members, _, _ = stacked(stage, n_members=n_members)
     own = (40.0 * 9.0 + 5.0) / 45.0
     # In their mixture the same rows ask again: what the prior held back the first time.
     factor = 1.0 if n_members == 1 else (40.0 * 9.0 / own + 5.0) / 45.0
@@ -343,11 +350,12 @@ def test_ratios_reach_the_fits(n_members: int) -> None:
 def test_members_that_are_alike_have_weights_from_their_bound() -> None:
     stage = Stage(alike)
     shared = Settings(weighting="elbo", elbo_tempering=0.5)
-    members, weights = fit_alike(task(), recipes(3), shared, stage)
+    members, weights, places = fit_alike(task(), PLAIN, recipes(3), shared, stage)
     expected = np.exp(-0.5 * np.arange(3.0))
     np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-12)
-    assert len(members) == 3
-    _, weights = fit_alike(task(), recipes(3), replace(shared, weighting="equal"), stage)
+    assert (len(members), places) == (3, [0, 0, 0])
+    equal = replace(shared, weighting="equal")
+    _, weights, _ = fit_alike(task(), PLAIN, recipes(3), equal, stage)
     np.testing.assert_array_equal(weights, np.full(3, 1.0 / 3.0))
 
 
@@ -362,24 +370,25 @@ def test_members_of_a_stream_without_weight_are_left_out() -> None:
         Outcome(result=result_of(tasks[0], n_sweeps=k), forecasts=np.stack([size * ones, ones]))
         for k, size in enumerate(sizes)
     ]
-    members, weights = fit_streamed(tasks, lambda _: outcomes)
+    members, weights, _ = fit_streamed(tasks, lambda _: outcomes)
     assert [member.n_sweeps for member in members] == [0, 3]
     np.testing.assert_allclose(weights, [0.5, 0.5])
     for member in members:
         np.testing.assert_allclose(member.variance_ratio, [1.0], rtol=1e-4)
     # What Ctrl-C left has equal weights, and no variance is known.
     for left in (outcomes[:2], [*outcomes[:3], replace(outcomes[3], interrupted=True)]):
-        members, weights = fit_streamed(tasks, lambda _, left=left: left)
+        members, weights, _ = fit_streamed(tasks, lambda _, left=left: left)
         assert [member.variance_ratio for member in members] == [None] * len(left)
         np.testing.assert_allclose(weights, 1.0 / len(left))
 
 
 def further(members: Sequence[FitResult], stage: Any, **changes: Any) -> Any:
-    representation: Any = None
+    representation: Any = SimpleNamespace(views=(PLAIN,))
     ensemble = Ensemble(
         members=tuple(members),
         weights=np.linspace(1.0, 2.0, len(members)) / np.linspace(1.0, 2.0, len(members)).sum(),
         representation=representation,
+        views=(0,) * len(members),
         propagation="push_forward",
     )
     given = replace(Task(rows=bent_rows(), n_threads=1), **changes)
@@ -392,7 +401,7 @@ def test_members_that_go_on_keep_their_weights_and_their_chosen_lengths() -> Non
         result_of(task(), status=Status.EARLY_STOPPED, n_sweeps=20),
         result_of(task(), status=Status.CONVERGED, n_sweeps=35),
     ]
-    ensemble, (members, weights) = further(before, stage)
+    ensemble, (members, weights, _) = further(before, stage)
     assert weights is ensemble.weights
     assert len(members) == 2
     (tasks,) = stage.calls
@@ -403,8 +412,16 @@ def test_members_that_go_on_keep_their_weights_and_their_chosen_lengths() -> Non
     assert [(one.lengths, one.chosen) for one in stage.calls[1]] == [((), False)] * 2
 
 
-def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
-    stage = Stage(alike)
+def test_members_that_go_on_see_the_inputs_that_they_have_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[Any] = []
+
+    def note(model: Any, rows: Any, factors: Any, **_: Any) -> FitResult:
+        given.append(rows)
+        return result_of(task())
+
+    monkeypatch.setattr(member_module, "fit", note)
     left = Pruning(
         architecture=build_architecture(2, (4,), 1),
         inputs=np.array([1]),
@@ -414,16 +431,21 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
     )
 
     class Stream:
-        def taking(self, kept: np.ndarray) -> Any:
-            return kept
+        def seen_by(self, view: View, inputs: np.ndarray | None) -> Any:
+            return SimpleNamespace(provider=lambda architecture: (view, inputs))
 
+    def run(tasks: Sequence[Task]) -> list[Outcome]:
+        return [run_task(one, SETTINGS) for one in tasks]
+
+    model: Any = SimpleNamespace(architecture=None)
+    before = [result_of(task(), model=model, pruning=left), result_of(task(), model=model)]
+    _, fitted = further(before, run)
+    assert [member.pruning for member in fitted.members] == [left, None]
+    np.testing.assert_array_equal(given[0].inputs, bent_rows().inputs[:, [1]])
+    np.testing.assert_array_equal(given[1].inputs, bent_rows().inputs)
     stream: Any = Stream()
-    further([result_of(task(), pruning=left), result_of(task())], stage, stream=stream)
-    first, second = stage.calls[0]
-    np.testing.assert_array_equal(first.rows.inputs, bent_rows().inputs[:, [1]])
-    np.testing.assert_array_equal(second.rows.inputs, bent_rows().inputs)
-    assert first.stream is left.inputs
-    assert second.stream is stream
+    further(before, run, stream=stream)
+    assert given[2:] == [(PLAIN, left.inputs), (PLAIN, None)]
 
 
 # Interruption
@@ -431,7 +453,7 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left() -> None:
 
 def test_members_that_were_not_reached_stay_as_they_were() -> None:
     before = [result_of(task(), n_sweeps=k) for k in (5, 6, 7)]
-    ensemble, (members, weights) = further(before, Stage(alike, stop_after=1))
+    ensemble, (members, weights, _) = further(before, Stage(alike, stop_after=1))
     assert members[0] is not before[0]
     assert members[1:] == before[1:]
     assert weights is ensemble.weights

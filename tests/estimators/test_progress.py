@@ -82,8 +82,10 @@ def test_in_a_terminal_the_line_is_overwritten(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setattr(progress, "INTERVAL", 0.0)
     small(verbose=1).fit(X, Y)
-    first, _, *lines = terminal.getvalue().split("\r")
+    first, reading, choosing, *lines = terminal.getvalue().split("\r")
     assert first == ""
+    assert "reading" in reading
+    assert "choosing" in choosing
     # Every sweep, and the last one again.
     sweeps = [line.split(" | ")[1] for line in lines]
     assert sweeps == [f"sweep {n}" for n in (1, 2, 3, 4, 1, 2, 3, 4, 4)]

@@ -14,8 +14,13 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from bowtienet import BowTieRegressor, FitOptions, load, persistence
+from bowtienet._arrays import map_arrays
+from bowtienet.distributions.yeo_johnson import identity
 from bowtienet.inference.pruning import Pruning
 from bowtienet.model.architecture import build_architecture
+from bowtienet.representation.pieces import fit_pieces
+from bowtienet.representation.representation import View
+from tests.ensemble.fits import viewed_ensemble
 from tests.estimators.models import answers, assert_same, rows, small, stacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -104,6 +109,24 @@ def test_saving_is_deterministic_and_replaces(model: BowTieRegressor, path: Path
         model.save(path.parent / "nowhere" / "model")
 
 
+def test_members_keep_their_views(path: Path) -> None:
+    """Bit for bit: bins, warps, and which member has which; predictions are the same."""
+    model = small(max_iter=2, target_transform="none", features="standard").fit(X, Y)
+    model.ensemble_ = viewed_ensemble((X, Y), max_iter=2)
+    model.member_weights_ = model.ensemble_.weights
+    model.save(path)
+    found = load(path).ensemble_
+    assert found.views == (0, 1, 2, 3)
+    parts = (
+        (found.representation.views, found.weights),
+        (model.ensemble_.representation.views, model.ensemble_.weights),
+    )
+    map_arrays(np.testing.assert_array_equal, *parts)
+    for one, other in zip(parts[0][0], parts[1][0], strict=True):
+        assert (one.pieces is None, one.warp is None) == (other.pieces is None, other.warp is None)
+    np.testing.assert_array_equal(load(path).predict(X), model.predict(X))
+
+
 # Files that hold something else
 
 
@@ -146,6 +169,17 @@ FORGERIES: dict[str, Callable[[Content], Any]] = {
     "a column too few": ensemble(
         representation=lambda old: replace(old, columns=old.columns[:-1]),
     ),
+    "a view too few": ensemble(views=lambda old: old[1:]),
+    "views that there are not": ensemble(views=(0, 7)),
+    "views that are none": ensemble(
+        representation=lambda old: replace(old, views=(1, 2)),
+    ),
+    "a view of other inputs": ensemble(
+        representation=lambda old: replace(old, views=(View(pieces=PIECES),)),
+    ),
+    "a warp without inverse": ensemble(
+        representation=lambda old: replace(old, views=(View(warp=BAD_WARP),)),
+    ),
     "a pruning of another network": ensemble(
         members=lambda old: tuple(replace(m, pruning=PRUNING) for m in old),
     ),
@@ -159,11 +193,16 @@ PRUNING = Pruning(
 )
 
 
+PIECES = fit_pieces(np.random.default_rng(0).normal(size=(40, 2)), np.ones(40), 4)
+BAD_WARP = replace(identity(1), scale=np.zeros(1))
+
+
 @pytest.mark.parametrize("case", FORGERIES)
 def test_a_forged_file_is_refused(case: str, model: BowTieRegressor, path: Path) -> None:
     forged(model, path, FORGERIES[case])
-    with pytest.raises(ValueError, match=path.name):
+    with pytest.raises(ValueError, match=path.name) as caught:
         load(path)
+    assert "\n" not in str(caught.value)
 
 
 def test_other_files_are_refused(model: BowTieRegressor, path: Path) -> None:

@@ -32,11 +32,13 @@ from bowtienet import engine, persistence
 from bowtienet.data.door import open_source
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.yeo_johnson import fit_warp
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.stochastic import PassSnapshot, Position, StochasticState
 from bowtienet.persistence import load, save
 from bowtienet.representation.learning import learn_columns
-from bowtienet.representation.representation import Representation
+from bowtienet.representation.pieces import fit_pieces
+from bowtienet.representation.representation import PLAIN, Representation, View
 from tests.builders import bound_of, random_point, statistics_of
 
 KIND = "example"
@@ -133,11 +135,15 @@ def representation() -> Representation:
         }
     )
     columns = learn_columns(open_source(table, np.arange(4.0)), max_categories=100)
+    rng = np.random.default_rng(2)
+    pieces = fit_pieces(rng.normal(size=(40, 2)), np.ones(40), 4)
+    warp = fit_warp(rng.gamma(2.0, size=(40, 1)), np.ones(40))
     return Representation(
         columns=columns,
         feature_scaling=engine.fit_scaling(np.arange(8.0).reshape(4, 2)),
         target_scaling=engine.fit_scaling(np.arange(4.0)[:, None]),
         column_order=np.array([1, 0]),
+        views=(PLAIN, View(pieces=pieces), View(pieces=pieces, warp=warp), View(warp=warp)),
     )
 
 

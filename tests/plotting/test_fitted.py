@@ -14,16 +14,17 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor
-from bowtienet.plotting import ElboDisplay
+from bowtienet.plotting import ElboDisplay, NetworkDisplay, WeightsDisplay
 from bowtienet.plotting.fitted import (
     encoded_features,
-    encoded_names,
     feature_names,
+    member_input_names,
     member_weights,
     network_of,
     open_rows,
     target_names,
 )
+from bowtienet.representation.representation import input_names
 from tests.plotting.fits import quick
 
 Rows = tuple[pd.DataFrame, pd.Series]
@@ -40,7 +41,7 @@ def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
     source = open_rows(mixed, flats, "price")
     assert target_names(mixed, source) == ["price"]
     assert feature_names(mixed, source) == ["city", "area", "new"]
-    names = encoded_names(mixed)
+    names = member_input_names(mixed, 0)
     assert names == ["city=Lima", "city=Oslo", "city=Rome", "area", "area missing", "new"]
     encoded = encoded_features(mixed, source)
     assert encoded.shape == (len(flats), len(names))
@@ -73,6 +74,33 @@ def test_weights_stand_at_their_users_columns(model: BowTieRegressor) -> None:
             member_weights(model, member)[0][:, 1:] @ x.T,
             own[:, 1:] @ x[:, ensemble.representation.column_order].T,
         )
+
+
+@pytest.mark.parametrize("when", ["whole", "pruned"])
+def test_weights_of_bins_stand_at_their_names(when: str, flats: pd.DataFrame) -> None:
+    """Components in the order of the user's columns; those that were pruned have no weight."""
+    model = quick(features=3, tol=1.0).fit(flats, "price")
+    if when == "pruned":
+        model = model.prune(0.01)
+    ensemble = model.ensemble_
+    [view] = ensemble.representation.views
+    names = member_input_names(model, 0)
+    assert [name.split(" ")[0] for name in names] == [
+        *("city=Lima", "city=Oslo", "city=Rome", "area", "area", "area", "area", "new"),
+    ]
+    assert names[3].startswith("area ..")
+    assert names[6] == "area missing"
+    raw = input_names(ensemble.representation, view)
+    for place, member in enumerate(ensemble.members):
+        own = member.factors.layers[0].weights.mean
+        kept = np.arange(len(raw)) if member.pruning is None else member.pruning.inputs
+        drawn = member_weights(model, place)[0]
+        for name, column in zip(names, drawn[:, 1:].T, strict=True):
+            at = np.flatnonzero(kept == raw.index(name))
+            np.testing.assert_array_equal(column, own[:, 1 + at[0]] if at.size else 0.0)
+        np.testing.assert_array_equal(drawn[:, 0], own[:, 0])
+    for display in (WeightsDisplay, NetworkDisplay):
+        display.from_estimator(model)
 
 
 def test_plots_can_be_imported_without_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.paper.methods.common import Fit, Fitted
 from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.data.rows import Rows, build_rows
+from bowtienet.ensemble.ensemble import member_views
 from bowtienet.inference.convergence import Status
 from bowtienet.plotting.fitted import chosen_member, member_weights
 from bowtienet.representation import representation
@@ -91,8 +92,10 @@ def fit_for_figures(
 
 
 def network_rows(model: BowTieRegressor, X: np.ndarray, y: np.ndarray) -> Rows:
-    """Rows as the networks of a fitted estimator see them."""
-    return representation.network_rows(model.ensemble_.representation, build_rows(X, y))
+    """Rows as the first network of a fitted estimator sees them."""
+    ensemble = model.ensemble_
+    rows = representation.standardized_rows(ensemble.representation, build_rows(X, y))
+    return representation.network_rows(member_views(ensemble)[0], rows)
 
 
 def best_member(model: BowTieRegressor) -> int:

@@ -67,10 +67,10 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         raise ValueError("there are no members")
     check_representation(ensemble.representation, n_columns, n_outputs)
     n_views = len(ensemble.representation.views)
-    if len(ensemble.views) != len(ensemble.members) or not set(ensemble.views) <= set(
-        range(n_views)
-    ):
+    if not isinstance(ensemble.views, tuple) or len(ensemble.views) != len(ensemble.members):
         raise ValueError("members do not have one view of the columns each")
+    if not all(type(place) is int and 0 <= place < n_views for place in ensemble.views):
+        raise ValueError("members have views of the columns that there are not")
     for member, view in zip(ensemble.members, member_views(ensemble), strict=True):
         n_inputs = len(network_inputs(ensemble.representation, view))
         check_factors(member.model.architecture, member.factors)

@@ -30,7 +30,7 @@ from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.streams import SourceReader
-from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, Fitted, fit_further, fit_members
+from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
 from bowtienet.ensemble.views import choose_views, possible_views
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.representation.columns import Column
@@ -111,27 +111,29 @@ def fit_ensemble(
             watch.say("choosing what the networks see")
             views = choose_views(task, prepared.representation.views, settings, checkpoint.seed)
             fitted = fit_members(task, views, settings, jobs, rng)
+            representation, places = _used(prepared.representation, views, fitted.views)
         else:
-            views = before.representation.views
             fitted = fit_further(task, before, jobs, as_long_again=as_long_again)
+            representation, places = before.representation, before.views
     if not fitted.members:
         raise KeyboardInterrupt
-    return EnsembleFit(
-        ensemble=_ensemble(empty, fitted, views), solver=solver, interrupted=jobs.interrupted
-    )
-
-
-def _ensemble(empty: Ensemble, fitted: Fitted, views: Sequence[View]) -> Ensemble:
-    """The ensemble with the views that its members have, and no others."""
-    used = sorted(set(fitted.views))
-    representation = replace(empty.representation, views=tuple(views[place] for place in used))
-    return replace(
+    ensemble = replace(
         empty,
         members=tuple(fitted.members),
         weights=np.asarray(fitted.weights),
         representation=representation,
-        views=tuple(used.index(place) for place in fitted.views),
+        views=places,
     )
+    return EnsembleFit(ensemble=ensemble, solver=solver, interrupted=jobs.interrupted)
+
+
+def _used(
+    representation: Representation, views: Sequence[View], places: Sequence[int]
+) -> tuple[Representation, tuple[int, ...]]:
+    """The representation with the views that members have, and the places of these in it."""
+    used = sorted(set(places))
+    representation = replace(representation, views=tuple(views[place] for place in used))
+    return representation, tuple(used.index(place) for place in places)
 
 
 def prepare(

@@ -15,6 +15,7 @@ from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, last_bound, run_task
 from bowtienet.ensemble.settings import Settings
 from bowtienet.inference.iterate import Progress
+from bowtienet.representation.representation import View
 
 
 class Watch(Protocol):
@@ -32,8 +33,8 @@ class Watch(Protocol):
     def expect(self, n_fits: int) -> None:
         """More fits are to come."""
 
-    def begin_fit(self) -> None:
-        """The next of them begins here."""
+    def begin_fit(self, view: View) -> None:
+        """The next of them begins here, of a network that sees the rows through this view."""
 
     def __call__(self, progress: Progress) -> bool:
         """A sweep is done; a true answer stops its fit."""
@@ -80,7 +81,7 @@ class Jobs:
                 elsewhere.close()
 
     def _here(self, task: Task) -> Outcome:
-        self.watch.begin_fit()
+        self.watch.begin_fit(task.view)
         outcome = run_task(
             task,
             self.settings,

@@ -16,6 +16,7 @@ from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.inference.convergence import Status, relative_change
 from bowtienet.inference.iterate import FitResult, Progress
+from bowtienet.representation.representation import View
 
 try:
     from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
@@ -121,9 +122,10 @@ class Reporter:
         self.before = self.total
         self.total += n_fits
 
-    def begin_fit(self) -> None:
-        """The next of them begins here."""
+    def begin_fit(self, view: View) -> None:
+        """The next of them begins here, of a network that sees the rows through this view."""
         self.n_fits += 1
+        self.view = view
         self.bound: float | None = None
         self.first: tuple[float, int] | None = None
         """Time and rows visited at the first sweep: the start before it goes at another pace."""
@@ -199,7 +201,13 @@ class Reporter:
             status=Status.INTERRUPTED,
             pruning=progress.pruning,
         )
-        ensemble = replace(self.ensemble, members=(member,), weights=np.ones(1))
+        ensemble = replace(
+            self.ensemble,
+            members=(member,),
+            weights=np.ones(1),
+            representation=replace(self.ensemble.representation, views=(self.view,)),
+            views=(0,),
+        )
         return {**self.known, **ensemble_attributes(ensemble, self.solver)}
 
 

@@ -90,11 +90,10 @@ def fit_pieces(inputs: Floats, weights: Floats, n_bins: int) -> Pieces | None:
 def components(pieces: Pieces, inputs: Array) -> Array:
     """Standardised components (n, P) of standardised columns (n, E)."""
     xp = namespace(inputs)
-    starts, ends = first_and_last(pieces)
-    alone = starts & ends
+    first, last = first_and_last(pieces)
     low, width = like(inputs, pieces.low), like(inputs, pieces.high - pieces.low)
-    least = like(inputs, np.where(starts | alone, -np.inf, 0.0))
-    largest = like(inputs, np.where(ends | alone, np.inf, 1.0))
+    least = like(inputs, np.where(first, -np.inf, 0.0))
+    largest = like(inputs, np.where(last, np.inf, 1.0))
     values = (take(inputs, pieces.column, axis=1) - low) / width
     held = xp.minimum(xp.maximum(values, least), largest)
     return (held - like(inputs, pieces.center)) / like(inputs, pieces.scale)
@@ -108,24 +107,35 @@ def first_and_last(pieces: Pieces) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 
 def check_pieces(pieces: Pieces, n_columns: int) -> None:
     """Raise a ValueError if components, such as those of a file, are not of these columns."""
-    found = np.asarray(pieces.column)
-    size = found.shape
-    if found.dtype.kind not in "iu" or not np.array_equal(np.unique(found), np.arange(n_columns)):
-        raise ValueError("the components are of other columns")
-    numbers = [np.asarray(v) for v in (pieces.low, pieces.high, pieces.center, pieces.scale)]
-    if np.any(np.diff(found) < 0) or any(
-        value.shape != size or not np.isfinite(value).all() for value in numbers
-    ):
+    if not isinstance(pieces, Pieces):
+        raise ValueError("the components of the columns are none")
+    column, *numbers = (np.asarray(value) for value in vars(pieces).values())
+    if column.ndim != 1 or column.dtype.kind not in "iu" or np.any(column[1:] < column[:-1]):
         raise ValueError("the components of the columns are not in order")
-    if not (np.all(numbers[1] > numbers[0]) and np.all(numbers[3] > 0.0)):
-        raise ValueError("the components of the columns have no width")
+    if not np.array_equal(np.unique(column), np.arange(n_columns)):
+        raise ValueError("the components are of other columns")
+    if any(
+        value.shape != column.shape or value.dtype.kind != "f" or not np.isfinite(value).all()
+        for value in numbers
+    ):
+        raise ValueError("the components of the columns are not one number each")
+    low, high, _, scale = numbers
+    first, last = first_and_last(pieces)
+    if not np.array_equal(high[~last], low[~first]):
+        raise ValueError("the components of the columns have gaps between them")
+    with np.errstate(all="ignore"):
+        sizes = np.stack([high - low, scale])
+        if not (
+            np.all(sizes > 0.0) and np.isfinite(sizes).all() and np.isfinite(1.0 / sizes).all()
+        ):
+            raise ValueError("the components of the columns have no width")
 
 
 def _affordable(distinct: Sequence[Floats], n_rows: float, n_bins: int) -> int:
     """Bins of each column, such that there are not too many components and rows for each bin."""
     several = sum(len(values) > 2 for values in distinct)
     left = MOST_COMPONENTS - (len(distinct) - several)
-    return min(n_bins, left // max(several, 1), int(n_rows) // ROWS_PER_BIN)
+    return int(min(n_bins, left // max(several, 1), n_rows / ROWS_PER_BIN))
 
 
 def _edges(column: Floats, weights: Floats, distinct: Floats, n_bins: int) -> Floats:

@@ -7,9 +7,10 @@ All networks share the standardised rows; a view says what becomes of these for 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +18,18 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, like, take, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.data.tables import Block
-from bowtienet.distributions.yeo_johnson import Warp, to_warped
+from bowtienet.distributions.yeo_johnson import (
+    LARGEST_EXPONENT,
+    LEAST_EXPONENT,
+    Warp,
+    to_warped,
+)
 from bowtienet.representation.columns import Column, check_columns, encode, encoded_names, owners
-from bowtienet.representation.pieces import Pieces, check_pieces, components, first_and_last
+from bowtienet.representation.kinds import DATE
+from bowtienet.representation.pieces import Pieces, check_pieces, components
 from bowtienet.representation.scaling import Scaling, standardize
 
+Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 
@@ -109,18 +117,13 @@ def input_names(representation: Representation, view: View) -> list[str]:
     places = network_inputs(representation, view)
     if view.pieces is None:
         return [names[place] for place in places]
-    scaling = representation.feature_scaling
-    center, scale = to_numpy(scaling.center)[places], to_numpy(scaling.scale)[places]
-    lows, highs = center + scale * view.pieces.low, center + scale * view.pieces.high
     found = []
-    for place, low, high, first, last in zip(
-        places, lows, highs, *first_and_last(view.pieces), strict=True
-    ):
-        if first and last:
-            found.append(names[place])
-        else:
-            begin, end = "" if first else f"{low:.4g}", "" if last else f"{high:.4g}"
-            found.append(f"{names[place]} {begin}..{end}")
+    for place in dict.fromkeys(places.tolist()):
+        inner = _inner_edges(representation, view.pieces, places == place)
+        dated = representation.columns[owners(representation.columns)[place]].kind == DATE
+        texts = ["", *_distinct_texts(inner, dated=dated), ""]
+        ranges = [f" {begin}..{end}" for begin, end in pairwise(texts)] if inner.size else [""]
+        found += [names[place] + text for text in ranges]
     return found
 
 
@@ -149,6 +152,31 @@ def check_representation(representation: Representation, n_columns: int, n_outpu
         _check_view(view, n_encoded, n_outputs)
 
 
+def _inner_edges(representation: Representation, pieces: Pieces, own: NDArray[np.bool_]) -> Floats:
+    """Where the components of one column, `own` of all, meet, in its unit."""
+    place = network_inputs(representation, View(pieces=pieces))[own][0]
+    scaling = representation.feature_scaling
+    center, scale = to_numpy(scaling.center)[place], to_numpy(scaling.scale)[place]
+    # Halved first, as in `standardize`: edges are in range where their distances may not be.
+    return np.asarray(2.0 * (0.5 * center + 0.5 * scale * pieces.low[own][1:]))
+
+
+def _distinct_texts(values: Floats, *, dated: bool) -> list[str]:
+    """Days of dates, numbers to four digits; more where these would be the same."""
+    spellings = [f"{{:.{digits}g}}".format for digits in range(4, 18)]
+    if dated:
+        spellings = [partial(_date_text, unit=unit) for unit in ("D", "m", "s")] + spellings
+    for spell in spellings:
+        texts = [spell(value) for value in values.tolist()]
+        if len(set(texts)) == len(texts):
+            break
+    return texts
+
+
+def _date_text(days: float, unit: str) -> str:
+    return str(np.datetime64(round(86_400.0 * days), "s").astype(f"datetime64[{unit}]"))
+
+
 def _check_view(view: View, n_encoded: int, n_outputs: int) -> None:
     if not isinstance(view, View):
         raise ValueError("a view of the columns is none")
@@ -156,11 +184,18 @@ def _check_view(view: View, n_encoded: int, n_outputs: int) -> None:
         check_pieces(view.pieces, n_encoded)
     if view.warp is None:
         return
+    if not isinstance(view.warp, Warp):
+        raise ValueError("the warp of the targets is none")
     numbers = [np.asarray(value) for value in vars(view.warp).values()]
-    if any(value.shape != (n_outputs,) or not np.isfinite(value).all() for value in numbers):
+    if any(
+        value.shape != (n_outputs,) or value.dtype.kind != "f" or not np.isfinite(value).all()
+        for value in numbers
+    ):
         raise ValueError("the warp is for other targets")
     exponent, low, high, _, scale = numbers
-    if not (np.all((exponent >= 0.0) & (exponent <= 2.0)) and np.all(low <= high)):
-        raise ValueError("the warp of the targets has no inverse")
-    if not all(math.isfinite(1.0 / value) and value > 0.0 for value in scale):
+    with np.errstate(all="ignore"):
+        ends = to_warped(view.warp, np.stack([low, high]))
+        sound = (exponent >= LEAST_EXPONENT) & (exponent <= LARGEST_EXPONENT) & (low <= high)
+        sound &= (scale > 0.0) & np.isfinite(1.0 / scale) & np.isfinite(ends).all(axis=0)
+    if not sound.all():
         raise ValueError("the warp of the targets has no inverse")
