@@ -23,6 +23,7 @@ from bowtienet.data.dask_tables import DaskSource
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.data.source import Source
+from bowtienet.ensemble.candidates import FEWEST_ROWS, FOLDS, choose_recipes, possible_views
 from bowtienet.ensemble.checkpoint import Checkpoint, digest
 from bowtienet.ensemble.cluster_reader import ClusterReader
 from bowtienet.ensemble.ensemble import Ensemble
@@ -30,8 +31,7 @@ from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.streams import SourceReader
-from bowtienet.ensemble.training import FEWEST_ROWS, FOLDS, fit_further, fit_members
-from bowtienet.ensemble.views import choose_views, possible_views
+from bowtienet.ensemble.training import fit_further, fit_members
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.representation.columns import Column
 from bowtienet.representation.representation import Representation, View, standardized_rows
@@ -109,8 +109,9 @@ def fit_ensemble(
         task = replace(task, rows=take_rows(task.rows, order))
         if before is None:
             watch.say("choosing what the networks see")
-            views = choose_views(task, prepared.representation.views, settings, checkpoint.seed)
-            fitted = fit_members(task, views, settings, jobs, rng)
+            views = prepared.representation.views
+            recipes = choose_recipes(task.rows, views, settings, rng)
+            fitted = fit_members(task, views, recipes, settings, jobs, rng)
             representation, places = _used(prepared.representation, views, fitted.views)
         else:
             fitted = fit_further(task, before, jobs, as_long_again=as_long_again)

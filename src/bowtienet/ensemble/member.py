@@ -11,6 +11,7 @@ import numpy as np
 from bowtienet._arrays import to_numpy
 from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble.candidates import Network
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
 from bowtienet.ensemble.settings import Recipe, Settings
@@ -25,14 +26,14 @@ from bowtienet.inference.stochastic import PassSnapshot, fit_stochastic, loosene
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
+from bowtienet.posterior.initialize import build_factors, initialize
 from bowtienet.prediction.predictive import errors_and_variances, predict
 from bowtienet.representation.representation import PLAIN, View, network_rows
 
-START_ITERATIONS = 1000
-"""L-BFGS steps of the network that a fit starts from."""
-SMALL_START_ITERATIONS = 1500
-"""L-BFGS steps of several small networks together, which need fewer each."""
+HIDDEN_NOISE = (2.0, 0.01)
+"""Concentration and scale of the prior of hidden noise variances; docs/measurements/accuracy.md."""
+NETWORK_VARIANCE = 1e-4
+"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 WHOLE_STEP_ROWS = 1000
 """Rows of a minibatch from which on a step may forget those before it."""
 MOMENTUM = 0.9
@@ -63,6 +64,8 @@ class Task:
     batch_size: int = 4096
     n_threads: int | None = None
     recipe: Recipe | None = None
+    network: Network | None = None
+    """The ordinary network that the fit starts from; None for a random start, or none at all."""
     held_out: Rows | None = None
     lengths: tuple[int, ...] = ()
     """Sweeps after which held-out rows are forecast; the last is the most that it may take."""
@@ -162,17 +165,13 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         rows.weights,
         prior=settings.prior,
         gate_temperature=recipe.gate_temperature,
+        hidden_noise=HIDDEN_NOISE,
     )
-    alone = recipe.parts == 1
-    factors = initialize(
-        model,
-        rows,
-        recipe.seed,
-        init=settings.init,
-        init_penalty=recipe.init_penalty,
-        start_iterations=START_ITERATIONS if alone else SMALL_START_ITERATIONS // recipe.parts,
-        parts=recipe.parts,
-    )
+    if task.network is None:
+        factors = initialize(model, rows, recipe.seed, init=settings.init)
+    else:
+        rng = np.random.default_rng(recipe.seed)
+        factors = build_factors(model, task.network, rng, variance=NETWORK_VARIANCE)
     if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS:
         factors = loosened(factors)
     return model, factors

@@ -7,18 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from bowtienet.posterior.initialize import possible_parts
-
-AUTO_TEMPERATURE = 0.01
-RECIPES = ((0.01, 1), (0.1, 1), (0.01, 5), (0.1, 10), (10.0, 1))
-"""Penalties of "auto", and numbers of small networks to start from, for stacking to choose from.
-
-docs/measurements/accuracy.md says why.
-"""
-RECIPES_ALONE = ((0.01, 5), (0.1, 10), (0.01, 16), (10.0, 1))
-"""For a single member: small networks are an ensemble by themselves."""
-ALIKE = (0.1, 1)
-"""For members that are to be compared by their ELBO."""
+AUTO_TEMPERATURE = 0.001
+"""Gates that are nearly those of a ReLU; docs/measurements/accuracy.md says why."""
 AUTO_BATCH = 4096
 """Rows of a minibatch, if there are many more."""
 FEWEST_BATCHES = 5
@@ -58,31 +48,17 @@ class Recipe:
 
     gate_temperature: float
     init_penalty: float
-    parts: int = 1
-    """Small networks that the start is made of."""
+    start_iterations: int
+    """Steps of L-BFGS of the network that a fit starts from."""
     view: int = 0
     """What the network sees of the rows, by its place among the views to compare."""
     seed: int
 
 
-def build_recipes(settings: Settings, rng: np.random.Generator, n_views: int) -> list[Recipe]:
-    """For stacking what it may choose from; otherwise members that differ in their seed."""
-    alike = settings.weighting != "stacking"
-    starts = [ALIKE] * settings.n_estimators if alike else _starts_to_compare(settings)
+def gate_temperature(settings: Settings) -> float:
+    """The temperature of the gates, also where it is left open."""
     automatic = settings.gate_temperature == "auto"
-    temperature = AUTO_TEMPERATURE if automatic else float(settings.gate_temperature)
-    candidates = [(start, view) for view in range(n_views) for start in starts]
-    seeds = rng.integers(2**32, size=len(candidates))
-    return [
-        Recipe(
-            gate_temperature=temperature,
-            init_penalty=_penalty(settings, penalty),
-            parts=parts,
-            view=view,
-            seed=int(seed),
-        )
-        for ((penalty, parts), view), seed in zip(candidates, seeds, strict=True)
-    ]
+    return AUTO_TEMPERATURE if automatic else float(settings.gate_temperature)
 
 
 def repeat(recipes: Sequence[Recipe], count: int, rng: np.random.Generator) -> list[Recipe]:
@@ -98,17 +74,3 @@ def batch_rows(batch_size: int | str, n_rows: int) -> int:
     if not isinstance(batch_size, str):
         return int(batch_size)
     return max(1, min(AUTO_BATCH, n_rows // FEWEST_BATCHES))
-
-
-def _starts_to_compare(settings: Settings) -> list[tuple[float, int]]:
-    """Penalties and numbers of small networks; those that would be the same are tried once."""
-    sizes = settings.hidden_layer_sizes
-    menu = RECIPES_ALONE if settings.n_estimators == 1 else RECIPES
-    if settings.init != "relu_network" or not sizes:
-        return [(menu[0][0], 1)]  # no network is fitted to start from
-    possible = [(_penalty(settings, p), possible_parts(sizes, parts)) for p, parts in menu]
-    return list(dict.fromkeys(possible))
-
-
-def _penalty(settings: Settings, automatic: float) -> float:
-    return automatic if settings.init_penalty == "auto" else float(settings.init_penalty)

@@ -130,10 +130,13 @@ def relevance(ensemble: Ensemble, rate: float) -> tuple[Floats, Floats]:
         ensemble.members, ensemble.weights, member_views(ensemble), strict=True
     ):
         connections = _surviving(member, rate)
-        places = input_owners(representation, view)
-        places = places if member.pruning is None else places[member.pruning.inputs]
+        kept = slice(None) if member.pruning is None else member.pruning.inputs
+        places = input_owners(representation, view)[kept]
         paths = path_probability(member.factors, connections)
         sizes = path_strength(member.factors, connections)
+        if view.pieces is not None:
+            # Components are on one scale: strength is that of a standard deviation.
+            sizes = view.pieces.deviation[kept, None] * sizes
         likeliest, together = np.zeros(shape), np.zeros(shape)
         np.maximum.at(likeliest, places, paths)
         np.add.at(together, places, sizes)

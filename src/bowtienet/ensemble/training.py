@@ -1,9 +1,10 @@
 """How the members of an ensemble are chosen and fitted.
 
-The ELBO does not say which start or length predicts best; held-out rows do. So every recipe is
-first fitted to a part of the rows, with its held-out log density noted after 20, 80, 320, ...
-sweeps until that stops rising; stacking gives weights to all recipes and lengths; and members are
-fitted to all rows by those that got weight, in proportion to it.
+The ELBO does not say which start or length predicts best; held-out rows do. Ordinary networks have
+told which recipes are worth a try (`candidates`). Each of these is first fitted to a part of the
+rows, with its held-out log density noted after 5, 20, 80, ... sweeps until that stops rising;
+stacking gives weights to all recipes and lengths; and members are fitted to all rows by those that
+got weight, in proportion to it.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import slices, to_numpy
+from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.distributions.yeo_johnson import log_slope
+from bowtienet.ensemble.candidates import held_out_folds, log_slopes, start_networks
 from bowtienet.ensemble.ensemble import Ensemble, Floats
 from bowtienet.ensemble.member import Outcome, Task, held_out_score, last_bound
-from bowtienet.ensemble.settings import Recipe, Settings, build_recipes, repeat
+from bowtienet.ensemble.settings import Recipe, Settings, repeat
 from bowtienet.ensemble.stacking import (
     elbo_weights,
     equal_weights,
@@ -31,12 +32,9 @@ from bowtienet.inference.convergence import Status
 from bowtienet.inference.iterate import FitResult
 from bowtienet.representation.representation import View
 
-FOLDS = 5
 HELD_OUT_ROWS = 200
 """Folds are held out in turn until this many rows have been: few rows need all of them."""
-FEWEST_ROWS = 10
-"""Below this nothing is held out."""
-FIRST_LENGTH, LENGTHENING = 20, 4
+FIRST_LENGTH, LENGTHENING = 5, 4
 UNFINISHED = 0.05
 """Gain of the last length allowed from which the fit is said to have been cut short."""
 LEAST_WEIGHT = 1e-3
@@ -55,19 +53,51 @@ class Fitted(NamedTuple):
 
 
 def fit_members(
-    task: Task, views: Sequence[View], settings: Settings, run: Run, rng: np.random.Generator
+    task: Task,
+    views: Sequence[View],
+    recipes: Sequence[Recipe],
+    settings: Settings,
+    run: Run,
+    rng: np.random.Generator,
 ) -> Fitted:
-    """New members that see the rows through one of the views, the best of which is the first.
+    """New members of some recipes, the best of which is the first.
 
     `task` has the rows, or those of a stream to start from, and the stream.
     """
     if settings.weighting != "stacking":
-        return fit_alike(task, views[0], build_recipes(settings, rng, 1), settings, run)
-    recipes = build_recipes(settings, rng, len(views))
+        chosen = repeat(recipes[:1], settings.n_estimators, rng)
+        return fit_alike(begin(task, views, chosen, settings), settings, run)
     if not task.stochastic:
         return fit_stacked(task, views, recipes, settings, run, rng)
     chosen = repeat(recipes, settings.n_estimators, rng)
-    return fit_streamed([_with_recipe(task, views, recipe) for recipe in chosen], run)
+    return fit_streamed(begin(task, views, chosen, settings), run)
+
+
+def begin(
+    task: Task,
+    views: Sequence[View],
+    recipes: Sequence[Recipe],
+    settings: Settings,
+    folds: Sequence[slice | None] | None = None,
+) -> list[Task]:
+    """A task for each recipe, with the network that it starts from, fitted without its fold."""
+    tasks = [replace(task, recipe=recipe, view=views[recipe.view]) for recipe in recipes]
+    if settings.init != "relu_network" or not settings.hidden_layer_sizes:
+        return tasks
+    folds = [None] * len(tasks) if folds is None else folds
+    for place, view in enumerate(views):
+        own = [index for index, recipe in enumerate(recipes) if recipe.view == place]
+        if own:
+            networks = start_networks(
+                task.rows,
+                view,
+                [recipes[index] for index in own],
+                [folds[index] for index in own],
+                settings.hidden_layer_sizes,
+            )
+            for index, network in zip(own, networks, strict=True):
+                tasks[index] = replace(tasks[index], network=network)
+    return tasks
 
 
 def fit_further(task: Task, ensemble: Ensemble, run: Run, *, as_long_again: bool) -> Fitted:
@@ -82,18 +112,16 @@ def fit_further(task: Task, ensemble: Ensemble, run: Run, *, as_long_again: bool
     return Fitted(everyone, ensemble.weights, list(ensemble.views))
 
 
-def fit_alike(
-    task: Task, view: View, recipes: Sequence[Recipe], settings: Settings, run: Run
-) -> Fitted:
+def fit_alike(tasks: Sequence[Task], settings: Settings, run: Run) -> Fitted:
     """Members fitted to all rows, with weights from their ELBO or equal ones."""
-    tasks = [_with_recipe(task, [view], recipe) for recipe in recipes]
     outcomes = list(run(tasks))
     if settings.weighting != "elbo" or not outcomes:
         return _equally(outcomes, tasks)
     members = [outcome.result for outcome in outcomes]
     bounds = [last_bound(member) for member in members]
     known = np.asarray([-np.inf if bound is None else bound for bound in bounds])
-    return Fitted(members, elbo_weights(known, settings.elbo_tempering), [0] * len(members))
+    weights = elbo_weights(known, settings.elbo_tempering)
+    return Fitted(members, weights, _views(tasks[: len(members)]))
 
 
 def fit_stacked(
@@ -110,20 +138,19 @@ def fit_stacked(
     stream. If the fits are interrupted, what there is counts equally.
     """
     rows, n_members = task.rows, settings.n_estimators
-    folds = held_out_folds(rows.inputs.shape[0])
+    folds = held_out_folds(rows.inputs.shape[0], HELD_OUT_ROWS)
     if not folds:
-        # Too few rows to compare: all recipes in turn, from the smoothest on.
-        chosen = repeat(recipes[::-1], n_members, rng)
-        tasks = [_with_recipe(task, views, recipe) for recipe in chosen]
+        # Too few rows to compare: all recipes in turn.
+        tasks = begin(task, views, repeat(recipes, n_members, rng), settings)
         return _equally(list(run(tasks)), tasks)
     lengths = lengths_up_to(settings.max_iter)
     parts = [_parted(rows, fold) for fold in folds]
+    alone = replace(task, stream=None)
+    repeated = [recipe for recipe in recipes for _ in folds]
+    begun = begin(alone, views, repeated, settings, list(folds) * len(recipes))
     trial_tasks = [
-        replace(
-            _with_recipe(task, views, recipe), rows=rest, held_out=out, lengths=lengths, stream=None
-        )
-        for recipe in recipes
-        for rest, out in parts
+        replace(one, rows=rest, held_out=out, lengths=lengths)
+        for one, (rest, out) in zip(begun, parts * len(recipes), strict=True)
     ]
     trials = list(run(trial_tasks))
     if len(trials) < len(trial_tasks) or trials[-1].interrupted:
@@ -138,14 +165,16 @@ def fit_stacked(
     unfinished = _still_rising(forecasts, row_weights)
     places = np.repeat(np.arange(weights.size), allocate(weights.ravel(), n_members))
     shares = weights.ravel()[places] / np.bincount(places)[places]
+    chosen = [divmod(int(index), len(lengths)) for index in places]
+    final = [replace(recipes[recipe], seed=int(rng.integers(2**32))) for recipe, _ in chosen]
     tasks = [
         replace(
-            _with_recipe(task, views, recipes[recipe], seed=int(rng.integers(2**32))),
+            one,
             lengths=(lengths[length],),
             chosen=not unfinished[recipe, length],
             variance_ratio=ratios[recipe, length],
         )
-        for recipe, length in (divmod(int(index), len(lengths)) for index in places)
+        for one, (recipe, length) in zip(begin(task, views, final, settings), chosen, strict=True)
     ]
     members = [outcome.result for outcome in run(tasks)]
     if not members:
@@ -182,14 +211,6 @@ def lengths_up_to(max_iter: int) -> tuple[int, ...]:
     return (*lengths, max_iter)
 
 
-def held_out_folds(n_rows: int) -> list[slice]:
-    """Fifths of the rows to hold out in turn; no more of them than it takes to compare recipes."""
-    if n_rows < FEWEST_ROWS:
-        return []
-    folds = slices(n_rows, -(-n_rows // FOLDS))
-    return folds[: max(1, -(-HELD_OUT_ROWS // (folds[0].stop - folds[0].start)))]
-
-
 def allocate(weights: Floats, count: int) -> NDArray[np.intp]:
     """`count` places shared out in proportion to weights, the largest remainders first."""
     quota = weights * count
@@ -197,17 +218,6 @@ def allocate(weights: Floats, count: int) -> NDArray[np.intp]:
     left = count - places.sum()
     places[np.argsort(places - quota, kind="stable")[:left]] += 1
     return places
-
-
-def log_slopes(view: View, rows: Rows) -> Floats:
-    """log |dz/du| (n,) of the networks' targets z in standardised ones u, summed over targets.
-
-    Densities of warped targets are compared in the user's unit, or not at all.
-    """
-    targets = to_numpy(rows.targets).astype(float)
-    if view.warp is None:
-        return np.zeros(len(targets))
-    return np.asarray(log_slope(view.warp, targets).sum(axis=1))
 
 
 def weigh(
@@ -251,14 +261,6 @@ def _further(task: Task, member: FitResult, as_long_again: bool) -> Task:
     chosen = as_long_again and member.status is Status.EARLY_STOPPED and not task.stochastic
     lengths = (member.n_sweeps,) if chosen else ()
     return replace(task, start=member, lengths=lengths, chosen=chosen)
-
-
-def _with_recipe(
-    task: Task, views: Sequence[View], recipe: Recipe, seed: int | None = None
-) -> Task:
-    """The task of a recipe, which says through which of the views its network sees the rows."""
-    recipe = recipe if seed is None else replace(recipe, seed=seed)
-    return replace(task, recipe=recipe, view=views[recipe.view])
 
 
 def _views(tasks: Sequence[Task]) -> list[int]:

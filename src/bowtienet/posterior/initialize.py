@@ -103,14 +103,18 @@ def initialize(
 
 
 def build_factors(
-    model: BowTieModel, means: list[Floats], rng: np.random.Generator
+    model: BowTieModel,
+    means: Sequence[Floats],
+    rng: np.random.Generator,
+    *,
+    variance: float = START_VARIANCE,
 ) -> GlobalFactors:
-    """Global factors around given weights."""
+    """Global factors around given weights, each with the same variance."""
     layers = []
     for index, mean in enumerate(means):
         width, size = mean.shape
         noise = model.prior.noise(index)
-        covariance = np.broadcast_to(START_VARIANCE * np.eye(size), (width, size, size))
+        covariance = np.broadcast_to(variance * np.eye(size), (width, size, size))
         shared = model.prior.global_shrinkage
         local = model.prior.local_shrinkage[index]
         layers.append(
@@ -125,7 +129,7 @@ def build_factors(
             )
         )
     n_hidden = model.architecture.n_hidden
-    shared_covariance = START_VARIANCE * np.eye(model.architecture.hidden[-1]) if n_hidden else None
+    shared_covariance = variance * np.eye(model.architecture.hidden[-1]) if n_hidden else None
     return GlobalFactors(layers=tuple(layers), shared_covariance=shared_covariance)
 
 

@@ -1,35 +1,37 @@
 """Piecewise linear features: what a column does to the target may differ from bin to bin.
 
-A standardised column x with bins e_0 < ... < e_B at quantiles becomes B components
+A standardised column x with bins e_0 < ... < e_B becomes B components
 
     t_j = (x - e_{j-1}) / (e_j - e_{j-1}),   held within [0, 1],
 
 the first not held below and the last not above, so that every function of them goes on linearly
 outside the data, and uncertainty grows there. A unit of a network then sees a bent line, where a
-standardised column gives it a straight one. Components are standardised. Columns with two values
-stay as they are, and so do all columns if there would be too many components.
+standardised column gives it a straight one. Components are centred and all on one scale, so that
+steps of all bins are penalised alike.
+
+Values that many rows share end a bin each, and quantiles of the others end the rest of the bins.
+With few different values each ends a bin; a column with two values is one component.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, take
 from bowtienet.representation.quantiles import weighted_quantiles
-from bowtienet.representation.scaling import fit_scaling
 
 Floats = NDArray[np.float64]
 
-N_BINS = 8
+N_BINS = 16
 """Bins of a column, unless a user says otherwise; docs/measurements/representation.md says why."""
 MOST_COMPONENTS = 128
 """Of all columns together: of more columns each has fewer bins."""
 ROWS_PER_BIN = 5
-"""Rows that a bin has, at least."""
+"""Of fewer rows for each bin there are fewer bins."""
 NARROWEST = 1e-6
 """Width of a bin, in standard deviations: below it values would differ by rounding."""
 
@@ -41,15 +43,18 @@ class Pieces:
     column: NDArray[np.intp]
     """The column of each."""
     low: Floats
-    """e_{j-1}; 0 for a column that stays as it is."""
+    """e_{j-1}."""
     high: Floats
-    """e_j; 1 for a column that stays as it is."""
+    """e_j."""
     center: Floats
     scale: Floats
+    """The same for all."""
+    deviation: Floats
+    """Standard deviations of the components in training, after centring and scaling."""
 
 
 def fit_pieces(inputs: Floats, weights: Floats, n_bins: int) -> Pieces | None:
-    """Bins of the columns of standardised inputs (n, E); None if all columns stay as they are.
+    """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
 
     Parameters
     ----------
@@ -66,29 +71,28 @@ def fit_pieces(inputs: Floats, weights: Floats, n_bins: int) -> Pieces | None:
         _edges(column, weights, values, n_bins)
         for column, values in zip(inputs.T, distinct, strict=True)
     ]
-    if all(len(found) == 0 for found in edges):
+    n_components = [len(found) - 1 for found in edges]
+    if max(n_components) < 2:
         return None
-    bins = [found if len(found) else np.array([0.0, 1.0]) for found in edges]
-    n_components = [len(found) - 1 for found in bins]
+    ones = np.ones(sum(n_components))
     pieces = Pieces(
-        column=np.repeat(np.arange(len(bins), dtype=np.intp), n_components),
-        low=np.concatenate([found[:-1] for found in bins]),
-        high=np.concatenate([found[1:] for found in bins]),
-        center=np.zeros(sum(n_components)),
-        scale=np.ones(sum(n_components)),
+        column=np.repeat(np.arange(len(edges), dtype=np.intp), n_components),
+        low=np.concatenate([found[:-1] for found in edges]),
+        high=np.concatenate([found[1:] for found in edges]),
+        center=0.0 * ones,
+        scale=ones,
+        deviation=ones,
     )
-    scaling = fit_scaling(components(pieces, inputs), weights)
-    return Pieces(
-        column=pieces.column,
-        low=pieces.low,
-        high=pieces.high,
-        center=np.asarray(scaling.center),
-        scale=np.asarray(scaling.scale),
-    )
+    share = weights[:, None] / np.sum(weights)
+    values = components(pieces, inputs)
+    center = np.sum(share * values, axis=0)
+    spread = np.sqrt(np.sum(share * (values - center) ** 2, axis=0))
+    scale = np.sqrt(np.mean(spread**2)) * ones
+    return replace(pieces, center=center, scale=scale, deviation=spread / scale)
 
 
 def components(pieces: Pieces, inputs: Array) -> Array:
-    """Standardised components (n, P) of standardised columns (n, E)."""
+    """Components (n, P) of standardised columns (n, E)."""
     xp = namespace(inputs)
     first, last = first_and_last(pieces)
     low, width = like(inputs, pieces.low), like(inputs, pieces.high - pieces.low)
@@ -119,10 +123,12 @@ def check_pieces(pieces: Pieces, n_columns: int) -> None:
         for value in numbers
     ):
         raise ValueError("the components of the columns are not one number each")
-    low, high, _, scale = numbers
+    low, high, _, scale, deviation = numbers
     first, last = first_and_last(pieces)
     if not np.array_equal(high[~last], low[~first]):
         raise ValueError("the components of the columns have gaps between them")
+    if np.any(deviation < 0.0):
+        raise ValueError("the components of the columns have a negative deviation")
     with np.errstate(all="ignore"):
         sizes = np.stack([high - low, scale])
         if not (
@@ -139,15 +145,27 @@ def _affordable(distinct: Sequence[Floats], n_rows: float, n_bins: int) -> int:
 
 
 def _edges(column: Floats, weights: Floats, distinct: Floats, n_bins: int) -> Floats:
-    """Ends of the bins of a column; none if it stays as it is."""
-    if n_bins < 2 or len(distinct) < 3:
-        return np.empty(0)
-    if len(distinct) <= n_bins + 1:
+    """Ends of the bins of a column, two at least."""
+    if n_bins < 2:
+        edges = distinct[[0, -1]]
+    elif len(distinct) <= n_bins + 1:
         edges = distinct
     else:
-        edges = weighted_quantiles(column, weights, np.linspace(0.0, 1.0, n_bins + 1))
+        shared = _shared_values(column, weights, n_bins)
+        rest = ~np.isin(column, shared)
+        levels = np.linspace(0.0, 1.0, max(n_bins + 1 - len(shared), 2))
+        quantiles = weighted_quantiles(column[rest], weights[rest], levels)
+        edges = np.union1d(shared, quantiles)
     kept = [edges[0]]
     for edge in edges[1:]:
         if edge - kept[-1] > NARROWEST:
             kept.append(edge)
-    return np.array(kept) if len(kept) > 2 else np.empty(0)
+    return np.array(kept) if len(kept) > 1 else kept[0] + np.array([0.0, 1.0])
+
+
+def _shared_values(column: Floats, weights: Floats, n_bins: int) -> Floats:
+    """Values that hold as many rows as a bin should."""
+    values, places = np.unique(column, return_inverse=True)
+    share = np.bincount(places, weights=weights) / np.sum(weights)
+    # Sums of weights are rounded.
+    return values[share * n_bins >= 1.0 - 1e-9]
