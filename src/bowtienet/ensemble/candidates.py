@@ -28,9 +28,9 @@ from bowtienet.inference.side_by_side import (
     network_outputs,
     random_networks,
 )
-from bowtienet.posterior.initialize import START_ROWS
+from bowtienet.posterior.initialize import START_ROWS, join_networks
 from bowtienet.representation.pieces import N_BINS, Pieces, fit_pieces
-from bowtienet.representation.representation import View, network_rows
+from bowtienet.representation.representation import PLAIN, View, network_rows
 
 Floats = NDArray[np.float64]
 Network = tuple[Floats, ...]
@@ -43,10 +43,14 @@ HELD_OUT_ROWS = 500
 """Folds are held out in turn until this many rows have been."""
 COMPARED_ROWS = 4_000
 """Most rows that candidates are compared on."""
-PENALTIES = (0.2, 1.0, 5.0)
+PENALTIES = (0.05, 0.5, 5.0)
+PARTS = (1, 5)
+"""Small networks that share out the units of one: the mean of several errs less on noisy rows."""
+FEWEST_UNITS = 3
+"""Units that a small network has in each layer, at least."""
 LENGTHS = (100, 300, 1000)
 """Steps of L-BFGS after which candidates are compared;"""
-KEPT = (4, 2)
+KEPT = (6, 3)
 """the best of them go on to the next length."""
 MOST_RECIPES = 3
 LEAST_WEIGHT = 0.1
@@ -57,15 +61,15 @@ LEAST_BEND = 0.05
 
 def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
     """The views of standardised rows that the settings allow."""
-    inputs, targets, weights = _on_host(rows)
+    host = _see(rows, PLAIN)
     pieces: list[Pieces | None] = [None]
     if settings.features != "standard":
         n_bins = N_BINS if isinstance(settings.features, str) else settings.features
-        found = fit_pieces(inputs, weights, n_bins)
+        found = fit_pieces(host.inputs, host.weights, n_bins)
         pieces = [None, found] if settings.features == "auto" and found is not None else [found]
     warps: list[Warp | None] = [None]
     if settings.target_transform != "none":
-        warp = fit_warp(targets, weights)
+        warp = fit_warp(host.targets, host.weights)
         if settings.target_transform == "yeo-johnson":
             warps = [warp]
         elif np.max(np.abs(warp.exponent - 1.0)) > LEAST_BEND:
@@ -115,10 +119,12 @@ def choose_recipes(
             gate_temperature=gate_temperature(settings),
             init_penalty=penalty,
             start_iterations=LENGTHS[0],
+            parts=parts,
             view=view,
             seed=int(rng.integers(2**32)),
         )
         for view in range(len(views))
+        for parts in possible_parts(settings.hidden_layer_sizes)
         for penalty in penalties
     ]
     compared = take_rows(rows, np.arange(min(rows.inputs.shape[0], COMPARED_ROWS)))
@@ -127,10 +133,26 @@ def choose_recipes(
         # Nothing to compare by: the plainest view and the smoothest start.
         return [recipe for recipe in reversed(recipes) if recipe.view == 0]
     if settings.init != "relu_network":
-        # No network is fitted to start from, and a short one tells what to see.
-        recipes = [recipe for recipe in recipes if recipe.init_penalty == penalties[0]]
-    with one_blas_thread():
-        return _best(_compare(compared, folds, views, recipes, settings), compared, folds)
+        # No network is fitted to start from: these only tell what to see.
+        recipes = [recipe for recipe in recipes if recipe.parts == 1]
+    found = _compare(compared, folds, views, recipes, settings.hidden_layer_sizes)
+    return _best(found, _held_out_weights(compared, folds))
+
+
+def possible_parts(hidden: Sequence[int]) -> list[int]:
+    """Numbers of small networks to compare: those that share out all units of all layers."""
+    found = {
+        max(
+            parts
+            for parts in range(1, most + 1)
+            if all(
+                width % parts == 0 and (parts == 1 or width >= FEWEST_UNITS * parts)
+                for width in hidden
+            )
+        )
+        for most in PARTS
+    }
+    return sorted(found) if hidden else [1]
 
 
 def start_networks(
@@ -141,31 +163,27 @@ def start_networks(
     hidden: Sequence[int],
 ) -> list[Network]:
     """An ordinary network for each recipe, of one view, fitted to rows without its fold."""
-    standardized = network_rows(view, map_arrays(to_numpy, rows))
-    inputs, targets, weights = _on_host(standardized)
-    row_weights = np.tile(weights, (len(recipes), 1))
-    for one, fold in zip(row_weights, folds, strict=True):
-        if fold is not None:
-            one[fold] = 0.0
-    if len(weights) > START_ROWS:
+    seen, row_weights = _see(rows, view), _without(rows, folds)
+    if row_weights.shape[1] > START_ROWS:
         # Rows are in random order: the first that some network is fitted to say where to begin.
         used = np.flatnonzero(row_weights.any(axis=0))[:START_ROWS]
-        inputs, targets, row_weights = inputs[used], targets[used], row_weights[:, used]
-    lengths = sorted({recipe.start_iterations for recipe in recipes})
-    penalties = np.array([recipe.init_penalty for recipe in recipes])
-    with one_blas_thread():
-        start = _random(recipes, inputs, targets, row_weights, hidden)
-        found = fit_networks(inputs, targets, row_weights, start, penalties, lengths=lengths)
-    at = dict(zip(lengths, found, strict=True))
-    return [
-        tuple(layer[place] for layer in at[recipe.start_iterations].layers)
-        for place, recipe in enumerate(recipes)
-    ]
+        seen, row_weights = take_rows(seen, used), row_weights[:, used]
+    networks: dict[int, Network] = {}
+    for parts, length in sorted({(one.parts, one.start_iterations) for one in recipes}):
+        places = [
+            place
+            for place, one in enumerate(recipes)
+            if (one.parts, one.start_iterations) == (parts, length)
+        ]
+        own = [recipes[place] for place in places]
+        found = _train(seen, own, row_weights[places], hidden, length)
+        networks |= zip(places, _joined(found, parts), strict=True)
+    return [networks[place] for place in range(len(recipes))]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Compared:
-    """A recipe, its networks of all folds, and the log densities (n,) of held-out rows."""
+    """A recipe, its small networks of all folds, and the log densities (n,) of held-out rows."""
 
     recipe: Recipe
     networks: Networks
@@ -177,20 +195,20 @@ def _compare(
     folds: Sequence[slice],
     views: Sequence[View],
     recipes: Sequence[Recipe],
-    settings: Settings,
+    hidden: Sequence[int],
 ) -> list[_Compared]:
     """Recipes at all lengths that they reached."""
     found: list[_Compared] = []
     alive: list[tuple[Recipe, Networks | None]] = [(recipe, None) for recipe in recipes]
+    row_weights = _held_out_weights(rows, folds)
     for length, n_kept in zip(LENGTHS, (*KEPT, 0), strict=True):
         reached = []
-        for place, view in enumerate(views):
-            own = [pair for pair in alive if pair[0].view == place]
-            if own:
-                reached += _go_on(rows, folds, view, own, length, settings.hidden_layer_sizes)
+        for place, parts in sorted({(recipe.view, recipe.parts) for recipe, _ in alive}):
+            own = [pair for pair in alive if (pair[0].view, pair[0].parts) == (place, parts)]
+            reached += _go_on(rows, folds, views[place], own, length, hidden)
         found += reached
-        scores = [one.log_densities @ _held_out_weights(rows, folds) for one in reached]
-        best = sorted(np.argsort(scores, kind="stable")[::-1][:n_kept])
+        scores = [one.log_densities @ row_weights for one in reached]
+        best = np.argsort(scores, kind="stable")[::-1][:n_kept]
         alive = [(reached[place].recipe, reached[place].networks) for place in best]
     return found
 
@@ -203,93 +221,114 @@ def _go_on(
     length: int,
     hidden: Sequence[int],
 ) -> list[_Compared]:
-    """Recipes of one view, with their networks taken to a length."""
-    seen = network_rows(view, map_arrays(to_numpy, rows))
-    inputs, targets, weights = _on_host(seen)
-    apart = np.tile(weights, (len(folds), 1))
-    for one, fold in zip(apart, folds, strict=True):
-        one[fold] = 0.0
-    row_weights = np.tile(apart, (len(pairs), 1))
+    """Recipes of one view and number of parts, with their networks taken to a length."""
+    seen = _see(rows, view)
     recipes = [recipe for recipe, _ in pairs for _ in folds]
     known = [networks for _, networks in pairs if networks is not None]
-    if known:
-        start = Networks(
-            layers=tuple(map(np.concatenate, zip(*(n.layers for n in known), strict=True)))
-        )
-    else:
-        start = _random(recipes, inputs, targets, row_weights, hidden)
-    steps = length - (pairs[0][0].start_iterations if known else 0)
-    penalties = np.array([recipe.init_penalty for recipe in recipes])
-    [networks] = fit_networks(inputs, targets, row_weights, start, penalties, lengths=[steps])
+    steps = length - (recipes[0].start_iterations if known else 0)
+    row_weights = np.tile(_without(rows, folds), (len(pairs), 1))
+    networks = _train(seen, recipes, row_weights, hidden, steps, _stack(known) if known else None)
     slopes = log_slopes(view, rows)[: folds[-1].stop]
     found = []
     for place, (recipe, _) in enumerate(pairs):
-        part = slice(place * len(folds), (place + 1) * len(folds))
-        own = Networks(layers=tuple(layer[part] for layer in networks.layers))
-        densities = _held_out_densities(own, inputs, targets, weights, folds)
-        found.append(
-            _Compared(
-                recipe=replace(recipe, start_iterations=length),
-                networks=own,
-                log_densities=densities + slopes,
-            )
-        )
+        size = len(folds) * recipe.parts
+        own = _part(networks, slice(place * size, (place + 1) * size))
+        densities = _held_out_densities(own, recipe.parts, seen, folds)
+        longer = replace(recipe, start_iterations=length)
+        found.append(_Compared(recipe=longer, networks=own, log_densities=densities + slopes))
     return found
 
 
 def _held_out_densities(
-    networks: Networks,
-    inputs: Floats,
-    targets: Floats,
-    weights: Floats,
-    folds: Sequence[slice],
+    networks: Networks, parts: int, seen: Rows, folds: Sequence[slice]
 ) -> Floats:
     """Log densities (n,) of held-out rows under each fold's network, with one noise for all."""
     stop = folds[-1].stop
-    outputs = network_outputs(networks, inputs[:stop])
+    outputs = network_outputs(networks, seen.inputs[:stop])
+    outputs = outputs.reshape(len(folds), parts, *outputs.shape[1:]).mean(axis=1)
     errors = np.concatenate(
-        [targets[fold] - outputs[place, fold] for place, fold in enumerate(folds)]
+        [seen.targets[fold] - outputs[place, fold] for place, fold in enumerate(folds)]
     )
     unit = np.ones_like(errors)
-    noise = variance_ratio(errors, unit, weights[:stop], prior_rows=0.0)
+    noise = variance_ratio(errors, unit, seen.weights[:stop], prior_rows=0.0)
     return normal_log_densities(errors, noise * unit)
 
 
-def _held_out_weights(rows: Rows, folds: Sequence[slice]) -> Floats:
-    return to_numpy(rows.weights).astype(float)[: folds[-1].stop]
-
-
-def _best(compared: Sequence[_Compared], rows: Rows, folds: Sequence[slice]) -> list[Recipe]:
-    """The recipes with the largest stacking weights, each view and penalty once."""
+def _best(compared: Sequence[_Compared], row_weights: Floats) -> list[Recipe]:
+    """The recipes with the largest stacking weights, each view, penalty and parting once."""
     densities = np.stack([one.log_densities for one in compared], axis=1)
-    weights = stacking_weights(densities, _held_out_weights(rows, folds))
-    chosen: dict[tuple[int, float], Recipe] = {}
+    weights = stacking_weights(densities, row_weights)
+    chosen: dict[tuple[int, int, float], Recipe] = {}
     for place in np.argsort(-weights, kind="stable"):
         recipe = compared[place].recipe
         if weights[place] >= LEAST_WEIGHT or not chosen:
-            chosen.setdefault((recipe.view, recipe.init_penalty), recipe)
+            chosen.setdefault((recipe.view, recipe.parts, recipe.init_penalty), recipe)
     return list(chosen.values())[:MOST_RECIPES]
 
 
-def _random(
+def _train(
+    seen: Rows,
     recipes: Sequence[Recipe],
-    inputs: Floats,
-    targets: Floats,
     row_weights: Floats,
     hidden: Sequence[int],
+    steps: int,
+    start: Networks | None = None,
 ) -> Networks:
-    """Where each network starts, by the seed of its recipe."""
-    found = [
-        random_networks(
-            hidden, inputs, targets, row_weights[[place]], np.random.default_rng(recipe.seed)
+    """Small networks, one after the other for each recipe; all recipes have as many."""
+    parts = recipes[0].parts
+    row_weights = np.repeat(row_weights, parts, axis=0)
+    penalties = np.repeat([recipe.init_penalty for recipe in recipes], parts)
+    if start is None:
+        widths = [width // parts for width in hidden]
+        start = _stack(
+            [
+                random_networks(
+                    widths,
+                    seen.inputs,
+                    seen.targets,
+                    row_weights[place * parts : (place + 1) * parts],
+                    np.random.default_rng(recipe.seed),
+                )
+                for place, recipe in enumerate(recipes)
+            ]
         )
-        for place, recipe in enumerate(recipes)
+    with one_blas_thread():
+        [found] = fit_networks(
+            seen.inputs, seen.targets, row_weights, start, penalties, lengths=[steps]
+        )
+    return found
+
+
+def _joined(networks: Networks, parts: int) -> list[Network]:
+    """One network for every `parts` small ones."""
+    each = list(zip(*networks.layers, strict=True))
+    return [
+        tuple(join_networks(each[first : first + parts])) for first in range(0, len(each), parts)
     ]
-    return Networks(layers=tuple(map(np.concatenate, zip(*(n.layers for n in found), strict=True))))
 
 
-def _on_host(rows: Rows) -> tuple[Floats, Floats, Floats]:
-    inputs, targets, weights = (
-        to_numpy(values).astype(np.float64) for values in (rows.inputs, rows.targets, rows.weights)
-    )
-    return inputs, targets, weights
+def _stack(several: Sequence[Networks]) -> Networks:
+    layers = zip(*(networks.layers for networks in several), strict=True)
+    return Networks(layers=tuple(map(np.concatenate, layers)))
+
+
+def _part(networks: Networks, part: slice) -> Networks:
+    return Networks(layers=tuple(layer[part] for layer in networks.layers))
+
+
+def _see(rows: Rows, view: View) -> Rows:
+    """What networks see of standardised rows, on the host in double precision."""
+    return map_arrays(lambda x: to_numpy(x).astype(np.float64), network_rows(view, rows))
+
+
+def _without(rows: Rows, folds: Sequence[slice | None]) -> Floats:
+    """Weights (folds, n) of the rows that are fitted: those of a fold are held out."""
+    weights = np.tile(to_numpy(rows.weights).astype(np.float64), (len(folds), 1))
+    for own, fold in zip(weights, folds, strict=True):
+        if fold is not None:
+            own[fold] = 0.0
+    return weights
+
+
+def _held_out_weights(rows: Rows, folds: Sequence[slice]) -> Floats:
+    return to_numpy(rows.weights).astype(np.float64)[: folds[-1].stop]

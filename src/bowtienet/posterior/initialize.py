@@ -3,8 +3,7 @@
 Three schemes give the mean of the hidden weights: the paper's two random ones, `laplace` and
 `spike_slab` (its algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so
 that every unit bends inside the data), and `relu_network`, an ordinary ReLU network fitted by
-penalised least squares, or several small ones side by side whose units make up the network: their
-average errs less than one that was fitted with all units. The output layer is a ridge regression
+penalised least squares. The output layer is a ridge regression
 on the last hidden layer, all covariances are 0.01 I, noise starts at its prior, and shrinkage
 scales are drawn so that the mean of q is a draw from the prior (with -nu where the paper prints nu,
 docs/theory/errata, 11).
@@ -39,8 +38,6 @@ START_ROWS = 10_000
 """Schemes look at no more rows than this, drawn at random: they only say where to begin."""
 START_VARIANCE = 0.01
 RIDGE_PENALTY = 1.0
-FEWEST_UNITS = 3
-"""Units that a small network has in each layer, at least."""
 
 
 def initialize(
@@ -51,7 +48,6 @@ def initialize(
     init: str = "relu_network",
     init_penalty: float = 0.1,
     start_iterations: int = 200,
-    parts: int = 1,
 ) -> GlobalFactors:
     """Global factors to start from.
 
@@ -69,15 +65,11 @@ def initialize(
         Ridge penalty of the network of `relu_network`: ½ Σ squared residuals + ½ penalty Σ W².
     start_iterations : int
         Most L-BFGS steps of `relu_network`.
-    parts : int
-        Networks of `relu_network` that share out the units and are fitted each by itself; fewer
-        where one would have less than three units in a layer.
     """
     if init not in INITS:
         raise ValueError(f"unknown start {init!r}: choose one of {', '.join(INITS)}.")
     init_penalty = non_negative(init_penalty, "init_penalty")
     start_iterations = whole(start_iterations, "start_iterations")
-    parts = whole(parts, "parts")
     check_rows(model.architecture, rows)
     rng = np.random.default_rng(rng)
     sample = subsample(rows, START_ROWS, rng)
@@ -86,15 +78,9 @@ def initialize(
     draw = spike_slab_weights if init == "spike_slab" else laplace_weights
     hidden = model.architecture.hidden
     if init == "relu_network" and hidden:
-        networks = []
-        for widths in _share_out(hidden, parts):
-            means = random_weights(widths, model.gate_temperature, inputs, rng, draw)
-            networks.append(
-                _relu_network(means, inputs, targets, row_weights, init_penalty, start_iterations)[
-                    :-1
-                ]
-            )
-        means = _side_by_side(networks)
+        means = random_weights(hidden, model.gate_temperature, inputs, rng, draw)
+        means = _relu_network(means, inputs, targets, row_weights, init_penalty, start_iterations)
+        means = means[:-1]
     else:
         means = random_weights(hidden, model.gate_temperature, inputs, rng, draw)
     features = _forward(means, inputs, model.gate_temperature)
@@ -160,30 +146,22 @@ def spike_slab_weights(rng: np.random.Generator, width: int, fan_in: int) -> Flo
     return slab
 
 
-def possible_parts(hidden: Sequence[int], parts: int) -> int:
-    """How many small networks there can be of those that are wanted."""
-    return max(1, min(parts, min(hidden) // FEWEST_UNITS))
+def join_networks(networks: Sequence[Sequence[Floats]]) -> list[Floats]:
+    """Weights of one network whose output is the mean of those of several.
 
-
-def _share_out(hidden: Sequence[int], parts: int) -> list[tuple[int, ...]]:
-    """Widths of the layers of each small network; they add up to those of the whole one."""
-    parts = possible_parts(hidden, parts)
-    return [
-        tuple(width // parts + (part < width % parts) for width in hidden) for part in range(parts)
-    ]
-
-
-def _side_by_side(networks: Sequence[list[Floats]]) -> list[Floats]:
-    """Hidden layers of one network that holds several, which have no weights between them."""
-    if len(networks) == 1:
-        return networks[0]
+    Their units stand side by side and have no weights between them.
+    """
     joined = []
     for index, layers in enumerate(zip(*networks, strict=True)):
         weights = [layer[:, 1:] for layer in layers]
-        # Inputs are shared; above them each network sees its own units only.
-        together = np.concatenate(weights) if index == 0 else block_diag(*weights)
-        biases = np.concatenate([layer[:, 0] for layer in layers])
-        joined.append(np.column_stack([biases, together]))
+        biases = [layer[:, 0] for layer in layers]
+        if index + 1 == len(networks[0]):
+            share = 1.0 / len(networks)
+            joined.append(share * np.column_stack([np.sum(biases, axis=0), *weights]))
+        else:
+            # Inputs are shared; above them each network sees its own units only.
+            together = np.concatenate(weights) if index == 0 else block_diag(*weights)
+            joined.append(np.column_stack([np.concatenate(biases), together]))
     return joined
 
 
