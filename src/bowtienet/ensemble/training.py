@@ -2,7 +2,7 @@
 
 The ELBO does not say which start or length predicts best; held-out rows do. Ordinary networks have
 told which recipes are worth a try (`candidates`). Each of these is first fitted to a part of the
-rows, with its held-out log density noted after 5, 20, 80, ... sweeps until that stops rising;
+rows, with its held-out log density noted after 5, 10, 20, ... sweeps until that stops rising;
 stacking gives weights to all recipes and lengths; and members are fitted to all rows by those that
 got weight, in proportion to it.
 """
@@ -34,7 +34,7 @@ from bowtienet.representation.representation import View
 
 HELD_OUT_ROWS = 200
 """Folds are held out in turn until this many rows have been: few rows need all of them."""
-FIRST_LENGTH, LENGTHENING = 5, 4
+FIRST_LENGTH, LENGTHENING = 5, 2
 UNFINISHED = 0.05
 """Gain of the last length allowed from which the fit is said to have been cut short."""
 LEAST_WEIGHT = 1e-3
