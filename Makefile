@@ -28,7 +28,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults study-representation reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +94,9 @@ figures: $(DEV) ## run the examples that draw, and renew the plots of the docume
 docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; warnings are errors
 	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going docs docs/_build/html
 	@echo "The documentation is in $(CURDIR)/docs/_build/html/index.html"
+
+study-representation: $(CORE) ## what columns in bins and warped targets are worth (needs BOWTIENET_DATA)
+	$(BIN)/python -m benchmarks.accuracy.representation
 
 study-defaults: $(CORE) ## each default of the estimator against its alternatives
 	$(BIN)/python -m benchmarks.accuracy.defaults

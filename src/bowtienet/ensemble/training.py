@@ -202,7 +202,7 @@ def fit_streamed(tasks: Sequence[Task], run: Run) -> Fitted:
 
 
 def lengths_up_to(max_iter: int) -> tuple[int, ...]:
-    """20, 80, 320, ... and the last one allowed."""
+    """5, 10, 20, ... and the last one allowed."""
     lengths = []
     length = FIRST_LENGTH
     while length < max_iter:
