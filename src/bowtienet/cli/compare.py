@@ -55,9 +55,7 @@ def compare(
     # Without a seed of its own, a fit has that of its split.
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
-    regressor = options.make_regressor(
-        hidden, features, weighting, max_categories, jobs, **ensemble
-    )
+    regressor = options.make_regressor(hidden, weighting, max_categories, jobs, **ensemble)
     table = read(data, output, delimiter, decimal, encoding)
     rows = known_rows(table, data.name, targets=target, drop=drop or [])
     total, done = splits * len(default_methods()), 0

@@ -98,7 +98,7 @@ Sweeps = Annotated[int, typer.Option("--max-iter", min=1, help="Most sweeps of a
 
 
 def make_regressor(
-    hidden: str, features: str, weighting: str, max_categories: int, jobs: int, **settings: Any
+    hidden: str, weighting: str, max_categories: int, jobs: int, **settings: Any
 ) -> BowTieRegressor:
     """The regressor of some settings, which are checked before anything is read or printed."""
     from bowtienet.estimators.fit_options import FitOptions
@@ -107,6 +107,7 @@ def make_regressor(
     if jobs == 0:
         raise ValueError("--jobs must not be 0: give a number of fits, or -1 for all cores.")
     options = FitOptions(weighting=weighting, max_categories=max_categories)
+    features = settings.pop("features")
     settings["features"] = int(features) if features.isdecimal() else features
     regressor = BowTieRegressor(_sizes(hidden), n_jobs=jobs, options=options, **settings)
     regressor._validate_params()
