@@ -13,10 +13,13 @@ import pytest
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.ensemble import member as module
 from bowtienet.ensemble.member import Task, held_out_score, last_bound, run_task
+from bowtienet.ensemble.training import begin
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
-from bowtienet.posterior.initialize import initialize
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import build_factors
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.representation import PLAIN
 from tests.ensemble.fits import RECIPE, SETTINGS, assert_same_fit, bent_rows, task
 
 PARTS = {
@@ -62,32 +65,54 @@ def test_a_task_is_repeatable_and_its_seed_matters() -> None:
 
 
 def test_a_task_follows_its_recipe() -> None:
+    recipes = [RECIPE, replace(RECIPE, init_penalty=30.0)]
     results = [
-        run_task(task(lengths=(5,), recipe=recipe), SETTINGS).result
-        for recipe in (RECIPE, replace(RECIPE, init_penalty=30.0))
+        run_task(one, SETTINGS).result
+        for one in begin(task(lengths=(5,)), [PLAIN], recipes, SETTINGS)
     ]
     assert results[0].model.gate_temperature == RECIPE.gate_temperature
     plain, shrunk = (result.factors.layers[0].weights.mean[:, 1:] for result in results)
     assert np.sum(shrunk**2) < 0.5 * np.sum(plain**2)
 
 
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[GlobalFactors]:
+    """What fits of networks start from."""
+    found: list[GlobalFactors] = []
+
+    def note(*arguments: Any, **settings: Any) -> GlobalFactors:
+        found.append(build_factors(*arguments, **settings))
+        return found[-1]
+
+    monkeypatch.setattr(module, "build_factors", note)
+    return found
+
+
 def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
-    monkeypatch: pytest.MonkeyPatch,
+    starts: list[GlobalFactors],
 ) -> None:
     """Two of five units each have no weights between them."""
     wide = replace(SETTINGS, hidden_layer_sizes=(10, 10), max_iter=1)
-    starts = []
-
-    def note(*arguments: Any, **settings: Any) -> Any:
-        starts.append(initialize(*arguments, **settings))
-        return starts[-1]
-
-    monkeypatch.setattr(module, "initialize", note)
-    for parts in (2, 1):
-        run_task(task(rows=bent_rows(20), recipe=replace(RECIPE, parts=parts)), wide)
+    recipes = [replace(RECIPE, parts=parts, start_iterations=20) for parts in (2, 1)]
+    for one in begin(task(rows=bent_rows(20)), [PLAIN], recipes, wide):
+        run_task(one, wide)
     between = [start.layers[1].weights.mean[:5, 6:] for start in starts]
     np.testing.assert_array_equal(between[0], 0.0)
     assert np.all(between[1] != 0.0)
+
+
+def test_a_task_starts_at_its_network_with_little_variance(starts: list[GlobalFactors]) -> None:
+    """Its weights to the bit; variances of 1e-4, which the first sweeps do not forget."""
+    [one] = begin(task(lengths=(1,)), [PLAIN], [RECIPE], SETTINGS)
+    assert one.network is not None
+    outcome = run_task(one, SETTINGS)
+    for layer, weights in zip(starts[0].layers, one.network, strict=True):
+        np.testing.assert_array_equal(layer.weights.mean, weights)
+        expected = np.broadcast_to(1e-4 * np.eye(weights.shape[1]), layer.weights.covariance.shape)
+        np.testing.assert_array_equal(layer.weights.covariance, expected)
+    np.testing.assert_array_equal(starts[0].shared_covariance, 1e-4 * np.eye(5))
+    noise = outcome.result.model.prior.noise(0)
+    assert (noise.concentration, noise.scale) == (2.0, 0.01)
 
 
 def test_a_task_may_go_on_from_an_earlier_result() -> None:
