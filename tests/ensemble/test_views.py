@@ -577,6 +577,10 @@ def relevance_by_loops(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
             owner = owner[member.pruning.inputs]
         paths = path_probability(member.factors, surviving)
         sizes = path_strength(member.factors, surviving)
+        if view.pieces is not None:
+            # A standard deviation of a component is not 1: all are on one scale.
+            inputs = slice(None) if member.pruning is None else member.pruning.inputs
+            sizes = np.diag(view.pieces.deviation[inputs]) @ sizes
         for column, output in np.ndindex(3, 2):
             mine = [place for place in range(len(owner)) if owner[place] == column]
             probability[column, output] += weight * max((paths[p, output] for p in mine), default=0)
