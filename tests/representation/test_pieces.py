@@ -183,8 +183,9 @@ def test_values_that_many_rows_share_end_a_bin_each() -> None:
     found = edges(fitted(x[:, None], weights, n_bins=8))
     others = np.quantile(x[40:], np.linspace(0.0, 1.0, 7), method="averaged_inverted_cdf")
     np.testing.assert_allclose(found, np.sort([2.0, -0.5, *others]), rtol=1e-12)
-    lighter = edges(fitted(x[:, None], np.where(x == -0.5, 0.9, 1.0), n_bins=8))
-    assert -0.5 not in lighter
+    for weight, shared in ((3.0, [-0.5, 2.0]), (1.0, [-0.5, 2.0]), (0.9, [2.0])):
+        weights = np.where(x == -0.5, weight, 1.0)
+        np.testing.assert_array_equal(module._shared_values(x, weights, 8), shared)
 
 
 def test_a_column_that_is_nearly_always_the_same_has_bins_for_the_others() -> None:
