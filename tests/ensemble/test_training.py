@@ -38,6 +38,7 @@ from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import Pruning
 from bowtienet.model.architecture import build_architecture
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.pieces import fit_pieces
 from bowtienet.representation.representation import PLAIN, View
 from tests.ensemble.fits import RECIPE, SETTINGS, bent_rows, bent_table, cut_in, fit, small, task
 
@@ -298,6 +299,50 @@ def test_a_recipe_that_can_bend_is_chosen() -> None:
         for weight, member in zip(weights, members, strict=True)
     )
     assert np.sqrt(np.mean((mean - new.targets) ** 2)) < 0.3
+
+
+# Starts
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_tasks_begin_with_networks_of_their_recipe_view_and_fold(parted: bool) -> None:
+    """In the order of the recipes, which may have their views in any."""
+    given = task(rows=bent_rows(40))
+    pieces = fit_pieces(given.rows.inputs, given.rows.weights, 4)
+    views = [PLAIN, View(pieces=pieces)]
+    menu = [
+        replace(recipe, view=view) for recipe, view in zip(recipes(4), (1, 0, 1, 0), strict=True)
+    ]
+    folds = [slice(0, 8), None, slice(8, 16), slice(0, 8)] if parted else None
+    found = begin(given, views, menu, SETTINGS, folds)
+    for index, (one, recipe) in enumerate(zip(found, menu, strict=True)):
+        assert (one.recipe, one.view) == (recipe, views[recipe.view])
+        assert one.rows is given.rows
+        fold = None if folds is None else folds[index]
+        hidden = SETTINGS.hidden_layer_sizes
+        [alone] = candidates.start_networks(given.rows, one.view, [recipe], [fold], hidden)
+        assert one.network is not None
+        for layer, expected in zip(one.network, alone, strict=True):
+            np.testing.assert_allclose(layer, expected, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("changes", [{"init": "laplace"}, {"hidden_layer_sizes": ()}], ids=str)
+def test_random_starts_have_no_network(changes: dict[str, Any]) -> None:
+    found = begin(task(), [PLAIN], recipes(2), replace(SETTINGS, **changes))
+    assert [one.network for one in found] == [None, None]
+    assert [one.recipe for one in found] == recipes(2)
+
+
+def test_trials_start_from_networks_that_have_not_seen_their_held_out_rows() -> None:
+    """Each fold's network is that of the other rows alone."""
+    stage = Stage(alike)
+    stacked(stage, n_recipes=2)
+    trials, final = stage.calls
+    for trial in trials:
+        [alone] = candidates.start_networks(trial.rows, PLAIN, [trial.recipe], [None], (3,))
+        for layer, expected in zip(trial.network, alone, strict=True):
+            np.testing.assert_allclose(layer, expected, rtol=2e-4, atol=2e-4)
+    assert all(one.network is not None for one in final)
 
 
 # Weights and variances
