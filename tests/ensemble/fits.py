@@ -21,7 +21,7 @@ from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.representation.representation import PLAIN, View
 
 SETTINGS = Settings(hidden_layer_sizes=(5,), max_iter=40, tol=0.0)
-RECIPE = Recipe(gate_temperature=0.05, init_penalty=1.0, seed=3)
+RECIPE = Recipe(gate_temperature=0.05, init_penalty=1.0, start_iterations=200, seed=3)
 
 
 def bent_table(n: int = 60, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -44,6 +44,7 @@ def small(**changes: Any) -> Settings:
     """Two members of one recipe, a few sweeps each."""
     given: dict[str, Any] = {"hidden_layer_sizes": (4,), "n_estimators": 2, "max_iter": 4}
     given |= {"gate_temperature": 0.05, "init_penalty": 1.0, "batch_size": 25}
+    given |= {"features": "standard", "target_transform": "none"}
     return Settings(**(given | changes))
 
 

@@ -115,7 +115,7 @@ def test_draws_are_those_of_the_members() -> None:
 
 
 def test_what_was_pruned_is_zero(ensemble: Ensemble) -> None:
-    pruned = prune_ensemble(ensemble, 0.01)
+    pruned = prune_ensemble(ensemble, 1e-20)
     alone = only(pruned, 0)
     [member] = alone.members
     found = posterior(alone, 5)

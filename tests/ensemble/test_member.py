@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 import pytest
 
-from bowtienet.data.rows import Rows, take_rows
+from bowtienet._arrays import like, map_arrays
+from bowtienet.data.rows import Rows, build_rows, take_rows
 from bowtienet.ensemble import member as module
 from bowtienet.ensemble.member import Task, held_out_score, last_bound, run_task
+from bowtienet.ensemble.settings import AUTO_TEMPERATURE, Settings
+from bowtienet.ensemble.training import begin
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
-from bowtienet.posterior.initialize import initialize
+from bowtienet.inference.iterate import FitResult
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import build_factors
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.representation import PLAIN
 from tests.ensemble.fits import RECIPE, SETTINGS, assert_same_fit, bent_rows, task
 
 PARTS = {
@@ -28,14 +34,15 @@ PARTS = {
 def test_a_forecast_where_a_sweep_was_undone() -> None:
     """A sweep that overshot is undone: a fit of just that length ends with the one before it."""
     seen: list[int] = []
+    recipe = replace(RECIPE, seed=11)
     run_task(
-        task(lengths=(120,), rows=PARTS["rows"]),
+        task(lengths=(120,), rows=PARTS["rows"], recipe=recipe),
         SETTINGS,
         lambda progress: seen.append(progress.sweep),
     )
     undone = min(set(range(1, 120)) - set(seen))
     both, alone = (
-        run_task(task(lengths=lengths, **PARTS), SETTINGS).forecasts
+        run_task(task(lengths=lengths, recipe=recipe, **PARTS), SETTINGS).forecasts
         for lengths in ((undone, undone + 1), (undone,))
     )
     np.testing.assert_array_equal(both[:, 0], alone[:, 0])
@@ -62,32 +69,54 @@ def test_a_task_is_repeatable_and_its_seed_matters() -> None:
 
 
 def test_a_task_follows_its_recipe() -> None:
+    recipes = [RECIPE, replace(RECIPE, init_penalty=30.0)]
     results = [
-        run_task(task(lengths=(5,), recipe=recipe), SETTINGS).result
-        for recipe in (RECIPE, replace(RECIPE, init_penalty=30.0))
+        run_task(one, SETTINGS).result
+        for one in begin(task(lengths=(5,)), [PLAIN], recipes, SETTINGS)
     ]
     assert results[0].model.gate_temperature == RECIPE.gate_temperature
     plain, shrunk = (result.factors.layers[0].weights.mean[:, 1:] for result in results)
     assert np.sum(shrunk**2) < 0.5 * np.sum(plain**2)
 
 
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[GlobalFactors]:
+    """What fits of networks start from."""
+    found: list[GlobalFactors] = []
+
+    def note(*arguments: Any, **settings: Any) -> GlobalFactors:
+        found.append(build_factors(*arguments, **settings))
+        return found[-1]
+
+    monkeypatch.setattr(module, "build_factors", note)
+    return found
+
+
 def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
-    monkeypatch: pytest.MonkeyPatch,
+    starts: list[GlobalFactors],
 ) -> None:
     """Two of five units each have no weights between them."""
     wide = replace(SETTINGS, hidden_layer_sizes=(10, 10), max_iter=1)
-    starts = []
-
-    def note(*arguments: Any, **settings: Any) -> Any:
-        starts.append(initialize(*arguments, **settings))
-        return starts[-1]
-
-    monkeypatch.setattr(module, "initialize", note)
-    for parts in (2, 1):
-        run_task(task(rows=bent_rows(20), recipe=replace(RECIPE, parts=parts)), wide)
+    recipes = [replace(RECIPE, parts=parts, start_iterations=20) for parts in (2, 1)]
+    for one in begin(task(rows=bent_rows(20)), [PLAIN], recipes, wide):
+        run_task(one, wide)
     between = [start.layers[1].weights.mean[:5, 6:] for start in starts]
     np.testing.assert_array_equal(between[0], 0.0)
     assert np.all(between[1] != 0.0)
+
+
+def test_a_task_starts_at_its_network_with_little_variance(starts: list[GlobalFactors]) -> None:
+    """Its weights to the bit; variances of 1e-4, which the first sweeps do not forget."""
+    [one] = begin(task(lengths=(1,)), [PLAIN], [RECIPE], SETTINGS)
+    assert one.network is not None
+    outcome = run_task(one, SETTINGS)
+    for layer, weights in zip(starts[0].layers, one.network, strict=True):
+        np.testing.assert_array_equal(layer.weights.mean, weights)
+        expected = np.broadcast_to(1e-4 * np.eye(weights.shape[1]), layer.weights.covariance.shape)
+        np.testing.assert_array_equal(layer.weights.covariance, expected)
+    np.testing.assert_array_equal(starts[0].shared_covariance, 1e-4 * np.eye(5))
+    noise = outcome.result.model.prior.noise(0)
+    assert (noise.concentration, noise.scale) == (2.0, 0.01)
 
 
 def test_a_task_may_go_on_from_an_earlier_result() -> None:
@@ -137,6 +166,104 @@ def test_what_was_pruned_before_and_in_the_fit_adds_up() -> None:
     for pruning in (again.pruning, seen[0], seen[-1]):
         assert pruning.architecture.hidden == (12,)
         assert set(pruning.units[0]) <= set(first.pruning.units[0])
+
+
+# Sharp gates
+
+
+ROUNDING = 1e-9
+"""Of the ELBO, as a part of it."""
+FAR = 50.0
+"""Standard deviations."""
+SINGLE_BOUND, SINGLE_MEAN = 2e-4, 1e-3
+"""Relative difference of the ELBO in float32, and that of predicted means, in deviations."""
+
+
+def curved_rows(library: Any = np, dtype: str = "float64", *, outlier: bool = False) -> Rows:
+    """Two targets of three columns; with an outlier, two rows far outside in all of them."""
+    rng = np.random.default_rng(2)
+    inputs = rng.normal(size=(80, 3))
+    if outlier:
+        inputs[:2] = [[FAR], [-FAR]]
+    near = np.clip(inputs, -3.0, 3.0)
+    targets = np.column_stack([np.abs(near[:, 0]) - 1.0, near[:, 1] * near[:, 2]])
+    targets += 0.1 * rng.normal(size=(80, 2))
+    kind = getattr(library, dtype)
+    return build_rows(*(library.asarray(values, dtype=kind) for values in (inputs, targets)))
+
+
+def sharp_task(rows: Rows, settings: Settings, **changes: Any) -> Task:
+    """From a network, at the temperature of the default."""
+    recipe = replace(RECIPE, gate_temperature=AUTO_TEMPERATURE, init_penalty=0.1, **changes)
+    [one] = begin(Task(rows=rows, n_threads=1), [PLAIN], [recipe], settings)
+    assert one.network is not None
+    return one
+
+
+def far_away(rows: Rows) -> Any:
+    """Inputs at all corners of a wide box, and on the way there."""
+    corners = np.array(list(product((-1.0, 0.0, 1.0), repeat=3)))
+    steps = np.concatenate([size * corners for size in (1.0, 5.0, 20.0, FAR)])
+    return like(rows.inputs, steps)
+
+
+def assert_finite(result: FitResult, rows: Rows) -> None:
+    assert np.isfinite(result.elbo_history).all()
+    map_arrays(lambda values: _assert_finite(np.asarray(values)), result.factors)
+    for inputs in (rows.inputs, far_away(rows)):
+        new = predict(result.model, result.factors, inputs)
+        for values in (new.mean, new.signal_variance, new.noise_variance):
+            _assert_finite(np.asarray(values))
+        assert np.all(np.asarray(new.signal_variance) >= 0.0)
+        assert np.all(np.asarray(new.noise_variance) > 0.0)
+
+
+def _assert_finite(values: np.ndarray) -> None:
+    assert np.isfinite(values).all()
+
+
+@pytest.mark.parametrize("outlier", [False, True])
+@pytest.mark.parametrize(
+    ("hidden", "parts"), [((10,), 1), ((10,), 2), ((8, 6), 1), ((8, 6), 2), ((6, 5, 4), 1)]
+)
+def test_a_fit_with_sharp_gates_only_climbs_and_is_finite(
+    hidden: tuple[int, ...], parts: int, outlier: bool
+) -> None:
+    """In every sweep, also with rows far outside; predictions at 50 standard deviations too."""
+    rows = curved_rows(outlier=outlier)
+    settings = replace(SETTINGS, hidden_layer_sizes=hidden)
+    for seed in range(2):
+        result = run_task(sharp_task(rows, settings, parts=parts, seed=seed), settings).result
+        history = np.asarray(result.elbo_history)
+        assert result.status is Status.ITERATION_LIMIT
+        assert len(history) > 30
+        assert np.all(np.diff(history) >= -ROUNDING * np.abs(history[:-1]))
+        assert history[-1] > history[0] + 1.0
+        assert_finite(result, rows)
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+@pytest.mark.parametrize("hidden", [(10,), (8, 6)])
+def test_a_fit_with_sharp_gates_in_single_precision(hidden: tuple[int, ...], name: str) -> None:
+    """From the same network: nearly the same bounds and predictions, all of them finite."""
+    library = pytest.importorskip(name)
+    settings = replace(SETTINGS, hidden_layer_sizes=hidden, max_iter=6)
+    single, double = curved_rows(library, "float32"), curved_rows()
+    one = sharp_task(double, settings)
+    result, exact = (
+        run_task(replace(one, rows=rows), settings).result for rows in (single, double)
+    )
+    np.testing.assert_allclose(result.elbo_history, exact.elbo_history, rtol=SINGLE_BOUND)
+    mean, expected = (
+        np.asarray(predict(found.model, found.factors, rows.inputs).mean)
+        for found, rows in ((result, single), (exact, double))
+    )
+    assert mean.dtype == np.float32
+    assert np.max(np.abs(mean - expected)) < SINGLE_MEAN
+    assert_finite(result, single)
+    # Far outside, too, and for as long as a fit may take.
+    rows = curved_rows(library, "float32", outlier=True)
+    assert_finite(run_task(sharp_task(rows, SETTINGS), SETTINGS).result, rows)
 
 
 # Held-out rows

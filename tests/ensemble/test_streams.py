@@ -15,10 +15,10 @@ from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble import fit_ensemble as module
 from bowtienet.ensemble import training
+from bowtienet.ensemble.candidates import FEWEST_ROWS
 from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, count_held_out, prepare
 from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
-from bowtienet.ensemble.training import FEWEST_ROWS
 from bowtienet.prediction.predictive import predict
 from bowtienet.representation.representation import PLAIN, encoded_rows, standardized_rows
 from bowtienet.representation.survey import combine_surveys

@@ -47,7 +47,7 @@ def whole() -> Ensemble:
 
 @pytest.fixture(scope="module")
 def pruned(whole: Ensemble) -> Ensemble:
-    return prune_ensemble(whole, 0.001)
+    return prune_ensemble(whole, 1e-4)
 
 
 def with_ratio(ensemble: Ensemble, ratio: Any) -> Ensemble:

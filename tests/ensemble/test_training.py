@@ -14,8 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble import candidates
 from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble import training as module
+from bowtienet.ensemble.candidates import held_out_folds
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, run_task
 from bowtienet.ensemble.settings import Recipe, Settings
@@ -23,11 +25,11 @@ from bowtienet.ensemble.stacking import variance_ratio
 from bowtienet.ensemble.training import (
     Fitted,
     allocate,
+    begin,
     fit_alike,
     fit_further,
     fit_stacked,
     fit_streamed,
-    held_out_folds,
     lengths_up_to,
     weigh,
 )
@@ -36,6 +38,7 @@ from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import Pruning
 from bowtienet.model.architecture import build_architecture
 from bowtienet.prediction.predictive import predict
+from bowtienet.representation.pieces import fit_pieces
 from bowtienet.representation.representation import PLAIN, View
 from tests.ensemble.fits import RECIPE, SETTINGS, bent_rows, bent_table, cut_in, fit, small, task
 
@@ -61,16 +64,16 @@ def test_lengths(max_iter: int) -> None:
 def test_folds_of_every_size() -> None:
     """From 1 to 3000 rows: consecutive, about a fifth each, until enough rows were held out."""
     for n in range(1, 3001):
-        folds = held_out_folds(n)
-        if n < module.FEWEST_ROWS:
+        folds = held_out_folds(n, module.HELD_OUT_ROWS)
+        if n < candidates.FEWEST_ROWS:
             assert folds == []
             continue
-        assert 1 <= len(folds) <= module.FOLDS
+        assert 1 <= len(folds) <= candidates.FOLDS
         assert folds[0].start == 0
         assert all(before.stop == after.start for before, after in pairwise(folds))
         sizes = [fold.stop - fold.start for fold in folds]
         assert min(sizes) >= 1
-        assert max(sizes) - n / module.FOLDS < 1.0
+        assert max(sizes) - n / candidates.FOLDS < 1.0
         held_out = sum(sizes)
         assert held_out == folds[-1].stop <= n
         assert held_out >= min(module.HELD_OUT_ROWS, n)
@@ -139,7 +142,8 @@ def result_of(task: Task, **changes: Any) -> FitResult:
 
 
 def recipes(n: int) -> list[Recipe]:
-    return [Recipe(gate_temperature=0.1 * (k + 1), init_penalty=1.0, seed=k) for k in range(n)]
+    start = {"init_penalty": 1.0, "start_iterations": 5}
+    return [Recipe(gate_temperature=0.1 * (k + 1), **start, seed=k) for k in range(n)]
 
 
 def stacked(
@@ -149,7 +153,7 @@ def stacked(
     max_iter: int = 100,
     rows: Rows | None = None,
 ) -> Fitted:
-    shared = Settings(n_estimators=n_members, max_iter=max_iter)
+    shared = Settings(hidden_layer_sizes=(3,), n_estimators=n_members, max_iter=max_iter)
     given = Task(rows=bent_rows(40) if rows is None else rows)
     return fit_stacked(given, [PLAIN], recipes(n_recipes), shared, stage, np.random.default_rng(0))
 
@@ -158,7 +162,7 @@ def test_trials_hold_each_row_out_once_and_members_see_all() -> None:
     stage = Stage(alike)
     stacked(stage)
     trials, final = stage.calls
-    assert len(trials) == 3 * len(held_out_folds(40))
+    assert len(trials) == 3 * len(held_out_folds(40, module.HELD_OUT_ROWS))
     for recipe in recipes(3):
         own = [trial for trial in trials if trial.recipe == recipe]
         held_out = np.concatenate([trial.held_out.inputs for trial in own])
@@ -201,7 +205,7 @@ def test_two_recipes_that_are_each_best_somewhere_share_the_members() -> None:
         return np.where(wanted & (task.recipe.seed < 2), 0.1, 60.0)
 
     stage = Stage(errors)
-    _, weights, _ = stacked(stage, n_members=3, max_iter=15)
+    _, weights, _ = stacked(stage, n_members=3, max_iter=module.FIRST_LENGTH)
     temperatures = [one.recipe.gate_temperature for one in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.2])
     np.testing.assert_allclose(weights, [0.3, 0.3, 0.4], atol=1e-4)
@@ -215,7 +219,7 @@ def test_rows_count_by_their_weight() -> None:
         return np.where((task.held_out.weights > 1.0) == (task.recipe.seed == 0), 0.1, 60.0)
 
     stage = Stage(errors)
-    _, weights, _ = stacked(stage, n_recipes=2, max_iter=15, rows=heavy)
+    _, weights, _ = stacked(stage, n_recipes=2, max_iter=module.FIRST_LENGTH, rows=heavy)
     temperatures = [one.recipe.gate_temperature for one in stage.calls[1]]
     np.testing.assert_allclose(temperatures, [0.1, 0.1, 0.1, 0.2])
     np.testing.assert_allclose(weights, [0.25, 0.25, 0.25, 0.25], atol=1e-4)
@@ -233,7 +237,7 @@ def test_where_longer_is_the_same_the_shortest_is_fitted() -> None:
     [
         pytest.param(100, lambda length: 1000.0 / length, Status.ITERATION_LIMIT, id="gaining"),
         pytest.param(100, lambda length: 10.0, Status.EARLY_STOPPED, id="as good"),
-        pytest.param(15, lambda length: 10.0, Status.ITERATION_LIMIT, id="nothing to compare"),
+        pytest.param(5, lambda length: 10.0, Status.ITERATION_LIMIT, id="nothing to compare"),
     ],
 )
 def test_statuses_of_lengths(max_iter: int, error: Callable[[int], float], status: Status) -> None:
@@ -261,13 +265,13 @@ def test_a_recipe_that_breaks_down_gets_no_members(bad: float, n_members: int) -
 
 
 def test_too_few_rows_are_not_held_out() -> None:
-    """All recipes in turn, the smoothest first."""
+    """All recipes in turn."""
     stage = Stage(alike)
-    members, weights, _ = stacked(stage, n_members=5, rows=bent_rows(module.FEWEST_ROWS - 1))
+    members, weights, _ = stacked(stage, n_members=5, rows=bent_rows(candidates.FEWEST_ROWS - 1))
     (tasks,) = stage.calls
     assert [one.held_out for one in tasks] == [None] * 5
     temperatures = [one.recipe.gate_temperature for one in tasks]
-    np.testing.assert_allclose(temperatures, [0.3, 0.2, 0.1, 0.3, 0.2])
+    np.testing.assert_allclose(temperatures, [0.1, 0.2, 0.3, 0.1, 0.2])
     assert len({one.recipe.seed for one in tasks}) == 5
     assert len(members) == 5
     np.testing.assert_array_equal(weights, np.full(5, 0.2))
@@ -295,6 +299,50 @@ def test_a_recipe_that_can_bend_is_chosen() -> None:
         for weight, member in zip(weights, members, strict=True)
     )
     assert np.sqrt(np.mean((mean - new.targets) ** 2)) < 0.3
+
+
+# Starts
+
+
+@pytest.mark.parametrize("parted", [False, True])
+def test_tasks_begin_with_networks_of_their_recipe_view_and_fold(parted: bool) -> None:
+    """In the order of the recipes, which may have their views in any."""
+    given = task(rows=bent_rows(40))
+    pieces = fit_pieces(given.rows.inputs, given.rows.weights, 4)
+    views = [PLAIN, View(pieces=pieces)]
+    menu = [
+        replace(recipe, view=view) for recipe, view in zip(recipes(4), (1, 0, 1, 0), strict=True)
+    ]
+    folds = [slice(0, 8), None, slice(8, 16), slice(0, 8)] if parted else None
+    found = begin(given, views, menu, SETTINGS, folds)
+    for index, (one, recipe) in enumerate(zip(found, menu, strict=True)):
+        assert (one.recipe, one.view) == (recipe, views[recipe.view])
+        assert one.rows is given.rows
+        fold = None if folds is None else folds[index]
+        hidden = SETTINGS.hidden_layer_sizes
+        [alone] = candidates.start_networks(given.rows, one.view, [recipe], [fold], hidden)
+        assert one.network is not None
+        for layer, expected in zip(one.network, alone, strict=True):
+            np.testing.assert_allclose(layer, expected, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("changes", [{"init": "laplace"}, {"hidden_layer_sizes": ()}], ids=str)
+def test_random_starts_have_no_network(changes: dict[str, Any]) -> None:
+    found = begin(task(), [PLAIN], recipes(2), replace(SETTINGS, **changes))
+    assert [one.network for one in found] == [None, None]
+    assert [one.recipe for one in found] == recipes(2)
+
+
+def test_trials_start_from_networks_that_have_not_seen_their_held_out_rows() -> None:
+    """Each fold's network is that of the other rows alone."""
+    stage = Stage(alike)
+    stacked(stage, n_recipes=2)
+    trials, final = stage.calls
+    for trial in trials:
+        [alone] = candidates.start_networks(trial.rows, PLAIN, [trial.recipe], [None], (3,))
+        for layer, expected in zip(trial.network, alone, strict=True):
+            np.testing.assert_allclose(layer, expected, rtol=2e-4, atol=2e-4)
+    assert all(one.network is not None for one in final)
 
 
 # Weights and variances
@@ -350,12 +398,13 @@ def test_ratios_reach_the_fits(n_members: int) -> None:
 def test_members_that_are_alike_have_weights_from_their_bound() -> None:
     stage = Stage(alike)
     shared = Settings(weighting="elbo", elbo_tempering=0.5)
-    members, weights, places = fit_alike(task(), PLAIN, recipes(3), shared, stage)
+    tasks = begin(task(), [PLAIN], recipes(3), SETTINGS)
+    members, weights, places = fit_alike(tasks, shared, stage)
     expected = np.exp(-0.5 * np.arange(3.0))
     np.testing.assert_allclose(weights, expected / expected.sum(), rtol=1e-12)
     assert (len(members), places) == (3, [0, 0, 0])
     equal = replace(shared, weighting="equal")
-    _, weights, _ = fit_alike(task(), PLAIN, recipes(3), equal, stage)
+    _, weights, _ = fit_alike(tasks, equal, stage)
     np.testing.assert_array_equal(weights, np.full(3, 1.0 / 3.0))
 
 

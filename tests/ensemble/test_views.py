@@ -23,6 +23,7 @@ from bowtienet.distributions.yeo_johnson import from_warped, identity, log_slope
 from bowtienet.ensemble import arriving as arriving_module
 from bowtienet.ensemble.arriving import remember, take_in
 from bowtienet.ensemble.arviz_export import to_arviz
+from bowtienet.ensemble.candidates import log_slopes
 from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import (
     Ensemble,
@@ -38,7 +39,7 @@ from bowtienet.ensemble.member import Task, run_task
 from bowtienet.ensemble.stacking import stack_forecasts
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.ensemble.structure import prune_ensemble, relevance
-from bowtienet.ensemble.training import fit_further, fit_stacked, log_slopes, weigh
+from bowtienet.ensemble.training import fit_further, fit_stacked, weigh
 from bowtienet.inference.convergence import Status
 from bowtienet.posterior.relevance import path_probability, path_strength
 from bowtienet.posterior.selection import existing, select
@@ -576,6 +577,10 @@ def relevance_by_loops(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
             owner = owner[member.pruning.inputs]
         paths = path_probability(member.factors, surviving)
         sizes = path_strength(member.factors, surviving)
+        if view.pieces is not None:
+            # A standard deviation of a component is not 1: all are on one scale.
+            inputs = slice(None) if member.pruning is None else member.pruning.inputs
+            sizes = np.diag(view.pieces.deviation[inputs]) @ sizes
         for column, output in np.ndindex(3, 2):
             mine = [place for place in range(len(owner)) if owner[place] == column]
             probability[column, output] += weight * max((paths[p, output] for p in mine), default=0)

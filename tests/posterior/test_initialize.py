@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +21,7 @@ from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.posterior import initialize as module
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import INITS, initialize, possible_parts
+from bowtienet.posterior.initialize import INITS, build_factors, initialize, join_networks
 
 SIGMAS = 6.0
 """Bounds of 6 standard errors: a right program fails one with odds of 2e-9."""
@@ -315,92 +316,78 @@ def test_many_rows_are_thinned(rng: np.random.Generator, monkeypatch: pytest.Mon
     assert training_error(model, factors, rows) < 0.5 * float(np.var(rows.targets))
 
 
-@pytest.mark.parametrize(
-    ("hidden", "wanted", "possible"),
-    [
-        ((50,), 1, 1),
-        ((50,), 16, 16),
-        ((50,), 17, 16),
-        ((2,), 3, 1),
-        ((50, 8), 5, 2),
-    ],
-)
-def test_how_many_networks_there_can_be(
-    hidden: tuple[int, ...], wanted: int, possible: int
+def outputs(layers: Sequence[np.ndarray], inputs: np.ndarray) -> np.ndarray:
+    """A ReLU network, layer by layer."""
+    values = inputs
+    for mean in layers[:-1]:
+        values = np.maximum(mean[:, 0] + values @ mean[:, 1:].T, 0.0)
+    return layers[-1][:, 0] + values @ layers[-1][:, 1:].T
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+@pytest.mark.parametrize("hidden", [(), (4,), (3, 5), (2, 4, 3)])
+def test_joined_networks_are_their_mean(
+    hidden: tuple[int, ...], count: int, rng: np.random.Generator
 ) -> None:
-    """As many as are wanted, if each can have three units in every layer."""
-    assert possible_parts(hidden, wanted) == possible
-    shares = module._share_out(hidden, wanted)
-    assert len(shares) == possible
-    np.testing.assert_array_equal(np.sum(shares, axis=0), hidden)
-    # As alike as can be, and none too small where there are several.
-    assert np.all(np.ptp(shares, axis=0) <= 1)
-    assert possible == 1 or np.min(shares) >= 3
+    """Also where they have different widths, or no hidden units."""
+    inputs = 3.0 * rng.normal(size=(40, 3))
+    networks = []
+    for part in range(count):
+        widths = (3, *(width + part for width in hidden), 2)
+        networks.append([rng.normal(size=(w, k + 1)) for k, w in pairwise(widths)])
+    joined = join_networks(networks)
+    together = [count * width + count * (count - 1) // 2 for width in hidden]
+    shapes = [(w, k + 1) for k, w in pairwise((3, *together, 2))]
+    assert [layer.shape for layer in joined] == shapes
+    expected = np.mean([outputs(network, inputs) for network in networks], axis=0)
+    np.testing.assert_allclose(outputs(joined, inputs), expected, rtol=1e-11, atol=1e-11)
 
 
-def means_of(factors: GlobalFactors) -> list[np.ndarray]:
-    return [layer.weights.mean for layer in factors.layers]
-
-
-def test_one_network_is_as_without_parts(rng: np.random.Generator) -> None:
-    """To the bit, also where more are wanted than there can be."""
-    rows = wavy_rows(rng, n=40)
-    model = model_for(rows, (9, 5))
-    expected = means_of(initialize(model, rows, np.random.default_rng(1), start_iterations=10))
-    for parts in (1, 7):
-        found = initialize(model, rows, np.random.default_rng(1), start_iterations=10, parts=parts)
-        for one, other in zip(means_of(found), expected, strict=True):
-            np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.parametrize("hidden", [(11,), (11, 13), (10, 12, 11)])
-def test_small_networks_are_those_fitted_alone(
+@pytest.mark.parametrize("hidden", [(4,), (3, 5), (2, 4, 3)])
+def test_joined_networks_have_no_weights_between_them(
     hidden: tuple[int, ...], rng: np.random.Generator
 ) -> None:
-    """One stream of random numbers: the first network alone, then the second, side by side."""
-    rows = wavy_rows(rng, n=40, n_inputs=3, n_outputs=2)
-    model = model_for(rows, hidden)
-    settings = {"init_penalty": 0.3, "start_iterations": 15}
-    found = means_of(initialize(model, rows, np.random.default_rng(4), parts=2, **settings))
-    stream = np.random.default_rng(4)
-    alone = []
-    for widths in module._share_out(hidden, 2):
-        draws = module.random_weights(
-            widths, model.gate_temperature, rows.inputs, stream, module.laplace_weights
-        )
-        fitted = module._relu_network(draws, rows.inputs, rows.targets, rows.weights, 0.3, 15)
-        alone.append(fitted[:-1])
-    for index, mean in enumerate(found[:-1]):
-        first, second = alone[0][index], alone[1][index]
-        top, left = first.shape[0], first.shape[1]
-        np.testing.assert_array_equal(mean[:top, :left], first)
-        np.testing.assert_array_equal(mean[top:, 0], second[:, 0])
+    """The first network alone, then the second, side by side; outputs have half of each."""
+    first, second = (
+        [rng.normal(size=(w, k + 1)) for k, w in pairwise((3, *hidden, 2))] for _ in range(2)
+    )
+    joined = join_networks([first, second])
+    for index, mean in enumerate(joined[:-1]):
+        top, left = first[index].shape
+        np.testing.assert_array_equal(mean[:top, :left], first[index])
+        np.testing.assert_array_equal(mean[top:, 0], second[index][:, 0])
         if index == 0:
-            np.testing.assert_array_equal(mean[top:], second)
+            np.testing.assert_array_equal(mean[top:], second[index])
             continue
-        np.testing.assert_array_equal(mean[top:, left:], second[:, 1:])
+        np.testing.assert_array_equal(mean[top:, left:], second[index][:, 1:])
         np.testing.assert_array_equal(mean[:top, left:], 0.0)
         np.testing.assert_array_equal(mean[top:, 1:left], 0.0)
+    halves = [0.5 * first[-1][:, 1:], 0.5 * second[-1][:, 1:]]
+    np.testing.assert_array_equal(joined[-1][:, 1:], np.column_stack(halves))
 
 
-def test_small_networks_have_one_output_layer(rng: np.random.Generator) -> None:
-    """A ridge regression on the units of all of them, which is no worse than any one alone."""
-    rows = wavy_rows(rng, n=150, n_outputs=2)
-    model = model_for(rows, (20,), gate_temperature=0.01)
-    factors = initialize(model, rows, np.random.default_rng(6), parts=4)
-    hidden, output = means_of(factors)
-    assert (hidden.shape, output.shape) == ((20, 3), (2, 21))
-    features = module._forward([hidden], rows.inputs, model.gate_temperature)
-    expected = module.ridge(features, rows.targets, rows.weights)
-    np.testing.assert_allclose(output, expected, rtol=1e-12)
-    narrow = model_for(rows, (5,), gate_temperature=0.01)
-    alone = initialize(narrow, rows, np.random.default_rng(6))
-    assert training_error(model, factors, rows) < training_error(narrow, alone, rows)
+def test_one_network_joined_is_itself(rng: np.random.Generator) -> None:
+    network = [rng.normal(size=(w, k + 1)) for k, w in pairwise((3, 9, 5, 2))]
+    for one, other in zip(join_networks([network]), network, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_factors_have_the_variance_that_is_asked_for(rng: np.random.Generator) -> None:
+    rows = wavy_rows(rng, n=20)
+    model = model_for(rows, (4, 3))
+    means = [rng.normal(size=(w, k + 1)) for k, w in pairwise(model.architecture.widths)]
+    for variance in (module.START_VARIANCE, 1e-4):
+        factors = build_factors(model, means, np.random.default_rng(0), variance=variance)
+        for layer, mean in zip(factors.layers, means, strict=True):
+            np.testing.assert_array_equal(layer.weights.mean, mean)
+            for covariance in layer.weights.covariance:
+                np.testing.assert_array_equal(covariance, variance * np.eye(mean.shape[1]))
+        np.testing.assert_array_equal(factors.shared_covariance, variance * np.eye(3))
 
 
 @pytest.mark.parametrize(
     ("name", "bad"),
-    [("init", "random"), ("init_penalty", -0.1), ("start_iterations", 0), ("parts", 1.5)],
+    [("init", "random"), ("init_penalty", -0.1), ("start_iterations", 0)],
 )
 def test_bad_settings_are_named(name: str, bad: Any, rng: np.random.Generator) -> None:
     rows = wavy_rows(rng)

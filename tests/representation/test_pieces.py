@@ -74,16 +74,25 @@ def test_components_against_loops() -> None:
         np.testing.assert_allclose(components(found, inputs), by_loops(found, inputs), rtol=1e-12)
 
 
-def test_components_are_standardised_by_the_weights_of_the_rows() -> None:
+def test_components_are_centred_and_on_one_scale_by_the_weights_of_the_rows() -> None:
+    """The root mean square of their deviations is 1, and steps of all bins are alike."""
     weights = RNG.uniform(0.5, 3.0, size=N_ROWS)
     share = weights / weights.sum()
     found = fitted(weights=weights)
     seen = components(found, X)
     np.testing.assert_allclose(share @ seen, 0.0, atol=1e-12)
     deviation = np.sqrt(share @ seen**2)
+    np.testing.assert_allclose(found.deviation, deviation, rtol=1e-12, atol=1e-15)
+    assert np.mean(deviation**2) == pytest.approx(1.0, rel=1e-12)
+    assert np.unique(found.scale).size == 1
+    raw = by_loops(found, X, standardized=False)
+    np.testing.assert_allclose(found.center, share @ raw, rtol=1e-12)
+    spread = np.sqrt(share @ (raw - share @ raw) ** 2)
+    np.testing.assert_allclose(found.scale, np.sqrt(np.mean(spread**2)), rtol=1e-12)
     constant = own(found, "constant")
-    np.testing.assert_allclose(deviation[~constant], 1.0, rtol=1e-12)
     np.testing.assert_array_equal(seen[:, constant], 0.0)
+    np.testing.assert_array_equal(found.deviation[constant], 0.0)
+    assert np.all(found.deviation[~constant] > 0.0)
 
 
 def test_a_straight_line_is_a_sum_of_components() -> None:
@@ -123,15 +132,15 @@ def test_bins_hold_equally_many_rows() -> None:
 # Odd columns
 
 
-def test_columns_with_two_values_or_one_stay_as_they_are() -> None:
+def test_columns_with_two_values_or_one_are_one_component() -> None:
+    """From one value to the other: a step of it is penalised like that of a bin."""
     found = fitted()
-    for name in ("two values", "constant"):
+    for name, ends in (("two values", (-0.7, 1.4)), ("constant", (0.0, 1.0))):
         [place] = np.flatnonzero(own(found, name))
-        assert (found.low[place], found.high[place]) == (0.0, 1.0)
+        assert (found.low[place], found.high[place]) == ends
         seen = components(found, X)[:, place]
-        x = COLUMNS[name]
-        spread = x.std() or 1.0
-        np.testing.assert_allclose(seen, (x - x.mean()) / spread, atol=1e-12)
+        x = (COLUMNS[name] - ends[0]) / (ends[1] - ends[0])
+        np.testing.assert_allclose(seen, (x - x.mean()) / found.scale[place], atol=1e-12)
 
 
 def test_a_column_with_few_values_has_an_edge_at_each() -> None:
@@ -150,22 +159,48 @@ def test_whole_numbers() -> None:
 def test_edges_that_are_tied_become_one() -> None:
     found = edges(fitted(), NAMES.index("tied"))
     assert np.count_nonzero(found == 0.25) == 1
-    assert len(found) < N_BINS + 1
     assert np.all(np.diff(found) > 0.0)
+    # Rows of the value that many share take no quantiles from the others.
+    x = COLUMNS["tied"]
+    others = np.quantile(
+        x[x != 0.25], np.linspace(0.0, 1.0, N_BINS), method="averaged_inverted_cdf"
+    )
+    np.testing.assert_allclose(found[found != 0.25], others, rtol=1e-12)
+    # Without enough rows to be a bin of its own, a value is one among the others.
+    x = np.where(np.arange(N_ROWS) < N_ROWS // N_BINS - 1, 0.25, RNG.normal(size=N_ROWS))
+    found = edges(fitted(x[:, None]))
+    np.testing.assert_allclose(
+        found,
+        np.quantile(x, np.linspace(0.0, 1.0, N_BINS + 1), method="averaged_inverted_cdf"),
+        rtol=1e-12,
+    )
 
 
-def test_a_column_that_is_nearly_always_the_same_stays_as_it_is() -> None:
-    """All quantiles but one end are the same value: a single bin is a straight line."""
+def test_values_that_many_rows_share_end_a_bin_each() -> None:
+    """By weight: at least 1 / n_bins of it, and quantiles of the other rows end the rest."""
+    x = np.concatenate([np.full(30, 2.0), np.full(10, -0.5), RNG.normal(size=40)])
+    weights = np.concatenate([np.full(30, 1.0), np.full(10, 3.0), np.ones(40)])
+    found = edges(fitted(x[:, None], weights, n_bins=8))
+    others = np.quantile(x[40:], np.linspace(0.0, 1.0, 7), method="averaged_inverted_cdf")
+    np.testing.assert_allclose(found, np.sort([2.0, -0.5, *others]), rtol=1e-12)
+    for weight, shared in ((3.0, [-0.5, 2.0]), (1.0, [-0.5, 2.0]), (0.9, [2.0])):
+        weights = np.where(x == -0.5, weight, 1.0)
+        np.testing.assert_array_equal(module._shared_values(x, weights, 8), shared)
+
+
+def test_a_column_that_is_nearly_always_the_same_has_bins_for_the_others() -> None:
     x = np.zeros((100, 1))
     x[:12, 0] = np.arange(1.0, 13.0)
-    assert fit_pieces(x, np.ones(100), 8) is None
+    found = edges(fitted(x, n_bins=8))
+    assert (found[0], found[1], found[-1]) == (0.0, 1.0, 12.0)
+    assert len(found) == 9
     beside = np.column_stack([x, np.arange(100.0)])
-    assert np.bincount(fitted(beside).column).tolist() == [1, 8]
+    assert np.bincount(fitted(beside).column).tolist() == [12, 16]
 
 
 def test_values_that_differ_by_rounding_are_one_edge() -> None:
     x = np.repeat([-1.0, 0.0, 1.0], 20)[:, None] + 1e-9 * RNG.normal(size=(60, 1))
-    np.testing.assert_allclose(edges(fitted(x)), [-1.0, 0.0, 1.0], atol=1e-8)
+    np.testing.assert_allclose(edges(fitted(x, n_bins=8)), [-1.0, 0.0, 1.0], atol=1e-8)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 2 * ROWS_PER_BIN - 1])
@@ -187,7 +222,7 @@ def test_a_weight_of_two_is_two_rows() -> None:
     np.testing.assert_array_equal(found.column, expected.column)
     for name in ("low", "high"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
-    for name in ("center", "scale"):
+    for name in ("center", "scale", "deviation"):
         np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-13)
 
 
@@ -195,11 +230,12 @@ def test_a_weight_of_two_is_two_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_columns", "n_bins"), [(1, 8), (16, 8), (17, 7), (32, 4), (42, 3), (64, 2), (65, None)]
+    ("n_columns", "n_bins"),
+    [(1, 16), (8, 16), (9, 14), (16, 8), (17, 7), (32, 4), (42, 3), (64, 2), (65, None)],
 )
 def test_of_more_columns_each_has_fewer_bins(n_columns: int, n_bins: int | None) -> None:
-    x = RNG.normal(size=(60, n_columns))
-    found = fit_pieces(x, np.ones(60), N_BINS)
+    x = RNG.normal(size=(80, n_columns))
+    found = fit_pieces(x, np.ones(80), N_BINS)
     assert (found is None) == (n_bins is None)
     if found is not None:
         assert np.bincount(found.column).tolist() == [n_bins] * n_columns
@@ -275,6 +311,9 @@ def changed(name: str, place: int, value: float) -> dict[str, Any]:
         changed("scale", 3, 0.0),
         changed("scale", 3, -1.0),
         changed("scale", 3, 5e-324),
+        changed("deviation", 3, -1e-3),
+        changed("deviation", 3, np.nan),
+        {"deviation": SOUND.deviation[1:]},
         changed("low", 0, SOUND.high[0]),
         changed("low", 0, SOUND.high[0] + 1.0),
         changed("low", 1, SOUND.low[1] + 1e-3),
@@ -302,4 +341,4 @@ def test_something_else_is_no_components() -> None:
 
 
 def test_limits_that_others_rely_on() -> None:
-    assert (module.N_BINS, module.MOST_COMPONENTS) == (8, 128)
+    assert (module.N_BINS, module.MOST_COMPONENTS) == (16, 128)

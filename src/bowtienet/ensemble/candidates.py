@@ -127,16 +127,27 @@ def choose_recipes(
         for parts in possible_parts(settings.hidden_layer_sizes)
         for penalty in penalties
     ]
+    if not starts_from_networks(settings):
+        # These only tell what to see.
+        recipes = [recipe for recipe in recipes if recipe.parts == 1]
     compared = take_rows(rows, np.arange(min(rows.inputs.shape[0], COMPARED_ROWS)))
     folds = held_out_folds(compared.inputs.shape[0], HELD_OUT_ROWS)
-    if not folds:
+    if folds:
+        found = _compare(compared, folds, views, recipes, settings.hidden_layer_sizes)
+        best = _best(found, _held_out_weights(compared, folds))
+    else:
         # Nothing to compare by: the plainest view and the smoothest start.
-        return [recipe for recipe in reversed(recipes) if recipe.view == 0]
-    if settings.init != "relu_network":
-        # No network is fitted to start from: these only tell what to see.
-        recipes = [recipe for recipe in recipes if recipe.parts == 1]
-    found = _compare(compared, folds, views, recipes, settings.hidden_layer_sizes)
-    return _best(found, _held_out_weights(compared, folds))
+        best = [recipe for recipe in reversed(recipes) if recipe.view == 0]
+    if starts_from_networks(settings):
+        return best
+    # Random starts know no penalty: of those with the same view one is enough.
+    views_of_best = [recipe.view for recipe in best]
+    return [best[views_of_best.index(view)] for view in dict.fromkeys(views_of_best)]
+
+
+def starts_from_networks(settings: Settings) -> bool:
+    """Whether ordinary networks say where fits begin, and not only what they see."""
+    return settings.init == "relu_network" and bool(settings.hidden_layer_sizes)
 
 
 def possible_parts(hidden: Sequence[int]) -> list[int]:

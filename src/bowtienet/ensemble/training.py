@@ -18,7 +18,12 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.ensemble.candidates import held_out_folds, log_slopes, start_networks
+from bowtienet.ensemble.candidates import (
+    held_out_folds,
+    log_slopes,
+    start_networks,
+    starts_from_networks,
+)
 from bowtienet.ensemble.ensemble import Ensemble, Floats
 from bowtienet.ensemble.member import Outcome, Task, held_out_score, last_bound
 from bowtienet.ensemble.settings import Recipe, Settings, repeat
@@ -82,7 +87,7 @@ def begin(
 ) -> list[Task]:
     """A task for each recipe, with the network that it starts from, fitted without its fold."""
     tasks = [replace(task, recipe=recipe, view=views[recipe.view]) for recipe in recipes]
-    if settings.init != "relu_network" or not settings.hidden_layer_sizes:
+    if not starts_from_networks(settings):
         return tasks
     folds = [None] * len(tasks) if folds is None else folds
     for place, view in enumerate(views):

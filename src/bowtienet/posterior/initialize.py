@@ -157,6 +157,8 @@ def join_networks(networks: Sequence[Sequence[Floats]]) -> list[Floats]:
         biases = [layer[:, 0] for layer in layers]
         if index + 1 == len(networks[0]):
             share = 1.0 / len(networks)
+            if index == 0:
+                weights = [np.sum(weights, axis=0)]
             joined.append(share * np.column_stack([np.sum(biases, axis=0), *weights]))
         else:
             # Inputs are shared; above them each network sees its own units only.
