@@ -189,6 +189,7 @@ def test_a_constant_can_be_fitted_further(prior: str) -> None:
 def test_pruning_leaves_the_global_scales(prior: str) -> None:
     """Weights that went count as they did: a refit finds much what the whole network would."""
     settings: dict[str, Any] = {"gate_temperature": 0.1, "init_penalty": "auto", "max_iter": 150}
+    settings |= {"features": "standard", "target_transform": "none"}
     model = longer(prior=prior, n_estimators=1, hidden_layer_sizes=(10,), **settings)
     model.fit(FRAME, Y)
     refitted = model.prune(0.01, refit=True, X=FRAME, y=Y)

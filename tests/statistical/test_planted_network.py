@@ -65,6 +65,8 @@ def fitted(seed: int) -> BowTieRegressor:
     model = BowTieRegressor(
         hidden_layer_sizes=(20,),
         n_estimators=1,
+        features="standard",
+        target_transform="none",
         max_iter=400,
         random_state=seed,
         options=FitOptions(weighting="equal", init_penalty=1.0, tol=0.0),
