@@ -648,10 +648,10 @@ def test_tensors(settings: dict[str, Any]) -> None:
     assert seen(model) == seen(expected)
     mean, deviation = model.predict(torch.from_numpy(NEW), return_std=True)
     assert isinstance(mean, torch.Tensor)
-    assert_allclose(mean.numpy(), expected.predict(NEW), rtol=1e-5)
-    assert_allclose(deviation.numpy(), answers(expected, NEW)[1], rtol=1e-5)
+    assert_allclose(mean.numpy(), expected.predict(NEW), rtol=1e-6)
+    assert_allclose(deviation.numpy(), answers(expected, NEW)[1], rtol=1e-6)
     score = model.log_score(torch.from_numpy(X), torch.from_numpy(Y))
-    assert score == pytest.approx(expected.log_score(X, Y), rel=1e-5)
+    assert score == pytest.approx(expected.log_score(X, Y), rel=1e-6)
 
 
 # Structure, plots and reports speak of the user's columns
