@@ -26,6 +26,8 @@ def compare(
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
     prior: options.Prior = "student_t",
+    features: options.Features = "auto",
+    target_transform: options.TargetTransform = "auto",
     members: options.Members = 8,
     weighting: options.Weighting = "stacking",
     max_iter: options.Sweeps = 80,
@@ -52,6 +54,7 @@ def compare(
         raise ValueError("compare takes one target at a time: name --target once.")
     # Without a seed of its own, a fit has that of its split.
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
+    ensemble |= {"features": features, "target_transform": target_transform}
     regressor = options.make_regressor(hidden, weighting, max_categories, jobs, **ensemble)
     table = read(data, output, delimiter, decimal, encoding)
     rows = known_rows(table, data.name, targets=target, drop=drop or [])

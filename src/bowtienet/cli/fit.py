@@ -44,6 +44,8 @@ def fit(
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
     prior: options.Prior = "student_t",
+    features: options.Features = "auto",
+    target_transform: options.TargetTransform = "auto",
     members: options.Members = 8,
     weighting: options.Weighting = "stacking",
     max_iter: options.Sweeps = 80,
@@ -69,6 +71,7 @@ def fit(
     output = Output(as_json)
     place = _check_places(data, out, plots, report)
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
+    ensemble |= {"features": features, "target_transform": target_transform}
     regressor = options.make_regressor(
         hidden, weighting, max_categories, jobs, random_state=seed, **ensemble
     )

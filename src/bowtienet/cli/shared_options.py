@@ -76,6 +76,19 @@ Hidden = Annotated[
     str, typer.Option("--hidden", help="Widths of the hidden layers, such as 50 or 50,20.")
 ]
 Prior = Annotated[str, typer.Option("--prior", help="Shrinkage prior of the weights.")]
+Features = Annotated[
+    str,
+    typer.Option(
+        "--features",
+        help="What networks see of numbers: auto, standard, piecewise, or a number of bins.",
+    ),
+]
+TargetTransform = Annotated[
+    str,
+    typer.Option(
+        "--target-transform", help="What networks are fitted to: auto, none or yeo-johnson."
+    ),
+]
 Members = Annotated[int, typer.Option("--members", min=1, help="Networks in the ensemble.")]
 Weighting = Annotated[
     str,
@@ -94,6 +107,8 @@ def make_regressor(
     if jobs == 0:
         raise ValueError("--jobs must not be 0: give a number of fits, or -1 for all cores.")
     options = FitOptions(weighting=weighting, max_categories=max_categories)
+    features = settings.pop("features")
+    settings["features"] = int(features) if features.isdecimal() else features
     regressor = BowTieRegressor(_sizes(hidden), n_jobs=jobs, options=options, **settings)
     regressor._validate_params()
     options._validate_params()

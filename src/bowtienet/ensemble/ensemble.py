@@ -100,6 +100,25 @@ def member_views(ensemble: Ensemble) -> list[View]:
     return [ensemble.representation.views[place] for place in ensemble.views]
 
 
+def describe_views(ensemble: Ensemble) -> str:
+    """What the members see, in words, with the share of their weights.
+
+    Such as ``piecewise features and a Yeo-Johnson target (exponent 0.42) 0.75, standard features
+    0.25``.
+    """
+    found = []
+    for place, view in enumerate(ensemble.representation.views):
+        words = "standard features" if view.pieces is None else "piecewise features"
+        if view.warp is not None:
+            exponents = ", ".join(f"{value:.2f}" for value in np.asarray(view.warp.exponent))
+            words += f" and a Yeo-Johnson target (exponent {exponents})"
+        share = float(np.sum(ensemble.weights[np.asarray(ensemble.views) == place]))
+        found.append((share, words))
+    if len(found) == 1:
+        return found[0][1]
+    return ", ".join(f"{words} {share:.2f}" for share, words in sorted(found, reverse=True))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Moments:
     """Members' predictive moments (K, n, D): of warped targets, or of standardised ones."""
