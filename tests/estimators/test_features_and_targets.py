@@ -711,7 +711,10 @@ def test_plots_and_a_report(of_flats: BowTieRegressor, flats: pd.DataFrame, tmp_
     pruned = of_flats.prune(0.05)
     for member in range(len(of_flats.ensemble_.members)):
         for model in (of_flats, pruned):
-            plotting.NetworkDisplay.from_estimator(model, member=member).figure_.canvas.draw()
+            display = plotting.NetworkDisplay.from_estimator(model, member=member)
+            assert display.input_names[0] == "number"
+            assert len(display.input_names) < 20
+            display.figure_.canvas.draw()
         display = plotting.WeightsDisplay.from_estimator(of_flats, pruned, member=member)
         display.figure_.canvas.draw()
         pyplot.close("all")
