@@ -22,7 +22,6 @@ from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.cli.app import EXAMPLES
 from bowtienet.cli.plot import KINDS, OF_MODELS
 from bowtienet.cli.writing import write
-from bowtienet.ensemble import settings as ensemble_settings
 from bowtienet.evaluation import average_scores, compare, evaluate
 from tests.cli.conftest import TINY, accepted, refused, run, write_rows
 
@@ -47,10 +46,9 @@ def answer(*arguments: object) -> dict:
 
 @pytest.fixture
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Default settings, but one recipe of five, short starts, and no processes to start."""
-    monkeypatch.setattr(ensemble_settings, "RECIPES", ensemble_settings.RECIPES[2:3])
-    monkeypatch.setattr("bowtienet.ensemble.member.START_ITERATIONS", 60)
-    monkeypatch.setattr("bowtienet.ensemble.member.SMALL_START_ITERATIONS", 100)
+    """Default settings, but one penalty of three, short starts, and no processes to start."""
+    monkeypatch.setattr("bowtienet.ensemble.candidates.PENALTIES", (0.5,))
+    monkeypatch.setattr("bowtienet.ensemble.candidates.LENGTHS", (20, 40, 60))
     with joblib.parallel_config("sequential"):
         yield
 

@@ -25,7 +25,7 @@ def small(**changes: Any) -> BowTieRegressor:
 
 
 def stacked(**changes: Any) -> BowTieRegressor:
-    """Members weighted by held-out rows: one recipe on up to five folds, then two members."""
+    """Members weighted by held-out rows: one penalty on up to five folds, then two members."""
     return small(**({"weighting": "stacking", "init_penalty": 1.0} | changes))
 
 

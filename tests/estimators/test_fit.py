@@ -18,7 +18,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.estimators.attributes import ensemble_attributes, warning_of
 from bowtienet.inference.convergence import Status
@@ -80,7 +79,7 @@ def usual() -> np.ndarray:
         {"init_penalty": 5.0},
         {"propagation": "variational"},
         {"tol": 1e3},
-        {"prune_every": 2, "false_sign_rate": 1e-4},
+        {"prune_every": 2, "false_sign_rate": 1e-12},
     ],
     ids=str,
 )
@@ -359,28 +358,23 @@ def test_ctrl_c_in_a_later_member_keeps_what_there_is() -> None:
     )
 
 
-def interrupted_start(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
-    """Ctrl-C while a given member looks for its start."""
-    calls, original = [0], member_module.initialize
-
-    def initialize(*arguments: Any, **keywords: Any) -> Any:
-        calls[0] += 1
-        if calls[0] == number:
-            raise KeyboardInterrupt
-        return original(*arguments, **keywords)
-
-    monkeypatch.setattr(member_module, "initialize", initialize)
+def ctrl_c(*_: Any, **__: Any) -> Any:
+    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize("make", [small, stacked])
+@pytest.mark.parametrize(
+    "place", ["fit_ensemble.choose_recipes", "training.start_networks", "member.build_factors"]
+)
 def test_ctrl_c_before_anything_is_fitted_changes_nothing(
-    make: Callable[..., BowTieRegressor], monkeypatch: pytest.MonkeyPatch
+    place: str, make: Callable[..., BowTieRegressor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """While recipes are compared, networks are fitted to start from, or the first member starts."""
     fresh, old = make(), fitted()
     states = [dict(vars(model)) for model in (fresh, old)]
     for model, state in zip((fresh, old), states, strict=True):
         with monkeypatch.context() as patch:
-            interrupted_start(patch, 1)
+            patch.setattr(f"bowtienet.ensemble.{place}", ctrl_c)
             with pytest.raises(KeyboardInterrupt):
                 model.fit(X, -Y)
         assert vars(model) == state

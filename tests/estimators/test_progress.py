@@ -31,8 +31,9 @@ def small(**changes: Any) -> BowTieRegressor:
 
 
 def stacked(**changes: Any) -> BowTieRegressor:
-    """One recipe on five folds, then two members."""
-    return small(**({"weighting": "stacking", "init_penalty": 1.0} | changes))
+    """One recipe, of plain columns and targets, on five folds; then two members."""
+    plain = {"features": "standard", "target_transform": "none"}
+    return small(**({"weighting": "stacking", "init_penalty": 1.0} | plain | changes))
 
 
 # The line

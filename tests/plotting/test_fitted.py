@@ -18,6 +18,8 @@ from bowtienet.plotting import ElboDisplay, NetworkDisplay, WeightsDisplay
 from bowtienet.plotting.fitted import (
     encoded_features,
     feature_names,
+    member_column_names,
+    member_column_weights,
     member_input_names,
     member_weights,
     network_of,
@@ -121,3 +123,36 @@ def test_plots_can_be_imported_without_matplotlib(monkeypatch: pytest.MonkeyPatc
 
 def _own_modules() -> list[str]:
     return [name for name in sys.modules if name.split(".")[0] == "bowtienet"]
+
+
+def test_a_column_in_bins_is_one_input_with_its_largest_weights(flats: pd.DataFrame) -> None:
+    """Among columns of categories and gaps, which are one input each."""
+    model = quick(features=4, n_estimators=1).fit(flats, "price")
+    names = member_column_names(model, 0)
+    first, *others = member_column_weights(model, 0)
+    whole, *same = member_weights(model, 0)
+    inputs = member_input_names(model, 0)
+    area = [place for place, name in enumerate(inputs) if name.startswith("area ")]
+    assert [inputs[place].partition(" ")[2].count("..") for place in area[:4]] == [1] * 4
+    assert names.count("area") == 1
+    assert first.shape == (4, 1 + len(names))
+    np.testing.assert_array_equal(first[:, 0], whole[:, 0])
+    drawn, components = first[:, 1 + names.index("area")], whole[:, 1:][:, area[:4]]
+    np.testing.assert_array_equal(np.abs(drawn), np.abs(components).max(axis=1))
+    assert np.all(np.any(components == drawn[:, None], axis=1))
+    for name in set(names) & set(inputs):
+        np.testing.assert_array_equal(
+            first[:, 1 + names.index(name)], whole[:, 1 + inputs.index(name)]
+        )
+    for one, other in zip(others, same, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_plain_columns_are_drawn_as_they_are(flats: pd.DataFrame) -> None:
+    model = quick(features="standard", n_estimators=1).fit(flats, "price")
+    for found in (model, model.prune(0.3)):
+        assert member_column_names(found, 0) == member_input_names(found, 0)
+        for one, other in zip(
+            member_column_weights(found, 0), member_weights(found, 0), strict=True
+        ):
+            np.testing.assert_array_equal(one, other)

@@ -22,7 +22,8 @@ def fitted() -> BowTieRegressor:
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.normal(size=(150, 3)) * [1.0, 100.0, 0.01], columns=NAMES)
     y = np.maximum(X["wide"] / 33.0, 0.0) - 180.0 * X["narrow"] + rng.normal(0.0, 0.3, size=150)
-    return quick(hidden_layer_sizes=(6,), init_penalty=100.0, max_iter=100).fit(X, y)
+    plain = {"features": "standard", "target_transform": "none"}
+    return quick(hidden_layer_sizes=(6,), init_penalty=100.0, max_iter=100, **plain).fit(X, y)
 
 
 @pytest.fixture(scope="module")

@@ -141,10 +141,12 @@ def test_features_are_ranked_and_bands_follow_the_strongest(found, model, flats)
     relevance = model.feature_relevance_
     order = np.argsort(-relevance.strength)
     [target] = found.targets
-    assert list(target.strong) == relevance.name[order].tolist()
+    strong = [relevance.name[i] for i in order if relevance.strength[i] > 0.0]
+    assert {"area", "city"} <= set(strong)
+    assert list(target.strong) == strong
     assert [name for name, _ in target.bands] == list(target.strong)
-    [fewer] = collect(model, flats, "price", max_features=2).targets
-    assert [name for name, _ in fewer.bands] == list(target.strong[:2])
+    [fewer] = collect(model, flats, "price", max_features=1).targets
+    assert [name for name, _ in fewer.bands] == list(target.strong[:1])
 
 
 def test_the_summary_of_columns(found, flats):

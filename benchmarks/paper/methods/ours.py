@@ -78,8 +78,12 @@ def pruned(hidden: tuple[int, ...], **settings: Any) -> Fit:
 def fit_for_figures(
     X: np.ndarray, y: np.ndarray, hidden: tuple[int, ...], settings: dict[str, Any], n_jobs: int
 ) -> BowTieRegressor:
-    """A fitted estimator; a fit that was interrupted raises, so that no cache keeps it."""
-    model = regressor(hidden, n_jobs=n_jobs, **settings)
+    """A fitted estimator whose networks see plain columns and targets, as the paper's do.
+
+    A fit that was interrupted raises, so that no cache keeps it.
+    """
+    plain = {"features": "standard", "target_transform": "none"}
+    model = regressor(hidden, n_jobs=n_jobs, **plain | settings)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X, y)

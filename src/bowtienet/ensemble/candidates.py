@@ -328,8 +328,11 @@ def _part(networks: Networks, part: slice) -> Networks:
 
 
 def _see(rows: Rows, view: View) -> Rows:
-    """What networks see of standardised rows, on the host in double precision."""
-    return map_arrays(lambda x: to_numpy(x).astype(np.float64), network_rows(view, rows))
+    """What networks see of standardised rows, computed on the host in double precision.
+
+    Starts multiply rounding: they must not depend on the library that holds the rows.
+    """
+    return network_rows(view, map_arrays(lambda x: to_numpy(x).astype(np.float64), rows))
 
 
 def _without(rows: Rows, folds: Sequence[slice | None]) -> Floats:

@@ -66,7 +66,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
     n_estimators : int, default=8
         Members of the ensemble. More is better and takes longer.
     features : {"auto", "standard", "piecewise"} or int, default="auto"
-        What networks see of a column of numbers: the standardised column, or up to 8 piecewise
+        What networks see of a column of numbers: the standardised column, or up to 16 piecewise
         linear components of it with bends at quantiles (an int says how many), which lets one
         network follow steps and bends. Both go on linearly outside the data. "auto" takes what
         gives held-out rows the higher density.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.pruning import restore_shape
 from bowtienet.plotting._checks import chosen
+from bowtienet.representation.columns import encoded_names
 from bowtienet.representation.representation import input_names, network_inputs
 
 
@@ -95,7 +97,33 @@ def member_weights(
     return [first, *means[1:]]
 
 
+def member_column_names(model: BowTieRegressor, member: int) -> list[str]:
+    """Names of the columns that a network sees, in the user's order; one in bins counts once."""
+    names = encoded_names(model.ensemble_.representation.columns)
+    return [names[place] for place in np.unique(_input_columns(model.ensemble_, member))]
+
+
+def member_column_weights(model: BowTieRegressor, member: int) -> list[np.ndarray]:
+    """`member_weights`, but with one input for each name of `member_column_names`.
+
+    Of the weights between the components of a column and a unit, the largest in size.
+    """
+    first, *others = member_weights(model, member)
+    columns = np.sort(_input_columns(model.ensemble_, member))
+    begins = np.flatnonzero(np.diff(columns, prepend=-1))
+    found, units = np.zeros((len(first), 1 + begins.size)), np.arange(len(first))
+    found[:, 0] = first[:, 0]
+    for place, ends in enumerate(pairwise([*begins, columns.size])):
+        own = first[:, 1:][:, slice(*ends)]
+        found[:, 1 + place] = own[units, np.argmax(np.abs(own), axis=1)]
+    return [found, *others]
+
+
+def _input_columns(ensemble: Ensemble, member: int) -> np.ndarray:
+    """The encoded column that each of a network's inputs belongs to."""
+    return network_inputs(ensemble.representation, member_views(ensemble)[member])
+
+
 def _user_order(ensemble: Ensemble, member: int) -> np.ndarray:
     """The network's inputs in the order of the user's columns."""
-    view = member_views(ensemble)[member]
-    return np.argsort(network_inputs(ensemble.representation, view), kind="stable")
+    return np.argsort(_input_columns(ensemble, member), kind="stable")

@@ -11,8 +11,8 @@ from bowtienet.plotting import _axes
 from bowtienet.plotting._checks import named
 from bowtienet.plotting.fitted import (
     chosen_member,
-    member_input_names,
-    member_weights,
+    member_column_names,
+    member_column_weights,
     network_of,
 )
 
@@ -73,6 +73,9 @@ class NetworkDisplay:
     ) -> Self:
         """Draw the network of a member of a fitted estimator.
 
+        A column in bins is one input: of the weights between its components and a unit, the
+        largest is drawn.
+
         Parameters
         ----------
         model : BowTieRegressor or pipeline that ends with one
@@ -88,8 +91,8 @@ class NetworkDisplay:
         network = network_of(model)
         place = chosen_member(network, member)
         display = cls(
-            weights=member_weights(network, place),
-            input_names=member_input_names(network, place),
+            weights=member_column_weights(network, place),
+            input_names=member_column_names(network, place),
             output_names=network.target_names_,
         )
         return display.plot(title=title, ax=ax)

@@ -10,7 +10,12 @@ import numpy as np
 
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import NetworkDisplay
-from bowtienet.plotting.fitted import chosen_member, member_input_names, member_weights
+from bowtienet.plotting.fitted import (
+    chosen_member,
+    member_column_names,
+    member_column_weights,
+    member_input_names,
+)
 from bowtienet.report.figures import WIDTH
 from bowtienet.report.svg import Plot, inline_svg, new_figure
 from bowtienet.report.wording import clean, count
@@ -36,7 +41,10 @@ class NetworkContent:
     was_pruned: bool
     """Whether the model itself is a pruned one, whose earlier weights are gone."""
     n_inputs: int
+    """Columns that the network sees; one in bins counts once."""
     n_drawn: int
+    has_bins: bool
+    """Whether some column has several components."""
     plots: tuple[Plot, ...]
 
 
@@ -72,8 +80,9 @@ def network_content(
         ),
         rate=float(np.nansum(sizes.false_sign_rate * left) / left.sum()) if left.sum() else None,
         was_pruned=model is pruned,
-        n_inputs=len(member_input_names(model, member)),
+        n_inputs=len(member_column_names(model, member)),
         n_drawn=inputs.size,
+        has_bins=len(member_input_names(model, member)) > len(member_column_names(model, member)),
         plots=tuple(plots),
     )
 
@@ -86,16 +95,16 @@ def _is_pruned(model: BowTieRegressor) -> bool:
 def _strongest_inputs(model: BowTieRegressor, pruned: BowTieRegressor, member: int) -> np.ndarray:
     """Inputs to draw, in the order of the table: first those left by pruning, then by weight."""
     before, after = (
-        np.abs(member_weights(one, member)[0][:, 1:]).sum(axis=0) for one in (model, pruned)
+        np.abs(member_column_weights(one, member)[0][:, 1:]).sum(axis=0) for one in (model, pruned)
     )
     return np.sort(np.lexsort((-before, after == 0.0))[:_MOST_INPUTS])
 
 
 def _draw(model: BowTieRegressor, inputs: np.ndarray, member: int, targets: Sequence[str]) -> Any:
     """A figure of the network of a member, with some of its inputs."""
-    weights = member_weights(model, member)
+    weights = member_column_weights(model, member)
     weights = [weights[0][:, [0, *(1 + inputs)]], *weights[1:]]
-    names = member_input_names(model, member)
+    names = member_column_names(model, member)
     tallest = max(inputs.size, 6.0 * max(len(matrix) for matrix in weights) ** 0.5)
     figure = new_figure(WIDTH, float(np.clip(1.2 + 0.2 * tallest, 3.0, 8.0)))
     display = NetworkDisplay(

@@ -7,7 +7,7 @@ All networks share the standardised rows; a view says what becomes of these for 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -163,7 +163,9 @@ def _inner_edges(representation: Representation, pieces: Pieces, own: NDArray[np
 
 def _distinct_texts(values: Floats, *, dated: bool) -> list[str]:
     """Days of dates, numbers to four digits; more where these would be the same."""
-    spellings = [f"{{:.{digits}g}}".format for digits in range(4, 18)]
+    spellings: list[Callable[[float], str]] = [
+        partial(_number_text, digits=digits) for digits in range(4, 18)
+    ]
     if dated:
         spellings = [partial(_date_text, unit=unit) for unit in ("D", "m", "s")] + spellings
     for spell in spellings:
@@ -171,6 +173,11 @@ def _distinct_texts(values: Floats, *, dated: bool) -> list[str]:
         if len(set(texts)) == len(texts):
             break
     return texts
+
+
+def _number_text(value: float, digits: int) -> str:
+    """Rounded to significant digits; below ten thousand millions in full: 10380, not 1.038e+04."""
+    return f"{float(f'{value:.{digits}g}'):.{max(digits, 10)}g}"
 
 
 def _date_text(days: float, unit: str) -> str:
