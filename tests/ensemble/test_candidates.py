@@ -654,7 +654,7 @@ def test_a_start_in_parts_is_the_mean_of_small_networks(hidden: tuple[int, ...])
 def test_starts_stand_in_the_order_of_their_recipes() -> None:
     """Lengths, parts, penalties and folds mixed: each as it would be alone."""
     rows = curved_rows()
-    menu = [(1, 5, 0.5), (2, 3, 0.5), (1, 3, 5.0), (2, 5, 0.05), (1, 5, 5.0), (1, 3, 0.5)]
+    menu = [(1, 5, 0.5), (2, 3, 0.5), (1, 3, 5.0), (2, 5, 0.05), (1, 5, 5.0), (2, 3, 50.0)]
     recipes = [
         replace(RECIPE, parts=parts, start_iterations=length, init_penalty=penalty, seed=seed)
         for seed, (parts, length, penalty) in enumerate(menu)
