@@ -31,7 +31,6 @@ from bowtienet.ensemble.candidates import (
     PENALTIES,
     choose_recipes,
     held_out_folds,
-    log_slopes,
     possible_parts,
     possible_views,
     start_networks,
@@ -45,7 +44,7 @@ from bowtienet.inference.side_by_side import (
     random_networks,
 )
 from bowtienet.representation.pieces import N_BINS, fit_pieces
-from bowtienet.representation.representation import PLAIN, View, network_rows
+from bowtienet.representation.representation import PLAIN, View, log_slopes, network_rows
 
 SINGLE = 2e-4
 FEW_STEPS = (2, 4, 6)

@@ -23,7 +23,6 @@ from bowtienet.distributions.yeo_johnson import from_warped, identity, log_slope
 from bowtienet.ensemble import arriving as arriving_module
 from bowtienet.ensemble.arriving import remember, take_in
 from bowtienet.ensemble.arviz_export import to_arviz
-from bowtienet.ensemble.candidates import log_slopes
 from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import (
     Ensemble,
@@ -52,6 +51,7 @@ from bowtienet.representation.representation import (
     encoded_rows,
     input_names,
     input_owners,
+    log_slopes,
     network_features,
     network_rows,
     standardized_features,

@@ -18,7 +18,6 @@ import numpy as np
 from bowtienet._arrays import map_arrays
 from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.candidates import log_slopes
 from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs, member_views
 from bowtienet.ensemble.member import MOMENTUM, local_iterations
 from bowtienet.ensemble.stacking import NEVER, stacking_weights
@@ -28,7 +27,7 @@ from bowtienet.inference.execution import usable_cores, workers
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.stochastic import StochasticState, stochastic_step
 from bowtienet.prediction.predictive import log_density, predict
-from bowtienet.representation.representation import View, network_rows
+from bowtienet.representation.representation import View, log_slopes, network_rows
 
 RECENT = 2_000
 """Rows whose densities, noted before they were taken in, set the ensemble weights."""

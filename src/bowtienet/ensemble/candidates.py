@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import map_arrays, slices, to_numpy
 from bowtienet.data.rows import Rows, take_rows
-from bowtienet.distributions.yeo_johnson import Warp, fit_warp, log_slope
+from bowtienet.distributions.yeo_johnson import Warp, fit_warp
 from bowtienet.ensemble.settings import Recipe, Settings, gate_temperature
 from bowtienet.ensemble.stacking import normal_log_densities, stacking_weights, variance_ratio
 from bowtienet.inference.execution import one_blas_thread
@@ -30,7 +30,7 @@ from bowtienet.inference.side_by_side import (
 )
 from bowtienet.posterior.initialize import START_ROWS, join_networks
 from bowtienet.representation.pieces import N_BINS, Pieces, fit_pieces
-from bowtienet.representation.representation import PLAIN, View, network_rows
+from bowtienet.representation.representation import PLAIN, View, log_slopes, network_rows
 
 Floats = NDArray[np.float64]
 Network = tuple[Floats, ...]
@@ -83,17 +83,6 @@ def held_out_folds(n_rows: int, enough: int) -> list[slice]:
         return []
     folds = slices(n_rows, -(-n_rows // FOLDS))
     return folds[: max(1, -(-enough // (folds[0].stop - folds[0].start)))]
-
-
-def log_slopes(view: View, rows: Rows) -> Floats:
-    """log |dz/du| (n,) of the networks' targets z in standardised ones u, summed over targets.
-
-    Densities of warped targets are compared in the user's unit, or not at all.
-    """
-    targets = to_numpy(rows.targets).astype(float)
-    if view.warp is None:
-        return np.zeros(len(targets))
-    return np.asarray(log_slope(view.warp, targets).sum(axis=1))
 
 
 def choose_recipes(

@@ -20,7 +20,6 @@ from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.ensemble.candidates import (
     held_out_folds,
-    log_slopes,
     start_networks,
     starts_from_networks,
 )
@@ -35,7 +34,7 @@ from bowtienet.ensemble.stacking import (
 )
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.iterate import FitResult
-from bowtienet.representation.representation import View
+from bowtienet.representation.representation import View, log_slopes
 
 HELD_OUT_ROWS = 200
 """Folds are held out in turn until this many rows have been: few rows need all of them."""

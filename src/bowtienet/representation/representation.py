@@ -22,6 +22,7 @@ from bowtienet.distributions.yeo_johnson import (
     LARGEST_EXPONENT,
     LEAST_EXPONENT,
     Warp,
+    log_slope,
     to_warped,
 )
 from bowtienet.representation.columns import Column, check_columns, encode, encoded_names, owners
@@ -94,6 +95,17 @@ def network_rows(view: View, standardized: Rows) -> Rows:
         targets = to_warped(view.warp, targets)
     inputs = network_features(view, standardized.inputs)
     return replace(standardized, inputs=inputs, targets=targets)
+
+
+def log_slopes(view: View, rows: Rows) -> NDArray[np.float64]:
+    """log |dz/du| (n,) of the networks' targets z in standardised ones u, summed over targets.
+
+    Densities of warped targets are compared in the user's unit, or not at all.
+    """
+    targets = to_numpy(rows.targets).astype(float)
+    if view.warp is None:
+        return np.zeros(len(targets))
+    return np.asarray(log_slope(view.warp, targets).sum(axis=1))
 
 
 def network_inputs(representation: Representation, view: View) -> Indices:
