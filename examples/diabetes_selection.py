@@ -76,7 +76,11 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
         max_iter=max_iter,
         n_jobs=-1,
         random_state=0,
-        options=FitOptions(weighting="elbo", elbo_tempering=1.0, tol=1e-4),
+        features="standard",
+        target_transform="none",
+        options=FitOptions(
+            weighting="elbo", elbo_tempering=1.0, gate_temperature=0.01, init_penalty=10.0, tol=1e-4
+        ),
     ).fit(X, y)
     pruned = model.prune(0.01)
     print(pruned.sparsity_)
