@@ -2,14 +2,21 @@
 
 By its ELBO, softmax(zeta ELBO_k); equally; or by stacking, the weights under which the mixture of
 the members' predictive densities is highest on rows that no member has seen. ELBOs compare members
-only if they share their hyperparameters; held-out densities compare any.
+only if they share their hyperparameters; held-out densities compare any, and tell how variances
+should be multiplied, row by row (`prediction.levels`).
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import softmax
+from scipy.linalg import solve
+from scipy.special import logsumexp, softmax
+
+from bowtienet.distributions import polya_gamma
+from bowtienet.prediction.levels import log_gates
 
 Floats = NDArray[np.float64]
 
@@ -17,6 +24,12 @@ PRIOR_ROWS = 5.0
 """Rows that speak for the variances as they are."""
 LARGEST_RATIO = 1e6
 """A forecaster that is this wrong is not mended by wider intervals."""
+FIRST_LEVELS = {1: (1.0,), 2: (0.4, 2.5), 3: (0.15, 1.0, 5.0)}
+"""Where EM starts, by the number of levels."""
+GATE_PRECISION = 1.0
+"""λ of the coefficients of gates, for standardised columns;"""
+CONSTANT_PRECISION = 0.01
+"""and of their constant."""
 NEVER = -1e6
 """Log density of what a member holds for impossible, or has no finite answer to."""
 
@@ -107,58 +120,148 @@ def normal_log_densities(errors: Floats, variances: Floats) -> Floats:
     return np.nan_to_num(terms.sum(axis=-1), nan=NEVER, neginf=NEVER, posinf=NEVER)
 
 
-def stack_forecasts(
-    errors: Floats,
-    variances: Floats,
-    row_weights: Floats,
+@dataclass(frozen=True, kw_only=True)
+class Forecasts:
+    """What R recipes say of n held-out rows with D targets, each in its own warp."""
+
+    errors: Floats
+    """Targets minus predicted means (R, n, D)."""
+    variances: Floats
+    """Predicted variances (R, n, D)."""
+    log_slopes: Floats
+    """log j (R, n): how fast the scale of a recipe's errors changes with that of the targets."""
+    row_weights: Floats
+    """How many times each row counts (n,)."""
+
+
+def stack_with_levels(
+    forecasts: Forecasts,
+    inputs: Floats,
+    n_levels: int,
     *,
-    log_slopes: Floats | None = None,
-    max_iterations: int = 1000,
-    tolerance: float = 1e-6,
-) -> tuple[Floats, Floats]:
-    """Weights w (K,) and a factor s (D,) that maximise the held-out log density.
+    max_iterations: int = 300,
+    tolerance: float = 1e-4,
+) -> tuple[Floats, Floats, Floats]:
+    """Weights w (R,), levels s (K, D) and gates β (K - 1, 1 + Q, D) of highest held-out density.
 
-    It is Σ_n c_n log Σ_k w_k j_nk N(e_nk | 0, s v_nk).
+    It is Σ_n c_n log Σ_r w_r j_nr Π_d Σ_k π_kd(x_n) N(e_nrd | 0, s_kd v_nrd), less a penalty that
+    finds s = 1 right with `PRIOR_ROWS` rows for each level and holds gates near constant,
+    ½ λ |β|². EM can only raise it: with shares q_nrkd of recipes and levels,
 
-    EM can only raise it: with shares γ_nk ∝ w_k j_nk N(e_nk | 0, s v_nk) of the members in
-    row n, w_k = Σ_n c_n γ_nk / Σ_n c_n and s = (Σ_nk c_n γ_nk e_nk² / v_nk + n) / (Σ_n c_n + n),
-    each target for itself, with n = PRIOR_ROWS rows that find s = 1 right. Members that disagree
-    widen their mixture, so s is below one where each of them has a variance that would be right
-    for it alone.
+        w_r  = Σ_n c_n q_nr / Σ_n c_n
+        s_kd = (Σ_nr c_n q_nrkd e² / v + n0) / (Σ_nr c_n q_nrkd + n0)
+        β_j  = (Λ + Σ_n R_nj ω_nj x~ x~')^{-1} Σ_n (q_nj - R_nj / 2) x~
+
+    where R_nj is the share that reaches stick j, q_nj what stops there, and ω = tanh(A/2) / (2A),
+    A = |β_j'x~|, the mean of a Polya-Gamma variable. With one level it is one factor for all
+    variances. Recipes that disagree widen their mixture, so levels are lower where each of them has
+    a variance that would be right for it alone.
 
     Parameters
     ----------
-    errors, variances : array (K, n, D)
-        Of the forecasts of K members for rows that they were not fitted to.
-    row_weights : array (n,)
-        How many times each row counts.
-    log_slopes : array (K, n), optional
-        log j_nk: how fast the scale of the member's errors changes with that of the targets, where
-        members were fitted to warped targets.
+    forecasts : Forecasts
+        Of rows that no network of theirs was fitted to.
+    inputs : array (n, 1 + Q)
+        x~: what the gates see of the rows, a one first.
+    n_levels : int
+        K.
     max_iterations : int
         Most EM steps.
     tolerance : float
-        Stop when no weight moves by more, and no factor by more than that share of itself.
+        Stop when the objective has risen by no more than this for each unit of row weight.
     """
-    counted = row_weights > 0.0
-    errors, variances, row_weights = errors[:, counted], variances[:, counted], row_weights[counted]
-    with np.errstate(all="ignore"):
-        squares = np.nan_to_num(errors**2 / variances, nan=0.0, posinf=LARGEST_RATIO)
-    jacobians = np.zeros(errors.shape[:2]) if log_slopes is None else log_slopes[:, counted]
-    total = row_weights.sum()
-    weights, factor = equal_weights(len(errors)), np.ones(errors.shape[2])
+    counted = forecasts.row_weights > 0.0
+    errors, variances = forecasts.errors[:, counted], forecasts.variances[:, counted]
+    state = _LevelState(
+        squares=_squares(errors, variances),
+        constants=_constants(variances),
+        slopes=forecasts.log_slopes[:, counted],
+        counts=forecasts.row_weights[counted],
+        inputs=inputs[counted],
+    )
+    n_recipes, _, n_targets = errors.shape
+    weights = equal_weights(n_recipes)
+    scale = np.tile(FIRST_LEVELS[n_levels], (n_targets, 1)).T
+    gates = np.zeros((n_levels - 1, inputs.shape[1], n_targets))
+    total, before = float(state.counts.sum()), -np.inf
     for _ in range(max_iterations):
-        logs = normal_log_densities(errors, factor * variances) + jacobians
-        shares = weights[:, None] * np.exp(logs - logs.max(axis=0))
-        shares *= row_weights / shares.sum(axis=0)
-        renewed = shares.sum(axis=1) / total
-        wanted = np.einsum("kn,knd->d", shares, squares)
-        widened = (wanted + PRIOR_ROWS) / (total + PRIOR_ROWS)
-        moved = max(np.abs(renewed - weights).max(), np.abs(widened / factor - 1.0).max())
-        weights, factor = renewed, widened
-        if moved <= tolerance:
+        shares, reached = _shares(state, weights, scale, gates)
+        reached -= _penalty(scale, gates)
+        if reached - before <= tolerance * total:
             break
-    return weights / weights.sum(), factor
+        before = reached
+        weights = np.asarray(shares.sum(axis=(1, 2))[:, 0] / total)
+        wanted = np.einsum("rnkd,rnd->kd", shares, state.squares)
+        scale = (wanted + PRIOR_ROWS) / (shares.sum(axis=(0, 1)) + PRIOR_ROWS)
+        gates = _renewed_gates(gates, shares.sum(axis=0), state.inputs)
+    return weights / weights.sum(), np.clip(scale, 1.0 / LARGEST_RATIO, LARGEST_RATIO), gates
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LevelState:
+    """What EM steps read of the held-out rows."""
+
+    squares: Floats  # e² / v (R, n, D)
+    constants: Floats  # -½ log 2 pi v (R, n, D)
+    slopes: Floats  # (R, n)
+    counts: Floats  # (n,)
+    inputs: Floats  # (n, 1 + Q)
+
+
+def _squares(errors: Floats, variances: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.nan_to_num(errors**2 / variances, nan=LARGEST_RATIO, posinf=LARGEST_RATIO)
+
+
+def _constants(variances: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        found = -0.5 * np.log(2.0 * np.pi * variances)
+    return np.nan_to_num(found, nan=NEVER, neginf=NEVER, posinf=NEVER)
+
+
+def _shares(
+    state: _LevelState, weights: Floats, scale: Floats, gates: Floats
+) -> tuple[Floats, float]:
+    """Shares c q (R, n, K, D) of recipes and levels in the rows, and the log density of the rows.
+
+    Given the recipe, the level of each target is drawn for itself.
+    """
+    log_levels = log_gates(gates, state.inputs).transpose(1, 0, 2)  # (n, K, D)
+    densities = -0.5 * (state.squares[:, :, None] / scale + np.log(scale)) + log_levels
+    densities += state.constants[:, :, None]
+    of_targets = logsumexp(densities, axis=2)  # (R, n, D)
+    with np.errstate(divide="ignore"):
+        of_recipes = np.log(weights)[:, None] + of_targets.sum(axis=2) + state.slopes
+    of_rows = logsumexp(of_recipes, axis=0)
+    shares = np.exp(densities - of_targets[:, :, None])
+    shares *= (state.counts * np.exp(of_recipes - of_rows))[:, :, None, None]
+    return shares, float(state.counts @ of_rows)
+
+
+def _penalty(scale: Floats, gates: Floats) -> float:
+    """-log prior of levels and gates, up to a constant."""
+    levels = 0.5 * PRIOR_ROWS * np.sum(np.log(scale) + 1.0 / scale)
+    precision = _gate_precision(gates.shape[1])
+    return float(levels + 0.5 * np.sum(precision[:, None] * gates**2))
+
+
+def _gate_precision(size: int) -> Floats:
+    return np.array([CONSTANT_PRECISION, *[GATE_PRECISION] * (size - 1)])
+
+
+def _renewed_gates(gates: Floats, shares: Floats, inputs: Floats) -> Floats:
+    """β after a step up, of shares (n, K, D) of the levels in the rows."""
+    precision = np.diag(_gate_precision(inputs.shape[1]))
+    found = np.empty_like(gates)
+    for stick, target in np.ndindex(gates.shape[0], gates.shape[2]):
+        reached = shares[:, stick:, target].sum(axis=1)
+        tilt = np.abs(inputs @ gates[stick, :, target])
+        curvature = (reached * polya_gamma.mean(tilt))[:, None] * inputs
+        linear = inputs.T @ (shares[:, stick, target] - 0.5 * reached)
+        found[stick, :, target] = solve(
+            precision + inputs.T @ curvature, linear, assume_a="pos", check_finite=False
+        )
+    return found
 
 
 def effective_members(weights: Floats) -> float:
