@@ -30,9 +30,11 @@ def round_tail(tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     different levels come out in their order, and those of one level equal, in whatever call.
     """
     mantissa, exponent = np.frexp(tail)
-    bits = _LEVEL_BITS - np.ceil(np.log2(1.0 - exponent)).astype(exponent.dtype)
+    bits = _level_bits(exponent)
     rounded = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
-    return rounded, np.ldexp(0.125, exponent - bits)
+    # What is rounded up to a power of two has the slack of that power.
+    exponent = np.frexp(rounded)[1]
+    return rounded, np.ldexp(0.125, exponent - _level_bits(exponent))
 
 
 def rounded_levels(tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
@@ -82,6 +84,11 @@ def warped_quantiles(
     shares = _beside_levels(weights, sign.size)
     root = _solve(shares, mirrored, spread, np.tile(levels, (1, shape[0])), warp)
     return sign * root.reshape(shape)
+
+
+def _level_bits(exponent: np.ndarray) -> np.ndarray:
+    """Digits kept of tails with these exponents."""
+    return _LEVEL_BITS - np.ceil(np.log2(1.0 - exponent)).astype(exponent.dtype)
 
 
 def _beside_levels(weights: np.ndarray, n_levels: int) -> np.ndarray:
