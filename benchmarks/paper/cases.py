@@ -33,7 +33,8 @@ from bowtienet.evaluation import (
     negative_log_density,
     rmse,
 )
-from bowtienet.prediction.mixture import Mixture, build_mixture, pool_mixtures
+from bowtienet.prediction.combined_mixtures import pool_mixtures
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 COVERAGE = 0.95
 """Probability of the intervals of all experiments, as in the paper."""

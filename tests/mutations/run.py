@@ -379,7 +379,7 @@ MUTATIONS = (
         WARPED,
     ),
     Mutation(
-        "prediction/mixture.py",
+        "prediction/components.py",
         "constants = constants + log_slope(_beside_points(parts.warp), x)",
         "constants = constants - log_slope(_beside_points(parts.warp), x)",
         "warped mixture: sign of the Jacobian",

@@ -442,6 +442,18 @@ def test_separate_calls_do_not_cross(
     np.testing.assert_array_equal(apart, mixture.ppf(q))
 
 
+@pytest.mark.parametrize("power", [-1, -2, -3, -24, -100])
+def test_levels_that_are_rounded_to_a_power_of_two(power: int, rng: np.random.Generator) -> None:
+    """Doubles on both sides of it are one level, with one quantile."""
+    tail = 2.0**power + np.arange(-4, 5) * 2.0 ** (power - 51)
+    rounded, slack = quantiles.round_tail(tail)
+    assert np.all(rounded == 2.0**power)
+    assert np.ptp(slack) == 0.0
+    if power < -1:
+        y = random_mixture(rng, 5, (500,)).ppf(tail)
+        np.testing.assert_array_equal(y, np.repeat(y[:, :1], tail.size, axis=1))
+
+
 @given(
     mixture=mixtures(), coverages=st.lists(st.floats(1e-17, 1.0 - 1e-12), min_size=1, max_size=6)
 )

@@ -15,13 +15,8 @@ from bowtienet._arrays import map_arrays
 from bowtienet.distributions.yeo_johnson import Warp, from_warped, identity, to_warped
 from bowtienet.prediction import mixture as module
 from bowtienet.prediction import quantiles
-from bowtienet.prediction.mixture import (
-    Mixture,
-    average_rows,
-    build_mixture,
-    join_mixtures,
-    pool_mixtures,
-)
+from bowtienet.prediction.combined_mixtures import average_rows, join_mixtures, pool_mixtures
+from bowtienet.prediction.mixture import Mixture, build_mixture
 from tests.prediction.test_mixture import assert_tails, in_order, peak_memory
 
 LEVELS = [1e-300, 1e-30, 1e-12, 1e-3, 0.05, 0.3, 0.5, 0.62, 0.95, 0.999, 1.0 - 1e-12]
@@ -95,7 +90,7 @@ def assert_quantiles(mixture: Mixture, y: np.ndarray, levels: Any) -> None:
     def tails(points: np.ndarray) -> np.ndarray:
         return np.where(upper, mixture.sf(points), mixture.cdf(points))
 
-    origin, unit = mixture._frame()
+    origin, unit = mixture.frame()
     few = 64.0 * (np.spacing(np.abs(y)) + unit * np.spacing(np.abs(y - origin) / unit + 1.0))
     around = np.stack([tails(y - few), tails(y + few)])
     allowed = np.where(tail < 1e-19, 2e-11, 1e-12) * tail

@@ -26,8 +26,9 @@ from bowtienet.ensemble.ensemble import (
 )
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.scoring import determination, mean_log_density
+from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.intervals import check_coverage, highest_density
-from bowtienet.prediction.mixture import Mixture, join_mixtures
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import Column
 
 

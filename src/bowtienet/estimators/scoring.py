@@ -11,7 +11,7 @@ from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
 from bowtienet.ensemble.ensemble import chunks, mean_and_deviation, mixture
 from bowtienet.estimators.known_columns import encoded_blocks
-from bowtienet.prediction.mixture import join_mixtures
+from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.representation.scaling import column_moments, combine_moments
 
 

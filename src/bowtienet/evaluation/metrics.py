@@ -255,18 +255,17 @@ def load_scoringrules() -> Any:
 def _gaussian_crps(y: np.ndarray, found: Mixture) -> np.ndarray:
     """Scores of the shape of y, in closed form."""
     score = load_scoringrules().crps_mixnorm
-    members = np.flatnonzero(found.weights)
     result = np.empty(y.shape)
-    size = max(1, _BLOCK // (members.size**2 * (y.size // len(y))))
+    counted = found.weights.reshape(len(found.weights), -1).any(axis=1)
+    n_components = int(np.count_nonzero(counted))
+    size = max(1, _BLOCK // (n_components**2 * (y.size // len(y))))
     for rows in slices(len(y), size):
         # Components last, as scoringrules wants them; it pairs them all, K x K for each target.
-        means, deviations = (
-            np.moveaxis(a[:, rows][members], 0, -1) for a in (found.means, found.deviations)
-        )
+        weights, means, deviations = (np.moveaxis(a, 0, -1) for a in found.components(rows)[:3])
         # In units of the deviations, whose squares would vanish or overflow far from 1.
         unit = deviations.max()
         scaled = (y[rows] / unit, means / unit, deviations / unit)
-        result[rows] = unit * score(*scaled, found.weights[members], backend="numpy")
+        result[rows] = unit * score(*scaled, weights, backend="numpy")
     return result
 
 
@@ -284,8 +283,8 @@ def _crps(y: np.ndarray, found: Mixture) -> np.ndarray:
     assert found.unit is not None
     plain = replace(found, origin=np.zeros(1), unit=np.ones(1))
     result = np.empty(y.shape)
-    for rows in slices(len(y), max(1, _BLOCK // (_NODES.size * _STEPS.size * found.weights.size))):
-        part = replace(plain, means=found.means[:, rows], deviations=found.deviations[:, rows])
+    for rows in slices(len(y), max(1, _BLOCK // (_NODES.size * _STEPS.size * len(found.weights)))):
+        part = plain.of_rows(rows)
         # Halves, because the distance of two numbers near ±1e308 would overflow.
         half = 0.5 * y[rows] - 0.5 * found.origin
         with np.errstate(over="ignore", under="ignore"):
@@ -299,10 +298,15 @@ def _crps(y: np.ndarray, found: Mixture) -> np.ndarray:
 
 def _quantiles_of_components(found: Mixture) -> np.ndarray:
     """u with (g_k(u) - m_k) / d_k = t for every t of `_STEPS`, in order, (n, K len(t))."""
-    members = np.flatnonzero(found.weights)
-    warp = map_arrays(lambda a: a[members][..., None], found.warp)
-    z = found.means[members][..., None] + found.deviations[members][..., None] * _STEPS
-    quantiles = np.moveaxis(from_warped(warp, z), 0, 1)
+    weights, means, deviations, warp = found.components(slice(None))
+    beside_steps = map_arrays(lambda a: a[..., None], warp)
+    quantiles = from_warped(beside_steps, means[..., None] + deviations[..., None] * _STEPS)
+    if weights.ndim > 1:
+        # Where a component has no weight, it repeats the heaviest one of the row.
+        heaviest = np.argmax(weights, axis=0)[None, :, None]
+        repeated = np.take_along_axis(quantiles, heaviest, axis=0)
+        quantiles = np.where(weights[..., None] > 0.0, quantiles, repeated)
+    quantiles = np.moveaxis(quantiles, 0, 1)
     return np.sort(quantiles.reshape(len(quantiles), -1), axis=1)
 
 

@@ -17,7 +17,8 @@ from bowtienet.ensemble.ensemble import chunks, mixture
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import encoded_features
-from bowtienet.prediction.mixture import Mixture, average_rows, join_mixtures
+from bowtienet.prediction.combined_mixtures import average_rows, join_mixtures
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import Column, owners, read_learnt
 from bowtienet.representation.kinds import CATEGORY, DATE, DAY, Numbers, Texts, read_column
 

@@ -2,8 +2,8 @@
 
     p(y) = Σ_k w_k N(y | m_k, d_k²),   F(y) = Σ_k w_k Φ((y - m_k) / d_k).
 
-The weights are shared by all rows; means and deviations belong to rows (and targets). Quantiles
-solve F(y) = q between the smallest and the largest quantile of the components.
+Means and deviations belong to rows (and targets); weights are shared by all rows, or belong to rows
+too. Quantiles solve F(y) = q between the smallest and the largest quantile of the components.
 
 Members that were fitted to warped targets are Gaussian in z = g_k(y), each in its own:
 
@@ -15,55 +15,39 @@ with g_k(y) the warp of u = (y - origin) / unit; see `distributions.yeo_johnson`
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
 
-from bowtienet._arrays import map_arrays, slices, to_numpy
+from bowtienet._arrays import map_arrays, slices
 from bowtienet._validation import whole
-from bowtienet.distributions.yeo_johnson import (
-    LARGEST_EXPONENT,
-    LEAST_EXPONENT,
-    Warp,
-    from_warped,
-    identity,
-    log_slope,
-    mean_and_deviation,
-    to_warped,
+from bowtienet.distributions.yeo_johnson import Warp, from_warped
+from bowtienet.prediction.components import (
+    Components,
+    components_with_weight,
+    log_density,
+    lower_tail,
+    quantiles_of,
+    restored,
+    standard_deviation,
+    standardized,
+    unwarped,
+    upper_tail,
 )
 from bowtienet.prediction.intervals import check_coverage
-from bowtienet.prediction.quantiles import (
-    block_quantiles,
-    round_tail,
-    warped_quantiles,
-    weighted_sum,
+from bowtienet.prediction.mixture_checks import (
+    check_components,
+    check_levels,
+    check_size,
+    values_of_targets,
+    warp_of_components,
 )
+from bowtienet.prediction.quantiles import normal_quantiles, rounded_levels, weighted_sum
 
 _BLOCK = 2**17
 """Numbers in the largest temporary arrays, 1 MB each, however many rows there are."""
-_SMALL = 2**13
-"""Numbers in arrays that many steps go over while a core's cache holds them."""
-_WEIGHT_ROUNDING = 1e-6
-"""Weights computed in single precision sum to one within this."""
-_LARGEST = 1e100
-"""Warped numbers are of the size of one; those up to this cannot overflow on any way back."""
-_LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
-
-
-class Components(NamedTuple):
-    """Components of some rows that have weight."""
-
-    weights: np.ndarray
-    """(K,)"""
-    means: np.ndarray
-    """(K, ...)"""
-    deviations: np.ndarray
-    """(K, ...)"""
-    warp: Warp | None
-    """Arrays (K, 1) or (K, 1, D)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +71,7 @@ class Mixture:
     """
 
     weights: np.ndarray
-    """w (K,), non-negative with sum one."""
+    """w (K,), or ``(K, *base)`` where rows have their own; non-negative, with sum one over K."""
     means: np.ndarray
     """m, ``(K, *base)``."""
     deviations: np.ndarray
@@ -103,9 +87,9 @@ class Mixture:
         if self.warp is None:
             return weighted_sum(self.weights, self.means)
         result = np.empty(self.means.shape[1:])
-        for rows, _ in _blocks((*result.shape, 1), self.weights.size):
+        for rows, _ in _blocks((*result.shape, 1), len(self.weights)):
             with np.errstate(over="ignore", under="ignore"):
-                parts = _unwarped(self._components(rows))
+                parts = unwarped(self.components(rows))
                 result[rows] = self._in_unit(weighted_sum(parts.weights, parts.means))
         return result
 
@@ -117,13 +101,13 @@ class Mixture:
     def std(self) -> np.ndarray:
         """√Var[y], of shape `base`, also where the variance would overflow or vanish."""
         result = np.empty(self.means.shape[1:])
-        for rows, _ in _blocks((*result.shape, 1), self.weights.size):
+        for rows, _ in _blocks((*result.shape, 1), len(self.weights)):
             with np.errstate(over="ignore", under="ignore"):
-                parts = self._components(rows)
+                parts = self.components(rows)
                 if self.unit is None:
-                    result[rows] = _deviation(*parts[:3])
+                    result[rows] = standard_deviation(parts)
                 else:
-                    result[rows] = self.unit * _deviation(*_unwarped(parts)[:3])
+                    result[rows] = self.unit * standard_deviation(unwarped(parts))
         return result
 
     def pdf(self, y: Any) -> np.ndarray:
@@ -133,7 +117,7 @@ class Mixture:
 
     def logpdf(self, y: Any) -> np.ndarray:
         """log p(y), with the shape of the points, finite as far out as a double can hold it."""
-        found = self._evaluate(_log_density, y)
+        found = self._evaluate(log_density, y)
         if self.unit is None:
             return found
         shape = self.unit.shape if np.ndim(y) < self.means.ndim else (*self.unit.shape, 1)
@@ -141,11 +125,11 @@ class Mixture:
 
     def cdf(self, y: Any) -> np.ndarray:
         """F(y) = Σ w Φ((g(y) - m) / d), with the shape of the points."""
-        return self._evaluate(_lower_tail, y)
+        return self._evaluate(lower_tail, y)
 
     def sf(self, y: Any) -> np.ndarray:
         """1 - F(y) = Σ w Φ((m - g(y)) / d), with the shape of the points, without cancellation."""
-        return self._evaluate(_upper_tail, y)
+        return self._evaluate(upper_tail, y)
 
     def ppf(self, q: Any) -> np.ndarray:
         """F^{-1}(q): quantiles that never cross.
@@ -161,7 +145,7 @@ class Mixture:
             F at the result is q, to 1e-12 of min(q, 1 - q) where neighbouring doubles lie that
             close; with a warp, where the rounding of g(y), some doubles of u, is that small.
         """
-        levels = _check_levels(q)
+        levels = check_levels(q)
         upper = levels > 0.5
         quantiles = self._quantiles(np.where(upper, 1.0 - levels, levels).ravel(), upper.ravel())
         return quantiles.reshape(*self.means.shape[1:], *levels.shape)
@@ -202,14 +186,13 @@ class Mixture:
         rng = _generator(random_state)
         base = self.means.shape[1:]
         result = rng.standard_normal(base if size is None else (whole(size, "size"), *base))
-        members, draws = np.flatnonzero(self.weights), result.reshape(-1)
-        edges = np.cumsum(self.weights[members])[:-1]
+        draws = result.reshape(-1)
         means, deviations = (a.reshape(a.shape[0], -1) for a in (self.means, self.deviations))
         # Every draw has the five numbers of its warp beside it.
         for part in slices(draws.size, _BLOCK if self.warp is None else max(1, _BLOCK // 4)):
             uniform = rng.random(part.stop - part.start)
-            member = members[np.searchsorted(edges, uniform, side="right")]
             cell = np.arange(part.start, part.stop) % means.shape[1]
+            member = _drawn_components(self.weights, uniform, cell)
             draws[part] = means[member, cell] + deviations[member, cell] * draws[part]
             if self.warp is not None:
                 draws[part] = self._unwarped_draws(draws[part], member, cell)
@@ -220,7 +203,7 @@ class Mixture:
         parts = (self.means, self.deviations, self.warp, self.origin, self.unit)
         means, deviations, warp, origin, unit = map_arrays(lambda a: a[..., index], parts)
         return Mixture(
-            weights=self.weights,
+            weights=self.weights if self.weights.ndim == 1 else self.weights[..., index],
             means=means,
             deviations=deviations,
             warp=warp,
@@ -228,20 +211,22 @@ class Mixture:
             unit=unit,
         )
 
-    def _components(self, rows: slice) -> Components:
-        """For some rows, the components that have weight."""
-        members = np.flatnonzero(self.weights)
+    def of_rows(self, rows: slice) -> Mixture:
+        """The mixtures of some of the rows."""
+        weights = self.weights if self.weights.ndim == 1 else self.weights[:, rows]
         means, deviations = self.means[:, rows], self.deviations[:, rows]
-        if members.size == self.weights.size:
-            return Components(self.weights, means, deviations, self.warp)
-        warp = map_arrays(lambda a: a[members], self.warp)
-        return Components(self.weights[members], means[members], deviations[members], warp)
+        return replace(self, weights=weights, means=means, deviations=deviations)
+
+    def components(self, rows: slice) -> Components:
+        """For some rows, the components that have weight."""
+        part = self.of_rows(rows)
+        return components_with_weight(part.weights, part.means, part.deviations, part.warp)
 
     def _in_unit(self, u: np.ndarray) -> np.ndarray:
         """y = origin + unit u, for u (n,), (n, m) or (n, D)."""
-        return _restored(u, *self._frame())
+        return restored(u, *self.frame())
 
-    def _frame(self) -> tuple[np.ndarray, np.ndarray]:
+    def frame(self) -> tuple[np.ndarray, np.ndarray]:
         """Origin and unit, which a mixture with warps has."""
         assert self.origin is not None
         assert self.unit is not None
@@ -249,10 +234,10 @@ class Mixture:
 
     def _unwarped_draws(self, z: np.ndarray, member: np.ndarray, cell: np.ndarray) -> np.ndarray:
         """y of draws z (N,), for the component and the cell of each."""
-        origin, unit = (a.ravel() for a in self._frame())
+        origin, unit = (a.ravel() for a in self.frame())
         target = cell % unit.size
         warp = map_arrays(lambda a: a.reshape(len(a), -1)[member, target], self.warp)
-        return _restored(from_warped(warp, z), origin[target], unit[target])
+        return restored(from_warped(warp, z), origin[target], unit[target])
 
     def _points(self, y: Any) -> np.ndarray:
         """`y` as a view (*base, m)."""
@@ -274,49 +259,33 @@ class Mixture:
             block = points[rows, ..., columns]
             with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 if self.warp is not None:
-                    block = _standardized(block, *(a[..., None] for a in self._frame()))
-                result[rows, ..., columns] = function(self._components(rows), block)
+                    block = standardized(block, *(a[..., None] for a in self.frame()))
+                result[rows, ..., columns] = function(self.components(rows), block)
         return result[..., 0] if np.ndim(y) < result.ndim else result
 
     def _pieces(self, shape: tuple[int, ...]) -> Iterator[tuple[slice, slice]]:
         """Blocks of points (*base, m)."""
-        return _blocks(shape, self.weights.size * (1 if self.warp is None else 2))
+        return _blocks(shape, len(self.weights) * (1 if self.warp is None else 2))
 
     def _quantiles(self, tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Quantiles (*base, m) with probability `tail` (m,) below them, or above if `upper`."""
-        if self.warp is not None:
-            return self._warped_quantiles(tail, upper)
-        if np.count_nonzero(self.weights) == 1:
-            return _gaussian_quantiles(self._components(slice(None)), tail, upper)
-        levels = _rounded_levels(tail, upper)
-        result = np.empty((*self.means.shape[1:], tail.size))
-        for rows, columns in self._pieces(result.shape):
-            with np.errstate(all="ignore"):
-                block = block_quantiles(*self._components(rows)[:3], levels[:, columns])
-            result[rows, ..., columns] = block
-        return result
+        """Quantiles (*base, m) with probability `tail` (m,) below them, or above if `upper`.
 
-    def _warped_quantiles(self, tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
-        """Target by target, so that a component has one warp for all rows."""
-        if self.means.ndim == 3:
+        With warps target by target, so that a component has one warp for all rows.
+        """
+        if self.warp is not None and self.means.ndim == 3:
             targets = [self.of_target(index) for index in range(self.means.shape[2])]
-            return np.stack([one._warped_quantiles(tail, upper) for one in targets], axis=1)
-        levels = _rounded_levels(tail, upper)
-        # The rounding of g might bring quantiles of nearly equal levels out of their order.
-        order = np.lexsort([np.where(upper, -tail, tail), upper])
+            return np.stack([one._quantiles(tail, upper) for one in targets], axis=1)
+        normal, levels = normal_quantiles(tail, upper), rounded_levels(tail, upper)
         result = np.empty((*self.means.shape[1:], tail.size))
         for rows, columns in self._pieces(result.shape):
-            parts = self._components(rows)
             with np.errstate(all="ignore"):
-                assert parts.warp is not None
-                if parts.weights.size == 1:
-                    z = _gaussian_quantiles(parts, tail[columns], upper[columns])
-                    block = from_warped(parts.warp, z)
-                else:
-                    block = warped_quantiles(*parts[:3], parts.warp, levels[:, columns])
-                result[rows, columns] = self._in_unit(block)
-        for rows in slices(len(result), max(1, _BLOCK // tail.size)):
-            result[rows, order] = np.maximum.accumulate(result[rows, order], axis=1)
+                found = quantiles_of(self.components(rows), normal[columns], levels[:, columns])
+                result[rows, ..., columns] = found if self.warp is None else self._in_unit(found)
+        if self.warp is not None:
+            # The rounding of g might bring quantiles of nearly equal levels out of their order.
+            order = np.lexsort([np.where(upper, -tail, tail), upper])
+            for rows in slices(len(result), max(1, _BLOCK // tail.size)):
+                result[rows, order] = np.maximum.accumulate(result[rows, order], axis=1)
         return result
 
 
@@ -329,12 +298,12 @@ def build_mixture(
     origin: Any = None,
     unit: Any = None,
 ) -> Mixture:
-    """Check and bring together weights (K,) with means and deviations (K, n) or (K, n, D).
+    """Check and bring together weights with means and deviations (K, n) or (K, n, D).
 
     Parameters
     ----------
-    weights : array (K,)
-        Non-negative, with sum one to rounding.
+    weights : array (K,), or of the shape of means
+        Non-negative, with sum one to rounding: of all rows, or of each row (and target) its own.
     means, deviations : array (K, n) or (K, n, D)
         Finite numbers; deviations positive.
     warp : Warp, optional
@@ -342,129 +311,34 @@ def build_mixture(
     origin, unit : float or array (D,), optional
         The warps are of u = (y - origin) / unit; 0 and 1 by default.
     """
-    weights, means, deviations = (
-        np.ascontiguousarray(to_numpy(values), dtype=np.float64)
-        for values in (weights, means, deviations)
-    )
-    if means.ndim not in (2, 3) or not _within(means, -np.inf):
-        raise ValueError(f"means must be finite and (K, n) or (K, n, D), got {means.shape}.")
-    if deviations.shape != means.shape or not _within(deviations, 0.0):
-        raise ValueError("deviations must be positive, finite and of the shape of means.")
-    total = float(np.sum(weights))
-    fits = weights.shape == means.shape[:1] and np.min(weights) >= 0.0
-    if not fits or not abs(total - 1.0) <= _WEIGHT_ROUNDING:
-        raise ValueError(f"weights must be {len(means)} shares with sum 1, got {weights}.")
-    found = Mixture(weights=weights / total, means=means, deviations=deviations)
+    weights, means, deviations = check_components(weights, means, deviations)
+    found = Mixture(weights=weights, means=means, deviations=deviations)
     if warp is None:
         if origin is not None or unit is not None:
             raise ValueError("origin and unit are those of a warp: give warp too.")
         return found
-    if max(-np.min(means), np.max(means), np.max(deviations)) > _LARGEST:
-        raise ValueError(f"means and deviations must be at most {_LARGEST:g} where warps follow.")
-    origin = _of_targets(0.0 if origin is None else origin, means, "origin", -np.inf)
-    unit = _of_targets(1.0 if unit is None else unit, means, "unit", 0.0)
-    return replace(found, warp=_of_components(warp, means), origin=origin, unit=unit)
-
-
-def join_mixtures(parts: Sequence[Mixture]) -> Mixture:
-    """Mixtures of consecutive rows as one; weights and warps are those of the first."""
-    first = parts[0]
-    found = build_mixture(
-        first.weights,
-        np.concatenate([part.means for part in parts], axis=1),
-        np.concatenate([part.deviations for part in parts], axis=1),
-    )
-    return replace(found, warp=first.warp, origin=first.origin, unit=first.unit)
-
-
-def pool_mixtures(parts: Sequence[Mixture]) -> Mixture:
-    """p(y) = (1/M) Σ_m p_m(y): M forecasts of the same rows as one, with all their components."""
-    warped = [part for part in parts if part.warp is not None]
-    if warped:
-        parts = [_warped_as(warped[0], part) for part in parts]
-    found = build_mixture(
-        np.concatenate([part.weights for part in parts]) / len(parts),
-        np.concatenate([part.means for part in parts]),
-        np.concatenate([part.deviations for part in parts]),
-    )
-    warp = map_arrays(lambda *a: np.concatenate(a), *(part.warp for part in parts))
-    return replace(found, warp=warp, origin=parts[0].origin, unit=parts[0].unit)
-
-
-def average_rows(mixture: Mixture, n_rows: int) -> Mixture:
-    """p_v(y) = (1/R) Σ_r p_rv(y): R·V rows, value by value inside of R, as V mixtures.
-
-    The mixture over rows of mixtures over components has K·R components.
-    """
-    base = mixture.means.shape[1:]
-    shape = (-1, base[0] // n_rows, *base[1:])
+    check_size(means, deviations)
     return replace(
-        mixture,
-        weights=np.repeat(mixture.weights / n_rows, n_rows),
-        means=mixture.means.reshape(shape),
-        deviations=mixture.deviations.reshape(shape),
-        warp=map_arrays(lambda a: np.repeat(a, n_rows, axis=0), mixture.warp),
+        found,
+        warp=warp_of_components(warp, means),
+        origin=values_of_targets(0.0 if origin is None else origin, means, "origin", -np.inf),
+        unit=values_of_targets(1.0 if unit is None else unit, means, "unit", 0.0),
     )
 
 
-def _warped_as(other: Mixture, mixture: Mixture) -> Mixture:
-    """The mixture in the unit of the other, with warps that change nothing if it has none."""
-    origin, unit = other._frame()
-    if mixture.warp is None:
-        shape = (len(mixture.means), 1, *mixture.means.shape[2:])
-        means, deviations = (mixture.means - origin) / unit, mixture.deviations / unit
-        warp = identity(shape)
-        return Mixture(
-            weights=mixture.weights,
-            means=means,
-            deviations=deviations,
-            warp=warp,
-            origin=origin,
-            unit=unit,
-        )
-    if all(map(np.array_equal, mixture._frame(), (origin, unit))):
-        return mixture
-    raise ValueError("mixtures with warps must have one origin and one unit to be pooled.")
-
-
-def _of_targets(values: Any, means: np.ndarray, name: str, lowest: float) -> np.ndarray:
-    """Numbers for all targets as an array (1,) or (1, D)."""
-    found, shape = np.asarray(to_numpy(values), dtype=np.float64), means.shape[2:]
-    if found.shape not in ((), shape) or not _within(found, lowest):
-        sort = "finite" if lowest < 0.0 else "positive and finite"
-        raise ValueError(f"{name} must be {sort}, a number or {shape}, got {values!r}.")
-    return np.broadcast_to(found, shape)[None].copy()
-
-
-def _of_components(warp: Warp, means: np.ndarray) -> Warp:
-    """The warp with arrays (K, 1) or (K, 1, D), if they are numbers that make sense."""
-    shape = (len(means), *means.shape[2:])
-    found: Warp = map_arrays(lambda a: np.asarray(to_numpy(a), dtype=np.float64), warp)
-    for field in fields(found):
-        values = getattr(found, field.name)
-        if values.shape != shape or not np.all(np.abs(values) <= _LARGEST):
-            raise ValueError(f"warp.{field.name} must be finite and {shape}, got {values.shape}.")
-    if np.min(found.exponent) < LEAST_EXPONENT or np.max(found.exponent) > LARGEST_EXPONENT:
-        raise ValueError("warp.exponent must lie between 0 and 2.")
-    if np.min(found.scale) < 1.0 / _LARGEST or np.any(found.low > found.high):
-        raise ValueError("warp.scale must be positive, and warp.low no more than warp.high.")
-    expanded: Warp = map_arrays(lambda a: a[:, None], found)
-    return expanded
-
-
-def _within(values: np.ndarray, lowest: float) -> bool:
-    """Whether there are values and all are finite and above `lowest`, without another array."""
-    return values.size > 0 and bool(lowest < np.min(values) <= np.max(values) < np.inf)
-
-
-def _check_levels(q: Any) -> np.ndarray:
-    levels = np.asarray(q)
-    if levels.dtype.kind not in "fiu" or levels.ndim > 1:
-        raise ValueError(f"q must be a number or a list of numbers between 0 and 1, got {q!r}.")
-    outside = levels[~((levels >= 0.0) & (levels <= 1.0))]
-    if outside.size:
-        raise ValueError(f"q must lie between 0 and 1, got {outside[0]:g}.")
-    return levels.astype(np.float64)
+def _drawn_components(weights: np.ndarray, uniform: np.ndarray, cell: np.ndarray) -> np.ndarray:
+    """k with w_1 + ... + w_(k-1) <= u < w_1 + ... + w_k, for u (N,) of cells (N,)."""
+    if weights.ndim == 1:
+        members = np.flatnonzero(weights)
+        edges = np.cumsum(weights[members])[:-1]
+        return members[np.searchsorted(edges, uniform, side="right")]
+    member, edge = np.zeros(cell.size, dtype=np.intp), np.zeros(cell.size)
+    for k, weight in enumerate(weights.reshape(len(weights), -1)):
+        # Where rounding leaves u above the sum of all, the last one that has weight is drawn.
+        own = weight[cell]
+        np.copyto(member, k, where=(own > 0.0) & (uniform >= edge))
+        edge += own
+    return member
 
 
 def _generator(random_state: Any) -> np.random.Generator:
@@ -484,92 +358,3 @@ def _blocks(shape: tuple[int, ...], n_components: int) -> Iterator[tuple[slice, 
     for rows in slices(n_rows, max(1, size // width)):
         for columns in slices(n_points, width):
             yield rows, columns
-
-
-def _deviation(weights: np.ndarray, means: np.ndarray, deviations: np.ndarray) -> np.ndarray:
-    """√Σ w (d² + (m - Σ w m)²) by hypotenuses: no square is ever formed."""
-    distance = means - weighted_sum(weights, means)
-    roots = np.sqrt(weights).reshape(-1, *[1] * (means.ndim - 1))
-    return np.hypot.reduce(roots * np.hypot(deviations, distance), axis=0)
-
-
-def _standardized(y: np.ndarray, origin: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """u = (y - origin) / unit; halves, because the distance of two numbers may overflow."""
-    return 2.0 * ((0.5 * y - 0.5 * origin) / unit)
-
-
-def _restored(u: np.ndarray, origin: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    """y = origin + unit u; halves, because the parts of the sum may overflow where y does not."""
-    return 2.0 * (0.5 * origin + unit * (0.5 * u))
-
-
-def _unwarped(parts: Components) -> Components:
-    """The components of u with their means and deviations; linear warps need no quadrature."""
-    warp = parts.warp
-    assert warp is not None
-    means, deviations = from_warped(warp, parts.means), parts.deviations * warp.scale
-    bent = np.flatnonzero(np.any((warp.exponent != 1.0).reshape(len(means), -1), axis=1))
-    for some in slices(bent.size, max(1, _SMALL // means[0].size)):
-        own = bent[some]
-        means[own], deviations[own] = mean_and_deviation(
-            map_arrays(lambda a, own=own: a[own], warp), parts.means[own], parts.deviations[own]
-        )
-    return Components(parts.weights, means, deviations, None)
-
-
-def _z_scores(parts: Components, x: np.ndarray) -> np.ndarray:
-    """(g(x) - m) / d of the components, (K, ..., m), at points x (..., m)."""
-    if parts.warp is not None:
-        x = to_warped(_beside_points(parts.warp), x)
-    # Halves, because the distance of two numbers near ±1e308 would overflow.
-    half = (0.5 * x - 0.5 * parts.means[..., None]) / parts.deviations[..., None]
-    return 2.0 * half
-
-
-def _beside_points(warp: Warp) -> Warp:
-    found: Warp = map_arrays(lambda a: a[..., None], warp)
-    return found
-
-
-def _log_density(parts: Components, x: np.ndarray) -> np.ndarray:
-    z = _z_scores(parts, x)
-    log_weights = np.log(parts.weights).reshape(-1, *[1] * (z.ndim - 1))
-    constants = log_weights - np.log(parts.deviations)[..., None] - _LOG_ROOT_TWO_PI
-    if parts.warp is not None:
-        constants = constants + log_slope(_beside_points(parts.warp), x)
-    return np.logaddexp.reduce(constants - 0.5 * z * z, axis=0)
-
-
-def _lower_tail(parts: Components, x: np.ndarray) -> np.ndarray:
-    return _tail(parts.weights, _z_scores(parts, x))
-
-
-def _upper_tail(parts: Components, x: np.ndarray) -> np.ndarray:
-    return _tail(parts.weights, -_z_scores(parts, x))
-
-
-def _tail(weights: np.ndarray, z: np.ndarray) -> np.ndarray:
-    return weighted_sum(weights, ndtr(z)) / np.cumsum(weights)[-1]
-
-
-def _rounded_levels(tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """Tails, slacks and signs (3, m) of quantiles; see `block_quantiles`."""
-    tail, slack = round_tail(tail)
-    # The median has one value, so that it parts those below from those above.
-    return np.stack([tail, slack, np.where(upper & (tail < 0.5), -1.0, 1.0)])
-
-
-def _gaussian_quantiles(parts: Components, tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
-    """m + d Φ^{-1}(q), exactly, where one component has all the weight."""
-    with np.errstate(over="ignore", under="ignore"):
-        result = parts.deviations[0, ..., None] * np.where(upper, -1.0, 1.0)
-        result *= _normal_quantiles(tail)
-        result += parts.means[0, ..., None]
-    return result
-
-
-def _normal_quantiles(tail: np.ndarray) -> np.ndarray:
-    """Φ^{-1}(tail), in the order of the tails: the library's may fall by a rounding error."""
-    order, quantiles = np.argsort(tail), ndtri(tail)
-    quantiles[order] = np.maximum.accumulate(quantiles[order])
-    return quantiles

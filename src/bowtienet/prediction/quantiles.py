@@ -30,15 +30,33 @@ def round_tail(tail: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     different levels come out in their order, and those of one level equal, in whatever call.
     """
     mantissa, exponent = np.frexp(tail)
-    bits = _LEVEL_BITS - np.ceil(np.log2(1.0 - exponent)).astype(exponent.dtype)
+    bits = _level_bits(exponent)
     rounded = np.ldexp(np.rint(np.ldexp(mantissa, bits)), exponent - bits)
-    return rounded, np.ldexp(0.125, exponent - bits)
+    # What is rounded up to a power of two has the slack of that power.
+    exponent = np.frexp(rounded)[1]
+    return rounded, np.ldexp(0.125, exponent - _level_bits(exponent))
+
+
+def rounded_levels(tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """Tails, slacks and signs (3, m) of quantiles; see `block_quantiles`."""
+    tail, slack = round_tail(tail)
+    # The median has one value, so that it parts those below from those above.
+    return np.stack([tail, slack, np.where(upper & (tail < 0.5), -1.0, 1.0)])
+
+
+def normal_quantiles(tail: np.ndarray, upper: np.ndarray) -> np.ndarray:
+    """±Φ^{-1}(tail), in the order of the tails: the library's may fall by a rounding error."""
+    order, quantiles = np.argsort(tail), ndtri(tail)
+    quantiles[order] = np.maximum.accumulate(quantiles[order])
+    return np.where(upper, -1.0, 1.0) * quantiles
 
 
 def block_quantiles(
     weights: np.ndarray, means: np.ndarray, deviations: np.ndarray, levels: np.ndarray
 ) -> np.ndarray:
     """Quantiles (..., m) of components (K, ...) for levels (3, m): tail, slack and sign.
+
+    Weights are (K,), or (K, ...) where rows have their own.
 
     A power of two brings each row to size one, which changes no digit. Quantiles above the median
     are negative ones of the mirrored mixture, whose small tail is exact.
@@ -52,7 +70,7 @@ def block_quantiles(
     shape = mirrored.shape[1:]
     every = np.broadcast_to(levels.reshape(3, *[1] * len(exponent.shape), -1), (3, *shape))
     flat, widths, wanted = (a.reshape(a.shape[0], -1) for a in (mirrored, spread, every))
-    root = _solve(weights, flat, widths, wanted)
+    root = _solve(_beside_levels(weights, sign.size), flat, widths, wanted)
     return np.ldexp(sign * root.reshape(shape), exponent[..., None])
 
 
@@ -63,8 +81,21 @@ def warped_quantiles(
     shape, sign = (*means.shape[1:], levels.shape[1]), levels[2]
     mirrored = (means[..., None] * sign).reshape(len(means), -1)
     spread = np.repeat(np.maximum(deviations, _SMALLEST), sign.size, axis=1)
-    root = _solve(weights, mirrored, spread, np.tile(levels, (1, shape[0])), warp)
+    shares = _beside_levels(weights, sign.size)
+    root = _solve(shares, mirrored, spread, np.tile(levels, (1, shape[0])), warp)
     return sign * root.reshape(shape)
+
+
+def _level_bits(exponent: np.ndarray) -> np.ndarray:
+    """Digits kept of tails with these exponents."""
+    return _LEVEL_BITS - np.ceil(np.log2(1.0 - exponent)).astype(exponent.dtype)
+
+
+def _beside_levels(weights: np.ndarray, n_levels: int) -> np.ndarray:
+    """Weights of rows as (K, N), those of a row for each of its levels; shared ones stay (K,)."""
+    if weights.ndim == 1:
+        return weights
+    return np.repeat(weights.reshape(len(weights), -1), n_levels, axis=1)
 
 
 def _solve(
@@ -76,6 +107,7 @@ def _solve(
 ) -> np.ndarray:
     """x (N,) with Σ w Φ((x - m)/d) = tail <= ½, for components (K, N) and levels (3, N).
 
+    Weights are (K,) or (K, N).
     Newton's method inside a bracket that always shrinks, on the scale of Φ^{-1}(F(x)), where one
     Gaussian is a straight line. A root that falls between two neighbouring doubles becomes the
     larger one of them, after the mirroring: hence `sign`.
@@ -93,15 +125,21 @@ def _solve(
             sign * from_warped(warp, sign * (ends + rounding))
             for rounding in (-8.0 * _EPSILON * size, 8.0 * _EPSILON * size)
         )
-        low, high = ends.min(axis=0), above.max(axis=0)
+        # A component has its own warp also where it has no weight, and its ends are no bracket.
+        present = True if weights.ndim == 1 else weights > 0.0
+        low = ends.min(axis=0, where=present, initial=np.inf)
+        high = above.max(axis=0, where=present, initial=-np.inf)
         low, high = low - 64.0 * _EPSILON * np.abs(low), high + 64.0 * _EPSILON * np.abs(high)
     root, x = low.copy(), weighted_sum(weights, ends)
     index, move, keep = np.arange(x.size), high - low, low < high
     for iteration in range(_ALL_STEPS):
-        entries = (index, means, deviations, tail, slack, sign, target, low, high, x, move)
-        index, means, deviations, tail, slack, sign, target, low, high, x, move = (
-            entries if keep.all() else (entry[..., keep] for entry in entries)
-        )
+        if not keep.all():
+            kept = np.flatnonzero(keep)
+            entries = (index, means, deviations, tail, slack, sign, target, low, high, x, move)
+            index, means, deviations, tail, slack, sign, target, low, high, x, move = (
+                entry.take(kept, axis=-1) for entry in entries
+            )
+            weights = weights if weights.ndim == 1 else weights.take(kept, axis=1)
         if not index.size:
             break
         reached, step = _newton(weights, means, deviations, x, target, sign, warp)
@@ -174,11 +212,17 @@ def _rank(bits: np.ndarray) -> np.ndarray:
 
 
 def weighted_sum(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Σ w v, added in the order of the components.
+    """Σ w v, added in the order of the components; weights (K,), or (K, n) of values (K, n, ...).
 
     A matrix product is no faster here, and rounds a row differently when its neighbours change.
     """
+    weights = beside(weights, values)
     total = weights[0] * values[0]
     for weight, value in zip(weights[1:], values[1:], strict=True):
         total += weight * value
     return total
+
+
+def beside(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Weights with further axes of length one, so that they are broadcast against the values."""
+    return weights.reshape(*weights.shape, *[1] * (values.ndim - weights.ndim))
