@@ -36,7 +36,7 @@ from bowtienet.ensemble.candidates import (
     start_networks,
 )
 from bowtienet.ensemble.settings import AUTO_TEMPERATURE, Recipe, Settings
-from bowtienet.inference.side_by_side import (
+from bowtienet.inference.start import (
     SMOOTHING,
     Networks,
     fit_networks,

@@ -22,7 +22,7 @@ from bowtienet.distributions.yeo_johnson import Warp, fit_warp
 from bowtienet.ensemble.settings import Recipe, Settings, gate_temperature
 from bowtienet.ensemble.stacking import normal_log_densities, stacking_weights, variance_ratio
 from bowtienet.inference.execution import one_blas_thread
-from bowtienet.inference.side_by_side import (
+from bowtienet.inference.start import (
     Networks,
     fit_networks,
     network_outputs,

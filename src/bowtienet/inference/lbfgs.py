@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import map_arrays
+from bowtienet._arrays import map_arrays, slices
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -29,6 +29,8 @@ Evaluate = Callable[[Floats, Indices], tuple[Floats, Floats]]
 PAIRS = 40
 """Pairs that are remembered. On 834 rows and 50 units, 400 steps with 40 end at 0.6 to 0.7 of the
 loss of 20, and with 20 at 0.6 to 0.8 of that of 10; directions are a third of the time."""
+HISTORY_BYTES = 2**22
+"""History that is worked on at a time: it is read twice, the second time from the cache."""
 LEAST_CURVATURE = 1e-6
 """Cosine of s and y below which single precision may have its sign wrong."""
 TRIALS = 12
@@ -43,11 +45,21 @@ tells no smaller differences."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Path:
-    """Where the functions that have not ended are, and what is known of their curvature.
+class _History:
+    """What the last moves tell of the curvature; written in place.
 
-    `pairs`, `inverse` and `changes` are written in place; a pair that was refused is zero in them.
+    A pair that was refused is zero in all of them.
     """
+
+    pairs: NDArray[np.float32]  # (A, PAIRS, 2, P): s and y, both over |s|
+    products: Floats  # (A, PAIRS, 2): of the pairs with the last gradient
+    inverse: Floats  # (A, PAIRS, PAIRS): U^{-1}
+    changes: Floats  # (A, PAIRS, PAIRS): Y'Y
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Path:
+    """Where the functions that have not ended are."""
 
     which: Indices  # (A,)
     points: Floats  # (A, P)
@@ -55,9 +67,7 @@ class _Path:
     gradients: Floats  # (A, P)
     directions: Floats  # (A, P)
     scale: Floats  # (A,): γ, 0 without history
-    pairs: NDArray[np.float32]  # (A, 2, PAIRS, P): s and y, both over |s|
-    inverse: Floats  # (A, PAIRS, PAIRS): U^{-1}
-    changes: Floats  # (A, PAIRS, PAIRS): Y'Y
+    history: _History
 
 
 def minimize(evaluate: Evaluate, start: Floats, *, lengths: Sequence[int]) -> list[Floats]:
@@ -92,9 +102,12 @@ def _begin(evaluate: Evaluate, start: Floats) -> _Path:
         gradients=gradients,
         directions=_downhill(gradients),
         scale=np.zeros(count),
-        pairs=np.zeros((count, 2, PAIRS, size), dtype=np.float32),
-        inverse=np.zeros((count, PAIRS, PAIRS)),
-        changes=np.zeros((count, PAIRS, PAIRS)),
+        history=_History(
+            pairs=np.zeros((count, PAIRS, 2, size), dtype=np.float32),
+            products=np.zeros((count, PAIRS, 2)),
+            inverse=np.zeros((count, PAIRS, PAIRS)),
+            changes=np.zeros((count, PAIRS, PAIRS)),
+        ),
     )
     return _select(path, np.isfinite(values) & np.isfinite(_dot(gradients, gradients)))
 
@@ -112,8 +125,7 @@ def _step(evaluate: Evaluate, path: _Path, slot: int) -> tuple[_Path, NDArray[np
     directions, scale = _turn(path, slot, points - path.points, gradients)
     if stuck.any():
         directions[stuck], scale[stuck] = _downhill(gradients[stuck]), 0.0
-        for history in (path.pairs, path.inverse, path.changes):
-            history[stuck] = 0.0
+        map_arrays(lambda array: array.__setitem__(stuck, 0.0), path.history)
     path = replace(path, points=points, values=values, gradients=gradients)
     return replace(path, directions=directions, scale=scale), ended
 
@@ -134,37 +146,58 @@ def _turn(path: _Path, slot: int, moves: Floats, gradients: Floats) -> tuple[Flo
     squares = _dot(changes, changes)
     keep = curvature > LEAST_CURVATURE * length * np.sqrt(squares)
     over = np.divide(1.0, length, out=np.zeros_like(length), where=keep)[:, None]
-    path.pairs[:, 0, slot], path.pairs[:, 1, slot] = moves * over, changes * over
-    vectors = np.stack([path.pairs[:, 1, slot], gradients.astype(np.float32)], axis=1)
-    pairs = path.pairs.reshape(len(vectors), 2 * PAIRS, -1)
-    products = (pairs @ vectors.transpose(0, 2, 1)).astype(np.float64).reshape(-1, 2, PAIRS, 2)
-    pivot = np.divide(length**2, curvature, out=np.zeros_like(length), where=keep)
-    _append(path, slot, products[..., 0], pivot[:, None])
+    pairs = path.history.pairs
+    np.multiply(moves, over, out=pairs[:, slot, 0], casting="same_kind")
+    np.multiply(changes, over, out=pairs[:, slot, 1], casting="same_kind")
+    own = np.stack([curvature, squares], axis=1) * over**2
     scale = np.divide(curvature, squares, out=path.scale.copy(), where=keep)
-    parts = _parts(path, products[..., 1], scale[:, None]).astype(np.float32)
-    return -scale[:, None] * gradients - (parts[:, None, :] @ pairs)[:, 0], scale
+    directions = -scale[:, None] * gradients
+    for some in slices(len(scale), max(1, HISTORY_BYTES // pairs[0].nbytes)):
+        history = _part(path.history, some)
+        _append(history, slot, gradients[some], over[some], own[some])
+        parts = _parts(history, scale[some, None]).astype(np.float32).reshape(-1, 1, 2 * PAIRS)
+        directions[some] -= (parts @ _flat(history.pairs))[:, 0]
+    return directions, scale
 
 
-def _append(path: _Path, slot: int, products: Floats, pivot: Floats) -> None:
-    """The last pair in U^{-1} and Y'Y, from its products S'y, Y'y (A, 2, PAIRS) and 1 / s'y.
+def _append(history: _History, slot: int, gradients: Floats, over: Floats, own: Floats) -> None:
+    """The last pair in U^{-1} and Y'Y; it has s'y and y'y in `own` (A, 2).
 
-    U loses its first row and column and gains the column (c, s'y); U^{-1} loses the same and gains
-    (-U^{-1} c, 1) / s'y.
+    Products of older pairs with y are differences of those with g. U loses its first row and
+    column and gains the column (c, s'y); U^{-1} loses the same and gains (-U^{-1} c, 1) / s'y.
     """
-    path.inverse[:, slot] = path.inverse[:, :, slot] = 0.0
-    column = -pivot * _times(path.inverse, products[:, 0])
+    products = _flat(history.pairs) @ gradients.astype(np.float32)[:, :, None]
+    changed = (products.reshape(-1, PAIRS, 2) - history.products) * over[:, :, None]
+    changed[:, slot] = own
+    history.products[...] = products.reshape(-1, PAIRS, 2)
+    history.inverse[:, slot] = history.inverse[:, :, slot] = 0.0
+    pivot = np.divide(1.0, own[:, :1], out=np.zeros_like(over), where=over > 0.0)
+    column = -pivot * _times(history.inverse, changed[..., 0])
     column[:, slot] = pivot[:, 0]
-    path.inverse[:, :, slot] = column
-    path.changes[:, slot] = path.changes[:, :, slot] = products[:, 1]
+    history.inverse[:, :, slot] = column
+    history.changes[:, slot] = history.changes[:, :, slot] = changed[..., 1]
 
 
-def _parts(path: _Path, products: Floats, scale: Floats) -> Floats:
-    """Parts (A, 2 PAIRS) that S and Y have in H g, from S'g and Y'g (A, 2, PAIRS)."""
-    p = _times(path.inverse, products[:, 0])
-    pivots = np.diagonal(path.inverse, axis1=1, axis2=2)
+def _part(history: _History, some: slice) -> _History:
+    return _History(
+        pairs=history.pairs[some],
+        products=history.products[some],
+        inverse=history.inverse[some],
+        changes=history.changes[some],
+    )
+
+
+def _flat(pairs: NDArray[np.float32]) -> NDArray[np.float32]:
+    return pairs.reshape(len(pairs), 2 * PAIRS, -1)
+
+
+def _parts(history: _History, scale: Floats) -> Floats:
+    """Parts (A, PAIRS, 2) that S and Y have in H g, from their products with g."""
+    p = _times(history.inverse, history.products[..., 0])
+    pivots = np.diagonal(history.inverse, axis1=1, axis2=2)
     inner = np.divide(p, pivots, out=np.zeros_like(p), where=pivots > 0.0)
-    inner += scale * (_times(path.changes, p) - products[:, 1])
-    return np.concatenate([_times(path.inverse.transpose(0, 2, 1), inner), -scale * p], axis=1)
+    inner += scale * (_times(history.changes, p) - history.products[..., 1])
+    return np.stack([_times(history.inverse.transpose(0, 2, 1), inner), -scale * p], axis=-1)
 
 
 def _search(evaluate: Evaluate, path: _Path) -> tuple[Floats, Floats, Floats]:
@@ -180,8 +213,8 @@ def _search(evaluate: Evaluate, path: _Path) -> tuple[Floats, Floats, Floats]:
         if not pending.size:
             break
         step, slope, before = steps[pending], slopes[pending], path.values[pending]
-        directions, first = path.directions[pending], values[pending] == before
-        trial = path.points[pending] + step[:, None] * directions
+        directions, first = _rows(path.directions, pending), values[pending] == before
+        trial = _rows(path.points, pending) + step[:, None] * directions
         value, gradient = evaluate(trial, path.which[pending])
         new_slope = _dot(gradient, directions)
         lower = value < np.minimum(before + SUFFICIENT_DECREASE * step * slope, values[pending])
@@ -193,6 +226,11 @@ def _search(evaluate: Evaluate, path: _Path) -> tuple[Floats, Floats, Floats]:
         longer = lower & (new_slope < STEEP * slope) & (step >= 1.0)
         pending = pending[longer | (~lower & first)]
     return points, values, gradients
+
+
+def _rows(x: Floats, index: Indices) -> Floats:
+    """Rows of `x`, or itself where that is all of them."""
+    return x if len(index) == len(x) else x[index]
 
 
 def _shorter(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from bowtienet.inference import lbfgs, side_by_side
-from bowtienet.inference.side_by_side import (
+from bowtienet.inference import lbfgs, network_loss, start
+from bowtienet.inference.start import (
     SMOOTHING,
     Networks,
     fit_networks,
@@ -86,7 +86,7 @@ def evaluated(case: Case, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, 
         found.append(evaluate(start, np.arange(len(start))))
         return []
 
-    monkeypatch.setattr(side_by_side, "minimize", watch)
+    monkeypatch.setattr(start, "minimize", watch)
     fit(case, 1)
     return found[0]
 
@@ -112,8 +112,8 @@ def test_loss_and_gradient_are_those_of_plain_loops(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if small_blocks:  # two networks and rows 17, 17 and 6 at a time
-        monkeypatch.setattr(side_by_side, "BLOCK_ROWS", 17)
-        monkeypatch.setattr(side_by_side, "BLOCK_NUMBERS", 2 * 17 * (1 + max((*hidden, outputs))))
+        monkeypatch.setattr(network_loss, "BLOCK_ROWS", 17)
+        monkeypatch.setattr(network_loss, "BLOCK_NUMBERS", 2 * 17 * (1 + max((*hidden, outputs))))
     case = build_case(rng, hidden, outputs=outputs)
     values, gradients = evaluated(case, monkeypatch)
     np.testing.assert_allclose(values, losses(case, case.start), rtol=1e-5)
@@ -135,7 +135,7 @@ def test_loss_and_gradient_are_those_of_plain_loops(
 def test_outputs_are_those_of_plain_loops(
     hidden: tuple[int, ...], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(side_by_side, "BLOCK_ROWS", 17)
+    monkeypatch.setattr(network_loss, "BLOCK_ROWS", 17)
     case = build_case(rng, hidden)
     found = network_outputs(case.start, case.inputs)
     assert found.shape == (3, 40, 2)
@@ -296,8 +296,8 @@ def test_a_network_that_overflows_stays_and_disturbs_no_other(rng: np.random.Gen
         lengths=(5,),
     )[0]
     (whole,) = fit(case, 5)
-    for found, start, other in zip(broken.layers, layers, whole.layers, strict=True):
-        np.testing.assert_array_equal(found[1], start[1])
+    for found, before, other in zip(broken.layers, layers, whole.layers, strict=True):
+        np.testing.assert_array_equal(found[1], before[1])
         np.testing.assert_allclose(found[[0, 2]], other[[0, 2]], rtol=2e-4, atol=2e-4)
 
 
