@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 
 from bowtienet._arrays import Array, map_arrays, to_numpy
-from bowtienet.distributions.yeo_johnson import from_warped, moments
+from bowtienet.distributions.yeo_johnson import Warp, from_warped, moments
 from bowtienet.ensemble.ensemble import (
     Ensemble,
     Floats,
+    Moments,
+    group_moments,
+    group_warps,
+    group_weights,
     member_inputs,
     member_moments,
     member_views,
-    member_warps,
     mixture,
     ratio_of,
 )
-from bowtienet.inference.iterate import FitResult
-from bowtienet.prediction.predictive import Predictive, predict
+from bowtienet.prediction.levels import level_probabilities, mean_scale
 from bowtienet.prediction.sampling import sample_functions
-from bowtienet.representation.representation import View, network_features, standardized_features
+from bowtienet.representation.representation import network_features, standardized_features
 from bowtienet.representation.scaling import restore_mean
 
 
@@ -31,62 +31,85 @@ def draw_rows(
     """Draws (n_draws, n, D) of each row by itself; without noise of the mean given the network."""
     if noise:
         return mixture(ensemble, inputs).rvs(n_draws, random_state=rng)
-    found = map_arrays(to_numpy, member_moments(ensemble, inputs))
-    _, *shape = found.means.shape
-    chosen = rng.choice(len(ensemble.members), size=(n_draws, *shape), p=ensemble.weights)
+    found = map_arrays(to_numpy, group_moments(ensemble, inputs))
+    weights, scale = group_weights(ensemble), _mean_scale(ensemble, inputs)
+    chosen = rng.choice(len(weights), size=(n_draws, *found.means.shape[1:]), p=weights)
 
     def of_chosen(values: Floats) -> Floats:
         return np.take_along_axis(np.broadcast_to(values, found.means.shape), chosen, axis=0)
 
-    deviations = np.sqrt(of_chosen(found.epistemic_variances))
+    deviations = np.sqrt(scale * of_chosen(found.epistemic_variances))
     draws = of_chosen(found.means) + deviations * rng.standard_normal(chosen.shape)
-    warps = member_warps(ensemble)
+    warps = group_warps(ensemble)
     if warps is not None:
         own = map_arrays(lambda values: of_chosen(values[:, None, :]), warps)
-        draws, _ = moments(own, draws, of_chosen(found.noise_variances))
+        draws, _ = moments(own, draws, scale * of_chosen(found.noise_variances))
     return np.asarray(restore_mean(ensemble.representation.target_scaling, draws))
 
 
 def draw_functions(
     ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator, *, noise: bool
 ) -> Floats:
-    """Draws (n_draws, n, D) that are coherent across rows: a member, its weights, then all rows."""
+    """Draws (n_draws, n, D) that are coherent across rows: a member, its weights, then all rows.
+
+    A draw of a member's function is as far from the member's mean as its variance ratio says, and
+    as far from the mean of its group as the level of noise says: of each row's own level with
+    noise, of their mean without.
+    """
+    chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights).tolist()
     x = np.asarray(to_numpy(standardized_features(ensemble.representation, inputs)), dtype=float)
-    chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
     views = member_views(ensemble)
-    drawers = {
-        index: partial(_draw_function, ensemble.members[index], views[index], x, noise)
-        for index in set(chosen.tolist())
+    seen = {
+        index: member_inputs(ensemble.members[index], network_features(views[index], x))
+        for index in set(chosen)
     }
-    centers = {index: _center(ensemble.members[index], views[index], x) for index in drawers}
-    draws = [drawers[index](centers[index], rng) for index in chosen.tolist()]
+    own = map_arrays(to_numpy, member_moments(ensemble, inputs))
+    groups = map_arrays(to_numpy, group_moments(ensemble, inputs))
+    levels = _Levels(ensemble, inputs)
+    draws = []
+    for index in chosen:
+        member, group = ensemble.members[index], ensemble.groups[index]
+        [draw] = sample_functions(member, seen[index], 1, rng, noise=noise)
+        mean, middle = own.means[index], groups.means[group]
+        draw = mean + np.sqrt(ratio_of(member)) * (draw - mean)
+        scale = levels.drawn(rng) if noise else levels.mean
+        draw = middle + np.sqrt(scale) * (draw - middle)
+        draws.append(_unwarped(views[index].warp, draw, groups, group, scale, noise=noise))
     return np.asarray(restore_mean(ensemble.representation.target_scaling, np.stack(draws)))
 
 
-def _center(member: FitResult, view: View, x: Floats) -> Predictive | None:
-    """A member's moments, if its draws are moved away from its mean or taken back from a warp."""
-    if member.variance_ratio is None and view.warp is None:
-        return None
-    return predict(member.model, member.factors, member_inputs(member, network_features(view, x)))
+class _Levels:
+    """The factors (n, D) of the variances of rows: their mean, or one of each row's levels."""
+
+    def __init__(self, ensemble: Ensemble, inputs: Array) -> None:
+        self.mean, self.scale = _mean_scale(ensemble, inputs), None
+        if ensemble.levels is not None:
+            self.scale = ensemble.levels.scale
+            x = standardized_features(ensemble.representation, inputs)
+            self.ends = np.cumsum(level_probabilities(ensemble.levels, x), axis=0)
+
+    def drawn(self, rng: np.random.Generator) -> Floats:
+        if self.scale is None:
+            return self.mean
+        level = np.sum(rng.random(self.ends.shape[1:]) > self.ends[:-1], axis=0)
+        return np.take_along_axis(self.scale, level, axis=0)
 
 
-def _draw_function(
-    member: FitResult,
-    view: View,
-    x: Floats,
-    noise: bool,
-    center: Predictive | None,
-    rng: np.random.Generator,
+def _unwarped(
+    warp: Warp | None, draw: Floats, groups: Moments, group: int, scale: Floats, *, noise: bool
 ) -> Floats:
-    """One draw (n, D), as far from the member's mean as its variance ratio says."""
-    inputs = member_inputs(member, network_features(view, x))
-    [draw] = sample_functions(member, inputs, 1, rng, noise=noise)
-    if center is None:
-        return draw
-    draw = np.asarray(center.mean + np.sqrt(ratio_of(member)) * (draw - center.mean))
-    if view.warp is None:
+    """A draw of standardised targets, or of their mean over the noise."""
+    if warp is None:
         return draw
     if noise:
-        return np.asarray(from_warped(view.warp, draw))
-    variance = ratio_of(member) * (center.noise_variance + center.chance_variance)
-    return np.asarray(moments(view.warp, draw, variance)[0])
+        return np.asarray(from_warped(warp, draw))
+    return np.asarray(moments(warp, draw, scale * groups.noise_variances[group])[0])
+
+
+def _mean_scale(ensemble: Ensemble, inputs: Array) -> Floats:
+    """Mean factor (n, D) of the variances of the rows."""
+    n_outputs = ensemble.members[0].model.architecture.n_outputs
+    if ensemble.levels is None:
+        return np.ones((inputs.shape[0], n_outputs))
+    x = standardized_features(ensemble.representation, inputs)
+    return mean_scale(ensemble.levels, x)

@@ -1,14 +1,16 @@
 """Section 3.6: several fitted networks that predict as one, in the user's units.
 
-Mean Σ w_k mean_k; variance Σ w_k (var_k + mean_k²) - mean², written without its difference; whole
-functions by drawing a member first and its weights next. A member that was fitted to warped targets
-z has its moments there; those of the targets follow by quadrature (`distributions.yeo_johnson`).
+Mean Σ w_k mean_k; variance Σ w_k (var_k + mean_k²) - mean², written without its difference. Members
+of one recipe are a group that predicts as one Gaussian with these moments; the predictive
+distribution is a mixture over groups and levels of noise (`prediction.levels`). A group that was
+fitted to warped targets z has its moments there; those of the targets follow by quadrature
+(`distributions.yeo_johnson`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +18,6 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, like, map_arrays, namespace, slices, take, to_numpy
 from bowtienet.distributions.yeo_johnson import (
     Warp,
-    hermite_coefficients,
     identity,
     moments,
     signal_variance,
@@ -25,7 +26,7 @@ from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
-from bowtienet.prediction.covariance import output_covariance
+from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.predictive import PROPAGATIONS, predict
 from bowtienet.representation.representation import (
@@ -33,7 +34,7 @@ from bowtienet.representation.representation import (
     View,
     check_representation,
     network_features,
-    network_inputs,
+    n_network_inputs,
     standardized_features,
 )
 from bowtienet.representation.scaling import restore_deviation, restore_mean
@@ -44,8 +45,6 @@ CHUNK_ROWS = 65_536
 """Rows whose members' moments are held at the same time;"""
 CHUNK_MEMBERS = 32
 """fewer where there are more draws than this of each."""
-HERMITE_TERMS = 12
-"""Of the series for covariances of warped targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,7 +57,24 @@ class Ensemble:
     """What the members see of the user's table."""
     views: tuple[int, ...]
     """The place of each member's view among those of the representation."""
+    groups: tuple[int, ...]
+    """The group of each member, counted from 0. Members of a group have one view, and predict as
+    one Gaussian in it, of the moments of their mixture."""
     propagation: str
+    levels: Levels | None = None
+    """Noise that differs between rows; None where variances are those of the groups."""
+    held_out: HeldOut | None = None
+    """What conformal intervals rest on; None where no row was held out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """How held-out rows were predicted by networks that were not fitted to them."""
+
+    values: Floats
+    """Of the predictive distribution function at the target, (n, D)."""
+    weights: Floats
+    """How many times each row counts, (n,)."""
 
 
 def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
@@ -71,16 +87,9 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         raise ValueError("members do not have one view of the columns each")
     if not all(type(place) is int and 0 <= place < n_views for place in ensemble.views):
         raise ValueError("members have views of the columns that there are not")
+    _check_groups(ensemble)
     for member, view in zip(ensemble.members, member_views(ensemble), strict=True):
-        n_inputs = len(network_inputs(ensemble.representation, view))
-        check_factors(member.model.architecture, member.factors)
-        check_pruning(member.model, member.pruning)
-        architecture = original(member)
-        ratio = ratio_of(member)
-        if np.shape(ratio) != (n_outputs,) or not np.all((ratio > 0.0) & np.isfinite(ratio)):
-            raise ValueError("variance ratios are not one positive number for each target")
-        if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
-            raise ValueError(f"members are not for {n_inputs} inputs and {n_outputs} targets")
+        _check_member(member, n_network_inputs(ensemble.representation, view), n_outputs)
     weights = np.asarray(ensemble.weights)
     if weights.shape != (len(ensemble.members),) or not abs(weights.sum() - 1.0) < 1e-6:
         raise ValueError("weights do not sum to one over the members")
@@ -88,6 +97,46 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         raise ValueError("weights are negative")
     if ensemble.propagation not in PROPAGATIONS:
         raise ValueError(f"the propagation {ensemble.propagation!r} is not known")
+    if ensemble.levels is not None:
+        n_encoded = len(ensemble.representation.column_order)
+        check_levels(ensemble.levels, n_encoded, n_outputs)
+    if ensemble.held_out is not None:
+        _check_held_out(ensemble.held_out, n_outputs)
+
+
+def _check_member(member: FitResult, n_inputs: int, n_outputs: int) -> None:
+    check_factors(member.model.architecture, member.factors)
+    check_pruning(member.model, member.pruning)
+    architecture, ratio = original(member), ratio_of(member)
+    if np.shape(ratio) != (n_outputs,) or not np.all((ratio > 0.0) & np.isfinite(ratio)):
+        raise ValueError("variance ratios are not one positive number for each target")
+    if (architecture.n_inputs, architecture.n_outputs) != (n_inputs, n_outputs):
+        raise ValueError(f"members are not for {n_inputs} inputs and {n_outputs} targets")
+
+
+def _check_groups(ensemble: Ensemble) -> None:
+    groups = ensemble.groups
+    if not isinstance(groups, tuple) or len(groups) != len(ensemble.members):
+        raise ValueError("members do not have one group each")
+    if sorted(set(groups)) != list(range(len(set(groups)))):
+        raise ValueError("groups of members are not counted from 0")
+    if len(set(zip(groups, ensemble.views, strict=True))) != len(set(groups)):
+        raise ValueError("members of a group have different views of the columns")
+
+
+def _check_held_out(held_out: HeldOut, n_outputs: int) -> None:
+    if not isinstance(held_out, HeldOut):
+        raise ValueError("what is known of held-out rows is none")
+    values, weights = np.asarray(held_out.values), np.asarray(held_out.weights)
+    if values.ndim != 2 or values.shape[1] != n_outputs or weights.shape != values.shape[:1]:
+        raise ValueError("what is known of held-out rows is of other targets")
+    if not np.all((values >= 0.0) & (values <= 1.0)) or not np.all(weights > 0.0):
+        raise ValueError("what is known of held-out rows are no probabilities")
+
+
+def alone(n_members: int) -> tuple[int, ...]:
+    """Groups of members that are not brought together."""
+    return tuple(range(n_members))
 
 
 def original(member: FitResult) -> Architecture:
@@ -121,7 +170,7 @@ def describe_views(ensemble: Ensemble) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
-    """Members' predictive moments (K, n, D): of warped targets, or of standardised ones."""
+    """Predictive moments (K, n, D) of K members, groups or components of a mixture."""
 
     means: Array
     epistemic_variances: Array
@@ -179,32 +228,87 @@ def ratio_of(member: FitResult) -> Floats:
     return member.variance_ratio
 
 
-def member_warps(ensemble: Ensemble) -> Warp | None:
-    """The members' warps (K, D) of standardised targets; None if there is none."""
-    warps = [view.warp for view in member_views(ensemble)]
+def group_weights(ensemble: Ensemble) -> Floats:
+    """Weights (G,) of the groups."""
+    return np.bincount(ensemble.groups, weights=ensemble.weights)
+
+
+def group_shares(ensemble: Ensemble) -> Floats:
+    """Shares (G, K) of the members in their groups."""
+    groups, weights = np.asarray(ensemble.groups), np.asarray(ensemble.weights)
+    totals = group_weights(ensemble)
+    sizes = np.bincount(groups)
+    # A group without weight has members that count alike.
+    own = np.where(totals[groups] > 0.0, weights, 1.0 / sizes[groups])
+    shares = np.zeros((len(sizes), len(groups)))
+    shares[groups, np.arange(len(groups))] = own / np.bincount(groups, weights=own)[groups]
+    return shares
+
+
+def group_moments(ensemble: Ensemble, inputs: Array) -> Moments:
+    """Moments of every group: Σ m,   Σ (v + (m - mean)²) and Σ noise by the shares of members.
+
+    Disagreement of the members of a group is epistemic.
+    """
+    found = member_moments(ensemble, inputs)
+    if len(set(ensemble.groups)) == len(ensemble.members):
+        order = np.argsort(ensemble.groups)
+        return map_arrays(lambda values: take(values, order, axis=0), found)
+    parts = []
+    for own in group_shares(ensemble):
+        places = np.flatnonzero(own)
+        some = map_arrays(lambda values, places=places: take(values, places, axis=0), found)
+        parts.append(split_variance(own[places], some))
+    xp = namespace(found.means)
+    means, epistemic, noise = (xp.stack(column) for column in zip(*parts, strict=True))
+    return Moments(means=means, epistemic_variances=epistemic, noise_variances=noise)
+
+
+def group_warps(ensemble: Ensemble) -> Warp | None:
+    """The groups' warps (G, D) of standardised targets; None if there is none."""
+    views = dict(zip(ensemble.groups, member_views(ensemble), strict=True))
+    warps = [views[group].warp for group in sorted(views)]
     if all(warp is None for warp in warps):
         return None
     no_warp = identity(ensemble.members[0].model.architecture.n_outputs)
     return map_arrays(lambda *found: np.stack(found), *(warp or no_warp for warp in warps))
 
 
+def _levels_of_rows(ensemble: Ensemble, inputs: Array) -> tuple[Floats, Floats]:
+    """Scales (L, D) of the variances and their probabilities (L, n, D); one level without any."""
+    n_outputs = ensemble.members[0].model.architecture.n_outputs
+    if ensemble.levels is None:
+        return np.ones((1, n_outputs)), np.ones((1, inputs.shape[0], n_outputs))
+    standardized = standardized_features(ensemble.representation, inputs)
+    return ensemble.levels.scale, level_probabilities(ensemble.levels, standardized)
+
+
 def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
-    """Predictive distribution of the targets."""
-    moments = member_moments(ensemble, inputs)
-    means = to_numpy(moments.means)
-    variances = to_numpy(moments.epistemic_variances) + to_numpy(moments.noise_variances)
-    scaling, warps = ensemble.representation.target_scaling, member_warps(ensemble)
+    """Predictive distribution of the targets: groups and levels of noise are its components."""
+    return level_mixture(
+        ensemble, map_arrays(to_numpy, group_moments(ensemble, inputs)), inputs
+    )
+
+
+def level_mixture(ensemble: Ensemble, found: Moments, inputs: Array) -> Mixture:
+    """The mixture of groups with these moments (G, n, D), at the levels of noise of the rows."""
+    scale, shares = _levels_of_rows(ensemble, inputs)
+    deviations = np.sqrt(found.epistemic_variances + found.noise_variances)
+    means = np.concatenate([found.means] * len(scale))
+    deviations = np.concatenate([np.sqrt(level) * deviations for level in scale])
+    weights = group_weights(ensemble)
+    if ensemble.levels is not None:
+        weights = np.concatenate([weights[:, None, None] * share for share in shares])
+    scaling, warps = ensemble.representation.target_scaling, group_warps(ensemble)
     if warps is None:
         return build_mixture(
-            ensemble.weights,
-            restore_mean(scaling, means),
-            restore_deviation(scaling, np.sqrt(variances)),
+            weights, restore_mean(scaling, means), restore_deviation(scaling, deviations)
         )
     return build_mixture(
-        ensemble.weights,
+        weights,
         means,
-        np.sqrt(variances),
-        warp=warps,
+        deviations,
+        warp=map_arrays(lambda values: np.concatenate([values] * len(scale)), warps),
         origin=to_numpy(scaling.center),
         unit=to_numpy(scaling.scale),
     )
@@ -212,8 +316,8 @@ def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
 
 def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (n, D) of the targets, where the inputs live."""
-    moments = _standardized(ensemble, member_moments(ensemble, inputs))
-    mean, epistemic, noise = split_variance(ensemble.weights, moments)
+    found = standardized_moments(ensemble, group_moments(ensemble, inputs), inputs)
+    mean, epistemic, noise = split_variance(group_weights(ensemble), found)
     scaling = ensemble.representation.target_scaling
     deviation = namespace(mean).sqrt(epistemic + noise)
     return restore_mean(scaling, mean), restore_deviation(scaling, deviation)
@@ -221,8 +325,8 @@ def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]
 
 def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
     """Mean, epistemic variance and noise variance, each (n, D) in the user's units."""
-    moments = _standardized(ensemble, member_moments(ensemble, inputs), split=True)
-    mean, epistemic, noise = split_variance(ensemble.weights, moments)
+    found = standardized_moments(ensemble, group_moments(ensemble, inputs), inputs, split=True)
+    mean, epistemic, noise = split_variance(group_weights(ensemble), found)
     scaling, root = ensemble.representation.target_scaling, namespace(mean).sqrt
     return (
         restore_mean(scaling, mean),
@@ -231,14 +335,40 @@ def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
     )
 
 
-def _standardized(ensemble: Ensemble, found: Moments, *, split: bool = False) -> Moments:
-    """Moments of standardised targets from those of warped ones.
+def standardized_moments(
+    ensemble: Ensemble, found: Moments, inputs: Array, *, split: bool = False
+) -> Moments:
+    """Moments (G, n, D) of standardised targets, over the levels of noise.
 
-    Var_f[E[u | f]] is epistemic and E_f[Var[u | f]] noise; all is noise unless the two are wanted.
+    Of warped targets Var_f[E[u | f]] is epistemic and E_f[Var[u | f]] noise; all is noise unless
+    the two are wanted. Which level a row has is noise too.
     """
-    warps = member_warps(ensemble)
-    if warps is None:
+    warps = group_warps(ensemble)
+    if warps is None and ensemble.levels is None:
         return found
+    scale, shares = _levels_of_rows(ensemble, inputs)
+    parts = []
+    for level, share in zip(scale, shares, strict=True):
+        factor = like(found.means, level)
+        scaled = Moments(
+            means=found.means,
+            epistemic_variances=factor * found.epistemic_variances,
+            noise_variances=factor * found.noise_variances,
+        )
+        own = scaled if warps is None else _unwarped(warps, scaled, split)
+        parts.append((like(found.means, share)[None, ...], own))
+    mean = sum(share * own.means for share, own in parts)
+    return Moments(
+        means=mean,
+        epistemic_variances=sum(share * own.epistemic_variances for share, own in parts),
+        noise_variances=sum(
+            share * (own.noise_variances + (own.means - mean) ** 2) for share, own in parts
+        ),
+    )
+
+
+def _unwarped(warps: Warp, found: Moments, split: bool) -> Moments:
+    """Moments of standardised targets from those of warped ones, by quadrature."""
     warps = map_arrays(lambda values: values[:, None, :], warps)
     epistemic, noise = found.epistemic_variances, found.noise_variances
     means, variances = moments(warps, found.means, epistemic + noise)
@@ -251,9 +381,9 @@ def _standardized(ensemble: Ensemble, found: Moments, *, split: bool = False) ->
 
 
 def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Array]:
-    """Mean, epistemic variance and noise variance, each (n, D), standardised.
+    """Mean, epistemic variance and noise variance, each (n, D).
 
-    Σ w m,   Σ w (v + (m - mean)²),   Σ w noise: disagreement of members is epistemic.
+    Σ w m,   Σ w (v + (m - mean)²),   Σ w noise: disagreement is epistemic.
     """
     xp = namespace(moments.means)
     share = like(moments.means, weights)[:, None, None]
@@ -262,45 +392,5 @@ def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Arr
     return mean, xp.sum(share * spread, axis=0), xp.sum(share * moments.noise_variances, axis=0)
 
 
-def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
-    """Covariance (n, n, D) of the targets of all rows, noise on the diagonal.
-
-    By the push-forward, whatever the propagation: the paper's has no covariance between rows.
-    """
-    ensemble = replace(ensemble, propagation="push_forward")
-    inputs = np.asarray(to_numpy(inputs), dtype=float)
-    x = standardized_features(ensemble.representation, inputs)
-    own = member_moments(ensemble, inputs)
-    found = _standardized(ensemble, own)
-    mean, epistemic, noise = split_variance(ensemble.weights, found)
-    total = np.zeros((len(x), len(x), mean.shape[1]))
-    for index, (weight, member, view) in enumerate(
-        zip(ensemble.weights, ensemble.members, member_views(ensemble), strict=True)
-    ):
-        away = found.means[index] - mean
-        seen = member_inputs(member, network_features(view, x))
-        within = ratio_of(member) * output_covariance(member.model, member.factors, seen)
-        if view.warp is not None:
-            deviation = np.sqrt(own.epistemic_variances[index] + own.noise_variances[index])
-            within = _unwarped_covariance(view.warp, own.means[index], deviation, within)
-        total += weight * (within + away[:, None, :] * away[None, :, :])
-    rows = np.arange(len(x))
-    total[rows, rows, :] = epistemic + noise
-    scale = np.asarray(to_numpy(ensemble.representation.target_scaling.scale))
-    return total * scale * scale
-
-
 def _features(ensemble: Ensemble, place: int, standardized: Array) -> Array:
     return network_features(ensemble.representation.views[place], standardized)
-
-
-def _unwarped_covariance(warp: Warp, mean: Floats, deviation: Floats, covariance: Floats) -> Floats:
-    """Covariance (n, n, D) of targets from that of warped ones, by Mehler's series in it."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        correlation = covariance / (deviation[:, None, :] * deviation[None, :, :])
-    correlation = np.clip(np.nan_to_num(correlation), -1.0, 1.0)
-    found, power = np.zeros_like(covariance), np.ones_like(covariance)
-    for terms in hermite_coefficients(warp, mean, deviation, HERMITE_TERMS):
-        power = power * correlation
-        found += power * terms[:, None, :] * terms[None, :, :]
-    return found
