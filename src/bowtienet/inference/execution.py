@@ -30,7 +30,13 @@ from bowtienet.data.rows import Rows
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.inference.local_step import initialize_local, local_step, settle
+from bowtienet.inference.local_step import (
+    FactorsForRows,
+    for_rows,
+    initialize_local,
+    local_step,
+    settle,
+)
 from bowtienet.inference.statistics import (
     HiddenStatistics,
     OutputStatistics,
@@ -244,13 +250,14 @@ def settled_pass(
     return reduce(add, parts)
 
 
-def factors_beside(factors: GlobalFactors, reference: Array) -> GlobalFactors:
+def factors_beside(factors: GlobalFactors, reference: Array) -> FactorsForRows:
     """What a local step reads of the factors, in the array library and precision of `reference`."""
     layers = tuple(
         replace(layer, global_shrinkage=_UNREAD, local_shrinkage=_UNREAD)
         for layer in factors.layers
     )
-    return map_arrays(partial(like, reference), replace(factors, layers=layers))
+    read = GlobalFactors(layers=layers, shared_covariance=factors.shared_covariance)
+    return map_arrays(partial(like, reference), for_rows(read))
 
 
 def _reference(blocks: Iterable[Rows], given: Array | None) -> Array:
@@ -307,6 +314,7 @@ _CONTAINERS = (
     Rows,
     LocalMemory,
     GlobalFactors,
+    FactorsForRows,
     LayerFactors,
     GaussianRows,
     InverseGamma,
