@@ -17,6 +17,7 @@ from typing import Any
 import array_api_compat
 import array_api_compat.numpy
 import numpy as np
+from scipy.linalg.lapack import dtrtri, strtri
 
 Array = Any
 """An array of any library that follows the array API."""
@@ -24,6 +25,8 @@ Array = Any
 _NUMPY_OR_NUMBER = (np.ndarray, np.generic, int, float, type(None))
 _LEAF = 16
 """Matrices up to this size are factorised by the library in one call; see `_leaf`."""
+_FEW = 8
+"""So few triangular matrices are inverted one by one; see `_inverse_lower`."""
 _FACTORS = 500
 """So many factors of at least ¼ and at most 4 have a product within floating point."""
 _SPECIAL_MODULES = {"torch": "torch.special", "jax": "jax.scipy.special"}
@@ -143,10 +146,10 @@ def with_ones(x: Array) -> Array:
 
 
 def bordered(x: Array) -> Array:
-    """[0 0; 0 x]: matrices (K+1, K+1) with the constant's row and column before (K, K)."""
+    """[0 0; 0 x] (..., K+1, K+1): a row and a column for the constant before (..., K, K)."""
     xp = namespace(x)
-    x = xp.concat([xp.zeros_like(x[:1, :]), x], axis=0)
-    return xp.concat([xp.zeros_like(x[:, :1]), x], axis=1)
+    x = xp.concat([xp.zeros_like(x[..., :1, :]), x], axis=-2)
+    return xp.concat([xp.zeros_like(x[..., :, :1]), x], axis=-1)
 
 
 def diagonal_matrix(x: Array) -> Array:
@@ -180,6 +183,13 @@ def _packing(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return rows, columns, position.ravel()
 
 
+@lru_cache(maxsize=64)
+def _trace_factors(size: int) -> np.ndarray:
+    """1 for a packed entry on the diagonal, 2 for one off it."""
+    rows, columns, _ = _packing(size)
+    return np.where(rows == columns, 1.0, 2.0)
+
+
 def pack(x: Array) -> Array:
     """Packed upper triangles (..., K(K+1)/2) of the symmetric matrices `x` (..., K, K)."""
     xp = namespace(x)
@@ -193,14 +203,21 @@ def unpack(x: Array, size: int) -> Array:
 
 def pack_outer(x: Array) -> Array:
     """Packed outer products x x' (..., K(K+1)/2) of the vectors `x` (..., K)."""
-    xp = namespace(x)
-    return xp.concat([x[..., i : i + 1] * x[..., i:] for i in range(x.shape[-1])], axis=-1)
+    size = x.shape[-1]
+    if not array_api_compat.is_numpy_array(x):
+        xp = namespace(x)
+        return xp.concat([x[..., i : i + 1] * x[..., i:] for i in range(size)], axis=-1)
+    packed = np.empty((*x.shape[:-1], packed_size(size)), dtype=x.dtype)
+    end = 0
+    for i in range(size):
+        start, end = end, end + size - i
+        np.multiply(x[..., i : i + 1], x[..., i:], out=packed[..., start:end])
+    return packed
 
 
 def pack_for_trace(x: Array) -> Array:
     """Packed form whose dot product with a packed symmetric P is Tr(x P): off-diagonals doubled."""
-    rows, columns, _ = _packing(x.shape[-1])
-    return pack(x) * like(x, np.where(rows == columns, 1.0, 2.0))
+    return pack(x) * like(x, _trace_factors(x.shape[-1]))
 
 
 def trace_of_product(x: Array, y: Array) -> Array:
@@ -235,10 +252,41 @@ def _inverse_cholesky(x: Array) -> Array:
         # Scaled to a unit diagonal: the library's inverse pivots, and bad scales would mislead it.
         scale = 1.0 / xp.sqrt(diagonal(x))
         scaled = x * scale[..., :, None] * scale[..., None, :]
-        return xp.linalg.inv(_cholesky(scaled)) * scale[..., None, :]
+        return _inverse_lower(_cholesky(scaled)) * scale[..., None, :]
     first, below, second = _inverse_cholesky_parts(x)
     upper = xp.concat([first, xp.zeros_like(transpose(below))], axis=-1)
     return xp.concat([upper, xp.concat([below, second], axis=-1)], axis=-2)
+
+
+def _inverse_lower(x: Array) -> Array:
+    """Inverse R of lower triangular matrices (..., K, K), by forward substitution.
+
+        R_ii = 1 / x_ii,   R_i = -R_ii Σ_{j<i} x_ij R_j
+
+    NumPy's inverse is a general one that treats matrix after matrix; here every step is done for
+    many small matrices at once, which stand along the last axis for it.
+    """
+    if not array_api_compat.is_numpy_array(x):
+        return namespace(x).linalg.inv(x)
+    size, count = x.shape[-1], math.prod(x.shape[:-2])
+    flat = np.reshape(x, (count, size, size))
+    if count <= _FEW:
+        return np.reshape([_inverse_of_one(matrix) for matrix in flat], x.shape)
+    lower = np.ascontiguousarray(np.moveaxis(flat, 0, -1))
+    root = np.zeros_like(lower)
+    inverse = 1.0 / lower[range(size), range(size)]
+    root[range(size), range(size)] = inverse
+    for i in range(1, size):
+        sums = np.einsum("jb,jkb->kb", lower[i, :i], root[:i, :i])
+        np.multiply(sums, -inverse[i], out=root[i, :i])
+    return np.reshape(np.ascontiguousarray(np.moveaxis(root, -1, 0)), x.shape)
+
+
+def _inverse_of_one(x: np.ndarray) -> np.ndarray:
+    """Inverse of one lower triangular matrix; NaN where there is none."""
+    routine = dtrtri if x.dtype == np.float64 else strtri
+    found, failed = routine(x, lower=1)
+    return np.full_like(x, np.nan) if failed else found
 
 
 def _inverse_cholesky_parts(x: Array) -> tuple[Array, Array, Array]:
@@ -257,6 +305,18 @@ def _inverse_cholesky_parts(x: Array) -> tuple[Array, Array, Array]:
 def _leaf(x: Array) -> int:
     """Size up to which the library factorises in one call: larger for a few matrices alone."""
     return _LEAF if math.prod(x.shape[:-2]) > 4 else 4 * _LEAF
+
+
+def log_determinant(x: Array) -> Array:
+    """Log determinants (...) of positive definite matrices (..., K, K).
+
+    As in `inverse_and_log_determinant`, the Cholesky factor is that of matrices with a unit
+    diagonal; a third of the work without the inverse.
+    """
+    xp = namespace(x)
+    scale = 1.0 / xp.sqrt(diagonal(x))
+    factor = _cholesky(x * scale[..., :, None] * scale[..., None, :])
+    return 2.0 * xp.sum(xp.log(diagonal(factor)) - xp.log(scale), axis=-1)
 
 
 def sum_of_logs(x: Array) -> Array:
@@ -278,4 +338,7 @@ def _cholesky(x: Array) -> Array:
     except Exception as error:
         if "LinAlgError" not in type(error).__name__:
             raise
-        return xp.full_like(x, float("nan"))
+        if x.ndim == 2:
+            return xp.full_like(x, float("nan"))
+        # One by one: a matrix must not suffer from those beside it.
+        return xp.stack([_cholesky(x[i, ...]) for i in range(x.shape[0])], axis=0)

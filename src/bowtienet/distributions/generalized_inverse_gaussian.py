@@ -43,9 +43,9 @@ def mean(q: GeneralizedInverseGaussian) -> Array:
     """E[x]; infinite for an inverse gamma with order >= -1."""
     p, (scale, rate) = q.order, as_arrays(q.scale, q.rate)
     xp = namespace(scale, rate)
-    if _is_zero(q.rate):
+    if is_zero(q.rate):
         return scale / (-p - 1.0) if p < -1.0 else xp.full_like(scale, math.inf)
-    if _is_zero(q.scale):
+    if is_zero(q.scale):
         return p / rate
     scale, argument = _bessel_arguments(scale, rate)
     upper, _ = bessel.bessel_k_ratios(p, argument)
@@ -59,9 +59,9 @@ def mean_inverse(q: GeneralizedInverseGaussian) -> Array:
     """
     p, (scale, rate) = q.order, as_arrays(q.scale, q.rate)
     xp = namespace(scale, rate)
-    if _is_zero(q.rate):
+    if is_zero(q.rate):
         return -p / scale
-    if _is_zero(q.scale):
+    if is_zero(q.scale):
         return rate / (p - 1.0) if p > 1.0 else xp.full_like(rate, math.inf)
     scale, argument = _bessel_arguments(scale, rate)
     _, lower = bessel.bessel_k_ratios(p, argument)
@@ -72,9 +72,9 @@ def log_normalizer(q: GeneralizedInverseGaussian) -> Array:
     """log Z = log ∫ x^{p-1} exp(-s/x - r x) dx."""
     p, (scale, rate) = q.order, as_arrays(q.scale, q.rate)
     xp = namespace(scale, rate)
-    if _is_zero(q.rate):
+    if is_zero(q.rate):
         return math.lgamma(-p) + p * xp.log(scale)
-    if _is_zero(q.scale):
+    if is_zero(q.scale):
         return math.lgamma(p) - p * xp.log(rate)
     scale, argument = _bessel_arguments(scale, rate)
     log_k = bessel.log_bessel_k(p, argument)
@@ -113,9 +113,9 @@ def sample(
 ) -> np.ndarray:
     """Draws of the given shape, to which the parameters broadcast."""
     scale, rate = to_numpy(q.scale), to_numpy(q.rate)
-    if _is_zero(q.rate):
+    if is_zero(q.rate):
         return np.asarray(scale / rng.gamma(-q.order, size=shape))
-    if _is_zero(q.scale):
+    if is_zero(q.scale):
         return np.asarray(rng.gamma(q.order, size=shape) / rate)
     from scipy import stats  # heavy to load, and needed here alone
 
@@ -136,7 +136,7 @@ def with_mean(order: float, rate: Array | float, mean: Array) -> GeneralizedInve
     puts the mode at `mean` bounds the root from above, since the mode lies below the mean.
     """
     (target,) = as_arrays(mean)
-    if _is_zero(rate):
+    if is_zero(rate):
         return GeneralizedInverseGaussian(
             order=order, scale=(-order - 1.0 if order < -1.0 else -order) * target, rate=rate
         )
@@ -147,6 +147,11 @@ def with_mean(order: float, rate: Array | float, mean: Array) -> GeneralizedInve
         order, rate, target, xp.log(lowest), xp.log(xp.where(highest > lowest, highest, lowest))
     )
     return GeneralizedInverseGaussian(order=order, scale=xp.exp(log_scale), rate=rate)
+
+
+def is_zero(value: Array | float) -> bool:
+    """Whether `value` is the number 0, which no array is: see the module's docstring."""
+    return is_number(value) and bool(value == 0)
 
 
 def check_proper(order: float, scale: float, rate: float, name: str) -> None:
@@ -197,11 +202,6 @@ def _excess_and_slope(
     upper, lower = bessel.bessel_k_ratios(order, argument)
     current = xp.sqrt(scale / rate) * upper
     return xp.log(current / target), scale * (upper * lower - 1.0) / current
-
-
-def _is_zero(value: Array | float) -> bool:
-    """Whether `value` is the number 0, which no array is: see the module's docstring."""
-    return is_number(value) and bool(value == 0)
 
 
 def _same_number(a: Array | float, b: Array | float) -> bool:

@@ -7,30 +7,31 @@ cosh(A/2) = e^{A/2} (1 + d/2): one exponential serves all, without cancellation 
 
 from __future__ import annotations
 
-from bowtienet._arrays import Array, namespace, sum_of_logs
+from bowtienet._arrays import Array, like, namespace, sum_of_logs
 
 
 def mean(tilt: Array) -> Array:
     """E[ω] = tanh(A/2) / (2A), and 1/4 at A = 0."""
-    _, tangent, divisor = _parts(tilt)
-    return tangent / divisor
+    decay, minus = _decay(tilt)
+    return decay / ((4.0 + 2.0 * decay) * minus)
 
 
 def mean_and_log_ratio(tilt: Array) -> tuple[Array, Array]:
     """E[ω] (..., D), and its sum over the last axis of E[log PG(ω | 1, 0) - log PG(ω | 1, A)].
 
-    The latter is ½ A² E[ω] - log cosh(A/2) = (A/4) tanh(A/2) - A/2 - log(1 + d/2).
+    The latter is ½ A² E[ω] - log cosh(A/2) = A (½ A E[ω] - ½) - log(1 + d/2).
     """
-    decay, tangent, divisor = _parts(tilt)
-    linear = namespace(tilt).sum(divisor * (0.125 * tangent - 0.25), axis=-1)
-    return tangent / divisor, linear - sum_of_logs(1.0 + 0.5 * decay)
+    decay, minus = _decay(tilt)
+    twice = 4.0 + 2.0 * decay
+    value = decay / (twice * minus)
+    linear = namespace(tilt).sum(minus * (0.5 + 0.5 * (minus * value)), axis=-1)
+    return value, linear - sum_of_logs(0.25 * twice)
 
 
-def _parts(tilt: Array) -> tuple[Array, Array, Array]:
-    """d, tanh(A/2) and 2A."""
+def _decay(tilt: Array) -> tuple[Array, Array]:
+    """d = e^{-A} - 1 and -A."""
     xp = namespace(tilt)
     # At a tilt of 0 the mean is 0/0; the smallest normal number gives the limit ¼ exactly.
     smallest = float(xp.finfo(tilt.dtype).smallest_normal)
-    tilt = xp.maximum(tilt, xp.full_like(tilt, smallest))
-    decay = xp.expm1(-tilt)
-    return decay, -decay / (2.0 + decay), 2.0 * tilt
+    minus = -xp.maximum(tilt, like(tilt, smallest))
+    return xp.expm1(minus), minus

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from math import log, pi
 
-from bowtienet._arrays import Array, namespace, trace_of_product, unpack
+from bowtienet._arrays import Array, log_determinant, namespace, trace_of_product, unpack
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.global_step import (
     expected_residual,
@@ -75,19 +75,17 @@ def _gaussian_term(factors: GlobalFactors, statistics: Statistics, index: int) -
     noise = factors.layers[index].noise_variance
     xp = namespace(noise.scale)
     residual = expected_residual(factors, statistics, index)
-    constant = statistics.count * (_LOG_2PI + inverse_gamma.mean_log(noise))
-    return -0.5 * xp.sum(constant + inverse_gamma.mean_inverse(noise) * residual)
+    constant = statistics.count[..., None] * (_LOG_2PI + inverse_gamma.mean_log(noise))
+    return -0.5 * xp.sum(constant + inverse_gamma.mean_inverse(noise) * residual, axis=-1)
 
 
 def _activation_entropy(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
     """Σ ½ log|S| + ½ D (1 + log 2pi)."""
-    width = factors.layers[index].weights.mean.shape[0]
+    width = factors.layers[index].weights.mean.shape[-2]
     entropy = statistics.hidden[index].activation_entropy
     if index == len(statistics.hidden) - 1:
-        _, log_determinant = namespace(factors.shared_covariance).linalg.slogdet(
-            factors.shared_covariance
-        )
-        entropy = entropy + 0.5 * statistics.count * log_determinant
+        shared = log_determinant(factors.shared_covariance)
+        entropy = entropy + 0.5 * statistics.count * shared
     return entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
 
 
@@ -96,8 +94,9 @@ def _gate_term(
 ) -> Array:
     """Σ (rho - ½) E[z] / T - log 2 - rho log rho - (1 - rho) log(1 - rho)."""
     mean, sums = factors.layers[index].weights.mean, statistics.hidden[index]
-    odds = namespace(mean).sum(mean * sums.half_gate_mean) / model.gate_temperature
-    return odds - statistics.count * mean.shape[0] * log(2.0) + sums.gate_entropy
+    total = namespace(mean).sum(mean * sums.half_gate_mean, axis=(-2, -1))
+    constant = statistics.count * mean.shape[-2] * log(2.0)
+    return total / model.gate_temperature - constant + sums.gate_entropy
 
 
 def _polya_gamma_term(
@@ -106,7 +105,8 @@ def _polya_gamma_term(
     """Σ -½ E[omega] (E[z²] / T² - A²) - log cosh(A/2)."""
     weights, sums = factors.layers[index].weights, statistics.hidden[index]
     moment = unpack(sums.polya_gamma_moment, weights.mean.shape[-1])
-    squares = namespace(moment).sum(trace_of_product(gaussian.second_moment(weights), moment))
+    products = trace_of_product(gaussian.second_moment(weights), moment)
+    squares = namespace(moment).sum(products, axis=-1)
     return sums.polya_gamma_ratio - 0.5 * squares / model.gate_temperature**2
 
 
@@ -114,8 +114,8 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
     """Entropy of (b, W), prior of b, and the prior of W but for its E[log tau] and E[log psi]."""
     layer = factors.layers[index]
     xp = namespace(layer.weights.mean)
-    width = layer.weights.mean.shape[0]
-    bias_squares = xp.sum(gaussian.squares(layer.weights)[:, 0])
+    width = layer.weights.mean.shape[-2]
+    bias_squares = xp.sum(gaussian.squares(layer.weights)[..., 0], axis=-1)
     n_weights, removed = model.n_weights(index), model.removed_weights(index)
     squares, rest = 0.0, 0.0
     if n_weights:  # otherwise E[1/tau] is the prior's, which may be infinite
@@ -126,14 +126,14 @@ def _weight_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
     variance = model.prior.bias_variance
     bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
     weights = -0.5 * (n_weights * _LOG_2PI + squares - removed.count * rest)
-    return xp.sum(gaussian.entropy(layer.weights)) + bias + weights
+    return xp.sum(gaussian.entropy(layer.weights), axis=-1) + bias + weights
 
 
 def _noise_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
     """E[log p(eta²) - log q(eta²)]."""
     noise = factors.layers[index].noise_variance
     prior = noise_prior(model, index, noise.scale)
-    return namespace(noise.scale).sum(inverse_gamma.expected_log_ratio(noise, prior))
+    return namespace(noise.scale).sum(inverse_gamma.expected_log_ratio(noise, prior), axis=-1)
 
 
 def _global_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
@@ -150,5 +150,10 @@ def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array
     if model.connections is not None:
         there = present(model, index, layer.weights.mean)
     return elbo_term(
-        layer.local_shrinkage, prior, 1, n_scales=model.n_weights(index), present=there
+        layer.local_shrinkage,
+        prior,
+        1,
+        n_scales=model.n_weights(index),
+        present=there,
+        axes=(-2, -1),
     )

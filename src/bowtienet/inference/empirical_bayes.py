@@ -7,6 +7,8 @@ stay fixed. q(tau) keeps its own parameters: only the prior moves.
     gamma              rate  = (L+1) p / Σ E[tau]
     inverse Gaussian   lambda = (L+1) delta / Σ E[tau], delta fixed   (docs/theory/errata, 5)
     any other GIG      rate by a safeguarded search in one dimension
+
+Networks on a leading axis have a hyperparameter each.
 """
 
 from __future__ import annotations
@@ -14,8 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp, log
+from typing import Any
 
-from bowtienet._arrays import Array, to_numpy
+import numpy as np
+
+from bowtienet._arrays import Array, is_number, to_numpy
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.point_mass import PointMass
@@ -42,25 +47,32 @@ def _maximize(
     prior: GeneralizedInverseGaussian, factors: GlobalFactors
 ) -> GeneralizedInverseGaussian:
     count = len(factors.layers)
-    if prior.rate == 0.0:
+    if gig.is_zero(prior.rate):
         inverse = _sum_over_layers(gig.mean_inverse, factors)
         return replace(prior, scale=count * -prior.order / inverse)
     total = _sum_over_layers(gig.mean, factors)
-    if prior.scale == 0.0:
+    if gig.is_zero(prior.scale):
         return replace(prior, rate=count * prior.order / total)
     if prior.order == -0.5:
         # lambda = count · delta / total in the paper's letters; rate = lambda²/2, scale = delta²/2.
         return replace(prior, rate=prior.scale * (count / total) ** 2)
-    return replace(prior, rate=_search_rate(prior, count, total))
+    if is_number(total):
+        return replace(prior, rate=_search_rate(prior, count, total))
+    rates = np.broadcast_to(prior.rate, total.shape)
+    members = zip(rates, total, strict=True)
+    found = [_search_rate(replace(prior, rate=float(r)), count, float(t)) for r, t in members]
+    return replace(prior, rate=np.asarray(found))
 
 
 def _sum_over_layers(
     moment: Callable[[GeneralizedInverseGaussian], Array], factors: GlobalFactors
-) -> float:
-    total = 0.0
+) -> Any:
+    """A number, or one for each network."""
+    total: Any = 0.0
     for layer in factors.layers:
         assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
-        total += float(to_numpy(moment(layer.global_shrinkage)))
+        value = to_numpy(moment(layer.global_shrinkage))
+        total = total + (value if value.ndim else float(value))
     return total
 
 

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial, reduce
 from itertools import pairwise
 from threading import Lock
@@ -24,13 +24,28 @@ import numpy as np
 from array_api_compat import is_jax_array
 from threadpoolctl import ThreadpoolController
 
-from bowtienet._arrays import Array, like, map_arrays, namespace, packed_size, to_numpy
+from bowtienet._arrays import (
+    Array,
+    like,
+    map_arrays,
+    namespace,
+    pack_outer,
+    packed_size,
+    to_numpy,
+    with_ones,
+)
 from bowtienet._validation import whole
-from bowtienet.data.rows import Rows
+from bowtienet.data.rows import Rows, split
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.inference.local_step import initialize_local, local_step, settle
+from bowtienet.inference.local_step import (
+    FactorsForRows,
+    for_rows,
+    initialize_local,
+    local_step,
+    settle,
+)
 from bowtienet.inference.statistics import (
     HiddenStatistics,
     OutputStatistics,
@@ -44,6 +59,34 @@ from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory
 
 BLOCK_BYTES = 4_000_000
 """Largest array of a block: big enough for fast products, small enough to stay near the cache."""
+
+
+KEPT_BYTES = 256_000_000
+"""Second moments of the inputs are kept between sweeps if all of them take no more than this."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(Rows):
+    """Rows that are worked on together."""
+
+    input_second: Array | None = None
+    """Packed second moments of (1, x), (n, (D_0+1)(D_0+2)/2), if they are kept between sweeps."""
+
+
+def build_blocks(rows: Rows, architecture: Architecture, size: int) -> list[Block]:
+    """Consecutive blocks of at most `size` rows."""
+    inputs = rows.inputs
+    numbers = inputs.shape[0] * packed_size(architecture.n_inputs + 1)
+    keep = architecture.n_hidden > 0 and 8 * numbers <= KEPT_BYTES
+    return [
+        Block(
+            inputs=part.inputs,
+            targets=part.targets,
+            weights=part.weights,
+            input_second=pack_outer(with_ones(part.inputs)) if keep else None,
+        )
+        for part in split(rows, size)
+    ]
 
 
 def block_rows(architecture: Architecture, wanted: int | None = None) -> int:
@@ -203,11 +246,11 @@ def local_pass(
     arrays in double precision, and all that follows from them is done there.
     """
     reference = _reference(blocks, reference)
-    step = partial(_block_pass_for(model, reference), factors_beside(factors, reference))
+    step = partial(block_pass_for(model, reference), factors_beside(factors, reference))
     total: Statistics | None = None
     updated = []
     for statistics, renewed in apply(step, blocks, memory):
-        part = map_arrays(_double, statistics)
+        part = map_arrays(double, statistics)
         total = part if total is None else add(total, part)
         updated.append(renewed)
     assert total is not None
@@ -215,12 +258,27 @@ def local_pass(
 
 
 def block_pass(
-    model: BowTieModel, factors: GlobalFactors, block: Rows, memory: LocalMemory
+    model: BowTieModel,
+    factors: GlobalFactors,
+    block: Rows,
+    memory: LocalMemory,
+    *,
+    with_entropy: bool = True,
 ) -> tuple[Statistics, LocalMemory]:
-    """Local step and statistics of one block."""
-    local, moments = local_step(model, factors, block.inputs, block.targets, memory)
-    # Residuals are small differences of these sums: they need double precision whatever the rows'.
-    summands = map_arrays(_widen, (local, moments, block.targets, block.weights))
+    """Local step and statistics of one block; entropies only if somebody asks for the bound."""
+    local, moments = local_step(
+        model,
+        factors,
+        block.inputs,
+        block.targets,
+        memory,
+        input_second=block.input_second if isinstance(block, Block) else None,
+        with_entropy=with_entropy,
+    )
+    summands = (local, moments, block.targets, block.weights)
+    if block.targets.dtype != namespace(block.targets).float64:
+        # Residuals are small differences of these sums: they need double precision in any case.
+        summands = map_arrays(_widen, summands)
     kept = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
     return block_statistics(*summands), kept
 
@@ -240,17 +298,18 @@ def settled_pass(
         found = settle(model, beside, block.inputs, block.targets, tolerance, max_iterations)
         return block_statistics(*map_arrays(_widen, (*found, block.targets, block.weights)))
 
-    parts = [map_arrays(_double, part) for part in apply(step, blocks)]
+    parts = [map_arrays(double, part) for part in apply(step, blocks)]
     return reduce(add, parts)
 
 
-def factors_beside(factors: GlobalFactors, reference: Array) -> GlobalFactors:
+def factors_beside(factors: GlobalFactors, reference: Array) -> FactorsForRows:
     """What a local step reads of the factors, in the array library and precision of `reference`."""
     layers = tuple(
         replace(layer, global_shrinkage=_UNREAD, local_shrinkage=_UNREAD)
         for layer in factors.layers
     )
-    return map_arrays(partial(like, reference), replace(factors, layers=layers))
+    read = GlobalFactors(layers=layers, shared_covariance=factors.shared_covariance)
+    return map_arrays(partial(like, reference), for_rows(read))
 
 
 def _reference(blocks: Iterable[Rows], given: Array | None) -> Array:
@@ -260,7 +319,8 @@ def _reference(blocks: Iterable[Rows], given: Array | None) -> Array:
     return blocks[0].inputs
 
 
-def _double(x: Array) -> np.ndarray:
+def double(x: Array) -> np.ndarray:
+    """`x` as a NumPy array in double precision."""
     return np.asarray(to_numpy(x), dtype=np.float64)
 
 
@@ -270,15 +330,19 @@ def _widen(x: Array) -> Array:
     return xp.astype(x, xp.float64, copy=False)
 
 
-def _block_pass_for(model: BowTieModel, reference: Array) -> Callable[..., Any]:
+def block_pass_for(
+    model: BowTieModel, reference: Array, *, with_entropy: bool = True
+) -> Callable[..., Any]:
     """`block_pass` for the rows of `reference`: compiled if they are JAX arrays."""
     if is_jax_array(reference):
-        return _compiled_block_pass(model.architecture, model.gate_temperature)
-    return partial(block_pass, model)
+        return _compiled_block_pass(model.architecture, model.gate_temperature, with_entropy)
+    return partial(block_pass, model, with_entropy=with_entropy)
 
 
 @lru_cache(maxsize=8)
-def _compiled_block_pass(architecture: Architecture, gate_temperature: float) -> Callable[..., Any]:
+def _compiled_block_pass(
+    architecture: Architecture, gate_temperature: float, with_entropy: bool
+) -> Callable[..., Any]:
     """`block_pass` compiled by JAX, once for each shape of a block; the prior has no part in it."""
     jax = importlib.import_module("jax")
     if not jax.config.jax_enable_x64:
@@ -289,7 +353,7 @@ def _compiled_block_pass(architecture: Architecture, gate_temperature: float) ->
     _register_containers()
     prior = build_model(architecture).prior
     model = BowTieModel(architecture=architecture, prior=prior, gate_temperature=gate_temperature)
-    return jax.jit(partial(block_pass, model))
+    return jax.jit(partial(block_pass, model, with_entropy=with_entropy))
 
 
 @lru_cache(maxsize=1)
@@ -305,8 +369,10 @@ _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # numbers of malloc.h
 _UNREAD = PointMass(value=1.0)
 _CONTAINERS = (
     Rows,
+    Block,
     LocalMemory,
     GlobalFactors,
+    FactorsForRows,
     LayerFactors,
     GaussianRows,
     InverseGamma,

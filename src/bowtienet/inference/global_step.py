@@ -2,6 +2,9 @@
 
 Every function updates one kind of factor exactly, for all layers, and leaves the others; each can
 only raise the ELBO. None reads the data, so they may be repeated cheaply within a sweep.
+
+Several networks may stand on leading axes of all arrays, hyperparameters of the prior of tau
+included.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from bowtienet._arrays import (
     diagonal,
     diagonal_matrix,
     inverse_and_log_determinant,
+    is_number,
     like,
     namespace,
     to_numpy,
@@ -62,20 +66,20 @@ def update_weights(
             sums = statistics.hidden[index]
             precision = (
                 sums.polya_gamma_moment / model.gate_temperature**2
-                + noise_precision[:, None] * sums.gate_moment
+                + noise_precision[..., None] * sums.gate_moment
             )
             precision = unpack(precision, layer.weights.mean.shape[-1])
             linear = (
-                noise_precision[:, None] * sums.gate_cross
+                noise_precision[..., None] * sums.gate_cross
                 + sums.half_gate_mean / model.gate_temperature
             )
         else:
             moment = output_moment(factors, statistics)
-            precision = noise_precision[:, None, None] * moment[None, :, :]
-            linear = noise_precision[:, None] * statistics.output.target_cross
+            precision = noise_precision[..., None, None] * moment[..., None, :, :]
+            linear = noise_precision[..., None] * statistics.output.target_cross
         precision = precision + diagonal_matrix(prior_precision(model, layer))
         covariance = _inverse_where_present(model, index, precision)
-        mean = (covariance @ linear[:, :, None])[:, :, 0]
+        mean = (covariance @ linear[..., None])[..., 0]
         layers.append(replace(layer, weights=GaussianRows(mean=mean, covariance=covariance)))
     return replace(factors, layers=tuple(layers))
 
@@ -89,7 +93,7 @@ def update_noise(
         squares = expected_residual(factors, statistics, index)
         prior = noise_prior(model, index, squares)
         xp = namespace(squares)
-        concentration = prior.concentration + 0.5 * statistics.count
+        concentration = prior.concentration + 0.5 * statistics.count[..., None]
         noise = InverseGamma(
             concentration=concentration * xp.ones_like(squares),
             scale=prior.scale + 0.5 * squares,
@@ -123,7 +127,7 @@ def update_local_shrinkage(model: BowTieModel, factors: GlobalFactors) -> Global
     for index, (layer, prior) in enumerate(
         zip(factors.layers, model.prior.local_shrinkage, strict=True)
     ):
-        half_squares = 0.5 * mean_inverse(layer.global_shrinkage) * weight_squares(layer)
+        half_squares = 0.5 * beside_weights(layer) * weight_squares(layer)
         if model.connections is not None:
             # The scale of a weight that does not exist is never read; any but 0 is safe.
             xp = namespace(half_squares)
@@ -140,8 +144,8 @@ def update_shared_covariance(factors: GlobalFactors) -> GlobalFactors:
     output, last = factors.layers[-1], factors.layers[-2]
     xp = namespace(output.weights.mean)
     noise_precision = inverse_gamma.mean_inverse(output.noise_variance)
-    second = gaussian.second_moment(output.weights)[:, 1:, 1:]
-    precision = xp.sum(noise_precision[:, None, None] * second, axis=0)
+    second = gaussian.second_moment(output.weights)[..., 1:, 1:]
+    precision = xp.sum(noise_precision[..., None, None] * second, axis=-3)
     precision = precision + diagonal_matrix(inverse_gamma.mean_inverse(last.noise_variance))
     covariance, _ = inverse_and_log_determinant(precision)
     return replace(factors, shared_covariance=covariance)
@@ -173,7 +177,7 @@ def expected_residual(factors: GlobalFactors, statistics: Statistics, index: int
     else:
         own = statistics.output.target_square
         cross = statistics.output.target_cross
-        moment = output_moment(factors, statistics)[None, :, :]
+        moment = output_moment(factors, statistics)[..., None, :, :]
     squares = own - 2.0 * xp.sum(layer.weights.mean * cross, axis=-1)
     squares = squares + trace_of_product(second, moment)
     # A sum of squares that is zero up to rounding may come out a little below zero.
@@ -186,21 +190,27 @@ def output_moment(factors: GlobalFactors, statistics: Statistics) -> Array:
     moment = unpack(statistics.output.input_moment, size)
     if factors.shared_covariance is None:
         return moment
-    return moment + statistics.count * bordered(factors.shared_covariance)
+    return moment + statistics.count[..., None, None] * bordered(factors.shared_covariance)
 
 
 def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
     """Diagonal of D^{-1} (D, K+1): 1/s0² for the bias, E[1/tau] E[1/psi] for the weights."""
     mean = layer.weights.mean
     xp = namespace(mean)
-    shrinkage = mean_inverse(layer.global_shrinkage) * mean_inverse(layer.local_shrinkage)
+    shrinkage = beside_weights(layer) * mean_inverse(layer.local_shrinkage)
     return xp.concat(
         [
-            xp.ones_like(mean[:, :1]) / model.prior.bias_variance,
-            xp.ones_like(mean[:, 1:]) * shrinkage,
+            xp.ones_like(mean[..., :1]) / model.prior.bias_variance,
+            xp.ones_like(mean[..., 1:]) * shrinkage,
         ],
         axis=-1,
     )
+
+
+def beside_weights(layer: LayerFactors) -> Array:
+    """E[1/tau] of a layer, to be broadcast against its weights (D, K)."""
+    precision = mean_inverse(layer.global_shrinkage)
+    return precision if is_number(precision) else precision[..., None, None]
 
 
 def present(model: BowTieModel, index: int, reference: Array) -> Array:
@@ -212,7 +222,7 @@ def present(model: BowTieModel, index: int, reference: Array) -> Array:
 def scaled_squares(layer: LayerFactors) -> Array:
     """Σ E[1/psi] E[W²] of a layer ()."""
     squares = weight_squares(layer)
-    return namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares)
+    return namespace(squares).sum(mean_inverse(layer.local_shrinkage) * squares, axis=(-2, -1))
 
 
 def removed_precision(model: BowTieModel, layer: LayerFactors, index: int) -> Array:
@@ -224,7 +234,7 @@ def removed_precision(model: BowTieModel, layer: LayerFactors, index: int) -> Ar
 
 def weight_squares(layer: LayerFactors) -> Array:
     """E[W²] (D, K) without the biases."""
-    return gaussian.squares(layer.weights)[:, 1:]
+    return gaussian.squares(layer.weights)[..., 1:]
 
 
 def _inverse_where_present(model: BowTieModel, index: int, precision: Array) -> Array:
@@ -244,4 +254,4 @@ def _shared_squares(factors: GlobalFactors, statistics: Statistics, index: int) 
     """count · diag(S_L) for the last hidden layer, nothing for the others."""
     if index != len(statistics.hidden) - 1:
         return 0.0
-    return statistics.count * diagonal(factors.shared_covariance)
+    return statistics.count[..., None] * diagonal(factors.shared_covariance)

@@ -2,17 +2,23 @@
 
 Order: activations, then Polya-Gamma tilts, then gates. Without targets the output sends no
 message, and the same step is the paper's variational prediction.
+
+Several networks of one architecture that see the same rows may stand on leading axes of all but the
+inputs and targets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from bowtienet._arrays import (
     Array,
     diagonal_matrix,
     inverse_and_log_determinant,
+    log_determinant,
     namespace,
+    pack_for_trace,
     special,
     transpose,
     with_ones,
@@ -30,9 +36,51 @@ from bowtienet.posterior.moments import (
     ChainMoments,
     chain_moments,
     preactivation_mean,
-    preactivation_square,
     product_with_preactivation,
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorsForRows(GlobalFactors):
+    """Global factors with what every block of rows would have to work out of them again."""
+
+    noise_precision: tuple[Array, ...]
+    """E[1/eta²] (1, D) of every layer."""
+    squares: tuple[Array, ...]
+    """E[(b, W)'(b, W)] of every hidden layer, packed for traces, ((K+1)(K+2)/2, D)."""
+    output_message: Array | None
+    """What (y, 1) is multiplied with for h_L, (D_out + 1, D_L); None without hidden layers."""
+    log_determinant: Array | None
+    """log|S_L| (); None without hidden layers."""
+
+
+def for_rows(factors: GlobalFactors) -> FactorsForRows:
+    """Work out once what all blocks of rows need.
+
+    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]).
+    """
+    if isinstance(factors, FactorsForRows):
+        return factors
+    layers, covariance = factors.layers, factors.shared_covariance
+    precision = [inverse_gamma.mean_inverse(layer.noise_variance) for layer in layers]
+    message = None
+    if covariance is not None:
+        output, weight = layers[-1].weights, precision[-1][..., :, None]
+        xp = namespace(output.mean)
+        with_bias = gaussian.second_moment(output)[..., :, 0, 1:]
+        constant = xp.sum(weight * with_bias, axis=-2, keepdims=True)
+        message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
+    return FactorsForRows(
+        layers=layers,
+        shared_covariance=covariance,
+        noise_precision=tuple(value[..., None, :] for value in precision),
+        squares=tuple(
+            transpose(pack_for_trace(gaussian.second_moment(layer.weights)))
+            for layer in layers[:-1]
+        ),
+        output_message=message,
+        log_determinant=None if covariance is None else log_determinant(covariance),
+    )
 
 
 def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) -> LocalMemory:
@@ -46,7 +94,8 @@ def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) 
         preactivation = preactivation_mean(layer.weights, mean)
         gates.append(special("expit", preactivation / model.gate_temperature))
         if index > 0:
-            spread = xp.sum((mean @ layer.weights.covariance) * mean[None, :, :], axis=-1).T
+            rows = mean[..., None, :, :]
+            spread = transpose(xp.sum((rows @ layer.weights.covariance) * rows, axis=-1))
             tilts.append(xp.sqrt(preactivation**2 + spread) / model.gate_temperature)
         mean = with_ones(gates[-1] * preactivation)
     return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts))
@@ -58,12 +107,19 @@ def local_step(
     inputs: Array,
     targets: Array | None,
     memory: LocalMemory,
+    *,
+    input_second: Array | None = None,
+    with_entropy: bool = True,
 ) -> tuple[LocalFactors, ChainMoments]:
-    """Update q(a), q(omega), q(gamma) of a block once; the moments are those of the new q(a)."""
+    """Update q(a), q(omega), q(gamma) of a block once; the moments are those of the new q(a).
+
+    The packed second moments of the inputs may be handed in; entropies are for the bound alone.
+    """
+    factors = for_rows(factors)
     activations = update_activations(model, factors, inputs, targets, memory)
-    moments = chain_moments(activations, inputs)
+    moments = chain_moments(activations, inputs, input_second)
     tilt = update_tilts(model, factors, moments)
-    gates, entropy = update_gates(model, factors, moments, tilt)
+    gates, entropy = update_gates(model, factors, moments, tilt, with_entropy=with_entropy)
     local = LocalFactors(
         activations=activations, gate_probability=gates, gate_entropy=entropy, tilt=tilt
     )
@@ -83,6 +139,7 @@ def settle(
     The paper watches the bound; the largest move of a row's gates and tilts is cheaper to see. A
     row stops by itself, so that what it gets does not depend on the rows beside it.
     """
+    factors = for_rows(factors)
     memory = initialize_local(model, factors, inputs)
     for _ in range(max_iterations):
         local, moments = local_step(model, factors, inputs, targets, memory)
@@ -114,12 +171,13 @@ def update_activations(
     if model.architecture.n_hidden == 0:
         return ()
     result: list[Activations] = []
+    factors = for_rows(factors)
     covariance, log_determinant, linear = _output_message(factors, inputs, targets)
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
-        pull = inverse_gamma.mean_inverse(layer.noise_variance) * memory.gate_probability[index]
+        pull = factors.noise_precision[index] * memory.gate_probability[index]
         # G, the preactivation's pull on its activation: the first layer's input is known.
-        pulled = pull[:, :, None] * layer.weights.mean[None, :, 1:] if index > 0 else None
+        pulled = pull[..., None] * layer.weights.mean[..., None, :, 1:] if index > 0 else None
         factor = Activations(
             offset=_apply(covariance, pull * _constant_part(layer, inputs, index) + linear),
             gain=None if pulled is None else covariance @ pulled,
@@ -142,60 +200,67 @@ def update_tilts(
     """A = sqrt(E[z²]) / T."""
     xp = namespace(moments.inputs[0])
     return tuple(
-        xp.sqrt(preactivation_square(layer.weights, second)) / model.gate_temperature
-        for layer, second in zip(factors.layers[:-1], moments.second, strict=True)
+        xp.sqrt(second @ squares) / model.gate_temperature
+        for squares, second in zip(for_rows(factors).squares, moments.second, strict=True)
     )
 
 
 def update_gates(
-    model: BowTieModel, factors: GlobalFactors, moments: ChainMoments, tilt: tuple[Array, ...]
-) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    model: BowTieModel,
+    factors: GlobalFactors,
+    moments: ChainMoments,
+    tilt: tuple[Array, ...],
+    *,
+    with_entropy: bool = True,
+) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
     """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts).
 
-    With the probabilities come the entropies, summed over the units.
+    With the probabilities come the entropies, summed over the units, or None.
     """
+    factors = for_rows(factors)
     gates, entropies = [], []
     for index, layer in enumerate(factors.layers[:-1]):
-        noise_precision = inverse_gamma.mean_inverse(layer.noise_variance)
+        noise_precision = factors.noise_precision[index]
         preactivation = preactivation_mean(layer.weights, moments.inputs[index])
         product = product_with_preactivation(
-            layer.weights, moments.inputs[index + 1][:, 1:], preactivation, moments.cross[index]
+            layer.weights, moments.inputs[index + 1][..., 1:], preactivation, moments.cross[index]
         )
-        square = (tilt[index] * model.gate_temperature) ** 2
-        log_odds = (
-            noise_precision * (product - 0.5 * square) + preactivation / model.gate_temperature
-        )
-        probability, entropy = bernoulli.probability_and_entropy(log_odds)
+        curvature = noise_precision * (0.5 * model.gate_temperature**2)
+        log_odds = noise_precision * product - curvature * tilt[index] ** 2
+        log_odds = log_odds + preactivation / model.gate_temperature
+        if with_entropy:
+            probability, entropy = bernoulli.probability_and_entropy(log_odds)
+            entropies.append(entropy)
+        else:
+            probability = bernoulli.probability(log_odds)
         gates.append(probability)
-        entropies.append(entropy)
-    return tuple(gates), tuple(entropies)
+    return tuple(gates), tuple(entropies) if with_entropy else None
 
 
 def _output_message(
-    factors: GlobalFactors, inputs: Array, targets: Array | None
+    factors: FactorsForRows, inputs: Array, targets: Array | None
 ) -> tuple[Array, Array, Array]:
     """S_L (1, D, D), log|S_L| (1,) and h_L (n, D): the last hidden layer's view of the output.
 
-    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]); without targets it is zero (and the caller
-    hands in factors whose S_L is the noise alone, see `prediction`).
+    Without targets h_L is zero (and the caller hands in factors whose S_L is the noise alone, see
+    `prediction`).
     """
-    output, covariance = factors.layers[-1], factors.shared_covariance
+    covariance, message = factors.shared_covariance, factors.output_message
+    determinant = factors.log_determinant
     assert covariance is not None
+    assert message is not None
+    assert determinant is not None
     xp = namespace(covariance)
-    _, log_determinant = xp.linalg.slogdet(covariance)
-    mean = output.weights.mean[:, 1:]
     if targets is None:
-        linear = xp.zeros_like(inputs[:, :1] * mean[:1, :])
+        linear = xp.zeros_like(inputs[..., :1] * message[..., :1, :])
     else:
-        noise_precision = inverse_gamma.mean_inverse(output.noise_variance)
-        bias_product = gaussian.second_moment(output.weights)[:, 0, 1:]
-        linear = (targets * noise_precision) @ mean - noise_precision @ bias_product
-    return covariance[None, :, :], xp.reshape(log_determinant, (1,)), linear
+        linear = xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1) @ message
+    return covariance[..., None, :, :], determinant[..., None], linear
 
 
 def _hidden_message(
     model: BowTieModel,
-    factors: GlobalFactors,
+    factors: FactorsForRows,
     memory: LocalMemory,
     index: int,
     pull: Array,
@@ -212,31 +277,31 @@ def _hidden_message(
     """
     layer, gate_temperature = factors.layers[index], model.gate_temperature
     xp = namespace(pull)
-    mean = layer.weights.mean[:, 1:]
+    mean = layer.weights.mean[..., 1:]
     second = gaussian.second_moment(layer.weights)
-    noise_precision = inverse_gamma.mean_inverse(factors.layers[index - 1].noise_variance)
     curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / gate_temperature**2
     # The diagonal rides along as one more unit with c = 1, which spares a pass over (n, K, K).
-    squares = xp.concat([diagonal_matrix(noise_precision)[None, :, :], second[:, 1:, 1:]], axis=0)
-    width, size = mean.shape
-    quadratic = with_ones(curvature) @ xp.reshape(squares, (width + 1, size * size))
+    diagonals = diagonal_matrix(factors.noise_precision[index - 1])
+    squares = xp.concat([diagonals, second[..., 1:, 1:]], axis=-3)
+    *leading, width, size = mean.shape
+    quadratic = with_ones(curvature) @ xp.reshape(squares, (*leading, width + 1, size * size))
     half_gates = (memory.gate_probability[index] - 0.5) / gate_temperature
-    linear = (half_gates + pull * offset) @ mean - curvature @ second[:, 0, 1:]
-    return xp.reshape(quadratic, (-1, size, size)), linear
+    linear = (half_gates + pull * offset) @ mean - curvature @ second[..., 0, 1:]
+    return xp.reshape(quadratic, (*quadratic.shape[:-1], size, size)), linear
 
 
 def _constant_part(layer: LayerFactors, inputs: Array, index: int) -> Array:
-    """E[z] without its random input: E[b] (D,), and for the first layer all of it, (n, D)."""
+    """E[z] without its random input: E[b] (1, D), and for the first layer all of it, (n, D)."""
     if index > 0:
-        return layer.weights.mean[:, 0]
+        return layer.weights.mean[..., None, :, 0]
     return preactivation_mean(layer.weights, with_ones(inputs))
 
 
 def _apply(covariance: Array, vectors: Array) -> Array:
     """S v for every row: one product where all rows share S."""
-    if covariance.shape[0] == 1:
-        return vectors @ covariance[0, :, :]
-    return (covariance @ vectors[:, :, None])[:, :, 0]
+    if covariance.shape[-3] == 1:
+        return vectors @ covariance[..., 0, :, :]
+    return (covariance @ vectors[..., None])[..., 0]
 
 
 def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:

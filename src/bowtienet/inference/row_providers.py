@@ -13,7 +13,14 @@ import numpy as np
 
 from bowtienet._arrays import Array
 from bowtienet.data.rows import Rows, split
-from bowtienet.inference.execution import Mapper, block_rows, initialize_memory, local_pass
+from bowtienet.inference.execution import (
+    Block,
+    Mapper,
+    block_rows,
+    build_blocks,
+    initialize_memory,
+    local_pass,
+)
 from bowtienet.inference.pruning import shrink_memory
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.architecture import Architecture
@@ -93,10 +100,10 @@ class HeldRows(_Blocks):
     ) -> None:
         self.rows, self.block_size = rows, block_size
         self.n_rows = int(rows.inputs.shape[0])
-        self._blocks = split(rows, block_rows(architecture, block_size))
+        self._blocks = build_blocks(rows, architecture, block_rows(architecture, block_size))
 
     @property
-    def blocks(self) -> list[Rows]:
+    def blocks(self) -> list[Block]:
         """All rows, cut into blocks once."""
         return self._blocks
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 
-from bowtienet._arrays import Array, bordered, map_arrays, namespace, pack, transpose
+from bowtienet._arrays import Array, bordered, diagonal, map_arrays, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
 from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.moments import ChainMoments, own_squares
@@ -35,7 +35,7 @@ class HiddenStatistics:
     activation_entropy: Array
     """Σ ½ log|S| (); zero for the last hidden layer."""
     gate_entropy: Array
-    """Σ of the entropies of q(gamma) ()."""
+    """Σ of the entropies of q(gamma) (); like the next NaN where nobody asked for the bound."""
     polya_gamma_ratio: Array
     """Σ E[log PG(omega | 1, 0) - log PG(omega | 1, A)] ()."""
 
@@ -70,58 +70,97 @@ def add(first: Statistics, second: Statistics) -> Statistics:
 def block_statistics(
     local: LocalFactors, moments: ChainMoments, targets: Array, row_weights: Array
 ) -> Statistics:
-    """Statistics of a block of rows with targets (n, D_out) and weights (n,)."""
+    """Statistics of a block of rows with targets (n, D_out) and weights (n,).
+
+    Several networks that see the same rows have weights (M, n) and moments with that leading axis.
+    """
     xp = namespace(targets)
     last = len(local.activations) - 1
-    hidden = tuple(
-        _hidden_statistics(local, moments, row_weights, index, index == last)
-        for index in range(last + 1)
-    )
-    column = row_weights[:, None]
-    root = xp.sqrt(column) * moments.inputs[-1]
-    input_moment = root.T @ root
+    spread = None
     if last >= 0 and moments.cross[last] is not None:
-        input_moment = input_moment + _spread_of_last_layer(local, moments, row_weights)
+        spread = _spread_of_last_layer(local, moments, row_weights)
+    hidden = tuple(
+        _hidden_statistics(local, moments, row_weights, index, spread) for index in range(last + 1)
+    )
+    column = row_weights[..., :, None]
+    root = xp.sqrt(column) * moments.inputs[-1]
+    input_moment = transpose(root) @ root
+    if spread is not None:
+        input_moment = input_moment + bordered(spread)
     output = OutputStatistics(
         input_moment=pack(input_moment),
-        target_cross=(column * targets).T @ moments.inputs[-1],
+        target_cross=transpose(column * targets) @ moments.inputs[-1],
         target_square=row_weights @ targets**2,
     )
-    return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights))
+    return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights, axis=-1))
 
 
 def _hidden_statistics(
-    local: LocalFactors, moments: ChainMoments, row_weights: Array, index: int, is_last: bool
+    local: LocalFactors,
+    moments: ChainMoments,
+    row_weights: Array,
+    index: int,
+    spread: Array | None,
 ) -> HiddenStatistics:
+    """Sums of one layer; `spread` is that of the last layer, see `_spread_of_last_layer`."""
     xp = namespace(row_weights)
-    column = row_weights[:, None]
-    polya_gamma_mean, log_ratio = polya_gamma.mean_and_log_ratio(local.tilt[index])
+    column = row_weights[..., :, None]
     mean, second = moments.inputs[index], moments.second[index]
+    own = moments.inputs[index + 1][..., 1:]
+    size, is_last = mean.shape[-1], index == len(local.activations) - 1
+    if local.gate_entropy is None:
+        polya_gamma_mean = polya_gamma.mean(local.tilt[index])
+        gate_entropy = log_ratio = xp.full_like(row_weights, float("nan"))
+    else:
+        gate_entropy = local.gate_entropy[index]
+        polya_gamma_mean, log_ratio = polya_gamma.mean_and_log_ratio(local.tilt[index])
     weighted_gates = column * local.gate_probability[index]
-    cross = (weighted_gates * moments.inputs[index + 1][:, 1:]).T @ mean
-    covariance = moments.cross[index]
-    if covariance is not None:
-        by_unit = xp.permute_dims(covariance, (1, 0, 2))
-        spread = (weighted_gates.T[:, None, :] @ by_unit)[:, 0, :]
-        cross = cross + xp.concat([xp.zeros_like(spread[:, :1]), spread], axis=-1)
-    log_determinant = local.activations[index].log_determinant
-    entropy = xp.zeros_like(row_weights) if is_last else 0.5 * log_determinant * row_weights
+    gate_moment = transpose(weighted_gates) @ second
+    if is_last:
+        squares = _weighted(row_weights, own**2)
+        squares = squares if spread is None else squares + diagonal(spread)
+    else:
+        squares = _weighted(row_weights, own_squares(local.activations, moments, index))
+    entropy = 0.5 * local.activations[index].log_determinant * row_weights
     return HiddenStatistics(
-        polya_gamma_moment=(column * polya_gamma_mean).T @ second,
-        gate_moment=weighted_gates.T @ second,
-        gate_cross=cross,
-        half_gate_mean=weighted_gates.T @ mean - 0.5 * (row_weights @ mean),
-        activation_square=row_weights @ own_squares(local.activations, moments, index),
-        activation_entropy=xp.sum(entropy),
-        gate_entropy=xp.sum(row_weights * local.gate_entropy[index]),
-        polya_gamma_ratio=xp.sum(row_weights * log_ratio),
+        polya_gamma_moment=transpose(column * polya_gamma_mean) @ second,
+        gate_moment=gate_moment,
+        gate_cross=_gate_cross(weighted_gates, own, mean, moments.cross[index]),
+        # The constant comes first: the first row of a second moment is the mean.
+        half_gate_mean=gate_moment[..., :size] - 0.5 * _weighted(row_weights, mean)[..., None, :],
+        activation_square=squares,
+        activation_entropy=xp.sum(xp.zeros_like(row_weights) if is_last else entropy, axis=-1),
+        gate_entropy=xp.sum(row_weights * gate_entropy, axis=-1),
+        polya_gamma_ratio=xp.sum(row_weights * log_ratio, axis=-1),
     )
 
 
+def _gate_cross(weighted_gates: Array, own: Array, mean: Array, covariance: Array | None) -> Array:
+    """Σ rho (E[a_d] mu~ + (0, Cov(a_d, a_{l-1}))) (D, K+1)."""
+    cross = transpose(weighted_gates * own) @ mean
+    if covariance is None:
+        return cross
+    xp = namespace(cross)
+    axes = tuple(range(covariance.ndim - 3))
+    by_unit = xp.permute_dims(covariance, (*axes, *(len(axes) + i for i in (1, 0, 2))))
+    spread = (transpose(weighted_gates)[..., None, :] @ by_unit)[..., 0, :]
+    return cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
+
+
 def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weights: Array) -> Array:
-    """Σ blockdiag(0, M_L C_{L-1} M_L') (D_L + 1, D_L + 1)."""
+    """Σ M_L C_{L-1} M_L' (D_L, D_L), as one product over rows and units of the layer below."""
     xp = namespace(row_weights)
-    products = moments.cross[-1] @ transpose(local.activations[-1].gain)
-    n, width, _ = products.shape
-    spread = xp.reshape(row_weights @ xp.reshape(products, (n, width * width)), (width, width))
-    return bordered(spread)
+    cross = row_weights[..., :, None, None] * moments.cross[-1]
+    parts = []
+    for factor in (cross, local.activations[-1].gain):
+        assert factor is not None
+        *leading, n, width, size = factor.shape
+        axes = tuple(range(len(leading)))
+        by_unit = xp.permute_dims(factor, (*axes, *(len(axes) + i for i in (1, 0, 2))))
+        parts.append(xp.reshape(by_unit, (*leading, width, n * size)))
+    return parts[0] @ transpose(parts[1])
+
+
+def _weighted(row_weights: Array, values: Array) -> Array:
+    """Σ w x (..., D) of rows x (..., n, D)."""
+    return (row_weights[..., None, :] @ values)[..., 0, :]

@@ -117,11 +117,12 @@ def elbo_term(
     count: int,
     n_scales: int = 1,
     present: Array | None = None,
+    axes: tuple[int, ...] = (),
 ) -> Array:
     """E_q[log p(x) - log q(x)] together with the -½ count E[log x] of the weights' prior.
 
     `n_scales` scales of the same prior share a `PointMass`; a GIG factor holds its own arrays, of
-    which only the entries in `present` count.
+    which only the entries in `present` count, summed over `axes`.
     """
     if isinstance(prior, PointMass):
         return -0.5 * count * n_scales * log(prior.value)
@@ -130,4 +131,4 @@ def elbo_term(
     xp = namespace(terms)
     if present is not None:
         terms = xp.where(present, terms, xp.zeros_like(terms))
-    return xp.sum(terms)
+    return xp.sum(terms, axis=axes) if axes else terms

@@ -1,7 +1,8 @@
 """Section 3.1: the variational family, q(a) q(gamma) q(omega) q(W, b) q(eta²) q(psi) q(tau).
 
 Global factors are shared by all observations; local factors belong to the observations of one
-block of rows. Shapes: n rows, D units of a layer, K units of the layer before it.
+block of rows. Shapes: n rows, D units of a layer, K units of the layer before it. The engine's
+functions let all of them have leading axes, for several networks side by side.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class LocalFactors:
     activations: tuple[Activations, ...]
     gate_probability: tuple[Array, ...]
     """rho (n, D)."""
-    gate_entropy: tuple[Array, ...]
-    """Entropy of q(gamma) (n,), summed over the units: cheap where rho's log odds are at hand."""
+    gate_entropy: tuple[Array, ...] | None
+    """Entropy of q(gamma) (n,), summed over the units: cheap where rho's log odds are at hand, and
+    None where nobody will ask for the bound."""
     tilt: tuple[Array, ...]
     """A (n, D)."""

@@ -7,6 +7,8 @@ of the next layer's weights
     E[z] = m'mu~,   E[z²] = Tr((B + m m') P~),   E[a z] = m'(mu_a mu~ + (0, Cov(a, a_{l-1}))).
 
 The paper writes E[a a'] with 2 M E[a] t'; it is M E[a] t' + t E[a]' M' (docs/theory/errata, 2).
+
+All arrays may have leading axes, for several networks that see the same rows.
 """
 
 from __future__ import annotations
@@ -43,21 +45,27 @@ class ChainMoments:
     """C_l (n, D, D) for l = 1..L-1 (or (1, D, D) where all rows share it)."""
 
 
-def chain_moments(activations: Sequence[Activations], inputs: Array) -> ChainMoments:
-    """Forward recursion over the hidden layers for inputs (n, D_0)."""
+def chain_moments(
+    activations: Sequence[Activations], inputs: Array, input_second: Array | None = None
+) -> ChainMoments:
+    """Forward recursion over the hidden layers for inputs (n, D_0).
+
+    Their packed second moments (n, (D_0+1)(D_0+2)/2) never change and may be handed in.
+    """
     means = [with_ones(inputs)]
     second: list[Array] = []
     cross: list[Array | None] = []
     own: list[Array] = []
     covariance: Array | None = None
     for layer, factor in enumerate(activations):
-        second.append(_second_moment(means[-1], covariance))
+        known = input_second if layer == 0 else None
+        second.append(_second_moment(means[-1], covariance) if known is None else known)
         mean = factor.offset
         if factor.gain is None or covariance is None:
             cross.append(None)
             covariance = factor.covariance
         else:
-            mean = mean + (factor.gain @ means[-1][:, 1:, None])[:, :, 0]
+            mean = mean + (factor.gain @ means[-1][..., 1:, None])[..., 0]
             cross.append(factor.gain @ covariance)
             if layer + 1 < len(activations):
                 covariance = factor.covariance + cross[-1] @ transpose(factor.gain)
@@ -80,7 +88,7 @@ def last_covariance(activations: Sequence[Activations], moments: ChainMoments) -
 def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer: int) -> Array:
     """E[a_d²] (n, D) of a hidden layer; for the last one without the diagonal of S_L."""
     xp = namespace(moments.inputs[0])
-    mean = moments.inputs[layer + 1][:, 1:]
+    mean = moments.inputs[layer + 1][..., 1:]
     if layer + 1 < len(activations):
         return mean**2 + diagonal(moments.own[layer])
     cross, gain = moments.cross[layer], activations[layer].gain
@@ -91,12 +99,12 @@ def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer
 
 def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
     """E[z] = m'mu~ (n, D) from mu~ (n, K+1)."""
-    return mean @ weights.mean.T
+    return mean @ transpose(weights.mean)
 
 
 def preactivation_square(weights: GaussianRows, second: Array) -> Array:
     """E[z²] = Tr((B + m m') P~) (n, D) from P~ packed."""
-    return second @ pack_for_trace(gaussian.second_moment(weights)).T
+    return second @ transpose(pack_for_trace(gaussian.second_moment(weights)))
 
 
 def product_with_preactivation(
@@ -106,12 +114,12 @@ def product_with_preactivation(
     product = mean * preactivation
     if cross is None:
         return product
-    return product + namespace(mean).vecdot(cross, weights.mean[None, :, 1:])
+    return product + namespace(mean).vecdot(cross, weights.mean[..., None, :, 1:])
 
 
 def _second_moment(mean: Array, covariance: Array | None) -> Array:
     """mu~ mu~' + blockdiag(0, C), packed: its first row is mu~ itself, for mu~ begins with 1."""
     if covariance is None:
         return pack_outer(mean)
-    rest = pack_outer(mean[:, 1:]) + pack(covariance)
+    rest = pack_outer(mean[..., 1:]) + pack(covariance)
     return namespace(mean).concat([mean, rest], axis=-1)
