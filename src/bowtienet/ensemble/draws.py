@@ -13,13 +13,14 @@ from bowtienet.ensemble.ensemble import (
     group_moments,
     group_warps,
     group_weights,
+    mean_scales,
     member_inputs,
     member_moments,
     member_views,
     mixture,
     ratio_of,
 )
-from bowtienet.prediction.levels import level_probabilities, mean_scale
+from bowtienet.prediction.levels import level_probabilities
 from bowtienet.prediction.sampling import sample_functions
 from bowtienet.representation.representation import network_features, standardized_features
 from bowtienet.representation.scaling import restore_mean
@@ -32,7 +33,7 @@ def draw_rows(
     if noise:
         return mixture(ensemble, inputs).rvs(n_draws, random_state=rng)
     found = map_arrays(to_numpy, group_moments(ensemble, inputs))
-    weights, scale = group_weights(ensemble), _mean_scale(ensemble, inputs)
+    weights, scale = group_weights(ensemble), mean_scales(ensemble, inputs)
     chosen = rng.choice(len(weights), size=(n_draws, *found.means.shape[1:]), p=weights)
 
     def of_chosen(values: Floats) -> Floats:
@@ -82,7 +83,7 @@ class _Levels:
     """The factors (n, D) of the variances of rows: their mean, or one of each row's levels."""
 
     def __init__(self, ensemble: Ensemble, inputs: Array) -> None:
-        self.mean, self.scale = _mean_scale(ensemble, inputs), None
+        self.mean, self.scale = mean_scales(ensemble, inputs), None
         if ensemble.levels is not None:
             self.scale = ensemble.levels.scale
             x = standardized_features(ensemble.representation, inputs)
@@ -104,12 +105,3 @@ def _unwarped(
     if noise:
         return np.asarray(from_warped(warp, draw))
     return np.asarray(moments(warp, draw, scale * groups.noise_variances[group])[0])
-
-
-def _mean_scale(ensemble: Ensemble, inputs: Array) -> Floats:
-    """Mean factor (n, D) of the variances of the rows."""
-    n_outputs = ensemble.members[0].model.architecture.n_outputs
-    if ensemble.levels is None:
-        return np.ones((inputs.shape[0], n_outputs))
-    x = standardized_features(ensemble.representation, inputs)
-    return mean_scale(ensemble.levels, x)

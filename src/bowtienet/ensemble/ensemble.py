@@ -33,8 +33,8 @@ from bowtienet.representation.representation import (
     Representation,
     View,
     check_representation,
-    network_features,
     n_network_inputs,
+    network_features,
     standardized_features,
 )
 from bowtienet.representation.scaling import restore_deviation, restore_mean
@@ -283,11 +283,15 @@ def _levels_of_rows(ensemble: Ensemble, inputs: Array) -> tuple[Floats, Floats]:
     return ensemble.levels.scale, level_probabilities(ensemble.levels, standardized)
 
 
+def mean_scales(ensemble: Ensemble, inputs: Array) -> Floats:
+    """Factors (n, D) of the variances of rows, over the levels of noise."""
+    scale, shares = _levels_of_rows(ensemble, inputs)
+    return np.asarray(np.einsum("kd,knd->nd", scale, shares))
+
+
 def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
     """Predictive distribution of the targets: groups and levels of noise are its components."""
-    return level_mixture(
-        ensemble, map_arrays(to_numpy, group_moments(ensemble, inputs)), inputs
-    )
+    return level_mixture(ensemble, map_arrays(to_numpy, group_moments(ensemble, inputs)), inputs)
 
 
 def level_mixture(ensemble: Ensemble, found: Moments, inputs: Array) -> Mixture:

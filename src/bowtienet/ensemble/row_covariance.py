@@ -14,6 +14,7 @@ from bowtienet.ensemble.ensemble import (
     group_moments,
     group_shares,
     group_weights,
+    mean_scales,
     member_inputs,
     member_moments,
     member_views,
@@ -22,7 +23,6 @@ from bowtienet.ensemble.ensemble import (
     standardized_moments,
 )
 from bowtienet.prediction.covariance import output_covariance
-from bowtienet.prediction.levels import mean_scale
 from bowtienet.representation.representation import network_features, standardized_features
 
 HERMITE_TERMS = 12
@@ -38,7 +38,7 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     ensemble = replace(ensemble, propagation="push_forward")
     inputs = np.asarray(to_numpy(inputs), dtype=float)
     x = standardized_features(ensemble.representation, inputs)
-    root = np.sqrt(_mean_scale(ensemble, x))
+    root = np.sqrt(mean_scales(ensemble, inputs))
     own = group_moments(ensemble, inputs)
     found = standardized_moments(ensemble, own, inputs)
     mean, epistemic, noise = split_variance(group_weights(ensemble), found)
@@ -73,12 +73,6 @@ def _of_groups(ensemble: Ensemble, inputs: Floats, x: Floats, means: Floats) -> 
             total += shares[place] * (own + apart[:, None, :] * apart[None, :, :])
         found.append(total)
     return found
-
-
-def _mean_scale(ensemble: Ensemble, standardized: Floats) -> Floats:
-    if ensemble.levels is None:
-        return np.ones((len(standardized), ensemble.members[0].model.architecture.n_outputs))
-    return mean_scale(ensemble.levels, standardized)
 
 
 def _unwarped_covariance(warp: Warp, mean: Floats, deviation: Floats, covariance: Floats) -> Floats:

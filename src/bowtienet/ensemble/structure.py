@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from bowtienet._arrays import to_numpy
 from bowtienet.distributions import inverse_gamma
@@ -16,7 +17,7 @@ from bowtienet.inference.pruning import combine, prune
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.relevance import path_probability, path_strength
 from bowtienet.posterior.selection import Mask, existing, select
-from bowtienet.representation.representation import input_owners
+from bowtienet.representation.representation import PLAIN, input_owners
 
 Counts = NDArray[np.intp]
 
@@ -131,9 +132,14 @@ def relevance(ensemble: Ensemble, rate: float) -> tuple[Floats, Floats]:
     ):
         connections = _surviving(member, rate)
         kept = slice(None) if member.pruning is None else member.pruning.inputs
-        places = input_owners(representation, view)[kept]
-        paths = path_probability(member.factors, connections)
-        sizes = path_strength(member.factors, connections)
+        if view.principal is not None:
+            loadings = view.principal.loadings[:, kept]
+            places = input_owners(representation, PLAIN)
+            paths, sizes = _paths_of_columns(member.factors, connections, loadings)
+        else:
+            places = input_owners(representation, view)[kept]
+            paths = path_probability(member.factors, connections)
+            sizes = path_strength(member.factors, connections)
         if view.pieces is not None:
             # Components are on one scale: strength is that of a standard deviation.
             sizes = view.pieces.deviation[kept, None] * sizes
@@ -143,6 +149,26 @@ def relevance(ensemble: Ensemble, rate: float) -> tuple[Floats, Floats]:
         probability += weight * likeliest
         strength += weight * together
     return probability, strength
+
+
+def _paths_of_columns(
+    factors: GlobalFactors, connections: tuple[Mask, ...], loadings: Floats
+) -> tuple[Floats, Floats]:
+    """Probability and strength (E, outputs) of columns that a network sees by their components.
+
+    A unit's weights w of the components have the mean and variance of L w for the columns.
+    """
+    weights = factors.layers[0].weights
+    mean = np.where(connections[0], to_numpy(weights.mean)[:, 1:], 0.0) @ loadings.T
+    covariance = to_numpy(weights.covariance)[:, 1:, 1:]
+    variance = np.einsum("ep,dpq,eq->de", loadings, covariance, loadings, optimize=True)
+    doubt = ndtr(-np.abs(mean) / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))
+    above = replace(factors, layers=factors.layers[1:])
+    reach = path_probability(above, connections[1:]) if connections[1:] else np.eye(len(mean))
+    with np.errstate(divide="ignore"):
+        missing = np.log1p(-(1.0 - doubt)[:, :, None] * reach[:, None, :])
+    size = path_strength(above, connections[1:]) if connections[1:] else np.eye(len(mean))
+    return -np.expm1(missing.sum(axis=0)), np.abs(mean).T @ size
 
 
 def _surviving(member: FitResult, rate: float) -> tuple[Mask, ...]:

@@ -22,7 +22,8 @@ from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, priors
 from bowtienet.posterior import factors
-from bowtienet.representation import columns, pieces, representation, scaling
+from bowtienet.prediction import levels
+from bowtienet.representation import columns, pieces, principal, representation, scaling
 
 SCHEMA = 1
 """Raised when the tree or a class in it changes after the first release."""
@@ -38,11 +39,13 @@ CONTAINERS: tuple[type, ...] = (
     statistics.HiddenStatistics,
     inverse_gamma.InverseGamma,
     factors.LayerFactors,
+    levels.Levels,
     statistics.OutputStatistics,
     stochastic.PassSnapshot,
     pieces.Pieces,
     point_mass.PointMass,
     stochastic.Position,
+    principal.Principal,
     priors.Prior,
     pruning.Pruning,
     priors.RemovedWeights,

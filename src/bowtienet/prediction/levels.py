@@ -61,12 +61,6 @@ def level_probabilities(levels: Levels, standardized: Array) -> Floats:
     return np.exp(log_gates(levels.gates, gate_inputs(levels.columns, standardized)))
 
 
-def mean_scale(levels: Levels, standardized: Array) -> Floats:
-    """Σ_k π_k s_k (n, D): the factor of the variance, over all levels."""
-    shares = level_probabilities(levels, standardized)
-    return np.asarray(np.einsum("knd,kd->nd", shares, levels.scale))
-
-
 def check_levels(levels: Levels, n_columns: int, n_outputs: int) -> None:
     """Raise a ValueError if levels, such as those of a file, are not of these columns."""
     if not isinstance(levels, Levels):

@@ -28,6 +28,11 @@ from bowtienet.distributions.yeo_johnson import (
 from bowtienet.representation.columns import Column, check_columns, encode, encoded_names, owners
 from bowtienet.representation.kinds import DATE
 from bowtienet.representation.pieces import Pieces, check_pieces, components
+from bowtienet.representation.principal import (
+    Principal,
+    check_principal,
+    principal_components,
+)
 from bowtienet.representation.scaling import Scaling, standardize
 
 Floats = NDArray[np.float64]
@@ -40,6 +45,8 @@ class View:
 
     pieces: Pieces | None = None
     """Piecewise linear components; None for the columns as they are."""
+    principal: Principal | None = None
+    """Principal components, in place of many columns; None for the columns themselves."""
     warp: Warp | None = None
     """Of the targets (D_out,); None for the targets as they are."""
 
@@ -85,6 +92,8 @@ def standardized_rows(representation: Representation, encoded_rows: Rows) -> Row
 
 def network_features(view: View, standardized: Array) -> Array:
     """Standardised features (n, encoded) as a network sees them."""
+    if view.principal is not None:
+        return principal_components(view.principal, standardized)
     return standardized if view.pieces is None else components(view.pieces, standardized)
 
 
@@ -109,9 +118,19 @@ def log_slopes(view: View, rows: Rows) -> NDArray[np.float64]:
 
 
 def network_inputs(representation: Representation, view: View) -> Indices:
-    """The encoded column that each input of a network belongs to."""
+    """The encoded column that each input of a network belongs to.
+
+    A principal component belongs to all; this is the column that it has most of.
+    """
     order = representation.column_order
+    if view.principal is not None:
+        return order[np.argmax(np.abs(view.principal.loadings), axis=0)]
     return order if view.pieces is None else order[view.pieces.column]
+
+
+def n_network_inputs(representation: Representation, view: View) -> int:
+    """How many inputs a network with this view has."""
+    return len(network_inputs(representation, view))
 
 
 def input_owners(representation: Representation, view: View) -> Indices:
@@ -123,10 +142,12 @@ def input_names(representation: Representation, view: View) -> list[str]:
     """Names of the inputs of a network: a column, or a range of it in the user's unit.
 
     ``age ..7``, ``age 7..28`` and ``age 28..`` are the components of one column; the first and the
-    last go on outside the data.
+    last go on outside the data. Principal components have numbers.
     """
     names = encoded_names(representation.columns)
     places = network_inputs(representation, view)
+    if view.principal is not None:
+        return [f"component {number + 1}" for number in range(len(places))]
     if view.pieces is None:
         return [names[place] for place in places]
     found = []
@@ -199,8 +220,12 @@ def _date_text(days: float, unit: str) -> str:
 def _check_view(view: View, n_encoded: int, n_outputs: int) -> None:
     if not isinstance(view, View):
         raise ValueError("a view of the columns is none")
+    if view.pieces is not None and view.principal is not None:
+        raise ValueError("a view has components of two kinds")
     if view.pieces is not None:
         check_pieces(view.pieces, n_encoded)
+    if view.principal is not None:
+        check_principal(view.principal, n_encoded)
     if view.warp is None:
         return
     if not isinstance(view.warp, Warp):

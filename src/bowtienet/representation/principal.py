@@ -1,0 +1,78 @@
+"""Principal components: tables with many columns in the size of few.
+
+Standardised columns x (E,) become P components V'x / c, with V the leading principal directions of
+the training rows and c one scale for all, so that the components have a mean square of one. With no
+fewer components than rows nothing is lost: rows lie in the space of their principal directions,
+and so does every network that is fitted with a penalty on its squared weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import Array, like
+
+Floats = NDArray[np.float64]
+
+SAMPLED_ROWS = 2_000
+"""Rows that principal directions are found on, at most."""
+LEAST_VARIANCE = 1e-10
+"""Of a direction, as a part of the largest, below which it is rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Principal:
+    """Components of standardised columns."""
+
+    loadings: Floats
+    """V / c (E, P)."""
+
+
+def fit_principal(inputs: Floats, weights: Floats, most: int) -> Principal:
+    """Leading principal directions of standardised inputs (n, E), `most` of them or fewer.
+
+    Parameters
+    ----------
+    inputs : array (n, E)
+        Standardised columns, of rows in random order: the first few thousand are looked at.
+    weights : array (n,)
+        How many times each row counts.
+    most : int
+        Most components.
+    """
+    sample, share = inputs[:SAMPLED_ROWS], weights[:SAMPLED_ROWS]
+    rooted = np.sqrt(share / share.sum())[:, None] * sample
+    if rooted.shape[0] < rooted.shape[1]:
+        values, left = np.linalg.eigh(rooted @ rooted.T)
+        values, left = values[::-1][:most], left[:, ::-1][:, :most]
+        kept = values > LEAST_VARIANCE * values[0]
+        directions = rooted.T @ (left[:, kept] / np.sqrt(values[kept]))
+    else:
+        values, directions = np.linalg.eigh(rooted.T @ rooted)
+        values, directions = values[::-1][:most], directions[:, ::-1][:, :most]
+        kept = values > LEAST_VARIANCE * values[0]
+        directions = directions[:, kept]
+    # The sign of a direction is nobody's choice: its largest loading is positive.
+    largest = np.argmax(np.abs(directions), axis=0)
+    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
+    scale = np.sqrt(np.mean(values[kept]))
+    return Principal(loadings=np.ascontiguousarray(directions * signs / scale))
+
+
+def principal_components(principal: Principal, inputs: Array) -> Array:
+    """Components (n, P) of standardised columns (n, E)."""
+    return inputs @ like(inputs, principal.loadings)
+
+
+def check_principal(principal: Principal, n_columns: int) -> None:
+    """Raise a ValueError if components, such as those of a file, are not of these columns."""
+    if not isinstance(principal, Principal):
+        raise ValueError("the principal components of the columns are none")
+    loadings = np.asarray(principal.loadings)
+    if loadings.ndim != 2 or loadings.shape[0] != n_columns or not loadings.shape[1]:
+        raise ValueError("the principal components are of other columns")
+    if loadings.dtype.kind != "f" or not np.isfinite(loadings).all():
+        raise ValueError("the principal components are not finite numbers")
