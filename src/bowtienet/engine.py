@@ -22,13 +22,13 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, prune
+from bowtienet.inference.start import initialize
 from bowtienet.inference.stochastic import fit_stochastic, minibatches
 from bowtienet.model.architecture import Architecture, build_architecture
 from bowtienet.model.priors import BowTieModel, Prior, build_model, default_model
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.model.simulate import Parameters, Simulation, sample_model, sample_prior
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import Predictive, predict
 from bowtienet.representation.scaling import (
     Scaling,

@@ -21,8 +21,8 @@ from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.estimators.attributes import ensemble_attributes, warning_of
 from bowtienet.inference.convergence import Status
+from bowtienet.inference.start import INITS
 from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.posterior.initialize import INITS
 from tests.estimators.models import (
     answers,
     assert_same,

@@ -12,9 +12,9 @@ from bowtienet.inference import execution
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import Predictive, predict
 from tests import builders
 

@@ -15,10 +15,10 @@ from bowtienet.inference import row_providers
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict
 
 Problem = tuple[BowTieModel, Rows, GlobalFactors]

@@ -13,9 +13,9 @@ from bowtienet.data.rows import Rows, build_rows
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.start import INITS, initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
-from bowtienet.posterior.initialize import INITS, initialize
 from bowtienet.prediction.predictive import Predictive, predict
 from bowtienet.representation.scaling import (
     fit_scaling,

@@ -18,8 +18,8 @@ from bowtienet._arrays import unpack
 from bowtienet.data.rows import build_rows
 from bowtienet.inference.global_step import update_noise, update_shared_covariance
 from bowtienet.inference.local_step import initialize_local, local_step
+from bowtienet.inference.start import initialize
 from bowtienet.inference.statistics import Statistics, block_statistics
-from bowtienet.posterior.initialize import initialize
 from bowtienet.posterior.moments import last_covariance
 from tests import builders
 from tests.autodiff import gradient

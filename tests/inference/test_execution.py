@@ -15,9 +15,9 @@ from bowtienet.inference import execution
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel
-from bowtienet.posterior.initialize import initialize
 from tests import builders
 
 HIDDEN = ((), (7,), (5, 4))

@@ -17,11 +17,11 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.row_providers import StreamedRows
+from bowtienet.inference.start import initialize
 from bowtienet.inference.stochastic import fit_stochastic
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
 
 N, BATCH = 60, 20
 Problem = tuple[BowTieModel, Rows, GlobalFactors]

@@ -22,12 +22,13 @@ from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
 from bowtienet.inference.iterate import Progress
 from bowtienet.inference.pruning import check_pruning
+from bowtienet.inference.start import initialize
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, RemovedWeights, build_model, default_model
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.posterior.factors import GlobalFactors, LocalFactors, check_factors
-from bowtienet.posterior.initialize import build_factors, initialize
+from bowtienet.posterior.initialize import build_factors
 from bowtienet.posterior.moments import chain_moments
 from bowtienet.prediction.predictive import predict
 from tests import autodiff, builders

@@ -7,7 +7,7 @@ import pytest
 
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
-from bowtienet.posterior.initialize import initialize
+from bowtienet.inference.start import initialize
 from tests import builders
 
 ROUNDING = 1e-9

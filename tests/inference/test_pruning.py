@@ -26,10 +26,10 @@ from bowtienet.inference.pruning import (
     restore_shape,
     shrink_memory,
 )
+from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
-from bowtienet.posterior.initialize import initialize
 from bowtienet.posterior.selection import Selection, existing, keep_between, select
 from bowtienet.prediction.predictive import Predictive, predict
 from tests import builders

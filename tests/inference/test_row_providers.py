@@ -16,11 +16,11 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import Mapper
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.row_providers import HeldRows, StreamedRows
+from bowtienet.inference.start import initialize
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
 
 BLOCK = 16
 SETTINGS: dict[str, Any] = {"max_iter": 12, "tol": 0.0, "block_size": BLOCK}

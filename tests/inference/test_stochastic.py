@@ -20,6 +20,7 @@ from bowtienet.inference.execution import settled_pass
 from bowtienet.inference.global_step import update_noise, update_shared_covariance, update_weights
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.row_providers import HeldRows
+from bowtienet.inference.start import initialize
 from bowtienet.inference.statistics import add
 from bowtienet.inference.stochastic import (
     FADING,
@@ -34,7 +35,6 @@ from bowtienet.inference.stochastic import (
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import log_density, predict
 
 Problem = tuple[BowTieModel, Rows, GlobalFactors]

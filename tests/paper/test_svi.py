@@ -11,9 +11,9 @@ from benchmarks.paper.experiments.svi import CAVI, PAPER, Cell, Study, fit_one, 
 from bowtienet.data.rows import build_rows
 from bowtienet.data.toy import simulate_toy
 from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict
 from tests.paper.made_up import table
 

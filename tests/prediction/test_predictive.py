@@ -19,11 +19,11 @@ from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.local_step import initialize_local, local_step, settle
+from bowtienet.inference.start import initialize
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction import predictive
 from bowtienet.prediction.predictive import without_targets
 

@@ -24,10 +24,10 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import execution
 from bowtienet.inference.coordinate_ascent import fit
+from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.push_forward import (
     Spread,

@@ -34,10 +34,10 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.execution import settled_pass
 from bowtienet.inference.iterate import FitResult, Progress
+from bowtienet.inference.start import initialize
 from bowtienet.inference.stochastic import fit_stochastic, loosened, minibatches
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.predictive import predict
 

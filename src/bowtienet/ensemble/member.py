@@ -22,11 +22,12 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, combine
+from bowtienet.inference.start import initialize
 from bowtienet.inference.stochastic import PassSnapshot, fit_stochastic, loosened
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import build_factors, initialize
+from bowtienet.posterior.initialize import build_factors
 from bowtienet.prediction.predictive import errors_and_variances, predict
 from bowtienet.representation.representation import PLAIN, View, network_rows
 

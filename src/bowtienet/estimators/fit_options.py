@@ -8,7 +8,7 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from bowtienet.posterior.initialize import INITS
+from bowtienet.inference.start import INITS
 from bowtienet.prediction.predictive import PROPAGATIONS
 
 

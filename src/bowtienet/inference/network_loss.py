@@ -72,6 +72,16 @@ def build_workspace(widths: Sequence[int], count: int, n_rows: int) -> Workspace
     return Workspace(group=group, rooms=tuple(rooms))
 
 
+def enough_workspace(
+    workspace: Workspace | None, shapes: Shapes, count: int, n_rows: int
+) -> Workspace:
+    """The same memory for the next batch, or more if it has more rows."""
+    needed = min(n_rows, BLOCK_ROWS)
+    if workspace is not None and all(room.shape[-1] >= needed for room in workspace.rooms):
+        return workspace
+    return build_workspace([width for width, _ in shapes], count, n_rows)
+
+
 def squared_errors(batch: Batch, shapes: Shapes, workspace: Workspace | None = None) -> Errors:
     """The errors of networks on a batch, computed where its rows live.
 

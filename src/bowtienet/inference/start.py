@@ -11,23 +11,48 @@ history, step length and end; one that has ended takes no further part in the pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, to_numpy, with_ones
+from bowtienet._validation import non_negative, whole
+from bowtienet.data.rows import Rows, subsample
+from bowtienet.inference import adam
+from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.lbfgs import Indices, minimize
 from bowtienet.inference.network_loss import (
     SMOOTHING,
     Batch,
     Errors,
+    enough_workspace,
     outputs_of,
     split,
     squared_errors,
 )
-from bowtienet.posterior.initialize import Floats, laplace_weights, random_weights, ridge
+from bowtienet.model.priors import BowTieModel, check_rows
+from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.initialize import (
+    START_ROWS,
+    Floats,
+    build_factors,
+    laplace_weights,
+    mean_activations,
+    random_weights,
+    ridge,
+    spike_slab_weights,
+)
+
+INITS = ("relu_network", "laplace", "spike_slab")
+RowBatch = tuple[Array, Array, Floats]
+"""Inputs (b, D_0), targets (b, D_out) and row weights (R, b)."""
+LEARNING_RATE = 0.15
+"""For batches of 256 rows. On 4,000 to 30,000 rows of three tables, with standardised columns and
+with bins, held-out errors are flat from 0.1 to 0.2; long fits prefer the former."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,6 +67,58 @@ class _Problem:
     errors: Errors  # with weights of rows that add up to one for each network
     penalties: Floats  # (R,), divided by the sum of the row weights
     penalised: Floats  # (P,), 1 for a weight and 0 for a bias
+
+
+def initialize(
+    model: BowTieModel,
+    rows: Rows,
+    rng: np.random.Generator | int,
+    *,
+    init: str = "relu_network",
+    init_penalty: float = 0.1,
+    start_iterations: int = 200,
+) -> GlobalFactors:
+    """Global factors to start from.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        Architecture and prior.
+    rows : Rows
+        Training rows, standardised.
+    rng : numpy.random.Generator or int
+        Source of all randomness, or its seed.
+    init : {"relu_network", "laplace", "spike_slab"}
+        How the hidden weights are found.
+    init_penalty : float
+        Ridge penalty of the network of `relu_network`: ½ Σ squared residuals + ½ penalty Σ W².
+    start_iterations : int
+        Most L-BFGS steps of `relu_network`.
+    """
+    if init not in INITS:
+        raise ValueError(f"unknown start {init!r}: choose one of {', '.join(INITS)}.")
+    init_penalty = non_negative(init_penalty, "init_penalty")
+    start_iterations = whole(start_iterations, "start_iterations")
+    check_rows(model.architecture, rows)
+    rng = np.random.default_rng(rng)
+    sample = subsample(rows, START_ROWS, rng)
+    inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
+    row_weights = to_numpy(sample.weights).astype(float)
+    draw = spike_slab_weights if init == "spike_slab" else laplace_weights
+    hidden = model.architecture.hidden
+    if init == "relu_network" and hidden:
+        first = random_networks(hidden, inputs, targets, row_weights[None], rng)
+        penalties = np.array([init_penalty])
+        with one_blas_thread():
+            [fitted] = fit_networks(
+                inputs, targets, row_weights[None], first, penalties, lengths=[start_iterations]
+            )
+        means = [layer[0] for layer in fitted.layers[:-1]]
+    else:
+        means = random_weights(hidden, model.gate_temperature, inputs, rng, draw)
+    features = mean_activations(means, inputs, model.gate_temperature)
+    means = [*means, ridge(features, targets, row_weights)]
+    return build_factors(model, means, rng)
 
 
 def random_networks(
@@ -107,6 +184,60 @@ def fit_networks(
     return [_networks(points, shapes) for points in found]
 
 
+def fit_networks_by_batches(
+    batches: Callable[[int], Iterable[RowBatch]],
+    start: Networks,
+    penalties: Floats,
+    total_weights: Floats,
+    *,
+    lengths: Sequence[int],
+    learning_rate: float = LEARNING_RATE,
+) -> list[Networks]:
+    """Networks after each of `lengths` passes of Adam over the rows, on L_r.
+
+    The learning rate falls to zero in the last pass: earlier networks still carry the noise of
+    their batches. About 256 rows are a good batch, in a random order in each pass.
+
+    Parameters
+    ----------
+    batches : callable
+        The batches of pass 0, 1, ...: inputs (b, D_0), targets (b, D_out), both in any array
+        library, and row weights (R, b) on the host; 0 holds a row out.
+    start : Networks
+        R networks to start from.
+    penalties : array of shape (R,)
+        Ridge penalty of each network, on the scale of `init_penalty`.
+    total_weights : array of shape (R,)
+        Σ_n w_rn over the rows of a pass.
+    lengths : sequence of int
+        Increasing numbers of passes.
+    learning_rate : float
+        Highest step of a weight, for a layer with one input; with K inputs it is over sqrt(K).
+    """
+    shapes = _shapes(start)
+    state = adam.begin(_points(start))
+    shrink = ((penalties / total_weights)[:, None] * _penalised(shapes)).astype(np.float32)
+    rates = learning_rate * _relative_rates(shapes)
+    found, n_steps, workspace = [], 0, None
+    for n_passes in range(lengths[-1] + 1):
+        if n_passes in lengths:
+            found.append(_networks(state.points.astype(np.float64), shapes))
+        if n_passes == lengths[-1]:
+            break
+        seen = 0.0
+        for inputs, targets, row_weights in batches(n_passes):
+            totals = row_weights.sum(axis=1)
+            batch = Batch(inputs=inputs, targets=targets, row_weights=_shares(row_weights, totals))
+            workspace = enough_workspace(workspace, shapes, *row_weights.shape)
+            errors = squared_errors(batch, shapes, workspace)
+            _, gradients = errors(state.points, np.arange(len(penalties)))
+            gradients += shrink * state.points
+            n_steps, seen = n_steps + 1, seen + float(np.mean(totals / total_weights))
+            progress = (n_passes + min(1.0, seen)) / lengths[-1]
+            adam.step(state, gradients, adam.fading(progress) * rates, n_steps)
+    return found
+
+
 def network_outputs(networks: Networks, inputs: Array) -> Floats:
     """Outputs f (R, n, D_out) of the networks at `inputs` (n, D_0) of any array library."""
     return outputs_of(networks.layers, inputs)
@@ -121,12 +252,24 @@ def _evaluate(problem: _Problem, points: Floats, networks: Indices) -> tuple[Flo
     return values, shrunk
 
 
+def _shares(row_weights: Floats, totals: Floats) -> Floats:
+    """Row weights (R, n) that add up to one, or to zero where all rows are held out."""
+    over = np.divide(1.0, totals, out=np.zeros_like(totals), where=totals > 0.0)
+    return row_weights * over[:, None]
+
+
 def _shapes(networks: Networks) -> tuple[tuple[int, int], ...]:
     return tuple((layer.shape[1], layer.shape[2]) for layer in networks.layers)
 
 
 def _penalised(shapes: Sequence[tuple[int, int]]) -> Floats:
     return np.concatenate([np.tile(np.arange(k) > 0, d) for d, k in shapes]).astype(float)
+
+
+def _relative_rates(shapes: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
+    """1 / sqrt(K) for the weights of a layer with K inputs and a bias."""
+    rates = [np.full(d * k, 1.0 / math.sqrt(max(1, k - 1))) for d, k in shapes]
+    return np.concatenate(rates).astype(np.float32)
 
 
 def _points(networks: Networks) -> Floats:

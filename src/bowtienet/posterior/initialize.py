@@ -1,12 +1,11 @@
 """Appendix D.1, "Initialization schemes": where the global factors start.
 
-Three schemes give the mean of the hidden weights: the paper's two random ones, `laplace` and
-`spike_slab` (its algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so
-that every unit bends inside the data), and `relu_network`, an ordinary ReLU network fitted by
-penalised least squares. The output layer is a ridge regression
-on the last hidden layer, all covariances are 0.01 I, noise starts at its prior, and shrinkage
-scales are drawn so that the mean of q is a draw from the prior (with -nu where the paper prints nu,
-docs/theory/errata, 11).
+The paper's two random schemes give the mean of the hidden weights, `laplace` and `spike_slab` (its
+algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so that every unit
+bends inside the data). The output layer is a ridge regression on the last hidden layer, all
+covariances are 0.01 I, noise starts at its prior, and shrinkage scales are drawn so that the mean
+of q is a draw from the prior (with -nu where the paper prints nu, docs/theory/errata, 11).
+`inference/start.py` chooses between them and a fitted network.
 """
 
 from __future__ import annotations
@@ -19,15 +18,12 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.special import expit
 
-from bowtienet._arrays import to_numpy
-from bowtienet._validation import non_negative, whole
-from bowtienet.data.rows import Rows, subsample
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.model.priors import BowTieModel, check_rows
+from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import Shrinkage
 from bowtienet.model.simulate import sample_shrinkage
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
@@ -38,54 +34,6 @@ START_ROWS = 10_000
 """Schemes look at no more rows than this, drawn at random: they only say where to begin."""
 START_VARIANCE = 0.01
 RIDGE_PENALTY = 1.0
-
-
-def initialize(
-    model: BowTieModel,
-    rows: Rows,
-    rng: np.random.Generator | int,
-    *,
-    init: str = "relu_network",
-    init_penalty: float = 0.1,
-    start_iterations: int = 200,
-) -> GlobalFactors:
-    """Global factors to start from.
-
-    Parameters
-    ----------
-    model : BowTieModel
-        Architecture and prior.
-    rows : Rows
-        Training rows, standardised.
-    rng : numpy.random.Generator or int
-        Source of all randomness, or its seed.
-    init : {"relu_network", "laplace", "spike_slab"}
-        How the hidden weights are found.
-    init_penalty : float
-        Ridge penalty of the network of `relu_network`: ½ Σ squared residuals + ½ penalty Σ W².
-    start_iterations : int
-        Most L-BFGS steps of `relu_network`.
-    """
-    if init not in INITS:
-        raise ValueError(f"unknown start {init!r}: choose one of {', '.join(INITS)}.")
-    init_penalty = non_negative(init_penalty, "init_penalty")
-    start_iterations = whole(start_iterations, "start_iterations")
-    check_rows(model.architecture, rows)
-    rng = np.random.default_rng(rng)
-    sample = subsample(rows, START_ROWS, rng)
-    inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
-    row_weights = to_numpy(sample.weights).astype(float)
-    draw = spike_slab_weights if init == "spike_slab" else laplace_weights
-    hidden = model.architecture.hidden
-    if init == "relu_network" and hidden:
-        means = random_weights(hidden, model.gate_temperature, inputs, rng, draw)
-        means = _relu_network(means, inputs, targets, row_weights, init_penalty, start_iterations)
-        means = means[:-1]
-    else:
-        means = random_weights(hidden, model.gate_temperature, inputs, rng, draw)
-    features = _forward(means, inputs, model.gate_temperature)
-    means = [*means, ridge(features, targets, row_weights)]
-    return build_factors(model, means, rng)
 
 
 def build_factors(
@@ -183,11 +131,11 @@ def random_weights(
         margin = 0.05 * (high - low)
         knots = rng.uniform(low - margin, high + margin, size=weights.shape)
         means.append(np.column_stack([-np.sum(weights * knots, axis=1), weights]))
-        values = _forward(means[-1:], values, gate_temperature)
+        values = mean_activations(means[-1:], values, gate_temperature)
     return means
 
 
-def _forward(means: list[Floats], values: Floats, gate_temperature: float) -> Floats:
+def mean_activations(means: list[Floats], values: Floats, gate_temperature: float) -> Floats:
     """Mean activations through the layers: a = sigmoid(z / T) z."""
     for mean in means:
         preactivation = mean[:, 0] + values @ mean[:, 1:].T
@@ -203,62 +151,3 @@ def ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
     penalty = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
     solution = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ targets)
     return np.asarray(solution.T, dtype=np.float64)
-
-
-def _relu_network(
-    hidden: list[Floats],
-    inputs: Floats,
-    targets: Floats,
-    row_weights: Floats,
-    penalty: float,
-    iterations: int,
-) -> list[Floats]:
-    """Weights of a ReLU network by L-BFGS on ½ Σ w (y - f)² + ½ penalty Σ W², per row."""
-    from scipy.optimize import minimize  # heavy to load, and needed for this start alone
-
-    start = [*hidden, ridge(_relu_features(hidden, inputs), targets, row_weights)]
-    shapes = [mean.shape for mean in start]
-    total = row_weights.sum()
-
-    def unravel(flat: Floats) -> list[Floats]:
-        ends = np.cumsum([rows * columns for rows, columns in shapes])[:-1]
-        return [part.reshape(s) for part, s in zip(np.split(flat, ends), shapes, strict=True)]
-
-    def loss(flat: Floats) -> tuple[float, Floats]:
-        means = unravel(flat)
-        values, layers = inputs, []
-        for index, mean in enumerate(means):
-            layers.append(values)
-            values = mean[:, 0] + values @ mean[:, 1:].T
-            if index + 1 < len(means):
-                values = np.maximum(values, 0.0)
-        delta = (values - targets) * row_weights[:, None]
-        value = 0.5 * np.sum(delta * (values - targets))
-        value += 0.5 * penalty * sum(np.sum(mean[:, 1:] ** 2) for mean in means)
-        gradient: list[Floats] = []
-        for index in reversed(range(len(means))):
-            mean, below = means[index], layers[index]
-            slope = np.column_stack([delta.sum(axis=0), delta.T @ below + penalty * mean[:, 1:]])
-            gradient.append(slope.ravel())
-            if index > 0:
-                delta = (delta @ mean[:, 1:]) * (below > 0.0)
-        return value / total, np.concatenate(gradient[::-1]) / total
-
-    found = minimize(
-        loss,
-        np.concatenate([mean.ravel() for mean in start]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": iterations, "maxcor": 20},
-    )
-    return unravel(found.x)
-
-
-def _relu_features(hidden: list[Floats], inputs: Floats) -> Floats:
-    values = inputs
-    for mean in hidden:
-        values = np.maximum(mean[:, 0] + values @ mean[:, 1:].T, 0.0)
-    return values
-
-
-INITS = ("relu_network", "laplace", "spike_slab")
