@@ -18,10 +18,10 @@ import numpy as np
 from bowtienet._arrays import map_arrays
 from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble.cross_fit import allocate
 from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs, member_views
 from bowtienet.ensemble.member import MOMENTUM, local_iterations
 from bowtienet.ensemble.stacking import NEVER, stacking_weights
-from bowtienet.ensemble.training import allocate
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import usable_cores, workers
 from bowtienet.inference.iterate import FitResult

@@ -230,7 +230,7 @@ def ratio_of(member: FitResult) -> Floats:
 
 def group_weights(ensemble: Ensemble) -> Floats:
     """Weights (G,) of the groups."""
-    return np.bincount(ensemble.groups, weights=ensemble.weights)
+    return np.asarray(np.bincount(ensemble.groups, weights=ensemble.weights), dtype=np.float64)
 
 
 def group_shares(ensemble: Ensemble) -> Floats:

@@ -23,12 +23,12 @@ from bowtienet.data.dask_tables import DaskSource
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.data.source import Source
-from bowtienet.ensemble.candidates import FEWEST_ROWS, FOLDS, choose_recipes, possible_views
 from bowtienet.ensemble.checkpoint import Checkpoint, digest
 from bowtienet.ensemble.cluster_reader import ClusterReader
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
+from bowtienet.ensemble.recipes import FEWEST_ROWS, FOLDS, possible_views
 from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.streams import SourceReader
 from bowtienet.ensemble.training import fit_further, fit_members
@@ -98,6 +98,7 @@ def fit_ensemble(
         weights=np.empty(0),
         representation=prepared.representation,
         views=(),
+        groups=(),
         propagation=settings.propagation,
     )
     watch.begin(empty, solver)
@@ -108,10 +109,8 @@ def fit_ensemble(
         order = rng.permutation(task.rows.inputs.shape[0])
         task = replace(task, rows=take_rows(task.rows, order))
         if before is None:
-            watch.say("choosing what the networks see")
             views = prepared.representation.views
-            recipes = choose_recipes(task.rows, views, settings, rng)
-            fitted = fit_members(task, views, recipes, settings, jobs, rng)
+            fitted = fit_members(task, views, settings, jobs, rng, watch.say)
             representation, places = _used(prepared.representation, views, fitted.views)
         else:
             fitted = fit_further(task, before, jobs, as_long_again=as_long_again)
@@ -121,9 +120,12 @@ def fit_ensemble(
     ensemble = replace(
         empty,
         members=tuple(fitted.members),
-        weights=np.asarray(fitted.weights),
+        weights=np.asarray(fitted.weights) / np.sum(fitted.weights),
         representation=representation,
         views=places,
+        groups=tuple(fitted.groups),
+        levels=fitted.levels,
+        held_out=fitted.held_out,
     )
     return EnsembleFit(ensemble=ensemble, solver=solver, interrupted=jobs.interrupted)
 
@@ -198,7 +200,7 @@ def _prepare_stream(
     sample = survey.sample.rows
     size = int(sample.inputs.shape[0])
     stochastic = settings.solver == "svi"
-    # Coordinate ascent compares recipes on folds of the sample, and members that go on not at all.
+    # Members on a cluster are settled on folds of the sample; those that go on have their weights.
     compared = stochastic and settings.weighting == "stacking" and known is None
     n_held_out = count_held_out(survey) if compared else 0
     if not stochastic and survey.n_rows <= survey.sample.size:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import to_numpy
 from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.candidates import Network
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
 from bowtienet.ensemble.settings import Recipe, Settings
-from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
 from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
@@ -31,22 +28,22 @@ from bowtienet.posterior.initialize import build_factors
 from bowtienet.prediction.predictive import errors_and_variances, predict
 from bowtienet.representation.representation import PLAIN, View, network_rows
 
-HIDDEN_NOISE = (2.0, 0.01)
-"""Concentration and scale of the prior of hidden noise variances; docs/measurements/accuracy.md."""
-NETWORK_VARIANCE = 1e-4
-"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 WHOLE_STEP_ROWS = 1000
 """Rows of a minibatch from which on a step may forget those before it."""
 MOMENTUM = 0.9
 """Momentum of such steps."""
 DEEP_ITERATIONS = 5
 """Local steps for a batch with several hidden layers; one does with a single one."""
-WORTHWHILE = 0.01
-"""Gain in log density per row for which the next length is worth its time."""
+HIDDEN_NOISE = (2.0, 0.01)
+"""Concentration and scale of the prior of hidden noise variances; docs/measurements/accuracy.md."""
+NETWORK_VARIANCE = 1e-4
+"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 
 Callback = Callable[[Progress], bool | None]
 
 
+Network = tuple[Floats, ...]
+"""Weights (D, K+1) of every layer, bias first."""
 Stream = SourceStream | ClusterStream
 """Rows that are not in memory, as the networks see them."""
 
@@ -68,13 +65,14 @@ class Task:
     network: Network | None = None
     """The ordinary network that the fit starts from; None for a random start, or none at all."""
     held_out: Rows | None = None
+    """Forecast at the end."""
     lengths: tuple[int, ...] = ()
-    """Sweeps after which held-out rows are forecast; the last is the most that it may take."""
+    """The most sweeps that it may take; empty for `max_iter`."""
+    most_rows: int | None = None
+    """Rows that a stochastic fit visits, each as often as it does; None for `max_iter` passes."""
     start: FitResult | None = None
     chosen: bool = False
     """Its length was chosen by held-out rows: a fit that reaches it was not cut short."""
-    variance_ratio: Floats | None = None
-    """What held-out rows of trials of the same fit ask of its variances."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,9 +81,13 @@ class Outcome:
 
     result: FitResult
     forecasts: Floats | None = None
-    """Errors and variances of the held-out rows after each length, (2, lengths, n, D_out)."""
+    """Errors and variances of the held-out rows, (2, n, D_out)."""
     interrupted: bool = False
     """Ctrl-C ended it: the fits that would follow are not wanted."""
+
+
+Run = Callable[[Sequence[Task]], Iterable[Outcome]]
+"""Runs tasks and answers in their order; it may stop early."""
 
 
 def run_task(
@@ -144,13 +146,6 @@ def local_iterations(model: BowTieModel) -> int:
     return DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
 
 
-def held_out_score(errors: Floats, variances: Floats, row_weights: Floats) -> float:
-    """Mean log density of held-out rows (n, D_out), with the variances that they ask for."""
-    ratio = variance_ratio(errors, variances, row_weights)
-    logs = normal_log_densities(errors, ratio * variances)
-    return float(logs @ row_weights / row_weights.sum())
-
-
 def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
     if task.start is not None:
         return task.start.model, task.start.factors
@@ -173,7 +168,7 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
     else:
         rng = np.random.default_rng(recipe.seed)
         factors = build_factors(model, task.network, rng, variance=NETWORK_VARIANCE)
-    if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS:
+    if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS and task.network is None:
         factors = loosened(factors)
     return model, factors
 
@@ -190,7 +185,10 @@ def _stochastic_fit(
     assert isinstance(task.stream, SourceStream)
     seed = 0 if task.recipe is None else task.recipe.seed
     steps: dict[str, Any] = {}
-    if task.batch_size >= WHOLE_STEP_ROWS:
+    if task.network is not None:
+        # Near its end already: steps that shrink average out the noise of the batches.
+        steps = {"local_iterations": local_iterations(model)}
+    elif task.batch_size >= WHOLE_STEP_ROWS:
         # Small batches are noisy: the paper's steps suit them; see docs/guide/bigdata.md.
         steps = {
             "adaptive": True,
@@ -215,43 +213,32 @@ def _stochastic_fit(
 
 
 class _Recorder:
-    """Forecasts held-out rows at the lengths of a task; stops it where longer is not better."""
+    """Stops a fit that has visited rows enough, and forecasts held-out rows at its end."""
 
     def __init__(self, task: Task, settings: Settings, callback: Callback | None) -> None:
         self.task, self.settings, self.callback = task, settings, callback
-        self.forecasts: list[Floats] = []
         self.enough = self.asked = False
-        self.last: Progress | None = None
 
     def __call__(self, progress: Progress) -> bool:
         progress = replace(progress, pruning=self._pruning(progress))
         self.asked = bool(self.callback(progress)) if self.callback is not None else False
-        due = self.task.lengths[len(self.forecasts) : -1]
-        if self.task.held_out is not None and due and progress.sweep >= due[0]:
-            # A sweep that was undone leaves the state before it.
-            missed = self.last is not None and progress.sweep > due[0]
-            self._forecast(self.last if self.last is not None and missed else progress)
-            self.enough = not self._still_gains()
-        self.last = progress
+        most = self.task.most_rows
+        self.enough = most is not None and progress.n_visited >= most
         return self.asked or self.enough
 
     def finish(self, end: FitResult) -> Outcome:
-        """What a task gave: a length that was not reached has the forecasts of the end.
+        """What a task gave; a fit that ended at the length it was meant to have was not cut short.
 
-        A fit that ended at the length it was meant to have was not cut short.
+        One that goes on keeps the ratio of its variances.
         """
-        task, status, ratio = self.task, end.status, self.task.variance_ratio
-        if self.enough or (task.chosen and status is Status.ITERATION_LIMIT):
+        task, status, ratio = self.task, end.status, None
+        met = status is Status.ITERATION_LIMIT and (task.chosen or task.most_rows is not None)
+        if (self.enough and not self.asked) or met:
             status = Status.EARLY_STOPPED
-        if ratio is None and task.start is not None:
+        if task.start is not None:
             ratio = task.start.variance_ratio
         end = replace(end, status=status, pruning=self._pruning(end), variance_ratio=ratio)
-        forecasts = None
-        if task.held_out is not None:
-            if not self.enough:
-                self._forecast(end)
-            missing = max(len(task.lengths), 1) - len(self.forecasts)
-            forecasts = np.stack(self.forecasts + self.forecasts[-1:] * missing, axis=1)
+        forecasts = None if task.held_out is None else self._forecast(end, task.held_out)
         interrupted = status is Status.INTERRUPTED and not self.asked
         return Outcome(result=end, forecasts=forecasts, interrupted=interrupted)
 
@@ -260,21 +247,12 @@ class _Recorder:
         before = None if self.task.start is None else self.task.start.pruning
         return before if found.pruning is None else combine(before, found.pruning)
 
-    def _forecast(self, found: Progress | FitResult) -> None:
-        assert self.task.held_out is not None
+    def _forecast(self, found: FitResult, held_out: Rows) -> Floats:
         predicted = predict(
             found.model,
             found.factors,
-            member_inputs(found, self.task.held_out.inputs),
+            member_inputs(found, held_out.inputs),
             propagation=self.settings.propagation,
             n_threads=self.task.n_threads,
         )
-        errors = errors_and_variances(predicted, self.task.held_out.targets)
-        self.forecasts.append(np.stack(errors))
-
-    def _still_gains(self) -> bool:
-        """Whether the last lengthening was worth its time."""
-        assert self.task.held_out is not None
-        share = to_numpy(self.task.held_out.weights).astype(float)
-        *before, now = (held_out_score(e, v, share) for e, v in self.forecasts)
-        return not before or now > max(before) + WORTHWHILE
+        return np.stack(errors_and_variances(predicted, held_out.targets))

@@ -21,7 +21,8 @@ class Settings:
 
     hidden_layer_sizes: tuple[int, ...] = (50,)
     prior: str = "student_t"
-    n_estimators: int = 8
+    n_estimators: int | None = None
+    effort: str = "balanced"
     solver: str = "auto"
     max_iter: int = 80
     false_sign_rate: float = 0.01
@@ -40,6 +41,64 @@ class Settings:
     max_categories: int = 100
     features: str | int = "auto"
     target_transform: str = "auto"
+    noise: str = "auto"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Effort:
+    """How much is tried before the members of an ensemble are settled on."""
+
+    screens: bool
+    """Whether a few folds and steps tell which recipes are tried in all folds."""
+    penalties: tuple[float, ...]
+    parts: tuple[int, ...]
+    """Small networks that share out the units of one: the mean of several errs less on noisy
+    rows."""
+    lengths: tuple[int, ...]
+    """Steps of L-BFGS after which recipes are compared in all folds;"""
+    kept: tuple[int, ...]
+    """recipes that are tried at each of them, at most."""
+    n_recipes: int
+    """Recipes that members are made of, at most."""
+    sweeps: tuple[int, ...]
+    """Numbers of sweeps that held-out rows choose from."""
+    members: int
+    """Of a large table, where a recipe has no network for each fold."""
+
+
+EFFORTS = {
+    "fast": Effort(
+        screens=True,
+        penalties=(0.3,),
+        parts=(5,),
+        lengths=(150,),
+        kept=(1,),
+        n_recipes=1,
+        sweeps=(1,),
+        members=4,
+    ),
+    "balanced": Effort(
+        screens=True,
+        penalties=(0.03, 0.3, 3.0),
+        parts=(2, 5),
+        lengths=(150, 400, 1000, 2500),
+        kept=(3, 2, 2, 2),
+        n_recipes=2,
+        sweeps=(1, 3),
+        members=8,
+    ),
+    "best": Effort(
+        screens=False,
+        penalties=(0.03, 0.1, 0.3, 1.0, 3.0),
+        parts=(1, 2, 5),
+        lengths=(150, 400, 1000, 2500),
+        kept=(60, 12, 6, 4),
+        n_recipes=4,
+        sweeps=(1, 3, 10, 30),
+        members=16,
+    ),
+}
+"""By the names that users give them; docs/measurements/accuracy.md says what each is worth."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,10 +20,10 @@ from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import (
     Ensemble,
     components,
-    covariance,
     mean_and_deviation,
     mixture,
 )
+from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.scoring import determination, mean_log_density
 from bowtienet.prediction.combined_mixtures import join_mixtures

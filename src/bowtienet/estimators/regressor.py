@@ -25,7 +25,7 @@ from bowtienet.ensemble.arriving import Arrivals, remember, take_in
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.ensemble import Ensemble, original
 from bowtienet.ensemble.fit_ensemble import fit_ensemble
-from bowtienet.ensemble.settings import AUTO_BATCH, Settings
+from bowtienet.ensemble.settings import AUTO_BATCH, EFFORTS, Settings
 from bowtienet.ensemble.streams import arriving
 from bowtienet.estimators.attributes import ensemble_attributes, source_attributes, warning_of
 from bowtienet.estimators.fit_options import FitOptions
@@ -39,8 +39,10 @@ from bowtienet.representation.columns import CONSTANT, describe
 SHARED = (
     "prior",
     "n_estimators",
+    "effort",
     "features",
     "target_transform",
+    "noise",
     "solver",
     "max_iter",
     "false_sign_rate",
@@ -63,18 +65,25 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
     prior : str, default="student_t"
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
         "normal_inverse_gaussian", "gig", or "gaussian" for none.
-    n_estimators : int, default=8
-        Members of the ensemble. More is better and takes longer.
-    features : {"auto", "standard", "piecewise"} or int, default="auto"
+    n_estimators : int or None, default=None
+        Members of the ensemble; None for as many as `effort` brings along, mostly ten.
+    effort : {"fast", "balanced", "best"}, default="balanced"
+        How many recipes and lengths are compared, and how many members are fitted: for a look, for
+        daily use, or for a paper.
+    features : {"auto", "standard", "piecewise", "principal"} or int, default="auto"
         What networks see of a column of numbers: the standardised column, or up to 16 piecewise
         linear components of it with bends at quantiles (an int says how many), which lets one
-        network follow steps and bends. Both go on linearly outside the data. "auto" takes what
-        gives held-out rows the higher density.
+        network follow steps and bends; or principal components of all columns. All go on linearly
+        outside the data. "auto" takes what gives held-out rows the higher density, and principal
+        components of more than 128 columns.
     target_transform : {"auto", "none", "yeo-johnson"}, default="auto"
         Whether networks are fitted to the targets or to a Yeo-Johnson transform of them, whose
         exponent in [0, 2] is that of highest likelihood, for targets with a long tail. Predictions
         are exact in the user's unit either way. "auto" takes what gives held-out rows the higher
         density.
+    noise : {"auto", "constant"}, default="auto"
+        "auto" gives the noise three levels, and gates that say by the features which of them a row
+        has, where held-out rows ask for it: noise that differs between rows, and heavy tails.
     solver : {"auto", "cavi", "svi"}, default="auto"
         Coordinate ascent, which looks at all rows before every update, or stochastic variational
         inference, which looks at a minibatch. "auto" takes the second above 50,000 rows (for Dask
@@ -134,12 +143,14 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
         "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
         "prior": [StrOptions(set(FAMILIES))],
-        "n_estimators": [Interval(Integral, 1, None, closed="left")],
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), None],
+        "effort": [StrOptions(set(EFFORTS))],
         "features": [
-            StrOptions({"auto", "standard", "piecewise"}),
+            StrOptions({"auto", "standard", "piecewise", "principal"}),
             Interval(Integral, 1, None, closed="left"),
         ],
         "target_transform": [StrOptions({"auto", "none", "yeo-johnson"})],
+        "noise": [StrOptions({"auto", "constant"})],
         "solver": [StrOptions({"auto", "cavi", "svi"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "false_sign_rate": [Interval(Real, 0, 1, closed="neither")],
@@ -156,9 +167,11 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         hidden_layer_sizes: Sequence[int] | int = (50,),
         *,
         prior: str = "student_t",
-        n_estimators: int = 8,
+        n_estimators: int | None = None,
+        effort: str = "balanced",
         features: str | int = "auto",
         target_transform: str = "auto",
+        noise: str = "auto",
         solver: str = "auto",
         max_iter: int = 80,
         false_sign_rate: float = 0.01,
@@ -172,8 +185,10 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         self.hidden_layer_sizes = hidden_layer_sizes
         self.prior = prior
         self.n_estimators = n_estimators
+        self.effort = effort
         self.features = features
         self.target_transform = target_transform
+        self.noise = noise
         self.solver = solver
         self.max_iter = max_iter
         self.false_sign_rate = false_sign_rate

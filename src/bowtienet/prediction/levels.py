@@ -1,4 +1,4 @@
-"""Noise that differs between rows: levels that multiply variances, and gates that choose among them.
+"""Noise that differs between rows: levels that multiply variances, and gates that choose one.
 
     p(y | x) = Σ_k π_k(x) N(y | m(x), s_k v(x)),   π_k = σ(β_k'x~) Π_{j<k} (1 - σ(β_j'x~)),
 

@@ -53,7 +53,9 @@ class Pieces:
     """Standard deviations of the components in training, after centring and scaling."""
 
 
-def fit_pieces(inputs: Floats, weights: Floats, n_bins: int) -> Pieces | None:
+def fit_pieces(
+    inputs: Floats, weights: Floats, n_bins: int, most: int = MOST_COMPONENTS
+) -> Pieces | None:
     """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
 
     Parameters
@@ -64,9 +66,11 @@ def fit_pieces(inputs: Floats, weights: Floats, n_bins: int) -> Pieces | None:
         How many times each row counts; positive.
     n_bins : int
         Most bins of a column.
+    most : int
+        Most components of all columns: of many columns each has fewer bins.
     """
     distinct = [np.unique(column) for column in inputs.T]
-    n_bins = _affordable(distinct, float(np.sum(weights)), n_bins)
+    n_bins = _affordable(distinct, float(np.sum(weights)), n_bins, most)
     edges = [
         _edges(column, weights, values, n_bins)
         for column, values in zip(inputs.T, distinct, strict=True)
@@ -137,10 +141,10 @@ def check_pieces(pieces: Pieces, n_columns: int) -> None:
             raise ValueError("the components of the columns have no width")
 
 
-def _affordable(distinct: Sequence[Floats], n_rows: float, n_bins: int) -> int:
+def _affordable(distinct: Sequence[Floats], n_rows: float, n_bins: int, most: int) -> int:
     """Bins of each column, such that there are not too many components and rows for each bin."""
     several = sum(len(values) > 2 for values in distinct)
-    left = MOST_COMPONENTS - (len(distinct) - several)
+    left = most - (len(distinct) - several)
     return int(min(n_bins, left // max(several, 1), n_rows / ROWS_PER_BIN))
 
 

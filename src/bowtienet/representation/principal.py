@@ -18,7 +18,7 @@ from bowtienet._arrays import Array, like
 Floats = NDArray[np.float64]
 
 SAMPLED_ROWS = 2_000
-"""Rows that principal directions are found on, at most."""
+"""Rows that principal directions are found on, about."""
 LEAST_VARIANCE = 1e-10
 """Of a direction, as a part of the largest, below which it is rounding."""
 
@@ -37,13 +37,14 @@ def fit_principal(inputs: Floats, weights: Floats, most: int) -> Principal:
     Parameters
     ----------
     inputs : array (n, E)
-        Standardised columns, of rows in random order: the first few thousand are looked at.
+        Standardised columns; of many rows every so many are looked at.
     weights : array (n,)
         How many times each row counts.
     most : int
         Most components.
     """
-    sample, share = inputs[:SAMPLED_ROWS], weights[:SAMPLED_ROWS]
+    apart = -(-len(inputs) // SAMPLED_ROWS)
+    sample, share = inputs[::apart], weights[::apart]
     rooted = np.sqrt(share / share.sum())[:, None] * sample
     if rooted.shape[0] < rooted.shape[1]:
         values, left = np.linalg.eigh(rooted @ rooted.T)

@@ -1,0 +1,393 @@
+"""Recipes by the densities that ordinary networks give to held-out rows.
+
+What a network should see of the rows (columns as they are, in bins or as principal components;
+targets as they are or warped), how strong its penalty and how long its training should be differs
+from table to table. Many ordinary networks, trained side by side in little time, tell: a recipe has
+a network for each fold of the rows, fitted without it, and is judged by the log density of the
+targets there, in the user's unit and with the noise that they ask for. Views are screened first,
+then penalties and numbers of small networks, on a few folds and steps; the best go on in all folds
+for as long as held-out rows gain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import map_arrays, slices, to_numpy
+from bowtienet.data.rows import Rows
+from bowtienet.distributions.yeo_johnson import Warp, fit_warp
+from bowtienet.ensemble.settings import EFFORTS, Effort, Recipe, Settings, gate_temperature
+from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
+from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
+from bowtienet.representation.pieces import MOST_COMPONENTS, N_BINS, fit_pieces
+from bowtienet.representation.principal import fit_principal
+from bowtienet.representation.representation import View, log_slopes, network_rows
+
+Floats = NDArray[np.float64]
+
+FOLDS = 5
+SMALL_FOLDS, SMALL_ROWS = 10, 150
+"""Of fewer rows there are more folds, so that networks see nearly all of them."""
+FEWEST_ROWS = 10
+"""Below this nothing is held out."""
+SCREENED_ROWS = 300
+"""Folds are held out in turn until this many rows have been, to screen recipes."""
+FEWEST_UNITS = 3
+"""Units that a small network has in each layer, at least."""
+SCREEN_STEPS = (60, 120)
+"""Steps of L-BFGS after which views, and then recipes, are compared."""
+MIDDLE_PENALTY = 0.3
+CLOSE = 0.05
+"""Log density per row by which a view may be behind and still be tried."""
+MOST_VIEWS = 2
+WORTHWHILE = 0.01
+"""Gain in log density per row for which the next length is worth its time."""
+LEAST_BEND = 0.05
+"""Distance of all exponents from 1 below which a warp is none."""
+MANY_ROWS, FEW_COMPONENTS = 5_000, 64
+"""Of more rows each component costs more: they have fewer of them."""
+
+Run = Callable[[Callable[..., Networks], Sequence[tuple[object, ...]]], Iterable[Networks]]
+"""Applies a function to each tuple of arguments, perhaps on several cores; answers in order."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A recipe at a length, its networks, and what they say of held-out rows."""
+
+    recipe: Recipe
+    networks: tuple[Networks, ...] = ()
+    """For each fold its small networks, fitted without it."""
+    log_densities: Floats | None = None
+    """(n,), of the rows of these folds."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeenRows:
+    """Rows as the networks of one view see them."""
+
+    rows: Rows
+    log_slopes: Floats
+    """log |dz/du| (n,) of the networks' targets in standardised ones."""
+
+
+def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
+    """The views of standardised rows that the settings allow."""
+    host = on_host(rows)
+    n_rows, n_columns = host.inputs.shape
+    most = MOST_COMPONENTS if n_rows <= MANY_ROWS else FEW_COMPONENTS
+    features = settings.features
+    columns: list[View] = []
+    if features == "principal" or (features == "auto" and n_columns > MOST_COMPONENTS):
+        columns = [View(principal=fit_principal(host.inputs, host.weights, MOST_COMPONENTS))]
+    elif features == "standard":
+        columns = [View()]
+    else:
+        n_bins = N_BINS if isinstance(features, str) else features
+        found = fit_pieces(host.inputs, host.weights, n_bins, most)
+        pieces = View(pieces=found)
+        columns = [View(), pieces] if features == "auto" and found is not None else [pieces]
+    warps: list[Warp | None] = [None]
+    if settings.target_transform != "none":
+        warp = fit_warp(host.targets, host.weights)
+        if settings.target_transform == "yeo-johnson":
+            warps = [warp]
+        elif np.max(np.abs(warp.exponent - 1.0)) > LEAST_BEND:
+            warps = [None, warp]
+    return tuple(replace(view, warp=warp) for view in columns for warp in warps)
+
+
+def held_out_folds(n_rows: int) -> list[slice]:
+    """Parts of the rows to hold out in turn; none of very few rows."""
+    if n_rows < FEWEST_ROWS:
+        return []
+    count = SMALL_FOLDS if n_rows < SMALL_ROWS else FOLDS
+    return slices(n_rows, -(-n_rows // count))
+
+
+def see(rows: Rows, views: Sequence[View]) -> list[SeenRows]:
+    """Standardised rows through each of the views, in the array library that holds them."""
+    return [
+        SeenRows(rows=network_rows(view, rows), log_slopes=log_slopes(view, rows)) for view in views
+    ]
+
+
+def possible_recipes(n_views: int, settings: Settings, rng: np.random.Generator) -> list[Recipe]:
+    """All recipes to compare, each with a seed."""
+    effort = EFFORTS[settings.effort]
+    fixed = settings.init_penalty != "auto"
+    penalties = (float(settings.init_penalty),) if fixed else effort.penalties
+    parts = possible_parts(settings.hidden_layer_sizes, effort.parts)
+    if not starts_from_networks(settings):
+        parts = [1]  # these only tell what to see
+    return [
+        Recipe(
+            gate_temperature=gate_temperature(settings),
+            init_penalty=penalty,
+            start_iterations=0,
+            parts=count,
+            view=view,
+            seed=int(rng.integers(2**32)),
+        )
+        for view in range(n_views)
+        for count in parts
+        for penalty in penalties
+    ]
+
+
+def choose_recipes(
+    seen: Sequence[SeenRows],
+    folds: Sequence[slice],
+    recipes: Sequence[Recipe],
+    settings: Settings,
+    run: Run,
+    say: Callable[[int, int], None],
+    *,
+    longest: int | None = None,
+) -> list[Candidate]:
+    """The recipes that predict held-out rows best, the best first, with networks of all folds.
+
+    Parameters
+    ----------
+    seen : sequence of SeenRows
+        The rows, in random order, through each view.
+    folds : sequence of slice
+        Parts of the rows, each held out once.
+    recipes : sequence of Recipe
+        What to compare.
+    settings : Settings
+        With the widths of the networks and the effort.
+    run : callable
+        Trains groups of networks, perhaps on several cores.
+    say : callable
+        Is told before each round how many networks take how many steps.
+    longest : int, optional
+        Most steps.
+    """
+    effort = EFFORTS[settings.effort]
+
+    def reach(some: Sequence[Candidate], own: Sequence[slice], length: int) -> list[Candidate]:
+        say(len(some) * len(own), length)
+        return advance(some, seen, own, length, settings.hidden_layer_sizes, run)
+
+    alive = [Candidate(recipe=recipe) for recipe in recipes]
+    few = _few_folds(folds)
+    if effort.screens and len(seen) > 1:
+        alive = _screened_views(alive, lambda some: reach(some, few, SCREEN_STEPS[0]))
+    if effort.screens and len(alive) > effort.kept[0]:
+        alive = _best(reach(alive, few, SCREEN_STEPS[1]), effort.kept[0])
+    found: list[Candidate] = []
+    highest = -np.inf
+    for length, n_kept in zip(effort.lengths, (*effort.kept[1:], 0), strict=True):
+        if longest is not None and length > longest:
+            break
+        reached = _best(reach(alive, folds, length), len(alive))
+        found += reached
+        if score(reached[0]) < highest + WORTHWHILE:
+            break
+        highest, alive = score(reached[0]), reached[:n_kept]
+    return _distinct(_best(found, len(found)), effort)
+
+
+def advance(
+    candidates: Sequence[Candidate],
+    seen: Sequence[SeenRows],
+    folds: Sequence[slice],
+    length: int,
+    hidden: Sequence[int],
+    run: Run,
+) -> list[Candidate]:
+    """The candidates with networks of these folds, all taken to a length.
+
+    Networks of one view and size that go equally far are trained side by side.
+    """
+    tasks: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    for place, candidate in enumerate(candidates):
+        recipe = candidate.recipe
+        for fold in range(len(folds)):
+            known = fold < len(candidate.networks)
+            steps = length - recipe.start_iterations if known else length
+            tasks.setdefault((recipe.view, recipe.parts, steps), []).append((place, fold))
+    trained: dict[tuple[int, int], Networks] = {}
+    arguments = []
+    for (view, _, steps), pairs in tasks.items():
+        rows = seen[view].rows
+        starts = [_start(candidates[place], fold, rows, folds, hidden) for place, fold in pairs]
+        held_out = [folds[fold] for _, fold in pairs]
+        penalties = [candidates[place].recipe.init_penalty for place, _ in pairs]
+        arguments.append((rows, starts, held_out, penalties, steps))
+    for pairs, networks in zip(tasks.values(), run(train, arguments), strict=True):
+        size = len(networks.layers[0]) // len(pairs)
+        for index, pair in enumerate(pairs):
+            trained[pair] = part(networks, slice(index * size, (index + 1) * size))
+    found = []
+    for place, candidate in enumerate(candidates):
+        own_networks = tuple(trained[place, fold] for fold in range(len(folds)))
+        recipe = replace(candidate.recipe, start_iterations=length)
+        own = seen[recipe.view]
+        logs = _log_densities(own_networks, own, folds)
+        found.append(Candidate(recipe=recipe, networks=own_networks, log_densities=logs))
+    return found
+
+
+def score(candidate: Candidate) -> float:
+    """Mean log density of held-out rows."""
+    assert candidate.log_densities is not None
+    return float(np.mean(candidate.log_densities))
+
+
+def starts_from_networks(settings: Settings) -> bool:
+    """Whether ordinary networks say where fits begin, and not only what they see."""
+    return settings.init == "relu_network" and bool(settings.hidden_layer_sizes)
+
+
+def possible_parts(hidden: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """Numbers of small networks to compare: those that share out all units of all layers."""
+    found = {
+        max(
+            parts
+            for parts in range(1, most + 1)
+            if all(
+                width % parts == 0 and (parts == 1 or width >= FEWEST_UNITS * parts)
+                for width in hidden
+            )
+        )
+        for most in wanted
+    }
+    return sorted(found) if hidden else [1]
+
+
+def new_networks(recipe: Recipe, number: int, rows: Rows, hidden: Sequence[int]) -> Networks:
+    """Small networks to start from, of a recipe's seed and a number."""
+    host, parts = on_host(rows), recipe.parts
+    return random_networks(
+        [width // parts for width in hidden],
+        host.inputs,
+        host.targets,
+        np.tile(host.weights, (parts, 1)),
+        np.random.default_rng((recipe.seed, number)),
+    )
+
+
+def stack(several: Sequence[Networks]) -> Networks:
+    """All networks, one after the other."""
+    layers = zip(*(networks.layers for networks in several), strict=True)
+    return Networks(layers=tuple(map(np.concatenate, layers)))
+
+
+def part(networks: Networks, some: slice) -> Networks:
+    """Some of the networks."""
+    return Networks(layers=tuple(layer[some] for layer in networks.layers))
+
+
+def on_host(rows: Rows) -> Rows:
+    """Rows as NumPy arrays in double precision."""
+    return map_arrays(lambda x: to_numpy(x).astype(np.float64, copy=False), rows)
+
+
+def without(weights: Floats, fold: slice | None) -> Floats:
+    """Weights of the rows that are fitted: those of a fold are held out."""
+    if fold is None:
+        return weights
+    found = weights.copy()
+    found[fold] = 0.0
+    return found
+
+
+def _few_folds(folds: Sequence[slice]) -> list[slice]:
+    """The first folds, two at least, with rows enough to screen by."""
+    size = folds[0].stop - folds[0].start
+    return list(folds[: max(2, -(-SCREENED_ROWS // size))])
+
+
+def _screened_views(
+    alive: Sequence[Candidate], reach: Callable[[Sequence[Candidate]], list[Candidate]]
+) -> list[Candidate]:
+    """The recipes of the views whose recipe of middle penalty predicts best."""
+
+    def middle(view: int) -> Candidate:
+        own = [one for one in alive if one.recipe.view == view]
+        distance = [
+            (-one.recipe.parts, abs(np.log((one.recipe.init_penalty + 1e-3) / MIDDLE_PENALTY)))
+            for one in own
+        ]
+        return own[min(range(len(own)), key=distance.__getitem__)]
+
+    views = sorted({one.recipe.view for one in alive})
+    tried = _best(reach([middle(view) for view in views]), len(views))
+    close = [one for one in tried if score(one) > score(tried[0]) - CLOSE][:MOST_VIEWS]
+    chosen = {one.recipe.view for one in close}
+    return [one for one in alive if one.recipe.view in chosen]
+
+
+def _best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+    scores = [-score(candidate) for candidate in candidates]
+    return [candidates[place] for place in np.argsort(scores, kind="stable")[:count]]
+
+
+def _distinct(candidates: Sequence[Candidate], effort: Effort) -> list[Candidate]:
+    """The first candidates of different view, parting and penalty."""
+    chosen: dict[tuple[int, int, float], Candidate] = {}
+    for one in candidates:
+        key = (one.recipe.view, one.recipe.parts, one.recipe.init_penalty)
+        chosen.setdefault(key, one)
+    return list(chosen.values())[: effort.n_recipes]
+
+
+def _start(
+    candidate: Candidate,
+    fold: int,
+    rows: Rows,
+    folds: Sequence[slice],
+    hidden: Sequence[int],
+) -> Networks:
+    """Where the networks of a fold go on, or begin."""
+    if fold < len(candidate.networks):
+        return candidate.networks[fold]
+    host = on_host(rows)
+    fitted = replace(host, weights=without(host.weights, folds[fold]))
+    return new_networks(candidate.recipe, fold, fitted, hidden)
+
+
+def train(
+    rows: Rows,
+    starts: Sequence[Networks],
+    held_out: Sequence[slice | None],
+    penalties: Sequence[float],
+    steps: int,
+) -> Networks:
+    """Networks of one size after some steps, each fitted without its fold."""
+    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
+    sizes = [len(networks.layers[0]) for networks in starts]
+    row_weights = np.stack([without(weights, fold) for fold in held_out])
+    [found] = fit_networks(
+        rows.inputs,
+        rows.targets,
+        np.repeat(row_weights, sizes, axis=0),
+        stack(starts),
+        np.repeat(np.asarray(penalties, dtype=np.float64), sizes),
+        lengths=[steps],
+    )
+    return found
+
+
+def _log_densities(networks: Sequence[Networks], seen: SeenRows, folds: Sequence[slice]) -> Floats:
+    """Log densities (n,) of held-out rows under each fold's networks, with one noise for all."""
+    rows = seen.rows
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
+    errors = np.concatenate(
+        [
+            targets[fold] - network_outputs(own, rows.inputs[fold, ...]).mean(axis=0)
+            for own, fold in zip(networks, folds, strict=True)
+        ]
+    )
+    stop = folds[len(networks) - 1].stop
+    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)[:stop]
+    unit = np.ones_like(errors)
+    noise = variance_ratio(errors, unit, weights, prior_rows=0.0)
+    logs = normal_log_densities(errors, noise * unit) + seen.log_slopes[:stop]
+    return np.asarray(logs * weights * (len(weights) / weights.sum()))
