@@ -374,7 +374,7 @@ def test_nothing_overflows_a_million_deviations_away(features: str, transform: s
         model.predict(far, return_cov=True)[1],
         *model.predict_components(far),
         model.predict_quantiles(far, [1e-9, 0.5, 1.0 - 1e-9]),
-        model.predict_interval(far, 0.9, kind="highest_density", n_samples=100),
+        model.predict_interval(far, 0.9, method="highest_density", n_samples=100),
         found.logpdf(Y[:12]),
         found.cdf(Y[:12]),
         *(model.sample_y(far, 20, joint=j, noise=n) for j in (False, True) for n in (False, True)),

@@ -55,7 +55,7 @@ def test_shapes(kind: str, models: dict[str, BowTieRegressor]) -> None:
     assert found.predict_interval(NEW).shape == (10, *end, 2)
     assert found.predict_interval(NEW, [0.5, 0.9, 0.99]).shape == (10, *end, 2, 3)
     for coverage, more in ((0.5, ()), ([0.5, 0.9], (2,))):
-        shortest = found.predict_interval(NEW, coverage, kind="highest_density", n_samples=50)
+        shortest = found.predict_interval(NEW, coverage, method="highest_density", n_samples=50)
         assert shortest.shape == (10, *end, 2, *more)
     assert found.predict_quantiles(NEW).shape == (10, *end, 3)
     assert found.predict_quantiles(NEW, 0.5).shape == (10, *end, 1)
@@ -127,7 +127,7 @@ def test_draws(model: BowTieRegressor) -> None:
 
 
 def test_the_shortest_interval_is_about_as_likely_and_no_longer(model: BowTieRegressor) -> None:
-    shortest = model.predict_interval(NEW, 0.9, kind="highest_density", n_samples=4000)
+    shortest = model.predict_interval(NEW, 0.9, method="highest_density", n_samples=4000)
     central = model.predict_interval(NEW, 0.9)
     distribution = model.predict_dist(NEW)
     held = distribution.cdf(shortest[:, 1:])[:, 0] - distribution.cdf(shortest[:, :1])[:, 0]
@@ -159,7 +159,7 @@ def test_chunks_do_not_matter(
     assert len(list(ensemble_module.chunks(NEW))) > 1
     for first, second in zip(whole, everything(), strict=True):
         assert_allclose(second, first, rtol=1e-9)
-    ends = model.predict_interval(NEW, 0.9, kind="highest_density", n_samples=50)
+    ends = model.predict_interval(NEW, 0.9, method="highest_density", n_samples=50)
     assert np.all(ends[:, 0] < ends[:, 1])
 
 
@@ -183,7 +183,7 @@ def test_scores_weigh_the_rows(model: BowTieRegressor) -> None:
         (lambda m: m.predict_interval(NEW, 90), "coverage"),
         (lambda m: m.predict_interval(NEW, []), "coverage"),
         (lambda m: m.predict_interval(NEW, kind="widest"), "kind"),
-        (lambda m: m.predict_interval(NEW, kind="highest_density", n_samples=0), "n_samples"),
+        (lambda m: m.predict_interval(NEW, method="highest_density", n_samples=0), "n_samples"),
         (lambda m: m.predict_quantiles(NEW, 1.5), "1.5"),
         (lambda m: m.sample_y(NEW, 0), "n_samples"),
         (lambda m: m.sample_y(NEW, random_state="lucky"), "lucky"),

@@ -63,7 +63,7 @@ def everything(model: BowTieRegressor, table: Any) -> list[np.ndarray]:
         *model.predict(table, return_std=True),
         *model.predict(table, return_cov=True),
         model.predict_interval(table, [0.5, 0.9]),
-        model.predict_interval(table, kind="highest_density", n_samples=200),
+        model.predict_interval(table, method="highest_density", n_samples=200),
         model.predict_quantiles(table),
         *model.predict_components(table),
         model.predict_dist(table).pdf(np.zeros(())),

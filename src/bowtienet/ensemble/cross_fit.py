@@ -20,7 +20,7 @@ from scipy.special import ndtr
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.ensemble import Floats, HeldOut, alone
+from bowtienet.ensemble.ensemble import Floats, alone
 from bowtienet.ensemble.member import HIDDEN_NOISE, NETWORK_VARIANCE
 from bowtienet.ensemble.recipes import (
     Candidate,
@@ -50,6 +50,7 @@ from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import build_factors, join_networks
+from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import errors_and_variances, predict
 from bowtienet.representation.representation import View

@@ -26,6 +26,7 @@ from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import check_factors
+from bowtienet.prediction.conformal import HeldOut, check_held_out
 from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.predictive import PROPAGATIONS, predict
@@ -67,16 +68,6 @@ class Ensemble:
     """What conformal intervals rest on; None where no row was held out."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class HeldOut:
-    """How held-out rows were predicted by networks that were not fitted to them."""
-
-    values: Floats
-    """Of the predictive distribution function at the target, (n, D)."""
-    weights: Floats
-    """How many times each row counts, (n,)."""
-
-
 def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
     """Raise a clear error if the parts do not fit together."""
     if not ensemble.members:
@@ -101,7 +92,7 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         n_encoded = len(ensemble.representation.column_order)
         check_levels(ensemble.levels, n_encoded, n_outputs)
     if ensemble.held_out is not None:
-        _check_held_out(ensemble.held_out, n_outputs)
+        check_held_out(ensemble.held_out, n_outputs)
 
 
 def _check_member(member: FitResult, n_inputs: int, n_outputs: int) -> None:
@@ -122,16 +113,6 @@ def _check_groups(ensemble: Ensemble) -> None:
         raise ValueError("groups of members are not counted from 0")
     if len(set(zip(groups, ensemble.views, strict=True))) != len(set(groups)):
         raise ValueError("members of a group have different views of the columns")
-
-
-def _check_held_out(held_out: HeldOut, n_outputs: int) -> None:
-    if not isinstance(held_out, HeldOut):
-        raise ValueError("what is known of held-out rows is none")
-    values, weights = np.asarray(held_out.values), np.asarray(held_out.weights)
-    if values.ndim != 2 or values.shape[1] != n_outputs or weights.shape != values.shape[:1]:
-        raise ValueError("what is known of held-out rows is of other targets")
-    if not np.all((values >= 0.0) & (values <= 1.0)) or not np.all(weights > 0.0):
-        raise ValueError("what is known of held-out rows are no probabilities")
 
 
 def alone(n_members: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from bowtienet.ensemble.cross_fit import (
     stack_forecasts,
     sweep_lengths,
 )
-from bowtienet.ensemble.ensemble import Floats, HeldOut
+from bowtienet.ensemble.ensemble import Floats
 from bowtienet.ensemble.member import Run, Task
 from bowtienet.ensemble.recipes import (
     Candidate,
@@ -52,6 +52,7 @@ from bowtienet.inference.start import (
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.inference.together import sweep_together
 from bowtienet.posterior.initialize import join_networks
+from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels
 from bowtienet.representation.representation import View, log_slopes, network_rows
 

@@ -25,8 +25,13 @@ from bowtienet.ensemble.ensemble import (
 )
 from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
-from bowtienet.estimators.scoring import determination, mean_log_density
+from bowtienet.estimators.scoring import (
+    determination,
+    distribution_values,
+    mean_log_density,
+)
 from bowtienet.prediction.combined_mixtures import join_mixtures
+from bowtienet.prediction.conformal import HeldOut, conformal_interval
 from bowtienet.prediction.intervals import check_coverage, highest_density
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import Column
@@ -83,7 +88,8 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         X: Any,
         coverage: Any = 0.9,
         *,
-        kind: str = "central",
+        method: str = "central",
+        calibration: tuple[Any, ...] | None = None,
         n_samples: int = 2000,
         random_state: Any = 0,
     ) -> np.ndarray:
@@ -95,14 +101,27 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         coverage : float or sequence of float
             Probability of each interval; for k of them the result is (n, 2, k). With several
             targets (n, outputs, 2) and (n, outputs, 2, k).
-        kind : {"central", "highest_density"}
-            Equal tails, computed exactly; or the shortest interval, from `n_samples` draws.
+        method : {"central", "highest_density", "conformal"}
+            Equal tails, computed exactly; the shortest interval, from `n_samples` draws; or levels
+            that held the stated share of held-out rows. Without `calibration` these are the rows
+            that the fit held out in turn: near the coverage in practice, and not guaranteed.
+        calibration : tuple (X, y) or (X, y, sample_weight), optional
+            For "conformal": rows that the fit has not seen. If they and the new ones are
+            exchangeable, an interval holds a new target with at least the stated probability,
+            whatever the model; of too few rows, ends are infinite.
         """
         check_coverage(coverage)
-        if kind not in ("central", "highest_density"):
-            raise ValueError(f"unknown kind {kind!r}: choose 'central' or 'highest_density'.")
-        if kind == "central":
+        if method not in ("central", "highest_density", "conformal"):
+            raise ValueError(
+                f"unknown method {method!r}: choose 'central', 'highest_density' or 'conformal'."
+            )
+        if calibration is not None and method != "conformal":
+            raise ValueError("calibration rows are for method='conformal'.")
+        if method == "central":
             return self._answers(X, lambda found: found.interval(coverage))
+        if method == "conformal":
+            held_out = self._held_out(calibration)
+            return self._answers(X, lambda found: conformal_interval(found, held_out, coverage))
         n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
         return self._answers(
             X,
@@ -246,6 +265,20 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "ensemble_")
+
+    def _held_out(self, calibration: tuple[Any, ...] | None) -> HeldOut:
+        """Scores of conformal intervals: of the fit's own held-out rows, or of these."""
+        check_is_fitted(self)
+        if calibration is not None:
+            values, weights = distribution_values(self, open_known(self, *calibration))
+            return HeldOut(values=values, weights=weights)
+        found = self.ensemble_.held_out
+        if found is None:
+            raise ValueError(
+                "the fit held no rows out (too few rows, or weights that are not from stacking): "
+                "give rows that it has not seen, calibration=(X, y)."
+            )
+        return found
 
     def _features(self, X: Any) -> Source:
         check_is_fitted(self)

@@ -28,6 +28,18 @@ def mean_log_density(estimator: Any, source: Source) -> float:
     return total / weight
 
 
+def distribution_values(estimator: Any, source: Source) -> tuple[np.ndarray, np.ndarray]:
+    """F(y) (n, D) of the targets of rows that count, and their weights (n,)."""
+    values, weights = [], []
+    for block, features in encoded_blocks(estimator, source):
+        found = join_mixtures([mixture(estimator.ensemble_, part) for part in chunks(features)])
+        share = _host(block.weights)
+        counted = share > 0.0
+        values.append(found.cdf(_host(block.targets))[counted])
+        weights.append(share[counted])
+    return np.concatenate(values), np.concatenate(weights)
+
+
 def determination(estimator: Any, source: Source) -> float:
     """Mean R² over targets; of a constant one it is 1 if all is right and else 0, by convention."""
     moments, errors = [], []

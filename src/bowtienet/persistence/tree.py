@@ -22,7 +22,7 @@ from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, priors
 from bowtienet.posterior import factors
-from bowtienet.prediction import levels
+from bowtienet.prediction import conformal, levels
 from bowtienet.representation import columns, pieces, principal, representation, scaling
 
 SCHEMA = 1
@@ -36,6 +36,7 @@ CONTAINERS: tuple[type, ...] = (
     gaussian.GaussianRows,
     generalized_inverse_gaussian.GeneralizedInverseGaussian,
     factors.GlobalFactors,
+    conformal.HeldOut,
     statistics.HiddenStatistics,
     inverse_gamma.InverseGamma,
     factors.LayerFactors,

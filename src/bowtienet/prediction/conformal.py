@@ -35,6 +35,7 @@ certain features, and given one calibration set coverage varies from set to set,
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,9 +43,48 @@ import numpy as np
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
 from bowtienet.prediction.intervals import check_coverage
+from bowtienet.prediction.mixture import Mixture
 
 _ROUNDING = 2.0**-51
 """1 - 0.9 is a little below 0.1, but the first of 19 scores is meant; guarantees lose no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOut:
+    """How held-out rows were predicted by networks that were not fitted to them."""
+
+    values: np.ndarray
+    """u = F(y), the predictive distribution function at the target, (n, D)."""
+    weights: np.ndarray
+    """How many times each row counts, (n,)."""
+
+
+def check_held_out(held_out: HeldOut, n_outputs: int) -> None:
+    """Raise a ValueError if scores, such as those of a file, are not of so many targets."""
+    if not isinstance(held_out, HeldOut):
+        raise ValueError("what is known of held-out rows is none")
+    values, weights = np.asarray(held_out.values), np.asarray(held_out.weights)
+    if values.ndim != 2 or values.shape[1] != n_outputs or weights.shape != values.shape[:1]:
+        raise ValueError("what is known of held-out rows is of other targets")
+    if not np.all((values >= 0.0) & (values <= 1.0)) or not np.all(weights > 0.0):
+        raise ValueError("what is known of held-out rows are no probabilities")
+
+
+def conformal_interval(found: Mixture, held_out: HeldOut, coverage: Any) -> np.ndarray:
+    """Intervals (n, 2), (n, 2, k), (n, D, 2) or (n, D, 2, k) of rows with these distributions."""
+    if found.means.ndim == 3:
+        ends = [
+            conformal_interval(
+                found.of_target(target),
+                HeldOut(values=held_out.values[:, [target]], weights=held_out.weights),
+                coverage,
+            )
+            for target in range(found.means.shape[2])
+        ]
+        return np.stack(ends, axis=1)
+    levels = conformal_levels(held_out.values[:, 0], coverage, weights=held_out.weights)
+    ends = found.ppf(levels.ravel())
+    return ends.reshape(len(ends), *levels.shape)
 
 
 def conformal_levels(scores: Any, coverage: Any, *, weights: Any = None) -> np.ndarray:
