@@ -145,17 +145,13 @@ def _gate_cross(weighted_gates: Array, own: Array, mean: Array, covariance: Arra
 
 
 def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weights: Array) -> Array:
-    """Σ M_L C_{L-1} M_L' (D_L, D_L), as one product over rows and units of the layer below."""
-    xp = namespace(row_weights)
-    cross = row_weights[..., :, None, None] * moments.cross[-1]
-    parts = []
-    for factor in (cross, local.activations[-1].gain):
-        assert factor is not None
-        *leading, n, width, size = factor.shape
-        axes = tuple(range(len(leading)))
-        by_unit = xp.permute_dims(factor, (*axes, *(len(axes) + i for i in (1, 0, 2))))
-        parts.append(xp.reshape(by_unit, (*leading, width, n * size)))
-    return parts[0] @ transpose(parts[1])
+    """Σ M_L C_{L-1} M_L' (D_L, D_L)."""
+    products = moments.cross[-1] @ transpose(local.activations[-1].gain)
+    *leading, width, _ = products.shape
+    flat = namespace(products).reshape(products, (*leading, width * width))
+    return namespace(flat).reshape(
+        _weighted(row_weights, flat), (*row_weights.shape[:-1], width, width)
+    )
 
 
 def _weighted(row_weights: Array, values: Array) -> Array:

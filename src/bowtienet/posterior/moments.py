@@ -120,9 +120,12 @@ def product_with_preactivation(
 ) -> Array:
     """E[a z] (n, D) from E[a] (n, D), E[z] (n, D) and Cov(a_l, a_{l-1})."""
     product = mean * preactivation
-    if cross is None:
-        return product
-    return product + namespace(mean).vecdot(cross, weights.mean[..., None, :, 1:])
+    return product if cross is None else product + covariance_with_preactivation(weights, cross)
+
+
+def covariance_with_preactivation(weights: GaussianRows, cross: Array) -> Array:
+    """Cov(a, z) (n, D) from Cov(a_l, a_{l-1})."""
+    return namespace(cross).vecdot(cross, weights.mean[..., None, :, 1:])
 
 
 def _second_moment(mean: Array, covariance: Array | None) -> Array:
