@@ -2,10 +2,11 @@
 
 For each shape: the fastest of a few sweeps with 1 and 2 threads, the floating-point work of the
 sweep's matrix products and inverses, the rate of a large float64 product measured in between (one
-thread, the same run), and the ratio of the sweep to work / rate. Then time per row from 10³ to 10⁶
-rows, the peak memory of the largest shape, and the same sweep on torch and JAX arrays where those
-are installed. `make bench-speed` runs it and prints Markdown; docs/measurements/speed.md holds a
-run.
+thread, the same run), and the ratio of the sweep to work / rate. Then the same for networks that
+sweep together, whose bound nobody looks at and whose work is that of all; time per row from 10³ to
+10⁶ rows, the peak memory of the largest shape, and the same sweep on torch and JAX arrays where
+those are installed. `make bench-speed` runs it and prints Markdown; docs/measurements/speed.md
+holds a run.
 
 Every measurement runs in a process of its own, so that peaks of memory do not mix.
 """
@@ -32,6 +33,7 @@ from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS, State, sweep
 from bowtienet.inference.execution import workers
 from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.row_providers import HeldRows
+from bowtienet.inference.together import sweep_together
 
 SHAPES = (
     (1_000, 8, (50,)),
@@ -39,6 +41,13 @@ SHAPES = (
     (5_000, 8, (50, 50)),
     (1_000_000, 20, (50,)),
 )
+TOGETHER = (
+    (1_000, 8, (50,)),
+    (834, 64, (50,)),
+    (834, 128, (50,)),
+    (5_000, 8, (50, 50)),
+)
+MEMBERS = 8
 ROWS = (1_000, 10_000, 100_000, 1_000_000)
 
 
@@ -146,6 +155,30 @@ def measure(
     }
 
 
+def measure_together(
+    rows: int, inputs: int, hidden: tuple[int, ...], threads: int
+) -> dict[str, float]:
+    """Fastest sweep of `MEMBERS` networks side by side, and the product rate around it."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(rows, inputs))
+    y = np.sin(x[:, :1]) + 0.1 * rng.normal(size=(rows, 1))
+    model = engine.default_model(engine.build_architecture(inputs, hidden, 1), x, y)
+    table = engine.build_rows(x, y)
+    starts = [engine.initialize(model, table, seed, init="laplace") for seed in range(MEMBERS)]
+    row_weights = np.asarray(rng.uniform(size=(MEMBERS, rows)) > 0.2, dtype=float)
+    before = product_rate()
+    ends: list[float] = []
+
+    def note(number: int) -> bool:
+        ends.append(time.perf_counter())
+        return number >= 4 and ends[-1] - ends[0] > 3.0
+
+    sweep_together(
+        model, table, row_weights, starts, lengths=(200,), n_threads=threads, callback=note
+    )
+    return {"seconds": float(np.min(np.diff(ends))), "rate": max(before, product_rate())}
+
+
 def in_own_process(*arguments: object) -> dict[str, float]:
     command = [sys.executable, "-m", "benchmarks.speed.sweep", "--measure", json.dumps(arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -187,6 +220,24 @@ def table_of_shapes(most_rows: float) -> None:
     print()
 
 
+def table_of_networks(most_rows: float) -> None:
+    print(
+        f"| rows, inputs, hidden; {MEMBERS} networks | ms, 1 thread | ms, 2 threads | speed-up "
+        "| GFlop | GFlop/s | ratio |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    for shape in [shape for shape in TOGETHER if shape[0] <= most_rows]:
+        one, two = (in_own_process(*shape, threads, "together") for threads in (1, 2))
+        flops = MEMBERS * work(*shape)
+        print(
+            f"| {name(shape)} | {1e3 * one['seconds']:.1f} | {1e3 * two['seconds']:.1f} "
+            f"| {one['seconds'] / two['seconds']:.2f} | {flops / 1e9:.3f} "
+            f"| {one['rate'] / 1e9:.0f} | {one['seconds'] * one['rate'] / flops:.1f} |",
+            flush=True,
+        )
+    print()
+
+
 def table_of_rows(most_rows: float) -> None:
     print("| rows (20 inputs, 50 units) | µs per row, 1 thread |")
     print("|---|---|")
@@ -220,9 +271,12 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.measure:
         rows, inputs, hidden, threads, library = json.loads(arguments.measure)
-        print(json.dumps(measure(rows, inputs, tuple(hidden), threads, library)))
+        shape = (rows, inputs, tuple(hidden), threads)
+        alone = library != "together"
+        print(json.dumps(measure(*shape, library) if alone else measure_together(*shape)))
         return
     table_of_shapes(arguments.most_rows)
+    table_of_networks(arguments.most_rows)
     table_of_rows(arguments.most_rows)
     if not arguments.no_libraries:
         table_of_libraries(arguments.most_rows)

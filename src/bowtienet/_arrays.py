@@ -304,7 +304,7 @@ def _inverse_cholesky_parts(x: Array) -> tuple[Array, Array, Array]:
 
 def _leaf(x: Array) -> int:
     """Size up to which the library factorises in one call: larger for a few matrices alone."""
-    return _LEAF if math.prod(x.shape[:-2]) > 4 else 4 * _LEAF
+    return _LEAF if math.prod(x.shape[:-2]) > _FEW else 4 * _LEAF
 
 
 def log_determinant(x: Array) -> Array:

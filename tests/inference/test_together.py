@@ -78,8 +78,8 @@ def assert_same_fit(actual: FitResult, expected: FitResult, rtol: float = RTOL) 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of two networks and blocks of a few rows."""
-    monkeypatch.setattr(together, "group_size", lambda architecture: 2)
-    monkeypatch.setattr(together, "group_rows", lambda architecture: 17)
+    monkeypatch.setattr(together, "group_size", lambda _: 2)
+    monkeypatch.setattr(together, "group_rows", lambda *_: 17)
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -277,10 +277,9 @@ def test_groups_and_blocks_stay_small() -> None:
         architecture = builders.fixed_model(
             widths[1:-1], n_inputs=widths[0], n_outputs=widths[-1]
         ).architecture
-        size, rows = together.group_size(architecture), together.group_rows(architecture)
-        assert 8 * size * rows * max(widths[1:]) <= max(
-            together.GROUP_BYTES, 8 * together.FEWEST_ROWS * max(widths[1:])
-        )
+        size, rows = together.group_size(architecture), together.group_rows(architecture, 30)
+        least = 8 * together.FEWEST_ROWS * max(widths[1:])
+        assert 8 * min(size, 30) * rows * max(widths[1:]) <= max(execution.LOCAL_BYTES, least)
 
 
 @pytest.mark.parametrize(

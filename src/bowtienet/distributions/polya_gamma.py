@@ -7,7 +7,7 @@ cosh(A/2) = e^{A/2} (1 + d/2): one exponential serves all, without cancellation 
 
 from __future__ import annotations
 
-from bowtienet._arrays import Array, like, namespace, sum_of_logs
+from bowtienet._arrays import Array, namespace, sum_of_logs
 
 
 def mean(tilt: Array) -> Array:
@@ -32,6 +32,5 @@ def _decay(tilt: Array) -> tuple[Array, Array]:
     """d = e^{-A} - 1 and -A."""
     xp = namespace(tilt)
     # At a tilt of 0 the mean is 0/0; the smallest normal number gives the limit ¼ exactly.
-    smallest = float(xp.finfo(tilt.dtype).smallest_normal)
-    minus = -xp.maximum(tilt, like(tilt, smallest))
+    minus = -float(xp.finfo(tilt.dtype).smallest_normal) - tilt
     return xp.expm1(minus), minus

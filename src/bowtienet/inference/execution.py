@@ -61,6 +61,8 @@ BLOCK_BYTES = 4_000_000
 """Largest array of a block: big enough for fast products, small enough to stay near the cache."""
 
 
+LOCAL_BYTES = 1_000_000
+"""Largest array of rows x units of a block: many passes go over such arrays."""
 KEPT_BYTES = 256_000_000
 """Second moments of the inputs are kept between sweeps if all of them take no more than this."""
 
@@ -90,15 +92,14 @@ def build_blocks(rows: Rows, architecture: Architecture, size: int) -> list[Bloc
 
 
 def block_rows(architecture: Architecture, wanted: int | None = None) -> int:
-    """Rows of a block: as many as wanted, or so many that its largest array has `BLOCK_BYTES`."""
+    """Rows of a block: as many as wanted, or as many as `BLOCK_BYTES` and `LOCAL_BYTES` allow."""
     if wanted is not None:
         return whole(wanted, "block_size")
     widths = architecture.widths
     largest = packed_size(widths[0] + 1)
     for below, width in pairwise(widths[1:-1]):
         largest = max(largest, below * width, below * below, width * width)
-    largest = max(largest, *widths)
-    return max(16, BLOCK_BYTES // (8 * largest))
+    return max(16, min(BLOCK_BYTES // (8 * largest), LOCAL_BYTES // (8 * max(widths))))
 
 
 Mapper: TypeAlias = Callable[..., Iterable[Any]]

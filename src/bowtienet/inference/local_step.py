@@ -28,15 +28,14 @@ from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import (
     Activations,
     GlobalFactors,
-    LayerFactors,
     LocalFactors,
     LocalMemory,
 )
 from bowtienet.posterior.moments import (
     ChainMoments,
     chain_moments,
+    covariance_with_preactivation,
     preactivation_mean,
-    product_with_preactivation,
 )
 
 
@@ -50,6 +49,9 @@ class FactorsForRows(GlobalFactors):
     """E[(b, W)'(b, W)] of every hidden layer, packed for traces, ((K+1)(K+2)/2, D)."""
     output_message: Array | None
     """What (y, 1) is multiplied with for h_L, (D_out + 1, D_L); None without hidden layers."""
+    only_layer: tuple[Array, Array] | None
+    """What gates x preactivations (D, D) and (y, 1) (D_out + 1, D) are multiplied with for the mean
+    activations of an only hidden layer; None with more or without."""
     log_determinant: Array | None
     """log|S_L| (); None without hidden layers."""
 
@@ -57,19 +59,22 @@ class FactorsForRows(GlobalFactors):
 def for_rows(factors: GlobalFactors) -> FactorsForRows:
     """Work out once what all blocks of rows need.
 
-    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]).
+    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]); an only hidden layer has the mean
+    S (E[1/eta²] rho E[z] + h).
     """
     if isinstance(factors, FactorsForRows):
         return factors
     layers, covariance = factors.layers, factors.shared_covariance
     precision = [inverse_gamma.mean_inverse(layer.noise_variance) for layer in layers]
-    message = None
+    message, only = None, None
     if covariance is not None:
         output, weight = layers[-1].weights, precision[-1][..., :, None]
         xp = namespace(output.mean)
         with_bias = gaussian.second_moment(output)[..., :, 0, 1:]
         constant = xp.sum(weight * with_bias, axis=-2, keepdims=True)
         message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
+        if len(layers) == 2:
+            only = (precision[0][..., :, None] * covariance, message @ covariance)
     return FactorsForRows(
         layers=layers,
         shared_covariance=covariance,
@@ -79,6 +84,7 @@ def for_rows(factors: GlobalFactors) -> FactorsForRows:
             for layer in layers[:-1]
         ),
         output_message=message,
+        only_layer=only,
         log_determinant=None if covariance is None else log_determinant(covariance),
     )
 
@@ -116,10 +122,13 @@ def local_step(
     The packed second moments of the inputs may be handed in; entropies are for the bound alone.
     """
     factors = for_rows(factors)
-    activations = update_activations(model, factors, inputs, targets, memory)
+    first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
+    activations = update_activations(model, factors, inputs, targets, memory, first=first)
     moments = chain_moments(activations, inputs, input_second)
     tilt = update_tilts(model, factors, moments)
-    gates, entropy = update_gates(model, factors, moments, tilt, with_entropy=with_entropy)
+    gates, entropy = update_gates(
+        model, factors, moments, tilt, with_entropy=with_entropy, first=first
+    )
     local = LocalFactors(
         activations=activations, gate_probability=gates, gate_entropy=entropy, tilt=tilt
     )
@@ -160,26 +169,35 @@ def update_activations(
     inputs: Array,
     targets: Array | None,
     memory: LocalMemory,
+    *,
+    first: Array | None = None,
 ) -> tuple[Activations, ...]:
     """Backward recursion for q(a_l | a_{l-1}) = N(t_l + M_l a_{l-1}, S_l), l = L..1.
 
         S_l^{-1} = diag(E[1/eta²_l]) + J_l,   t_l = S_l r_l,   M_l = S_l G_l,
         G_l = diag(E[1/eta²_l] rho_l) E[W_l],   r_l = E[1/eta²_l] rho_l E[b_l] + h_l,
 
-    with J_l and h_l the message of the layer above.
+    with J_l and h_l the message of the layer above. E[z] (n, D) of the first layer, whose inputs
+    are known, may be handed in as `first`.
     """
     if model.architecture.n_hidden == 0:
         return ()
     result: list[Activations] = []
     factors = for_rows(factors)
+    if first is None:
+        first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
+    if factors.only_layer is not None:
+        return (_only_layer(factors, first, targets, memory),)
     covariance, log_determinant, linear = _output_message(factors, inputs, targets)
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
         pull = factors.noise_precision[index] * memory.gate_probability[index]
+        # E[z] without its random input, which the first layer does not have.
+        constant = first if index == 0 else layer.weights.mean[..., None, :, 0]
         # G, the preactivation's pull on its activation: the first layer's input is known.
         pulled = pull[..., None] * layer.weights.mean[..., None, :, 1:] if index > 0 else None
         factor = Activations(
-            offset=_apply(covariance, pull * _constant_part(layer, inputs, index) + linear),
+            offset=_apply(covariance, pull * constant + linear),
             gain=None if pulled is None else covariance @ pulled,
             covariance=covariance,
             log_determinant=log_determinant,
@@ -200,7 +218,7 @@ def update_tilts(
     """A = sqrt(E[z²]) / T."""
     xp = namespace(moments.inputs[0])
     return tuple(
-        xp.sqrt(second @ squares) / model.gate_temperature
+        xp.sqrt(second @ (squares / model.gate_temperature**2))
         for squares, second in zip(for_rows(factors).squares, moments.second, strict=True)
     )
 
@@ -212,22 +230,28 @@ def update_gates(
     tilt: tuple[Array, ...],
     *,
     with_entropy: bool = True,
+    first: Array | None = None,
 ) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
     """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts).
 
-    With the probabilities come the entropies, summed over the units, or None.
+    With the probabilities come the entropies, summed over the units, or None; `first` is E[z] of
+    the first layer, if it is at hand.
     """
     factors = for_rows(factors)
     gates, entropies = [], []
     for index, layer in enumerate(factors.layers[:-1]):
         noise_precision = factors.noise_precision[index]
-        preactivation = preactivation_mean(layer.weights, moments.inputs[index])
-        product = product_with_preactivation(
-            layer.weights, moments.inputs[index + 1][..., 1:], preactivation, moments.cross[index]
-        )
+        preactivation = first if index == 0 else None
+        if preactivation is None:
+            preactivation = preactivation_mean(layer.weights, moments.inputs[index])
+        # With E[a z] = E[a] E[z] + Cov(a, z), as few passes over (n, D) as there are terms.
+        slope = noise_precision * moments.means[index] + 1.0 / model.gate_temperature
         curvature = noise_precision * (0.5 * model.gate_temperature**2)
-        log_odds = noise_precision * product - curvature * tilt[index] ** 2
-        log_odds = log_odds + preactivation / model.gate_temperature
+        log_odds = slope * preactivation - curvature * tilt[index] ** 2
+        cross = moments.cross[index]
+        if cross is not None:
+            covariance = covariance_with_preactivation(layer.weights, cross)
+            log_odds = log_odds + noise_precision * covariance
         if with_entropy:
             probability, entropy = bernoulli.probability_and_entropy(log_odds)
             entropies.append(entropy)
@@ -235,6 +259,31 @@ def update_gates(
             probability = bernoulli.probability(log_odds)
         gates.append(probability)
     return tuple(gates), tuple(entropies) if with_entropy else None
+
+
+def _only_layer(
+    factors: FactorsForRows, first: Array, targets: Array | None, memory: LocalMemory
+) -> Activations:
+    """q(a) of an only hidden layer: the recursion with its constants multiplied out."""
+    assert factors.only_layer is not None
+    assert factors.shared_covariance is not None
+    assert factors.log_determinant is not None
+    by_gate, by_target = factors.only_layer
+    offset = (memory.gate_probability[0] * first) @ by_gate
+    if targets is not None:
+        offset = offset + _with_last_ones(targets) @ by_target
+    return Activations(
+        offset=offset,
+        gain=None,
+        covariance=factors.shared_covariance[..., None, :, :],
+        log_determinant=factors.log_determinant[..., None],
+    )
+
+
+def _with_last_ones(targets: Array) -> Array:
+    """(y, 1)."""
+    xp = namespace(targets)
+    return xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1)
 
 
 def _output_message(
@@ -254,7 +303,7 @@ def _output_message(
     if targets is None:
         linear = xp.zeros_like(inputs[..., :1] * message[..., :1, :])
     else:
-        linear = xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1) @ message
+        linear = _with_last_ones(targets) @ message
     return covariance[..., None, :, :], determinant[..., None], linear
 
 
@@ -288,13 +337,6 @@ def _hidden_message(
     half_gates = (memory.gate_probability[index] - 0.5) / gate_temperature
     linear = (half_gates + pull * offset) @ mean - curvature @ second[..., 0, 1:]
     return xp.reshape(quadratic, (*quadratic.shape[:-1], size, size)), linear
-
-
-def _constant_part(layer: LayerFactors, inputs: Array, index: int) -> Array:
-    """E[z] without its random input: E[b] (1, D), and for the first layer all of it, (n, D)."""
-    if index > 0:
-        return layer.weights.mean[..., None, :, 0]
-    return preactivation_mean(layer.weights, with_ones(inputs))
 
 
 def _apply(covariance: Array, vectors: Array) -> Array:

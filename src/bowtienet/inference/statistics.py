@@ -76,17 +76,15 @@ def block_statistics(
     """
     xp = namespace(targets)
     last = len(local.activations) - 1
-    spread = None
-    if last >= 0 and moments.cross[last] is not None:
-        spread = _spread_of_last_layer(local, moments, row_weights)
-    hidden = tuple(
-        _hidden_statistics(local, moments, row_weights, index, spread) for index in range(last + 1)
-    )
     column = row_weights[..., :, None]
     root = xp.sqrt(column) * moments.inputs[-1]
     input_moment = transpose(root) @ root
-    if spread is not None:
-        input_moment = input_moment + bordered(spread)
+    if last >= 0 and moments.cross[last] is not None:
+        input_moment = input_moment + bordered(_spread_of_last_layer(local, moments, row_weights))
+    hidden = tuple(
+        _hidden_statistics(local, moments, row_weights, index, input_moment)
+        for index in range(last + 1)
+    )
     output = OutputStatistics(
         input_moment=pack(input_moment),
         target_cross=transpose(column * targets) @ moments.inputs[-1],
@@ -100,13 +98,13 @@ def _hidden_statistics(
     moments: ChainMoments,
     row_weights: Array,
     index: int,
-    spread: Array | None,
+    output_moment: Array,
 ) -> HiddenStatistics:
-    """Sums of one layer; `spread` is that of the last layer, see `_spread_of_last_layer`."""
+    """Sums of one layer; those of the last layer's squares are known from the output's moments."""
     xp = namespace(row_weights)
     column = row_weights[..., :, None]
     mean, second = moments.inputs[index], moments.second[index]
-    own = moments.inputs[index + 1][..., 1:]
+    own = moments.means[index]
     size, is_last = mean.shape[-1], index == len(local.activations) - 1
     if local.gate_entropy is None:
         polya_gamma_mean = polya_gamma.mean(local.tilt[index])
@@ -117,8 +115,7 @@ def _hidden_statistics(
     weighted_gates = column * local.gate_probability[index]
     gate_moment = transpose(weighted_gates) @ second
     if is_last:
-        squares = _weighted(row_weights, own**2)
-        squares = squares if spread is None else squares + diagonal(spread)
+        squares = diagonal(output_moment)[..., 1:]
     else:
         squares = _weighted(row_weights, own_squares(local.activations, moments, index))
     entropy = 0.5 * local.activations[index].log_determinant * row_weights
@@ -148,17 +145,13 @@ def _gate_cross(weighted_gates: Array, own: Array, mean: Array, covariance: Arra
 
 
 def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weights: Array) -> Array:
-    """Σ M_L C_{L-1} M_L' (D_L, D_L), as one product over rows and units of the layer below."""
-    xp = namespace(row_weights)
-    cross = row_weights[..., :, None, None] * moments.cross[-1]
-    parts = []
-    for factor in (cross, local.activations[-1].gain):
-        assert factor is not None
-        *leading, n, width, size = factor.shape
-        axes = tuple(range(len(leading)))
-        by_unit = xp.permute_dims(factor, (*axes, *(len(axes) + i for i in (1, 0, 2))))
-        parts.append(xp.reshape(by_unit, (*leading, width, n * size)))
-    return parts[0] @ transpose(parts[1])
+    """Σ M_L C_{L-1} M_L' (D_L, D_L)."""
+    products = moments.cross[-1] @ transpose(local.activations[-1].gain)
+    *leading, width, _ = products.shape
+    flat = namespace(products).reshape(products, (*leading, width * width))
+    return namespace(flat).reshape(
+        _weighted(row_weights, flat), (*row_weights.shape[:-1], width, width)
+    )
 
 
 def _weighted(row_weights: Array, values: Array) -> Array:

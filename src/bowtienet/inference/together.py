@@ -29,6 +29,7 @@ from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
 from bowtienet.inference.execution import (
+    LOCAL_BYTES,
     Block,
     Mapper,
     block_pass_for,
@@ -47,7 +48,7 @@ from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
 
 GROUP_BYTES = 1_000_000
-"""Largest array of a group: its factors, or the local factors of a block; it stays in the cache."""
+"""Largest array among the factors of a group."""
 FEWEST_ROWS = 128
 """Of a block of a group: sums over fewer rows are slow products."""
 
@@ -121,7 +122,9 @@ def sweep_together(
     with workers(n_threads) as apply:
         step = partial(_sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
         run = _Run(len(factors), step)
-        blocks = build_blocks(rows, model.architecture, group_rows(model.architecture))
+        blocks = build_blocks(
+            rows, model.architecture, group_rows(model.architecture, len(factors))
+        )
         groups = list(apply(partial(_begin, model, blocks), *_grouped(model, weights, factors)))
         reached = 0
         try:
@@ -252,16 +255,16 @@ def group_size(architecture: Architecture) -> int:
         return 1
     largest = max(width * (below + 1) ** 2 for below, width in pairwise(architecture.widths))
     local = FEWEST_ROWS * max(architecture.widths[1:])
-    return max(1, GROUP_BYTES // (8 * max(largest, local)))
+    return max(1, min(GROUP_BYTES // (8 * largest), LOCAL_BYTES // (8 * local)))
 
 
-def group_rows(architecture: Architecture) -> int:
-    """Rows of a block, the same for all groups."""
+def group_rows(architecture: Architecture, count: int) -> int:
+    """Rows of a block, the same for all groups of `count` networks."""
     most = block_rows(architecture)
     if architecture.n_hidden > 1:
         return most
-    local = group_size(architecture) * max(architecture.widths[1:])
-    return min(most, max(FEWEST_ROWS, GROUP_BYTES // (8 * local)))
+    local = min(count, group_size(architecture)) * max(architecture.widths[1:])
+    return min(most, max(FEWEST_ROWS, LOCAL_BYTES // (8 * local)))
 
 
 def _begin(

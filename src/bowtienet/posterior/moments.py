@@ -37,6 +37,8 @@ class ChainMoments:
 
     inputs: tuple[Array, ...]
     """E[a~_{l-1}] (n, K+1) for every layer l = 1..L+1; the first is (1, x)."""
+    means: tuple[Array, ...]
+    """E[a_l] (n, D) for l = 1..L, the same without the constant."""
     second: tuple[Array, ...]
     """E[a~ a~'] packed (n, (K+1)(K+2)/2) for every hidden layer l = 1..L."""
     cross: tuple[Array | None, ...]
@@ -52,28 +54,34 @@ def chain_moments(
 
     Their packed second moments (n, (D_0+1)(D_0+2)/2) never change and may be handed in.
     """
-    means = [with_ones(inputs)]
+    means: list[Array] = []
+    extended = [with_ones(inputs)]
     second: list[Array] = []
     cross: list[Array | None] = []
     own: list[Array] = []
     covariance: Array | None = None
     for layer, factor in enumerate(activations):
         known = input_second if layer == 0 else None
-        second.append(_second_moment(means[-1], covariance) if known is None else known)
+        second.append(_second_moment(extended[-1], covariance) if known is None else known)
         mean = factor.offset
         if factor.gain is None or covariance is None:
             cross.append(None)
             covariance = factor.covariance
         else:
-            mean = mean + (factor.gain @ means[-1][..., 1:, None])[..., 0]
+            mean = mean + (factor.gain @ means[-1][..., None])[..., 0]
             cross.append(factor.gain @ covariance)
             if layer + 1 < len(activations):
                 covariance = factor.covariance + cross[-1] @ transpose(factor.gain)
         if layer + 1 < len(activations):
             own.append(covariance)
-        means.append(with_ones(mean))
+        means.append(mean)
+        extended.append(with_ones(mean))
     return ChainMoments(
-        inputs=tuple(means), second=tuple(second), cross=tuple(cross), own=tuple(own)
+        inputs=tuple(extended),
+        means=tuple(means),
+        second=tuple(second),
+        cross=tuple(cross),
+        own=tuple(own),
     )
 
 
@@ -88,7 +96,7 @@ def last_covariance(activations: Sequence[Activations], moments: ChainMoments) -
 def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer: int) -> Array:
     """E[a_d²] (n, D) of a hidden layer; for the last one without the diagonal of S_L."""
     xp = namespace(moments.inputs[0])
-    mean = moments.inputs[layer + 1][..., 1:]
+    mean = moments.means[layer]
     if layer + 1 < len(activations):
         return mean**2 + diagonal(moments.own[layer])
     cross, gain = moments.cross[layer], activations[layer].gain
@@ -112,9 +120,12 @@ def product_with_preactivation(
 ) -> Array:
     """E[a z] (n, D) from E[a] (n, D), E[z] (n, D) and Cov(a_l, a_{l-1})."""
     product = mean * preactivation
-    if cross is None:
-        return product
-    return product + namespace(mean).vecdot(cross, weights.mean[..., None, :, 1:])
+    return product if cross is None else product + covariance_with_preactivation(weights, cross)
+
+
+def covariance_with_preactivation(weights: GaussianRows, cross: Array) -> Array:
+    """Cov(a, z) (n, D) from Cov(a_l, a_{l-1})."""
+    return namespace(cross).vecdot(cross, weights.mean[..., None, :, 1:])
 
 
 def _second_moment(mean: Array, covariance: Array | None) -> Array:
