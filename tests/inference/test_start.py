@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -299,6 +299,22 @@ def test_a_network_that_overflows_stays_and_disturbs_no_other(rng: np.random.Gen
     for found, before, other in zip(broken.layers, layers, whole.layers, strict=True):
         np.testing.assert_array_equal(found[1], before[1])
         np.testing.assert_allclose(found[[0, 2]], other[[0, 2]], rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("name", ["torch", "jax.numpy"])
+@pytest.mark.parametrize("hidden", [(5,), (4, 3)])
+def test_rows_of_every_library_give_the_same_fit(
+    name: str, hidden: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    library = pytest.importorskip(name)
+    case = build_case(rng, hidden)
+    there = replace(
+        case, inputs=library.asarray(case.inputs), targets=library.asarray(case.targets)
+    )
+    # Every step multiplies rounding.
+    for length, tolerance in ((3, 1e-4), (10, 5e-3)):
+        (found,), (expected,) = fit(there, length), fit(case, length)
+        np.testing.assert_allclose(losses(case, found), losses(case, expected), rtol=tolerance)
 
 
 def test_random_networks_see_only_their_rows(rng: np.random.Generator) -> None:

@@ -21,8 +21,8 @@ Singles = NDArray[np.float32]
 MEAN_MEMORY = 0.9
 SQUARE_MEMORY = 0.99
 """A fit has some thousand steps: the usual 0.999 would remember the first ones too long."""
-LEAST_ROOT = 1e-8
-"""ε: beside gradients of standardised targets it only keeps a zero from dividing a zero."""
+LEAST_ROOT = 1e-6
+"""ε: gradients below it are rounding, where losses are of order one, and give no whole steps."""
 WARM_UP = 0.05
 """Part of the way on which the learning rate rises."""
 
@@ -43,7 +43,7 @@ def begin(start: NDArray[np.float64]) -> AdamState:
 
 
 def step(state: AdamState, gradients: Singles, rates: Singles, count: int) -> None:
-    """Step number `count` = 1, 2, ... with learning rates (P,); the gradients are overwritten."""
+    """Step number `count` = 1, 2, ... with learning rates (R, P); gradients are overwritten."""
     state.mean[...] *= np.float32(MEAN_MEMORY)
     state.mean[...] += np.float32(1.0 - MEAN_MEMORY) * gradients
     np.multiply(gradients, gradients, out=gradients)
@@ -58,8 +58,7 @@ def step(state: AdamState, gradients: Singles, rates: Singles, count: int) -> No
     state.points[...] -= root
 
 
-def fading(progress: float) -> float:
-    """Learning rate at `progress` in [0, 1], as a part of the highest."""
-    if progress < WARM_UP:
-        return progress / WARM_UP
-    return 0.5 * (1.0 + math.cos(math.pi * (progress - WARM_UP) / (1.0 - WARM_UP)))
+def fading(progress: NDArray[np.float64]) -> Singles:
+    """Learning rates at `progress` in [0, 1], as a part of the highest."""
+    falling = 0.5 * (1.0 + np.cos(np.pi * (progress - WARM_UP) / (1.0 - WARM_UP)))
+    return np.where(progress < WARM_UP, progress / WARM_UP, falling).astype(np.float32)

@@ -1,0 +1,153 @@
+"""Errors of networks and their gradients: autodiff, every array library, the fast version."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.inference import network_loss
+from bowtienet.inference.network_loss import (
+    Batch,
+    build_workspace,
+    enough_workspace,
+    outputs_of,
+    plain_errors,
+    plain_outputs,
+    split,
+    squared_errors,
+)
+
+LIBRARIES = ("torch", "jax.numpy", "array_api_strict")
+HIDDEN = ((), (5,), (4, 2, 3))
+
+
+def random_problem(
+    rng: np.random.Generator, hidden: tuple[int, ...], outputs: int = 2, n_inputs: int = 3
+) -> tuple[Batch, list[np.ndarray], tuple[tuple[int, int], ...]]:
+    """Four networks away from any minimum, on 50 rows of which some are held out."""
+    widths = (n_inputs, *hidden, outputs)
+    shapes = tuple((d, k + 1) for k, d in pairwise(widths))
+    layers = [rng.normal(0.0, 0.7, size=(4, *shape)) for shape in shapes]
+    row_weights = rng.uniform(0.1, 2.0, size=(4, 50)) * (rng.random((4, 50)) > 0.3)
+    inputs, targets = rng.normal(size=(50, n_inputs)), rng.normal(size=(50, outputs))
+    return Batch(inputs=inputs, targets=targets, row_weights=row_weights), layers, shapes
+
+
+def flat(layers: list[Any]) -> np.ndarray:
+    return np.concatenate([np.asarray(layer).reshape(len(layer), -1) for layer in layers], axis=1)
+
+
+def in_library(batch: Batch, library: Any) -> Batch:
+    rows = (library.asarray(x, dtype=library.float32) for x in (batch.inputs, batch.targets))
+    inputs, targets = rows
+    return Batch(inputs=inputs, targets=targets, row_weights=batch.row_weights)
+
+
+def assert_same_gradients(found: np.ndarray, expected: np.ndarray, tolerance: float) -> None:
+    """To a part of each network's longest gradient."""
+    longest = np.max(np.abs(expected), axis=1, keepdims=True)
+    np.testing.assert_allclose(found / longest, expected / longest, atol=tolerance)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_plain_gradient_is_that_of_autodiff(
+    hidden: tuple[int, ...], outputs: int, rng: np.random.Generator
+) -> None:
+    jax = pytest.importorskip("jax")
+    batch, layers, _ = random_problem(rng, hidden, outputs)
+    arguments = [jax.numpy.asarray(x) for x in (batch.inputs, batch.targets, batch.row_weights)]
+
+    def total(weights: list[Any]) -> Any:
+        residuals = plain_outputs(weights, arguments[0])[0][-1] - arguments[1]
+        return 0.5 * jax.numpy.sum(arguments[2][:, :, None] * residuals**2)
+
+    weights = [jax.numpy.asarray(layer) for layer in layers]
+    values, gradients = plain_errors(weights, *arguments)
+    np.testing.assert_allclose(values.sum(), total(weights), rtol=1e-12)
+    assert_same_gradients(flat(gradients), flat(jax.grad(total)(weights)), 1e-12)
+
+
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("n_inputs", [3, network_loss.FEW_INPUTS + 1])
+@pytest.mark.parametrize("block_rows", [17, 1024])
+def test_fast_as_plain(
+    hidden: tuple[int, ...],
+    outputs: int,
+    n_inputs: int,
+    block_rows: int,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of some networks in another order, and three of them at a time with small blocks."""
+    monkeypatch.setattr(network_loss, "BLOCK_ROWS", block_rows)
+    if block_rows == 17:
+        monkeypatch.setattr(network_loss, "BLOCK_NUMBERS", 3 * 17 * (1 + max((*hidden, outputs))))
+    batch, layers, shapes = random_problem(rng, hidden, outputs, n_inputs)
+    some = np.array([2, 0, 3, 1])[: 4 - len(hidden)]
+    values, gradients = squared_errors(batch, shapes)(flat(layers)[some], some)
+    expected, slopes = plain_errors(layers, batch.inputs, batch.targets, batch.row_weights)
+    np.testing.assert_allclose(values, expected[some], rtol=1e-5)
+    assert_same_gradients(gradients, flat(slopes)[some], 1e-5)
+
+
+@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize("hidden", HIDDEN)
+@pytest.mark.parametrize("small_blocks", [False, True])
+def test_every_library_as_numpy(
+    name: str,
+    hidden: tuple[int, ...],
+    small_blocks: bool,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if small_blocks:
+        monkeypatch.setattr(network_loss, "DEVICE_NUMBERS", 200)
+    batch, layers, shapes = random_problem(rng, hidden)
+    there, some = in_library(batch, pytest.importorskip(name)), np.array([3, 1])
+    values, gradients = squared_errors(there, shapes)(flat(layers)[some], some)
+    expected, slopes = squared_errors(batch, shapes)(flat(layers)[some], some)
+    np.testing.assert_allclose(values, expected, rtol=1e-5)
+    assert_same_gradients(gradients, slopes, 1e-5)
+    outputs = outputs_of(layers, there.inputs)
+    assert outputs.dtype == np.float64
+    np.testing.assert_allclose(outputs, outputs_of(layers, batch.inputs), rtol=1e-4, atol=1e-5)
+
+
+def test_jax_compiles_for_few_numbers_of_networks(rng: np.random.Generator) -> None:
+    jax = pytest.importorskip("jax.numpy")
+    batch, layers, shapes = random_problem(rng, (6,))
+    many = Batch(
+        inputs=jax.asarray(batch.inputs),
+        targets=jax.asarray(batch.targets),
+        row_weights=np.tile(batch.row_weights, (5, 1)),
+    )
+    errors, points = squared_errors(many, shapes), np.tile(flat(layers), (5, 1))
+    before = network_loss._compiled()._cache_size()
+    for count in range(1, 21):
+        values, gradients = errors(points[:count], np.arange(count))
+        assert (len(values), len(gradients)) == (count, count)
+    assert network_loss._compiled()._cache_size() - before == 4  # 1, 4, 16 and 20 networks
+
+
+def test_a_workspace_serves_smaller_batches(rng: np.random.Generator) -> None:
+    batch, layers, shapes = random_problem(rng, (5,))
+    large = build_workspace([5, 2], 4, 80)
+    assert enough_workspace(large, shapes, 4, 50) is large
+    assert enough_workspace(large, shapes, 4, 81) is not large
+    values, gradients = squared_errors(batch, shapes, large)(flat(layers), np.arange(4))
+    expected, slopes = squared_errors(batch, shapes)(flat(layers), np.arange(4))
+    np.testing.assert_allclose(values, expected, rtol=1e-6)
+    assert_same_gradients(gradients, slopes, 1e-6)
+
+
+def test_points_are_split_without_a_copy(rng: np.random.Generator) -> None:
+    points = rng.normal(size=(3, 5 * 4 + 2 * 6))
+    first, second = split(points, ((5, 4), (2, 6)))
+    assert (first.shape, second.shape) == ((3, 5, 4), (3, 2, 6))
+    assert np.shares_memory(first, points)
+    np.testing.assert_array_equal(flat([first, second]), points)
