@@ -73,7 +73,7 @@ def check_held_out(held_out: HeldOut, n_outputs: int) -> None:
 def conformal_interval(found: Mixture, held_out: HeldOut, coverage: Any) -> np.ndarray:
     """Intervals (n, 2), (n, 2, k), (n, D, 2) or (n, D, 2, k) of rows with these distributions."""
     if found.means.ndim == 3:
-        ends = [
+        of_targets = [
             conformal_interval(
                 found.of_target(target),
                 HeldOut(values=held_out.values[:, [target]], weights=held_out.weights),
@@ -81,7 +81,7 @@ def conformal_interval(found: Mixture, held_out: HeldOut, coverage: Any) -> np.n
             )
             for target in range(found.means.shape[2])
         ]
-        return np.stack(ends, axis=1)
+        return np.stack(of_targets, axis=1)
     levels = conformal_levels(held_out.values[:, 0], coverage, weights=held_out.weights)
     ends = found.ppf(levels.ravel())
     return ends.reshape(len(ends), *levels.shape)
