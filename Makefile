@@ -95,13 +95,13 @@ docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; w
 	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going docs docs/_build/html
 	@echo "The documentation is in $(CURDIR)/docs/_build/html/index.html"
 
-study-representation: $(CORE) ## what columns in bins and warped targets are worth (needs BOWTIENET_DATA)
+study-representation: $(DEV) ## what columns in bins and warped targets are worth (needs BOWTIENET_DATA)
 	$(BIN)/python -m benchmarks.accuracy.representation
 
-study-fit: $(BENCH) ## what a default fit reaches, and its parts (needs BOWTIENET_DATA): VARIANTS="default effort=fast"
+study-fit: $(DEV) ## what a default fit reaches, and its parts (needs BOWTIENET_DATA): VARIANTS="default effort=fast"
 	$(BIN)/python -m benchmarks.accuracy.fit $(if $(VARIANTS),--variants $(VARIANTS))
 
-study-defaults: $(CORE) ## each default of the estimator against its alternatives
+study-defaults: $(DEV) ## each default of the estimator against its alternatives
 	$(BIN)/python -m benchmarks.accuracy.defaults
 
 clean: ## remove .venv, caches and build products

@@ -45,7 +45,7 @@ def with_sweeps(n_sweeps: int) -> Variant:
 
 
 def with_hidden_noise(concentration: float, scale: float) -> Variant:
-    """Another prior of the hidden noise variances."""
+    """Another prior of the hidden noise variances, IG(concentration, scale)."""
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
         with mock.patch.object(cross_fit, "HIDDEN_NOISE", (concentration, scale)):
@@ -68,7 +68,7 @@ VARIANTS: dict[str, Variant] = {
         for value in (0.01, 0.1)
     },
     **{
-        f"hidden_noise=IG(2, {scale:g})": with_hidden_noise(2.0, scale)
+        f"hidden_noise={scale:g}": with_hidden_noise(2.0, scale)
         for scale in (0.001, 0.1, 1.0)
     },
     "prior=gaussian": ours(prior="gaussian"),
