@@ -67,10 +67,7 @@ VARIANTS: dict[str, Variant] = {
         f"gate_temperature={value:g}": ours(options=FitOptions(gate_temperature=value))
         for value in (0.01, 0.1)
     },
-    **{
-        f"hidden_noise={scale:g}": with_hidden_noise(2.0, scale)
-        for scale in (0.001, 0.1, 1.0)
-    },
+    **{f"hidden_noise={scale:g}": with_hidden_noise(2.0, scale) for scale in (0.001, 0.1, 1.0)},
     "prior=gaussian": ours(prior="gaussian"),
 }
 
