@@ -76,7 +76,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         linear components of it with bends at quantiles (an int says how many), which lets one
         network follow steps and bends; or principal components of all columns. All go on linearly
         outside the data. "auto" takes what gives held-out rows the higher density, and principal
-        components of more than 128 columns.
+        components of more than about a hundred columns.
     target_transform : {"auto", "none", "yeo-johnson"}, default="auto"
         Whether networks are fitted to the targets or to a Yeo-Johnson transform of them, whose
         exponent in [0, 2] is that of highest likelihood, for targets with a long tail. Predictions
@@ -90,7 +90,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         stochastic variational inference, which looks at a minibatch. "auto" takes the second above
         50,000 rows (for Dask tables the first, on the workers).
     max_iter : int, default=80
-        Most sweeps over the rows for each fit. A default fit needs one to three; the others are for
+        Most sweeps over the rows for each fit. A default fit makes one; more are for
         random starts, and for weights that are not from stacking. Raise it when a warning asks
         for it.
     false_sign_rate : float, default=0.01
