@@ -340,7 +340,7 @@ def stacked_directly(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_stacked_forecasts_against_a_direct_optimiser(seed: int) -> None:
-    """From where EM begins. To the end no lower; where EM stops by default 1e-3 per row are left."""
+    """From where EM begins. To the end no lower; where it stops 1e-3 per row are left."""
     errors, variances, counts = random_forecasts(seed, n_members=2 + seed, n_targets=1 + seed % 2)
     start = np.zeros(len(errors) + errors.shape[2])
     best = stacked_directly(errors, variances, counts, start)
