@@ -22,7 +22,7 @@ from bowtienet.ensemble.cross_fit import (
     allocate,
     cross_fit,
     members_of_recipes,
-    recentred_ratio,
+    ratio_of_group,
     stack_forecasts,
     sweep_lengths,
 )
@@ -34,7 +34,14 @@ from bowtienet.inference.start import network_outputs
 from bowtienet.prediction.levels import gate_inputs, level_probabilities
 from bowtienet.prediction.predictive import predict
 from bowtienet.representation.representation import PLAIN
-from tests.ensemble.fits import RECIPE, assert_same_ensemble, bent_rows, bent_table, fit
+from tests.ensemble.fits import (
+    RECIPE,
+    assert_same_ensemble,
+    assert_same_fit,
+    bent_rows,
+    bent_table,
+    fit,
+)
 
 few_examples = settings(max_examples=50, deadline=None, derandomize=True)
 SHORT = Effort(
@@ -158,30 +165,31 @@ def noted(
     return swept, found
 
 
-@pytest.mark.parametrize("changes", [{}, {"init": "laplace"}], ids=str)
+@pytest.mark.parametrize("changes", [{}, {"init": "laplace"}, {"hidden_layer_sizes": ()}], ids=str)
 def test_forecasts_do_not_depend_on_the_held_out_target(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a recipe that is given: another target moves the error by as much, and no mean.
+    """With the prior of the first table: other targets move errors by as much, and no forecast.
 
-    Other folds see the row, and change. The noise prior is set by the spread of all targets, which
-    the change leaves alone.
+    Networks of the other folds see these rows, and change.
     """
-    rows = bent_rows(40)
-    fixed = {"init_penalty": 0.5, "n_estimators": 2} | changes
-    monkeypatch.setitem(
-        EFFORTS, "short", replace(SHORT, parts=(1,), sweeps=(2,), lengths=(15,), kept=(1,))
+    rows, folds = bent_rows(40), held_out_folds(40)
+    changes = {"init_penalty": 0.5, "n_estimators": 2, "max_iter": 5} | changes
+    short = replace(SHORT, parts=(1,), sweeps=(2,), lengths=(15,), kept=(1,))
+    monkeypatch.setitem(EFFORTS, "short", short)
+    plain, prior = module.default_model, rows.targets
+    monkeypatch.setattr(
+        module, "default_model", lambda a, x, y, w, **given: plain(a, x, prior, w, **given)
     )
-    fold = held_out_folds(40)[1]
+    fold, rest = folds[1], folds[2]
     targets = rows.targets.copy()
-    targets[fold] = targets[fold][::-1]
-    [one], _ = noted(rows, monkeypatch, max_iter=5, **fixed)
-    [other], _ = noted(replace(rows, targets=targets), monkeypatch, max_iter=5, **fixed)
-    before = rows.targets[fold] - one.errors[fold]
-    after = targets[fold] - other.errors[fold]
-    np.testing.assert_allclose(after, before, rtol=1e-6, atol=1e-6)
-    np.testing.assert_allclose(other.variances[fold], one.variances[fold], rtol=1e-6)
-    rest = held_out_folds(40)[2]
+    targets[fold] += 0.1
+    [one], _ = noted(rows, monkeypatch, **changes)
+    [other], _ = noted(replace(rows, targets=targets), monkeypatch, **changes)
+    assert (one.n_sweeps, one.matched) == (other.n_sweeps, other.matched)
+    before, after = rows.targets[fold] - one.errors[fold], targets[fold] - other.errors[fold]
+    np.testing.assert_allclose(after, before, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(other.variances[fold], one.variances[fold], rtol=1e-9)
     assert not np.allclose(one.errors[rest], other.errors[rest], atol=1e-4)
 
 
@@ -318,13 +326,12 @@ def test_a_recipe_that_broke_down_is_left_out(bad: float) -> None:
 
 
 def test_the_ratio_of_a_group_leaves_room_for_disagreement() -> None:
-    """r v + spread is r v on average, unless that leaves less than a quarter."""
-    rows, rng = bent_rows(30), np.random.default_rng(4)
-    [seen] = see(rows, [PLAIN])
+    """r - 2 (1 - 1/m) τ² / v, with τ² of the parts if it is known, else that of the members."""
+    [seen] = see(bent_rows(30), [PLAIN])
     networks = [module.new_networks(RECIPE, number, seen.rows, (6,)) for number in range(3)]
-    outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
-    spread = np.mean((outputs - outputs.mean(axis=0)) ** 2)
-    variances = np.full((30, 1), 2.0) + rng.uniform(size=(30, 1))
+    outputs = [network_outputs(own, seen.rows.inputs)[0, :, 0] for own in networks]
+    spread = sum((own - sum(outputs) / 3.0) ** 2 for own in outputs).mean() / 2.0
+    variances = np.random.default_rng(4).uniform(200.0, 300.0, size=(30, 1))
     one = Swept(
         candidate=Candidate(recipe=RECIPE),
         n_sweeps=1,
@@ -332,14 +339,38 @@ def test_the_ratio_of_a_group_leaves_room_for_disagreement() -> None:
         variances=variances,
         ratio=np.array([1.5]),
     )
-    wide = replace(one, variances=100.0 * variances)
-    found = recentred_ratio(wide, networks, seen.rows)
-    np.testing.assert_allclose(
-        found * wide.variances.mean() + spread, 1.5 * wide.variances.mean(), rtol=1e-9
-    )
-    narrow = replace(one, variances=1e-9 * variances)
-    np.testing.assert_allclose(recentred_ratio(narrow, networks, seen.rows), 0.25 * 1.5)
-    np.testing.assert_array_equal(recentred_ratio(one, networks[:1], seen.rows), [1.5])
+    expected = 1.5 - 2.0 * (2.0 / 3.0) * spread / variances.mean()
+    np.testing.assert_allclose(ratio_of_group(one, networks, seen.rows), [expected], rtol=1e-5)
+    known = replace(one, by_chance=np.array([30.0]))
+    expected = 1.5 - 2.0 * (2.0 / 3.0) * 30.0 / variances.mean()
+    np.testing.assert_allclose(ratio_of_group(known, networks, seen.rows), [expected], rtol=1e-9)
+    # Not less than a quarter of it is left.
+    narrow = replace(known, variances=1e-9 * variances)
+    np.testing.assert_allclose(ratio_of_group(narrow, networks, seen.rows), 0.25 * 1.5)
+    np.testing.assert_array_equal(ratio_of_group(known, networks[:1], seen.rows), [1.5])
+
+
+def test_shrinkage_matched_to_networks_is_taken_where_it_surely_gains(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small table with little noise needs it; one of nothing but noise does not."""
+    [bent, *_], _ = noted(bent_rows(60), monkeypatch)
+    assert bent.matched
+    assert np.sqrt(np.mean(bent.errors**2)) < 0.2
+    noise = np.random.default_rng(6).normal(size=(60, 1))
+    swept, _ = noted(replace(bent_rows(60), targets=noise), monkeypatch)
+    assert not any(one.matched for one in swept)
+
+
+@pytest.mark.parametrize(
+    ("gain", "usual", "sure"), [(0.1, True, False), (1.0, True, True), (-1.0, False, False)]
+)
+def test_sure_gains(gain: float, usual: bool, sure: bool) -> None:
+    """Two standard errors of 100 gains of deviation 1 are 0.2; rows count by their weight."""
+    gains = gain + np.resize([1.0, -1.0], 100)
+    assert module._gains(gains, np.ones(100), surely=False) is usual
+    assert module._gains(gains, np.ones(100), surely=True) is sure
+    assert module._gains(np.append(gains, 1e9), np.append(np.ones(100), 0.0), surely=True) is sure
 
 
 # Tables that are hard to fit
@@ -375,22 +406,21 @@ def test_tables_without_a_difference(kind: str, n: int) -> None:
         np.testing.assert_allclose(mean[:, 0], y, atol=0.05)
 
 
-def test_rows_of_weight_zero_have_no_influence() -> None:
-    """Whatever they hold: the fit is to the bit that of other values in them."""
-    X, y = bent_table(60)
+@pytest.mark.parametrize("changes", [{}, {"init": "laplace"}], ids=str)
+def test_rows_of_weight_zero_have_no_influence(changes: dict[str, Any]) -> None:
+    """Whatever targets they have: members, weights and levels are the same to the bit."""
     weights = np.where(np.arange(60) % 4 == 0, 0.0, 1.0)
-    other_X, other_y = X.copy(), y.copy()
-    other_y[weights == 0.0] += 100.0
+    rows = replace(bent_rows(60), weights=weights)
+    targets = np.where(weights[:, None] > 0.0, rows.targets, 7.0)
     first, second = (
-        fit((own_X, own_y, weights), small(n_estimators=2)).ensemble
-        for own_X, own_y in ((X, y), (other_X, other_y))
+        fitted(each, n_estimators=2, **changes) for each in (rows, replace(rows, targets=targets))
     )
-    for found in (first, second):
-        check_ensemble(found, 2, 1)
-        assert found.held_out.values.shape == (45, 1)
-    np.testing.assert_allclose(
-        mean_and_deviation(first, X), mean_and_deviation(second, X), rtol=0.3, atol=0.3
-    )
+    for one, other in zip(first.members, second.members, strict=True):
+        assert_same_fit(one, other)
+    assert first.weights == second.weights
+    map_arrays(np.testing.assert_array_equal, first.levels, second.levels)
+    map_arrays(np.testing.assert_array_equal, first.held_out, second.held_out)
+    assert first.held_out.values.shape == (45, 1)
 
 
 @pytest.mark.parametrize(
