@@ -52,6 +52,7 @@ SHORT = Effort(
     kept=(2, 2),
     n_recipes=2,
     sweeps=(1, 2),
+    adapts=False,
     members=4,
 )
 PLAINLY = {"features": "standard", "target_transform": "none", "effort": "short"}

@@ -24,6 +24,7 @@ from bowtienet.ensemble.recipes import (
     FEWEST_UNITS,
     FOLDS,
     LEAST_BEND,
+    MANY_COLUMNS,
     SMALL_FOLDS,
     SMALL_ROWS,
     Candidate,
@@ -56,6 +57,7 @@ SHORT = Effort(
     kept=(3, 2, 2),
     n_recipes=2,
     sweeps=(1,),
+    adapts=False,
     members=4,
 )
 
@@ -82,9 +84,9 @@ def chosen(rows: Rows, seed: int = 0, **changes: Any) -> list[tuple[View, Recipe
     """Recipes with their views."""
     settings = Settings(**({"hidden_layer_sizes": (10,)} | changes))
     views = possible_views(rows, settings)
-    recipes = possible_recipes(len(views), settings, np.random.default_rng(seed))
-    folds = held_out_folds(rows.inputs.shape[0])
-    found = choose_recipes(see(rows, views), folds, recipes, settings, RUN, lambda *_: None)
+    seen, folds = see(rows, views), held_out_folds(rows.inputs.shape[0])
+    recipes = possible_recipes(seen, settings, np.random.default_rng(seed))
+    found = choose_recipes(seen, folds, recipes, settings, RUN, lambda *_: None)
     return [(views[one.recipe.view], one.recipe) for one in found]
 
 
@@ -161,14 +163,14 @@ def test_no_pieces_where_no_column_has_two_bins(features: str | int) -> None:
 @pytest.mark.parametrize("features", ["auto", "principal"])
 def test_wide_tables_are_seen_by_principal_components(features: str) -> None:
     rng = np.random.default_rng(0)
-    wide = build_rows(rng.normal(size=(30, MOST_COMPONENTS + 1)), rng.normal(size=30))
+    wide = build_rows(rng.normal(size=(30, MANY_COLUMNS + 1)), rng.normal(size=30))
     narrow = build_rows(rng.normal(size=(30, 8)), rng.normal(size=30))
     settings = Settings(features=features, target_transform="none")
     [view] = possible_views(wide, settings)
     assert (view.pieces, view.warp) == (None, None)
     expected = fit_principal(wide.inputs, wide.weights, MOST_COMPONENTS)
     np.testing.assert_array_equal(view.principal.loadings, expected.loadings)
-    assert view.principal.loadings.shape == (MOST_COMPONENTS + 1, 30)
+    assert view.principal.loadings.shape == (MANY_COLUMNS + 1, 30)
     of_narrow = possible_views(narrow, settings)
     assert all((one.principal is not None) == (features == "principal") for one in of_narrow)
     [plain] = possible_views(wide, replace(settings, features="standard"))
@@ -365,16 +367,19 @@ def test_recipes_are_few_and_distinct_and_follow_the_settings(
 @pytest.mark.parametrize("effort", EFFORTS)
 def test_all_recipes_to_compare(effort: str) -> None:
     settings = Settings(hidden_layer_sizes=(30,), effort=effort)
-    found = possible_recipes(2, settings, np.random.default_rng(0))
-    wanted = product((0, 1), EFFORTS[effort].parts, EFFORTS[effort].penalties)
-    assert [(one.view, one.parts, one.init_penalty) for one in found] == list(wanted)
+    found = possible_recipes(see(curved_rows(), [PLAIN] * 2), settings, np.random.default_rng(0))
+    own = EFFORTS[effort]
+    adaptive = (False, True) if own.adapts else (False,)
+    wanted = product((0, 1), own.parts, adaptive, own.penalties)
+    menu = [(one.view, one.parts, one.adaptive, one.init_penalty) for one in found]
+    assert menu == list(wanted)
     assert len({one.seed for one in found}) == len(found)
     assert len(EFFORTS[effort].lengths) == len(EFFORTS[effort].kept)
 
 
 def test_a_fixed_penalty_and_temperature_are_respected() -> None:
     settings = Settings(init_penalty=0.31, gate_temperature=0.2)
-    found = possible_recipes(2, settings, np.random.default_rng(0))
+    found = possible_recipes(see(curved_rows(), [PLAIN] * 2), settings, np.random.default_rng(0))
     assert {recipe.init_penalty for recipe in found} == {0.31}
     assert {recipe.gate_temperature for recipe in found} == {0.2}
 
@@ -383,7 +388,9 @@ def test_a_fixed_penalty_and_temperature_are_respected() -> None:
     "changes", [{"init": "laplace"}, {"init": "spike_slab"}, {"hidden_layer_sizes": ()}], ids=str
 )
 def test_networks_that_only_tell_what_to_see_are_whole(changes: dict[str, Any]) -> None:
-    found = possible_recipes(2, Settings(**changes), np.random.default_rng(0))
+    found = possible_recipes(
+        see(curved_rows(), [PLAIN] * 2), Settings(**changes), np.random.default_rng(0)
+    )
     assert {recipe.parts for recipe in found} == {1}
 
 
@@ -458,7 +465,7 @@ def test_a_network_without_a_fold_is_one_of_the_other_rows() -> None:
     [found] = advanced(rows, new(RECIPE), 4)
     others = take_rows(rows, np.arange(fold.stop, 60))
     start = module.new_networks(RECIPE, 0, others, HIDDEN)
-    alone = train(others, [start], [None], [RECIPE.init_penalty], 4)
+    alone = train(others, [start], [None], [RECIPE.init_penalty], 4, None)
     assert_networks(found.networks[0], alone)
 
 
@@ -466,9 +473,9 @@ def test_networks_go_on_from_where_they_were(monkeypatch: pytest.MonkeyPatch) ->
     """For the steps that are missing, from their own ends; their loss falls and falls."""
     calls: list[tuple[Networks, int]] = []
 
-    def note(*arguments: Any, lengths: Sequence[int]) -> list[Networks]:
+    def note(*arguments: Any, lengths: Sequence[int], **given: Any) -> list[Networks]:
         calls.append((arguments[3], lengths[0]))
-        return fit_networks(*arguments, lengths=lengths)
+        return fit_networks(*arguments, lengths=lengths, **given)
 
     monkeypatch.setattr(module, "fit_networks", note)
     rows, folds = curved_rows(60), held_out_folds(60)
@@ -625,8 +632,9 @@ def test_rounds_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rounds[0] == ([4, 10], n_few, module.SCREEN_STEPS[0])
     # View 0 is behind by more than is close.
     assert rounds[1] == ([6, 7, 8, 9, 10, 11], n_few, module.SCREEN_STEPS[1])
-    assert rounds[2:] == [([11, 10, 9], 5, 4), ([11, 10], 5, 8), ([11, 10], 5, 12)]
-    assert [(one.recipe.seed, one.recipe.start_iterations) for one in found] == [(11, 12), (10, 12)]
+    # Of each number of parts the best, then the others.
+    assert rounds[2:] == [([11, 8, 10], 5, 4), ([11, 8], 5, 8), ([11, 8], 5, 12)]
+    assert [(one.recipe.seed, one.recipe.start_iterations) for one in found] == [(11, 12), (8, 12)]
 
 
 def test_views_that_are_close_are_both_tried(monkeypatch: pytest.MonkeyPatch) -> None:
