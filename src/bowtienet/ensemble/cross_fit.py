@@ -18,10 +18,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import ndtr
 
-from bowtienet._arrays import to_numpy
+from bowtienet._arrays import like, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.ensemble import Floats, alone
-from bowtienet.ensemble.member import HIDDEN_NOISE, NETWORK_VARIANCE
+from bowtienet.ensemble.member import HIDDEN_NOISE
 from bowtienet.ensemble.recipes import (
     Candidate,
     SeenRows,
@@ -44,12 +44,12 @@ from bowtienet.ensemble.stacking import (
 )
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
-from bowtienet.inference.start import Networks, initialize, network_outputs
+from bowtienet.inference.start import Networks, factors_of_network, initialize, network_outputs
 from bowtienet.inference.together import sweep_together
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import build_factors, join_networks
+from bowtienet.posterior.initialize import join_networks
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import errors_and_variances, predict
@@ -69,6 +69,8 @@ LEAST_REST = 0.25
 """Of a group's variance that disagreement of its members may not take the place of."""
 FEW_MEMBERS = 5
 """Of rows too few to hold any out."""
+SURE_ERRORS = 2.0
+"""Standard errors by which shrinkage that is matched to networks must gain to be taken."""
 FIRST_LENGTH, LENGTHENING = 5, 2
 """Sweeps from a random start: 5, 10, 20, ... as held-out rows ask."""
 
@@ -106,6 +108,8 @@ class Swept:
     variances: Floats
     ratio: Floats
     """What the variances are multiplied by to match the errors, (D,)."""
+    matched: bool = False
+    """Whether the shrinkage that sweeps begin with is that of the networks' weights."""
     by_chance: Floats | None = None
     """Variance of networks of this recipe that differ by chance, (D,); None if it is not known."""
 
@@ -197,11 +201,17 @@ def allocate(weights: Floats, count: int) -> np.ndarray:
 
 
 def begin(
-    recipe: Recipe, networks: Sequence[Networks], rows: Rows, settings: Settings
+    recipe: Recipe,
+    networks: Sequence[Networks],
+    rows: Rows,
+    settings: Settings,
+    *,
+    folds: Sequence[slice] | None = None,
+    matched: bool = False,
 ) -> tuple[BowTieModel, list[GlobalFactors]]:
     """The model of a recipe, and where the posteriors of its networks start.
 
-    Without networks the start is random.
+    Without networks the start is random, and each has not seen its fold.
     """
     architecture = build_architecture(
         rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
@@ -220,9 +230,12 @@ def begin(
         rng = np.random.default_rng((recipe.seed, number))
         if starts_from_networks(settings):
             joined = join_networks(list(zip(*own.layers, strict=True)))
-            factors.append(build_factors(model, joined, rng, variance=NETWORK_VARIANCE))
+            factors.append(factors_of_network(model, joined, rng, matched=matched))
         else:
-            factors.append(initialize(model, rows, rng, init=settings.init))
+            fold = None if folds is None else folds[number]
+            weights = without(np.asarray(to_numpy(rows.weights), dtype=np.float64), fold)
+            seen = replace(rows, weights=like(rows.weights, weights))
+            factors.append(initialize(model, seen, rng, init=settings.init))
     return model, factors
 
 
@@ -274,14 +287,19 @@ def _quietly(function: Callable[..., Networks], arguments: Sequence[Any]) -> Net
 def _swept(
     candidate: Candidate, seen: SeenRows, folds: Sequence[slice], settings: Settings
 ) -> Swept:
-    """Posteriors of a recipe's folds, for as many sweeps as held-out rows ask for."""
+    """Posteriors of a recipe's folds, with the start and the sweeps that held-out rows ask for."""
     rows, lengths = seen.rows, sweep_lengths(settings)
-    model, factors = begin(candidate.recipe, candidate.networks, rows, settings)
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
     row_weights = np.stack([without(weights, fold) for fold in folds])
-    found = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
-    best, highest = None, -np.inf
-    for length, results in zip(lengths, found, strict=True):
+    found = []
+    for matched in (False, True) if starts_from_networks(settings) else (False,):
+        model, factors = begin(
+            candidate.recipe, candidate.networks, rows, settings, folds=folds, matched=matched
+        )
+        ends = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
+        found += [(matched, length, end) for length, end in zip(lengths, ends, strict=True)]
+    best, highest = None, np.empty(0)
+    for matched, length, results in found:
         parts = [
             forecast(result, rows, fold, settings)
             for result, fold in zip(results, folds, strict=True)
@@ -289,12 +307,12 @@ def _swept(
         errors, variances = (np.concatenate(column) for column in zip(*parts, strict=True))
         ratio = variance_ratio(errors, variances, weights)
         logs = normal_log_densities(errors, ratio * variances)
-        reached = float(logs @ weights / weights.sum())
-        if best is None or reached > highest:
-            highest = reached
+        if best is None or _gains(logs - highest, weights, surely=matched and not best.matched):
+            highest = logs
             best = Swept(
                 candidate=candidate,
                 n_sweeps=length,
+                matched=matched,
                 errors=errors,
                 variances=variances,
                 ratio=ratio,
@@ -302,6 +320,14 @@ def _swept(
             )
     assert best is not None
     return best
+
+
+def _gains(gain: Floats, weights: Floats, *, surely: bool) -> bool:
+    """Whether the mean of gains (n,) is positive; surely, by some of its standard errors."""
+    shares = weights / weights.sum()
+    mean = float(shares @ gain)
+    error = float(np.sqrt(shares**2 @ (gain - mean) ** 2))
+    return mean > (SURE_ERRORS * error if surely else 0.0)
 
 
 def forecast(
@@ -335,7 +361,7 @@ def _with_all_rows(
             continue
         recipe, rows = one.candidate.recipe, seen[one.candidate.recipe.view].rows
         networks = further_networks(one.candidate, seen[recipe.view], count, settings, run)
-        model, factors = begin(recipe, networks, rows, settings)
+        model, factors = begin(recipe, networks, rows, settings, matched=one.matched)
         row_weights = np.tile(np.asarray(to_numpy(rows.weights), dtype=np.float64), (count, 1))
         [results] = sweep_together(
             model, rows, row_weights, factors, lengths=[one.n_sweeps], n_threads=1
@@ -417,8 +443,8 @@ def _gate_columns(forecasts: Forecasts, inputs: Floats) -> np.ndarray:
         return np.arange(n_columns)
     with np.errstate(all="ignore"):
         sizes = np.log(np.mean(forecasts.errors**2 / forecasts.variances, axis=(0, 2)))
-    sizes = np.where(np.isfinite(sizes), sizes, np.nan)
-    sizes = np.nan_to_num(sizes - np.nanmean(sizes))
+    known = np.isfinite(sizes)
+    sizes = np.where(known, sizes - sizes[known].mean() if known.any() else 0.0, 0.0)
     followed = np.abs((forecasts.row_weights * sizes) @ np.clip(inputs, -3.0, 3.0))
     return np.sort(np.argsort(-followed, kind="stable")[:most])
 
