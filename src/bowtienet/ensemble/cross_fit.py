@@ -69,8 +69,6 @@ LEAST_REST = 0.25
 """Of a group's variance that disagreement of its members may not take the place of."""
 FEW_MEMBERS = 5
 """Of rows too few to hold any out."""
-SURE_ERRORS = 2.0
-"""Standard errors by which shrinkage that is matched to networks must gain to be taken."""
 FIRST_LENGTH, LENGTHENING = 5, 2
 """Sweeps from a random start: 5, 10, 20, ... as held-out rows ask."""
 
@@ -108,8 +106,6 @@ class Swept:
     variances: Floats
     ratio: Floats
     """What the variances are multiplied by to match the errors, (D,)."""
-    matched: bool = False
-    """Whether the shrinkage that sweeps begin with is that of the networks' weights."""
     by_chance: Floats | None = None
     """Variance of networks of this recipe that differ by chance, (D,); None if it is not known."""
 
@@ -207,7 +203,6 @@ def begin(
     settings: Settings,
     *,
     folds: Sequence[slice] | None = None,
-    matched: bool = False,
 ) -> tuple[BowTieModel, list[GlobalFactors]]:
     """The model of a recipe, and where the posteriors of its networks start.
 
@@ -230,7 +225,7 @@ def begin(
         rng = np.random.default_rng((recipe.seed, number))
         if starts_from_networks(settings):
             joined = join_networks(list(zip(*own.layers, strict=True)))
-            factors.append(factors_of_network(model, joined, rng, matched=matched))
+            factors.append(factors_of_network(model, joined, rng))
         else:
             fold = None if folds is None else folds[number]
             weights = without(np.asarray(to_numpy(rows.weights), dtype=np.float64), fold)
@@ -291,15 +286,10 @@ def _swept(
     rows, lengths = seen.rows, sweep_lengths(settings)
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
     row_weights = np.stack([without(weights, fold) for fold in folds])
-    found = []
-    for matched in (False, True) if starts_from_networks(settings) else (False,):
-        model, factors = begin(
-            candidate.recipe, candidate.networks, rows, settings, folds=folds, matched=matched
-        )
-        ends = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
-        found += [(matched, length, end) for length, end in zip(lengths, ends, strict=True)]
-    best, highest = None, np.empty(0)
-    for matched, length, results in found:
+    model, factors = begin(candidate.recipe, candidate.networks, rows, settings, folds=folds)
+    found = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
+    best, highest = None, -np.inf
+    for length, results in zip(lengths, found, strict=True):
         parts = [
             forecast(result, rows, fold, settings)
             for result, fold in zip(results, folds, strict=True)
@@ -307,12 +297,12 @@ def _swept(
         errors, variances = (np.concatenate(column) for column in zip(*parts, strict=True))
         ratio = variance_ratio(errors, variances, weights)
         logs = normal_log_densities(errors, ratio * variances)
-        if best is None or _gains(logs - highest, weights, surely=matched and not best.matched):
-            highest = logs
+        reached = float(logs @ weights / weights.sum())
+        if best is None or reached > highest:
+            highest = reached
             best = Swept(
                 candidate=candidate,
                 n_sweeps=length,
-                matched=matched,
                 errors=errors,
                 variances=variances,
                 ratio=ratio,
@@ -320,14 +310,6 @@ def _swept(
             )
     assert best is not None
     return best
-
-
-def _gains(gain: Floats, weights: Floats, *, surely: bool) -> bool:
-    """Whether the mean of gains (n,) is positive; surely, by some of its standard errors."""
-    shares = weights / weights.sum()
-    mean = float(shares @ gain)
-    error = float(np.sqrt(shares**2 @ (gain - mean) ** 2))
-    return mean > (SURE_ERRORS * error if surely else 0.0)
 
 
 def forecast(
@@ -361,7 +343,7 @@ def _with_all_rows(
             continue
         recipe, rows = one.candidate.recipe, seen[one.candidate.recipe.view].rows
         networks = further_networks(one.candidate, seen[recipe.view], count, settings, run)
-        model, factors = begin(recipe, networks, rows, settings, matched=one.matched)
+        model, factors = begin(recipe, networks, rows, settings)
         row_weights = np.tile(np.asarray(to_numpy(rows.weights), dtype=np.float64), (count, 1))
         [results] = sweep_together(
             model, rows, row_weights, factors, lengths=[one.n_sweeps], n_threads=1
