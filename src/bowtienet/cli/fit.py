@@ -46,7 +46,9 @@ def fit(
     prior: options.Prior = "student_t",
     features: options.Features = "auto",
     target_transform: options.TargetTransform = "auto",
-    members: options.Members = 8,
+    noise: options.Noise = "auto",
+    effort: options.Effort = "balanced",
+    members: options.Members = None,
     weighting: options.Weighting = "stacking",
     max_iter: options.Sweeps = 80,
     max_categories: options.Categories = 100,
@@ -72,6 +74,7 @@ def fit(
     place = _check_places(data, out, plots, report)
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
+    ensemble |= {"noise": noise, "effort": effort}
     regressor = options.make_regressor(
         hidden, weighting, max_categories, jobs, random_state=seed, **ensemble
     )
