@@ -167,7 +167,8 @@ def test_members_that_are_fitted_again_have_their_whole_ratio(whole: Ensemble) -
     refitted = fit((X, Y), Settings(**FAST), before=again, as_long_again=True).ensemble
     assert [member.variance_ratio.tolist() for member in refitted.members] == [[4.0], [4.0]]
     np.testing.assert_array_equal(sparsity(refitted).weights_after, sparsity(small).weights_after)
-    assert components(refitted, X)[2].mean() < components(small, X)[2].mean()
+    # At equal ratios: what pruning has added to the noise goes.
+    assert components(refitted, X)[2].mean() < components(again, X)[2].mean()
 
 
 # Columns

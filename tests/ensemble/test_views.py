@@ -383,7 +383,7 @@ def test_members_that_go_on_keep_their_views(ensemble: Ensemble) -> None:
 
 
 def test_pruned_members_go_on_with_the_inputs_that_they_have_left(ensemble: Ensemble) -> None:
-    pruned = prune_ensemble(ensemble, 1e-4)
+    pruned = prune_ensemble(ensemble, 1e-6)
     assert any(0 < len(m.pruning.inputs) < m.pruning.architecture.n_inputs for m in pruned.members)
     check_ensemble(pruned, 3, 2)
     settings = small(max_iter=2)

@@ -55,11 +55,11 @@ def test_blocks_really_run_on_several_threads(monkeypatch: pytest.MonkeyPatch) -
     meeting = threading.Barrier(2, timeout=20)
     original = execution.block_pass
 
-    def noted(*arguments: Any) -> Any:
+    def noted(*arguments: Any, **settings: Any) -> Any:
         if len(seen) < 2:
             seen.add(threading.get_ident())
             meeting.wait()
-        return original(*arguments)
+        return original(*arguments, **settings)
 
     monkeypatch.setattr(execution, "block_pass", noted)
     run((7,), block_size=30, n_threads=2)

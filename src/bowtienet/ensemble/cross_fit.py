@@ -106,6 +106,8 @@ class Swept:
     variances: Floats
     ratio: Floats
     """What the variances are multiplied by to match the errors, (D,)."""
+    by_chance: Floats | None = None
+    """Variance of networks of this recipe that differ by chance, (D,); None if it is not known."""
 
 
 def cross_fit(
@@ -224,19 +226,34 @@ def begin(
     return model, factors
 
 
-def recentred_ratio(swept: Swept, networks: Sequence[Networks], rows: Rows) -> Floats:
-    """The variance ratio of a group whose members' disagreement stands for a part of it, (D,).
+def ratio_of_group(swept: Swept, networks: Sequence[Networks], rows: Rows) -> Floats:
+    """The variance ratio (D,) of a group of m members, from that of single networks out of fold.
 
-    r - spread / v: where members disagree by as much on average, the variance of the group is the
-    one that held-out rows asked for.
+    Networks that differ by chance with variance τ² err by B + τ² alone and by B + τ² / m together,
+    and their disagreement (1 - 1/m) τ² is a part of the group's variance. So the ratio loses it
+    twice, as a part of the mean variance v: r - 2 (1 - 1/m) τ² / v. A network of several small ones
+    tells τ² by how much these differ on held-out rows; of others it is the spread of the members.
     """
     if len(networks) < 2:
         return swept.ratio
-    outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
-    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
-    spread = weights @ outputs.var(axis=0) / weights.sum()
-    typical = np.mean(swept.variances, axis=0)
-    return np.asarray(np.maximum(swept.ratio - spread / typical, LEAST_REST * swept.ratio))
+    by_chance = swept.by_chance
+    if by_chance is None:
+        outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
+        by_chance = outputs.var(axis=0, ddof=1).mean(axis=0)
+    lost = 2.0 * (1.0 - 1.0 / len(networks)) * by_chance / np.mean(swept.variances, axis=0)
+    return np.asarray(np.maximum(swept.ratio - lost, LEAST_REST * swept.ratio))
+
+
+def _by_chance(candidate: Candidate, rows: Rows, folds: Sequence[slice]) -> Floats | None:
+    """τ² (D,): variance of a recipe's networks at held-out rows, if they are of several parts."""
+    parts = candidate.recipe.parts
+    if parts == 1:
+        return None
+    spreads = [
+        network_outputs(own, rows.inputs[fold, ...]).var(axis=0, ddof=1)
+        for own, fold in zip(candidate.networks, folds, strict=True)
+    ]
+    return np.concatenate(spreads).mean(axis=0) / parts
 
 
 def runner(n_jobs: int | None) -> Callable[..., Iterable[Networks]]:
@@ -281,6 +298,7 @@ def _swept(
                 errors=errors,
                 variances=variances,
                 ratio=ratio,
+                by_chance=_by_chance(candidate, rows, folds),
             )
     assert best is not None
     return best
@@ -324,7 +342,7 @@ def _with_all_rows(
         )
         ratio = one.ratio
         if starts_from_networks(settings):
-            ratio = recentred_ratio(one, networks, rows)
+            ratio = ratio_of_group(one, networks, rows)
         add_group(fitted, results, ratio, recipe.view, float(weight))
     return fitted
 

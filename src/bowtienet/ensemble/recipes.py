@@ -38,13 +38,13 @@ SCREENED_ROWS = 300
 """Folds are held out in turn until this many rows have been, to screen recipes."""
 FEWEST_UNITS = 3
 """Units that a small network has in each layer, at least."""
-SCREEN_STEPS = (60, 120)
+SCREEN_STEPS = (40, 80)
 """Steps of L-BFGS after which views, and then recipes, are compared."""
 MIDDLE_PENALTY = 0.3
-CLOSE = 0.05
+CLOSE = 0.03
 """Log density per row by which a view may be behind and still be tried."""
 MOST_VIEWS = 2
-WORTHWHILE = 0.01
+WORTHWHILE = 0.02
 """Gain in log density per row for which the next length is worth its time."""
 LEAST_BEND = 0.05
 """Distance of all exponents from 1 below which a warp is none."""

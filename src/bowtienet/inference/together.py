@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import partial, reduce
-from itertools import islice, pairwise
+from functools import partial
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -305,19 +305,24 @@ def _sweep(
     reference = groups[0].blocks[0].inputs
     step = block_pass_for(groups[0].model, reference, with_entropy=with_bound)
     beside = [factors_beside(group.factors, reference) for group in groups]
-    found = iter(
-        apply(
-            step,
-            [factors for factors, g in zip(beside, groups, strict=True) for _ in g.blocks],
-            [block for group in groups for block in group.blocks],
-            [memory for group in groups for memory in group.memory],
-        )
+    # All groups work on a block before the next one: its second moments are near by then.
+    tasks = list(product(range(len(groups[0].blocks)), range(len(groups))))
+    found = apply(
+        step,
+        [beside[g] for _, g in tasks],
+        [groups[g].blocks[b] for b, g in tasks],
+        [groups[g].memory[b] for b, g in tasks],
     )
-    passed = []
-    for group in groups:
-        parts, memory = zip(*islice(found, len(group.blocks)), strict=True)
-        total = reduce(add, [map_arrays(double, part) for part in parts])
-        passed.append(replace(group, memory=memory, statistics=total, before=group))
+    totals: list[Statistics | None] = [None] * len(groups)
+    memories: list[list[LocalMemory]] = [[] for _ in groups]
+    for (_, g), (statistics, memory) in zip(tasks, found, strict=True):
+        part, total = map_arrays(double, statistics), totals[g]
+        totals[g] = part if total is None else add(total, part)
+        memories[g].append(memory)
+    passed = [
+        replace(group, memory=tuple(memory), statistics=total, before=group)
+        for group, memory, total in zip(groups, memories, totals, strict=True)
+    ]
     update = partial(_update, with_bound=with_bound, repeats=repeats, empirical=empirical_bayes)
     return list(apply(update, passed))
 

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 N_BINS = 16
 """Bins of a column, unless a user says otherwise; docs/measurements/representation.md says why."""
-MOST_COMPONENTS = 128
+MOST_COMPONENTS = 96
 """Of all columns together: of more columns each has fewer bins."""
 ROWS_PER_BIN = 5
 """Of fewer rows for each bin there are fewer bins."""
