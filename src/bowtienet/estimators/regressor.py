@@ -98,8 +98,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         Go on from the members of the last fit instead of from new starts. Their number, weights,
         representation, prior and temperature stay; `max_iter`, `tol` and the rows may differ.
     checkpoint : path or None, default=None
-        File that keeps finished members (of streams also every pass) of a running fit; `resume`
-        goes on from it.
+        File that keeps the seed of a running fit and its finished members (of streams also every
+        pass); `resume` goes on from it.
     n_jobs : int, default=None
         Fits at the same time, through joblib; 1 for None. The result does not depend on it.
     random_state : int, RandomState or None, default=None
@@ -226,7 +226,9 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         """Go on with a fit that was cut short, from its `checkpoint`.
 
         X, y and sample_weight are those of the fit that was cut short, and so are the settings.
-        Nothing that was finished is repeated; on one machine the end has the same bits.
+        Members that were finished are not fitted again, nor passes over a stream. What is fitted
+        side by side is: rows in memory that are cross-fitted, and networks that members start from.
+        On one machine the end has the same bits.
         """
         return self._fit(X, y, sample_weight, resume=True)
 
