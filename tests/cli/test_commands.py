@@ -22,6 +22,7 @@ from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.cli.app import EXAMPLES
 from bowtienet.cli.plot import KINDS, OF_MODELS
 from bowtienet.cli.writing import write
+from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.evaluation import average_scores, compare, evaluate
 from tests.cli.conftest import TINY, accepted, refused, run, write_rows
 
@@ -46,9 +47,8 @@ def answer(*arguments: object) -> dict:
 
 @pytest.fixture
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Default settings, but one penalty of three, short starts, and no processes to start."""
-    monkeypatch.setattr("bowtienet.ensemble.candidates.PENALTIES", (0.5,))
-    monkeypatch.setattr("bowtienet.ensemble.candidates.LENGTHS", (20, 40, 60))
+    """Default settings, but as little effort as there is, and no threads to start."""
+    monkeypatch.setitem(EFFORTS, "balanced", EFFORTS["fast"])
     with joblib.parallel_config("sequential"):
         yield
 

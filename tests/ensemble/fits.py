@@ -130,6 +130,7 @@ def viewed_ensemble(source: Any, **changes: Any) -> Ensemble:
         weights=np.array([0.1, 0.2, 0.3, 0.4]),
         representation=replace(prepared.representation, views=views),
         views=(0, 1, 2, 3),
+        groups=(0, 1, 2, 3),
         propagation=settings.propagation,
     )
 

@@ -3,8 +3,8 @@
 A fit is a fixed list of tasks that follows from its seed, its settings and its rows. The file holds
 the seed, the outcomes of finished tasks and, of a stream, the state after the last whole pass. It
 is written before the first task and after each of them, and a file that is there is replaced only
-when the new one is complete. What is fitted side by side, such as the networks that members start from
-and rows in memory that are cross-fitted, is no task: it is done again, from the same seed.
+when the new one is complete. What is fitted side by side, such as the networks that members start
+from and rows in memory that are cross-fitted, is no task: it is done again, from the same seed.
 """
 
 from __future__ import annotations

@@ -98,8 +98,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         Go on from the members of the last fit instead of from new starts. Their number, weights,
         representation, prior and temperature stay; `max_iter`, `tol` and the rows may differ.
     checkpoint : path or None, default=None
-        File that keeps the seed of a running fit and its finished members (of streams also every
-        pass); `resume` goes on from it.
+        File that keeps finished members (of streams also every pass) of a running fit; `resume`
+        goes on from it.
     n_jobs : int, default=None
         Fits at the same time, through joblib; 1 for None. The result does not depend on it.
     random_state : int, RandomState or None, default=None
