@@ -367,6 +367,7 @@ def ctrl_c(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
 
+@cut_short
 @pytest.mark.parametrize(
     ("make", "place"),
     [
@@ -386,7 +387,7 @@ def test_ctrl_c_before_anything_is_fitted_changes_nothing(
 
     A cross-fit has no members before its end.
     """
-    fresh, old = make(), fitted()
+    fresh, old = make(), make().fit(X, Y)
     states = [dict(vars(model)) for model in (fresh, old)]
     for model, state in zip((fresh, old), states, strict=True):
         with monkeypatch.context() as patch:
