@@ -27,7 +27,7 @@ def heavy_tails(n: int, rng: np.random.Generator) -> Data:
 
 
 def hidden_noise(n: int, rng: np.random.Generator) -> Data:
-    """Noise whose size nobody sees: ten times as large, and to one side, for a fifth of the rows."""
+    """Noise whose size nobody sees: ten times as large, and to one side, for a fifth of rows."""
     x = rng.uniform(-2.0, 2.0, size=(n, 2))
     noise = 0.2 * rng.normal(size=n)
     return x, x[:, 0] + np.where(rng.uniform(size=n) < 0.2, np.abs(10.0 * noise), noise)
@@ -76,7 +76,7 @@ def test_rows_that_the_fit_has_not_seen_guarantee_the_coverage(name: str) -> Non
 
 @pytest.mark.parametrize("name", WRONG)
 def test_the_fits_own_held_out_rows_come_near_it(name: str) -> None:
-    """Within error bars of 200 held-out rows and 2,000 new ones, and 0.02 for what is no promise."""
+    """Within error bars of 200 held-out rows and 2,000 new ones, and 0.02 that nobody promised."""
     make, changes = WRONG[name]
     x, y = make(2000, np.random.default_rng(3))
     found = fitted(make, changes).predict_interval(x, COVERAGE, method="conformal")

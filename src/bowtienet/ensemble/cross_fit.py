@@ -169,7 +169,7 @@ def cross_fit(
     """Members fitted to standardised rows, in random order, that are all in memory."""
     seen, folds = see(rows, views), held_out_folds(rows.inputs.shape[0])
     pace = Pace(say, settings, rows.inputs.shape[0], len(folds))
-    recipes = possible_recipes(len(views), settings, rng)
+    recipes = possible_recipes(seen, settings, rng)
     run = runner(settings.n_jobs)
     with one_blas_thread():
         if not folds:
@@ -384,7 +384,7 @@ def _with_all_rows(
         if not count:
             continue
         recipe, rows = one.candidate.recipe, seen[one.candidate.recipe.view].rows
-        networks = further_networks(one.candidate, rows, count, settings, run)
+        networks = further_networks(one.candidate, seen[recipe.view], count, settings, run)
         model, factors = begin(recipe, networks, rows, settings)
         row_weights = np.tile(np.asarray(to_numpy(rows.weights), dtype=np.float64), (count, 1))
         [results] = sweep_together(
@@ -411,18 +411,19 @@ def add_group(
 
 def further_networks(
     candidate: Candidate,
-    rows: Rows,
+    seen: SeenRows,
     count: int,
     settings: Settings,
     run: Callable[..., Iterable[Networks]],
 ) -> list[Networks]:
     """Networks of a recipe that have seen all rows: those of the folds first, then new ones."""
     recipe, known = candidate.recipe, list(candidate.networks[:count])
+    rows, own = seen.rows, seen.groups if recipe.adaptive else None
     hidden = settings.hidden_layer_sizes
     new = [new_networks(recipe, number, rows, hidden) for number in range(len(known), count)]
     groups = [(known, FURTHER_STEPS), (new, recipe.start_iterations)]
     arguments = [
-        (rows, starts, [None] * len(starts), [recipe.init_penalty] * len(starts), steps)
+        (rows, starts, [None] * len(starts), [recipe.init_penalty] * len(starts), steps, own)
         for starts, steps in groups
         if starts
     ]
@@ -446,7 +447,9 @@ def _fit_few(seen: Sequence[SeenRows], recipes: Sequence[Recipe], settings: Sett
     )
     rows = seen[recipe.view].rows
     count = settings.n_estimators or FEW_MEMBERS
-    networks = further_networks(Candidate(recipe=recipe), rows, count, settings, runner(None))
+    networks = further_networks(
+        Candidate(recipe=recipe), seen[recipe.view], count, settings, runner(None)
+    )
     model, factors = begin(recipe, networks, rows, settings)
     row_weights = np.tile(np.asarray(to_numpy(rows.weights), dtype=np.float64), (count, 1))
     [results] = sweep_together(

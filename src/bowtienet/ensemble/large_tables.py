@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, split, take_rows
@@ -29,6 +30,7 @@ from bowtienet.ensemble.ensemble import Floats
 from bowtienet.ensemble.member import Run, Task
 from bowtienet.ensemble.recipes import (
     Candidate,
+    adapted_penalties,
     choose_recipes,
     held_out_folds,
     new_networks,
@@ -86,6 +88,8 @@ class Group:
     view: View
     count: int
     networks: Networks
+    groups: NDArray[np.intp]
+    """The column that each input belongs to."""
 
     def each(self) -> list[Networks]:
         """The small networks of every member."""
@@ -154,7 +158,7 @@ def _groups(
     """The best recipes of a sample, with networks to go on from: of the folds, then new ones."""
     sample = take_rows(rows, np.arange(min(rows.inputs.shape[0], SAMPLE_ROWS)))
     seen, folds = see(sample, views), held_out_folds(sample.inputs.shape[0])
-    recipes = possible_recipes(len(views), settings, rng)
+    recipes = possible_recipes(seen, settings, rng)
 
     def pace(n_networks: int, length: int, n_inputs: float) -> None:
         say(f"comparing recipes on a sample: {n_networks} networks, {length} steps")
@@ -173,8 +177,15 @@ def _groups(
         ]
         if count:
             view = views[one.recipe.view]
-            group = Group(candidate=one, view=view, count=int(count), networks=stack(networks))
-            found.append(group)
+            found.append(
+                Group(
+                    candidate=one,
+                    view=view,
+                    count=int(count),
+                    networks=stack(networks),
+                    groups=seen[one.recipe.view].groups,
+                )
+            )
     return found
 
 
@@ -194,7 +205,10 @@ def _trained(
             for batch in split(whole, BATCH):
                 yield batch.inputs, batch.targets, np.tile(_weights(batch), (size, 1))
 
-    penalties = np.full(size, group.candidate.recipe.init_penalty)
+    recipe = group.candidate.recipe
+    penalties, own = np.full(size, recipe.init_penalty), None
+    if recipe.adaptive:
+        own = adapted_penalties(group.networks, recipe.parts, group.groups)
     with one_blas_thread(), np.errstate(all="ignore"):
         [networks] = fit_networks_by_batches(
             parts,
@@ -203,6 +217,7 @@ def _trained(
             np.full(size, total),
             lengths=[passes],
             learning_rate=learning_rate,
+            input_penalties=own,
         )
     return replace(group, networks=networks)
 

@@ -44,10 +44,18 @@ MIDDLE_PENALTY = 0.3
 CLOSE = 0.03
 """Log density per row by which a view may be behind and still be tried."""
 MOST_VIEWS = 2
-WORTHWHILE = 0.02
+WORTHWHILE = 0.01
 """Gain in log density per row for which the next length is worth its time."""
+ADAPTING_STEPS = 40
+"""Steps after which adaptive penalties are renewed."""
+STRONGEST = 1e3
+"""Largest factor of an adaptive penalty."""
 LEAST_BEND = 0.05
 """Distance of all exponents from 1 below which a warp is none."""
+MANY_COLUMNS = 128
+"""Of more columns networks see principal components."""
+WIDE = 0.4
+"""Inputs for each row above which penalties are ten times as strong."""
 MANY_ROWS, FEW_COMPONENTS = 5_000, 64
 """Of more rows each component costs more: they have fewer of them."""
 
@@ -73,6 +81,8 @@ class SeenRows:
     rows: Rows
     log_slopes: Floats
     """log |dz/du| (n,) of the networks' targets in standardised ones."""
+    groups: NDArray[np.intp]
+    """The column that each input of the networks belongs to."""
 
 
 def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
@@ -82,7 +92,7 @@ def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
     most = MOST_COMPONENTS if n_rows <= MANY_ROWS else FEW_COMPONENTS
     features = settings.features
     columns: list[View] = []
-    if features == "principal" or (features == "auto" and n_columns > MOST_COMPONENTS):
+    if features == "principal" or (features == "auto" and n_columns > MANY_COLUMNS):
         columns = [View(principal=fit_principal(host.inputs, host.weights, MOST_COMPONENTS))]
     elif features == "standard":
         columns = [View()]
@@ -112,31 +122,55 @@ def held_out_folds(n_rows: int) -> list[slice]:
 def see(rows: Rows, views: Sequence[View]) -> list[SeenRows]:
     """Standardised rows through each of the views, in the array library that holds them."""
     return [
-        SeenRows(rows=network_rows(view, rows), log_slopes=log_slopes(view, rows)) for view in views
+        SeenRows(
+            rows=network_rows(view, rows),
+            log_slopes=log_slopes(view, rows),
+            groups=input_groups(view, rows.inputs.shape[1]),
+        )
+        for view in views
     ]
 
 
-def possible_recipes(n_views: int, settings: Settings, rng: np.random.Generator) -> list[Recipe]:
+def input_groups(view: View, n_columns: int) -> NDArray[np.intp]:
+    """The standardised column, or the component, that each input of a network belongs to."""
+    if view.principal is not None:
+        return np.arange(view.principal.loadings.shape[1])
+    return np.arange(n_columns) if view.pieces is None else view.pieces.column
+
+
+def possible_recipes(
+    seen: Sequence[SeenRows], settings: Settings, rng: np.random.Generator
+) -> list[Recipe]:
     """All recipes to compare, each with a seed."""
     effort = EFFORTS[settings.effort]
-    fixed = settings.init_penalty != "auto"
-    penalties = (float(settings.init_penalty),) if fixed else effort.penalties
     parts = possible_parts(settings.hidden_layer_sizes, effort.parts)
+    adapts = effort.adapts and bool(settings.hidden_layer_sizes)
     if not starts_from_networks(settings):
-        parts = [1]  # these only tell what to see
+        parts, adapts = [1], False  # these only tell what to see
     return [
         Recipe(
             gate_temperature=gate_temperature(settings),
             init_penalty=penalty,
             start_iterations=0,
             parts=count,
+            adaptive=adaptive,
             view=view,
             seed=int(rng.integers(2**32)),
         )
-        for view in range(n_views)
+        for view, own in enumerate(seen)
         for count in parts
-        for penalty in penalties
+        for adaptive in ((False, True) if adapts else (False,))
+        for penalty in _penalties(own.rows, settings)
     ]
+
+
+def _penalties(rows: Rows, settings: Settings) -> tuple[float, ...]:
+    """Penalties to compare: stronger ones where there are many inputs for each row."""
+    if settings.init_penalty != "auto":
+        return (float(settings.init_penalty),)
+    n_rows, n_inputs = rows.inputs.shape
+    factor = 10.0 if n_inputs > WIDE * n_rows else 1.0
+    return tuple(factor * penalty for penalty in EFFORTS[settings.effort].penalties)
 
 
 def choose_recipes(
@@ -180,7 +214,7 @@ def choose_recipes(
     if effort.screens and len(seen) > 1:
         alive = _screened_views(alive, lambda some: reach(some, few, SCREEN_STEPS[0]))
     if effort.screens and len(alive) > effort.kept[0]:
-        alive = _best(reach(alive, few, SCREEN_STEPS[1]), effort.kept[0])
+        alive = _diverse(reach(alive, few, SCREEN_STEPS[1]), effort.kept[0])
     found: list[Candidate] = []
     highest = -np.inf
     for length, n_kept in zip(effort.lengths, (*effort.kept[1:], 0), strict=True):
@@ -190,7 +224,7 @@ def choose_recipes(
         found += reached
         if score(reached[0]) < highest + WORTHWHILE:
             break
-        highest, alive = score(reached[0]), reached[:n_kept]
+        highest, alive = score(reached[0]), _diverse(reached, n_kept)
     return _distinct(_best(found, len(found)), effort)
 
 
@@ -206,21 +240,23 @@ def advance(
 
     Networks of one view and size that go equally far are trained side by side.
     """
-    tasks: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+    tasks: dict[tuple[int, int, bool, int], list[tuple[int, int]]] = {}
     for place, candidate in enumerate(candidates):
         recipe = candidate.recipe
         for fold in range(len(folds)):
             known = fold < len(candidate.networks)
             steps = length - recipe.start_iterations if known else length
-            tasks.setdefault((recipe.view, recipe.parts, steps), []).append((place, fold))
+            key = (recipe.view, recipe.parts, recipe.adaptive, steps)
+            tasks.setdefault(key, []).append((place, fold))
     trained: dict[tuple[int, int], Networks] = {}
     arguments = []
-    for (view, _, steps), pairs in tasks.items():
+    for (view, _, adaptive, steps), pairs in tasks.items():
         rows = seen[view].rows
         starts = [_start(candidates[place], fold, rows, folds, hidden) for place, fold in pairs]
         held_out = [folds[fold] for _, fold in pairs]
         penalties = [candidates[place].recipe.init_penalty for place, _ in pairs]
-        arguments.append((rows, starts, held_out, penalties, steps))
+        groups = seen[view].groups if adaptive else None
+        arguments.append((rows, starts, held_out, penalties, steps, groups))
     for pairs, networks in zip(tasks.values(), run(train, arguments), strict=True):
         size = len(networks.layers[0]) // len(pairs)
         for index, pair in enumerate(pairs):
@@ -335,12 +371,25 @@ def _best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     return [candidates[place] for place in np.argsort(scores, kind="stable")[:count]]
 
 
+def _diverse(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+    """The best candidates, those with each number of parts first.
+
+    Large networks learn more slowly than several small ones, and some tables want them in the end.
+    """
+    ordered = _best(candidates, len(candidates))
+    firsts: dict[int, Candidate] = {}
+    for one in ordered:
+        firsts.setdefault(one.recipe.parts, one)
+    kept = {id(one) for one in firsts.values()}
+    rest = [one for one in ordered if id(one) not in kept]
+    return [*firsts.values(), *rest][:count]
+
+
 def _distinct(candidates: Sequence[Candidate], effort: Effort) -> list[Candidate]:
     """The first candidates of different view, parting and penalty."""
-    chosen: dict[tuple[int, int, float], Candidate] = {}
+    chosen: dict[Recipe, Candidate] = {}
     for one in candidates:
-        key = (one.recipe.view, one.recipe.parts, one.recipe.init_penalty)
-        chosen.setdefault(key, one)
+        chosen.setdefault(replace(one.recipe, start_iterations=0, seed=0), one)
     return list(chosen.values())[: effort.n_recipes]
 
 
@@ -365,20 +414,56 @@ def train(
     held_out: Sequence[slice | None],
     penalties: Sequence[float],
     steps: int,
+    groups: NDArray[np.intp] | None,
 ) -> Networks:
-    """Networks of one size after some steps, each fitted without its fold."""
+    """Networks of one size after some steps, each fitted without its fold.
+
+    With the groups of inputs, penalties adapt to the weights of each.
+    """
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
     sizes = [len(networks.layers[0]) for networks in starts]
     row_weights = np.stack([without(weights, fold) for fold in held_out])
-    [found] = fit_networks(
-        rows.inputs,
-        rows.targets,
-        np.repeat(row_weights, sizes, axis=0),
-        stack(starts),
-        np.repeat(np.asarray(penalties, dtype=np.float64), sizes),
-        lengths=[steps],
-    )
+    row_weights = np.repeat(row_weights, sizes, axis=0)
+    strengths = np.repeat(np.asarray(penalties, dtype=np.float64), sizes)
+    found, own = stack(starts), None
+    for length in [steps] if groups is None else _chunks(steps):
+        if groups is not None:
+            own = adapted_penalties(found, sizes[0], groups)
+        [found] = fit_networks(
+            rows.inputs,
+            rows.targets,
+            row_weights,
+            found,
+            strengths,
+            lengths=[length],
+            input_penalties=own,
+        )
     return found
+
+
+def adapted_penalties(networks: Networks, parts: int, groups: NDArray[np.intp]) -> Floats:
+    """Factors (R, D_0) of the penalties of inputs: mean |w|² over |w|² of their groups.
+
+    The squares are those of all weights of a group of inputs, in all small networks of one: columns
+    with small weights are pulled further down, as by a prior with heavy tails.
+    """
+    first = networks.layers[0][:, :, 1:]
+    squares = (first**2).sum(axis=1).reshape(-1, parts, first.shape[2]).sum(axis=1)
+    sums = np.zeros((len(squares), groups.max() + 1))
+    np.add.at(sums.T, groups, squares.T)
+    counts = np.bincount(groups)
+    sizes = sums / counts
+    typical = (sizes * counts).sum(axis=1, keepdims=True) / counts.sum()
+    with np.errstate(all="ignore"):
+        factors = np.nan_to_num(typical / sizes, nan=1.0, posinf=STRONGEST)
+    factors = np.clip(factors, 1.0 / STRONGEST, STRONGEST)
+    return np.repeat(factors[:, groups], parts, axis=0)
+
+
+def _chunks(steps: int) -> list[int]:
+    """Steps between which penalties adapt."""
+    count = max(1, round(steps / ADAPTING_STEPS))
+    return [len(part) for part in np.array_split(np.arange(steps), count)]
 
 
 def _log_densities(networks: Sequence[Networks], seen: SeenRows, folds: Sequence[slice]) -> Floats:

@@ -54,6 +54,8 @@ class Effort:
     parts: tuple[int, ...]
     """Small networks that share out the units of one: the mean of several errs less on noisy
     rows."""
+    adapts: bool
+    """Whether recipes with adaptive penalties are compared too."""
     lengths: tuple[int, ...]
     """Steps of L-BFGS after which recipes are compared in all folds;"""
     kept: tuple[int, ...]
@@ -71,6 +73,7 @@ EFFORTS = {
         screens=True,
         penalties=(0.3,),
         parts=(5,),
+        adapts=False,
         lengths=(150,),
         kept=(1,),
         n_recipes=1,
@@ -81,6 +84,7 @@ EFFORTS = {
         screens=True,
         penalties=(0.03, 0.3, 3.0),
         parts=(2, 5),
+        adapts=True,
         lengths=(120, 250, 500, 1000, 2000),
         kept=(3, 2, 2, 2, 2),
         n_recipes=2,
@@ -91,6 +95,7 @@ EFFORTS = {
         screens=False,
         penalties=(0.03, 0.1, 0.3, 1.0, 3.0),
         parts=(1, 2, 5),
+        adapts=True,
         lengths=(120, 250, 500, 1000, 2000, 4000),
         kept=(60, 12, 6, 4, 4, 4),
         n_recipes=4,
@@ -111,6 +116,8 @@ class Recipe:
     """Steps of L-BFGS of the network that a fit starts from."""
     parts: int = 1
     """Small networks that share out its units, each fitted by itself: their mean errs less."""
+    adaptive: bool = False
+    """Whether the penalty of a column falls as its weights grow: columns that matter little go."""
     view: int = 0
     """What the network sees of the rows, by its place among the views to compare."""
     seed: int

@@ -96,7 +96,7 @@ def fit_alike(
         [seen] = see(task.rows, [views[recipe.view]])
         new = replace(chosen, networks=())
         with one_blas_thread():
-            networks = further_networks(new, seen.rows, count, settings, runner(settings.n_jobs))
+            networks = further_networks(new, seen, count, settings, runner(settings.n_jobs))
         tasks = [
             replace(one, network=tuple(join_networks(list(zip(*own.layers, strict=True)))))
             for one, own in zip(tasks, networks, strict=True)
@@ -120,9 +120,9 @@ def _best_recipe(
     say: Callable[[str], None],
 ) -> Candidate:
     """The recipe whose networks predict held-out rows best; of few rows the smoothest one."""
-    recipes = possible_recipes(len(views), settings, rng)
-    sample = _first(task, MANY_ROWS)
-    folds = held_out_folds(sample.rows.inputs.shape[0])
+    rows = _first(task, MANY_ROWS).rows
+    seen, folds = see(rows, views), held_out_folds(rows.inputs.shape[0])
+    recipes = possible_recipes(seen, settings, rng)
     if not folds:
         plain = [one for one in recipes if one.view == 0]
         smoothest = max(plain, key=lambda one: (one.init_penalty, -one.parts))
@@ -131,7 +131,7 @@ def _best_recipe(
     say("comparing recipes")
     with one_blas_thread():
         return choose_recipes(
-            see(sample.rows, views),
+            seen,
             folds,
             recipes,
             settings,

@@ -66,7 +66,7 @@ class Networks:
 class _Problem:
     errors: Errors  # with weights of rows that add up to one for each network
     penalties: Floats  # (R,), divided by the sum of the row weights
-    penalised: Floats  # (P,), 1 for a weight and 0 for a bias
+    penalised: Floats  # (R, P), 0 for a bias
 
 
 def initialize(
@@ -154,6 +154,7 @@ def fit_networks(
     penalties: Floats,
     *,
     lengths: Sequence[int],
+    input_penalties: Floats | None = None,
 ) -> list[Networks]:
     """Networks after each of `lengths` L-BFGS steps on L_r; biases are not penalised.
 
@@ -171,6 +172,8 @@ def fit_networks(
         Ridge penalty of each network, on the scale of `init_penalty`.
     lengths : sequence of int
         Increasing numbers of steps.
+    input_penalties : array of shape (R, D_0), optional
+        What the penalty of the weights of each input is multiplied by.
     """
     shapes = _shapes(start)
     totals = row_weights.sum(axis=1)
@@ -178,7 +181,7 @@ def fit_networks(
     problem = _Problem(
         errors=squared_errors(batch, shapes),
         penalties=penalties / totals,
-        penalised=_penalised(shapes),
+        penalised=_penalised(shapes, len(totals), input_penalties),
     )
     found = minimize(partial(_evaluate, problem), _points(start), lengths=lengths)
     return [_networks(points, shapes) for points in found]
@@ -192,6 +195,7 @@ def fit_networks_by_batches(
     *,
     lengths: Sequence[int],
     learning_rate: float = LEARNING_RATE,
+    input_penalties: Floats | None = None,
 ) -> list[Networks]:
     """Networks after each of `lengths` passes of Adam over the rows, on L_r.
 
@@ -213,10 +217,13 @@ def fit_networks_by_batches(
         Increasing numbers of passes.
     learning_rate : float
         Highest step of a weight, for a layer with one input; with K inputs it is over sqrt(K).
+    input_penalties : array of shape (R, D_0), optional
+        What the penalty of the weights of each input is multiplied by.
     """
     shapes = _shapes(start)
     state = adam.begin(_points(start))
-    shrink = ((penalties / total_weights)[:, None] * _penalised(shapes)).astype(np.float32)
+    factors = _penalised(shapes, len(penalties), input_penalties)
+    shrink = ((penalties / total_weights)[:, None] * factors).astype(np.float32)
     rates = learning_rate * _relative_rates(shapes)
     found, n_steps, workspace = [], 0, None
     for n_passes in range(lengths[-1] + 1):
@@ -245,7 +252,7 @@ def network_outputs(networks: Networks, inputs: Array) -> Floats:
 
 def _evaluate(problem: _Problem, points: Floats, networks: Indices) -> tuple[Floats, Floats]:
     """L (A,) and its gradients (A, P) at points (A, P) of the networks (A,)."""
-    shrunk = problem.penalties[networks, None] * problem.penalised * points
+    shrunk = problem.penalties[networks, None] * problem.penalised[networks] * points
     values, gradients = problem.errors(points, networks)
     values += 0.5 * np.einsum("rp,rp->r", shrunk, points)
     shrunk += gradients
@@ -262,8 +269,17 @@ def _shapes(networks: Networks) -> tuple[tuple[int, int], ...]:
     return tuple((layer.shape[1], layer.shape[2]) for layer in networks.layers)
 
 
-def _penalised(shapes: Sequence[tuple[int, int]]) -> Floats:
-    return np.concatenate([np.tile(np.arange(k) > 0, d) for d, k in shapes]).astype(float)
+def _penalised(
+    shapes: Sequence[tuple[int, int]], count: int, input_penalties: Floats | None
+) -> Floats:
+    """Factors (R, P) of the penalties: 0 of biases, 1 of weights, or those of their inputs."""
+    flat = np.concatenate([np.tile(np.arange(k) > 0, d) for d, k in shapes]).astype(float)
+    found = np.tile(flat, (count, 1))
+    if input_penalties is not None:
+        width, size = shapes[0]
+        first = found[:, : width * size].reshape(count, width, size)
+        first[:, :, 1:] *= input_penalties[:, None, :]
+    return found
 
 
 def _relative_rates(shapes: Sequence[tuple[int, int]]) -> NDArray[np.float32]:
