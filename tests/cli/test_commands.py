@@ -110,6 +110,32 @@ def test_fit_and_predict_give_the_numbers_of_python(folder):
     np.testing.assert_array_equal(bt.load("model.btn").predict(new), mean)
 
 
+def test_effort_noise_and_conformal_intervals(folder):
+    fit = ["fit", "data.csv", "-t", "y", "--hidden", "5", "--jobs", "1", "--effort", "fast"]
+    told = answer(*fit, "--features", "principal", "--out", "model.btn")["fit"]
+    assert told["networks_see"].startswith("principal components")
+    assert re.fullmatch(
+        r"3 levels, variances times [\d., ]+, chosen by the features", told["noise"]
+    )
+    assert answer(*fit, "--noise", "constant", "--out", "same.btn")["fit"]["noise"].startswith("1 ")
+    assert "variances times" in accepted("inspect", "model.btn").stdout
+    predict = ["predict", "model.btn", "new.csv", "--coverage", "0.8"]
+    accepted(*predict, "--method", "conformal", "--out", "conformal.csv")
+    found, model = read("conformal.csv"), bt.load("model.btn")
+    expected = model.predict_interval(read("new.csv"), 0.8, method="conformal")
+    np.testing.assert_array_equal(found[["lower", "upper"]], expected)
+    accepted(*predict, "--method", "central", "--out", "central.csv")
+    np.testing.assert_array_equal(read("central.csv")["mean"], found["mean"])
+    assert not np.array_equal(read("central.csv")["lower"], found["lower"])
+    assert "central or conformal" in refused(*predict, "--method", "shortest")
+    assert "effort" in refused(*fit, "--effort", "great")
+    assert "noise" in refused(*fit, "--noise", "none")
+
+
+def test_a_fit_without_held_out_rows_has_no_conformal_intervals(model):
+    assert "held no rows out" in refused("predict", model, "new.csv", "--method", "conformal")
+
+
 def test_compare_gives_the_numbers_of_python(folder):
     found = answer("compare", "data.csv", "--target", "y", "--splits", "2", *TINY)["methods"]
     expected = compare(read("data.csv"), "y", regressor=regressor(random_state=None), n_splits=2)
