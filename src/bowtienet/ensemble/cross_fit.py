@@ -115,14 +115,14 @@ class Pace:
         work = n_networks * (length - self.reached) * (n_inputs + 10.0)
         text = f"comparing recipes: {n_networks} networks, {length} steps"
         if length in EFFORTS[self.settings.effort].lengths:
-            text += self._promise(work + self._to_come(length, n_inputs))
+            text = self._promise(work + self._to_come(length, n_inputs)) + text
             self.reached = length
         self.say(text)
         self.work += work
 
     def posteriors(self, n_inputs: float) -> None:
         """All rounds are over."""
-        self.say("posteriors out of fold" + self._promise(self._to_come(None, n_inputs)))
+        self.say(self._promise(self._to_come(None, n_inputs)) + "posteriors out of fold")
 
     def _to_come(self, length: int | None, n_inputs: float) -> float:
         """Work after a round to this length: of the rounds that are likely, and of all sweeps."""
@@ -137,11 +137,14 @@ class Pace:
         return found * self.n_folds
 
     def _promise(self, work: float) -> str:
-        """Words about the seconds that this work takes, if they are worth it."""
+        """Words about the seconds that this work takes, if they are worth it.
+
+        They come first: a narrow terminal shows the beginning of a line.
+        """
         if not self.work:
             return ""
         seconds = work * (time.monotonic() - self.began) / self.work
-        return f", about {seconds:.0f} s to go" if seconds > WORTH_SAYING else ""
+        return f"about {seconds:.0f} s to go, " if seconds > WORTH_SAYING else ""
 
 
 @dataclass(frozen=True, kw_only=True)
