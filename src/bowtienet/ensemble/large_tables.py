@@ -160,7 +160,7 @@ def _groups(
     seen, folds = see(sample, views), held_out_folds(sample.inputs.shape[0])
     recipes = possible_recipes(seen, settings, rng)
 
-    def pace(n_networks: int, length: int) -> None:
+    def pace(n_networks: int, length: int, n_inputs: float) -> None:
         say(f"comparing recipes on a sample: {n_networks} networks, {length} steps")
 
     with one_blas_thread():

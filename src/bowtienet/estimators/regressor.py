@@ -230,7 +230,9 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         """Go on with a fit that was cut short, from its `checkpoint`.
 
         X, y and sample_weight are those of the fit that was cut short, and so are the settings.
-        Nothing that was finished is repeated; on one machine the end has the same bits.
+        Members that were finished are not fitted again, nor passes over a stream. What is fitted
+        side by side is: rows in memory that are cross-fitted, and networks that members start from.
+        On one machine the end has the same bits.
         """
         return self._fit(X, y, sample_weight, resume=True)
 
