@@ -161,7 +161,8 @@ def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Out
     output.say()
     output.explain(
         f"{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
-        f"{facts['sweeps']} sweep{'s' if facts['sweeps'] > 1 else ''}, {'converged' if facts['converged'] else facts['status']}, "
+        f"{facts['sweeps']} sweep{'s' if facts['sweeps'] > 1 else ''}, "
+        f"{'converged' if facts['converged'] else facts['status']}, "
         f"{facts['seconds']:.1f} s"
     )
 

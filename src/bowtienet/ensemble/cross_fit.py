@@ -259,7 +259,7 @@ def begin(
 ) -> tuple[BowTieModel, list[GlobalFactors]]:
     """The model of a recipe, and where the posteriors of its networks start.
 
-    Without networks the start is random, and each has not seen its fold.
+    Each has not seen its fold. Without networks the start is random.
     """
     architecture = build_architecture(
         rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
@@ -276,13 +276,13 @@ def begin(
     factors = []
     for number, own in enumerate(networks):
         rng = np.random.default_rng((recipe.seed, number))
+        fold = None if folds is None else folds[number]
+        weights = without(np.asarray(to_numpy(rows.weights), dtype=np.float64), fold)
+        seen = replace(rows, weights=like(rows.weights, weights))
         if starts_from_networks(settings):
             joined = join_networks(list(zip(*own.layers, strict=True)))
-            factors.append(factors_of_network(model, joined, rng))
+            factors.append(factors_of_network(model, joined, seen, rng))
         else:
-            fold = None if folds is None else folds[number]
-            weights = without(np.asarray(to_numpy(rows.weights), dtype=np.float64), fold)
-            seen = replace(rows, weights=like(rows.weights, weights))
             factors.append(initialize(model, seen, rng, init=settings.init))
     return model, factors
 

@@ -164,7 +164,7 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         factors = initialize(model, rows, recipe.seed, init=settings.init)
     else:
         rng = np.random.default_rng(recipe.seed)
-        factors = factors_of_network(model, task.network, rng)
+        factors = factors_of_network(model, task.network, rows, rng)
     if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS and task.network is None:
         factors = loosened(factors)
     return model, factors

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, to_numpy, with_ones
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
+from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import adam
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
@@ -127,13 +128,26 @@ def initialize(
 def factors_of_network(
     model: BowTieModel,
     network: Sequence[Floats],
+    rows: Rows,
     rng: np.random.Generator,
 ) -> GlobalFactors:
-    """Global factors around the weights of an ordinary network, with shrinkage that suits them.
+    """Global factors around the weights of an ordinary network, with scales that suit it.
 
-    With shrinkage drawn from the prior a first sweep over few rows would forget the network.
+    The noise of the outputs is that of its residuals in the rows that count, and the shrinkage is
+    that of its weights: with scales of the prior the first sweep would forget the network.
     """
     factors = build_factors(model, network, rng, variance=NETWORK_VARIANCE)
+    outputs = network_outputs(Networks(layers=tuple(layer[None] for layer in network)), rows.inputs)
+    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
+    errors = np.asarray(to_numpy(rows.targets), dtype=np.float64) - outputs[0]
+    prior = model.prior.noise(model.architecture.n_hidden)
+    output = factors.layers[-1]
+    noise = InverseGamma(
+        concentration=prior.concentration + 0.5 * weights.sum() * np.ones(errors.shape[1]),
+        scale=prior.scale + 0.5 * weights @ errors**2,
+    )
+    layers = (*factors.layers[:-1], replace(output, noise_variance=noise))
+    factors = replace(factors, layers=layers)
     return update_global_shrinkage(model, update_local_shrinkage(model, factors))
 
 
