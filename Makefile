@@ -28,7 +28,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-defaults study-representation reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-fit study-defaults study-representation reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -70,8 +70,8 @@ bench: $(BENCH) $(BIGDATA) ## all short benchmarks on one page, ratios against t
 bench-convergence: $(CORE) ## sweeps and seconds to convergence
 	$(BIN)/python -m benchmarks.convergence.study
 
-bench-fit: $(BENCH) ## seconds and scores of a fit beside a Gaussian process and NumPyro
-	$(BIN)/python -m benchmarks.speed.fit
+bench-fit: $(BENCH) $(BIGDATA) ## seconds and memory of a fit by rows and columns, beside others, with a plot
+	$(BIN)/python -m benchmarks.speed.fit --plot
 
 bench-predict: $(CORE) ## seconds and memory of predicting a million rows
 	$(BIN)/python -m benchmarks.speed.predict
@@ -95,10 +95,13 @@ docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; w
 	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going docs docs/_build/html
 	@echo "The documentation is in $(CURDIR)/docs/_build/html/index.html"
 
-study-representation: $(CORE) ## what columns in bins and warped targets are worth (needs BOWTIENET_DATA)
+study-representation: $(DEV) ## what columns in bins and warped targets are worth (needs BOWTIENET_DATA)
 	$(BIN)/python -m benchmarks.accuracy.representation
 
-study-defaults: $(CORE) ## each default of the estimator against its alternatives
+study-fit: $(DEV) ## what a default fit reaches, and its parts (needs BOWTIENET_DATA): VARIANTS="default effort=fast"
+	$(BIN)/python -m benchmarks.accuracy.fit $(if $(VARIANTS),--variants $(VARIANTS))
+
+study-defaults: $(DEV) ## each default of the estimator against its alternatives
 	$(BIN)/python -m benchmarks.accuracy.defaults
 
 clean: ## remove .venv, caches and build products

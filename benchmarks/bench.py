@@ -75,13 +75,11 @@ SCRIPTS = (
         quick=("--rows", "2000"),
     ),
     Script(
-        title="A fit beside a Gaussian process",
+        title="A fit beside others",
         module="benchmarks.speed.fit",
-        link=SPEED + ", with mean-field VI and three splits (`make bench-fit`)",
-        arguments=("--splits", "1", "--models", "bowtienet", "Gaussian process"),
-        quick=("--splits", "1", "--models", "Gaussian process"),
-        data=("concrete",),
-        libraries=("scoringrules",),
+        link=SPEED + ", with larger tables, three splits and a plot (`make bench-fit`)",
+        arguments=("--splits", "1", "--shapes", "concrete", "1000x100", "200x200"),
+        quick=("--splits", "1", "--shapes", "40x2", "--models", "bowtienet"),
     ),
     Script(
         title="Pruning",

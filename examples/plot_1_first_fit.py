@@ -19,8 +19,8 @@ X = np.concatenate([rng.uniform(-3.0, -0.8, 80), rng.uniform(0.8, 2.5, 80)])[:, 
 y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.15, size=160)
 
 # %%
-# ``BowTieRegressor()`` needs no choice: it finds the start and length of its fits by held-out rows.
-# To be quick this page chooses them instead, and fits each of eight members once.
+# ``BowTieRegressor()`` needs no choice: held-out rows choose what its networks see and how long
+# they are trained. This page fits each of eight members once instead, until its bound converges.
 
 options = FitOptions(weighting="equal", init_penalty=0.001, tol=1e-3)
 model = BowTieRegressor(max_iter=200, random_state=0, options=options).fit(X, y)

@@ -22,6 +22,7 @@ from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.cli.app import EXAMPLES
 from bowtienet.cli.plot import KINDS, OF_MODELS
 from bowtienet.cli.writing import write
+from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.evaluation import average_scores, compare, evaluate
 from tests.cli.conftest import TINY, accepted, refused, run, write_rows
 
@@ -46,9 +47,8 @@ def answer(*arguments: object) -> dict:
 
 @pytest.fixture
 def short_fits(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Default settings, but one penalty of three, short starts, and no processes to start."""
-    monkeypatch.setattr("bowtienet.ensemble.candidates.PENALTIES", (0.5,))
-    monkeypatch.setattr("bowtienet.ensemble.candidates.LENGTHS", (20, 40, 60))
+    """Default settings, but as little effort as there is, and no threads to start."""
+    monkeypatch.setitem(EFFORTS, "balanced", EFFORTS["fast"])
     with joblib.parallel_config("sequential"):
         yield
 
@@ -108,6 +108,32 @@ def test_fit_and_predict_give_the_numbers_of_python(folder):
     expected = evaluate(test["y"].to_numpy(), ours.predict_dist(test))
     assert told["scores"]["y"]["model"] == asdict(expected)
     np.testing.assert_array_equal(bt.load("model.btn").predict(new), mean)
+
+
+def test_effort_noise_and_conformal_intervals(folder):
+    fit = ["fit", "data.csv", "-t", "y", "--hidden", "5", "--jobs", "1", "--effort", "fast"]
+    told = answer(*fit, "--features", "principal", "--out", "model.btn")["fit"]
+    assert told["networks_see"].startswith("principal components")
+    assert re.fullmatch(
+        r"3 levels, variances times [\d., ]+, chosen by the features", told["noise"]
+    )
+    assert answer(*fit, "--noise", "constant", "--out", "same.btn")["fit"]["noise"].startswith("1 ")
+    assert "variances times" in accepted("inspect", "model.btn").stdout
+    predict = ["predict", "model.btn", "new.csv", "--coverage", "0.8"]
+    accepted(*predict, "--method", "conformal", "--out", "conformal.csv")
+    found, model = read("conformal.csv"), bt.load("model.btn")
+    expected = model.predict_interval(read("new.csv"), 0.8, method="conformal")
+    np.testing.assert_array_equal(found[["lower", "upper"]], expected)
+    accepted(*predict, "--method", "central", "--out", "central.csv")
+    np.testing.assert_array_equal(read("central.csv")["mean"], found["mean"])
+    assert not np.array_equal(read("central.csv")["lower"], found["lower"])
+    assert "central or conformal" in refused(*predict, "--method", "shortest")
+    assert "effort" in refused(*fit, "--effort", "great")
+    assert "noise" in refused(*fit, "--noise", "none")
+
+
+def test_a_fit_without_held_out_rows_has_no_conformal_intervals(model):
+    assert "held no rows out" in refused("predict", model, "new.csv", "--method", "conformal")
 
 
 def test_compare_gives_the_numbers_of_python(folder):

@@ -15,7 +15,7 @@ from bowtienet import BowTieRegressor
 from bowtienet.inference import execution
 from tests.docs.pages import DOCS
 
-DEEPEST = 16
+DEEPEST = 11
 """Calls from `fit` to the sums over rows."""
 Walk = list[tuple[str, str]]
 

@@ -71,6 +71,7 @@ def pooled(X: Any, y: Any) -> BowTieRegressor:
         weights=np.array([0.1, 0.2, 0.3, 0.4]),
         representation=replace(ensembles[0].representation, views=views),
         views=(0, 1, 2, 3),
+        groups=(0, 1, 2, 3),
     )
     found[0]._set(ensemble_attributes(ensemble, "cavi"))
     return found[0].set_params(n_estimators=4, features="auto", target_transform="auto")
@@ -233,7 +234,8 @@ def test_draws_have_the_moments_quantiles_and_intervals(either: BowTieRegressor)
         assert np.all(np.abs(below - level) < STANDARD_ERRORS * error)
     error = np.sqrt(0.16 / DRAWS)
     central, shortest = (
-        either.predict_interval(table, 0.8, kind=kind) for kind in ("central", "highest_density")
+        either.predict_interval(table, 0.8, method=method)
+        for method in ("central", "highest_density")
     )
     for ends, slack in ((central, 0.0), (shortest, 0.02)):
         # The shortest interval comes from 2,000 draws of its own.
@@ -560,12 +562,13 @@ def test_a_warm_start_keeps_the_views(mixed: BowTieRegressor) -> None:
         assert now.elbo_history[-1] >= then.elbo_history[-1] - 1e-9 * abs(then.elbo_history[-1])
 
 
-@pytest.mark.parametrize("solver", ["cavi", "svi"])
-@pytest.mark.parametrize("settings", [BENT, {"weighting": "stacking"}], ids=["bent", "stacked"])
-def test_a_fit_that_was_cut_short_goes_on(
-    settings: dict[str, Any], solver: str, tmp_path: Path
-) -> None:
-    settings = settings | {"solver": solver, "batch_size": 20, "tol": 0.0}
+@pytest.mark.parametrize(
+    "settings",
+    [BENT | {"solver": "cavi"}, BENT | {"solver": "svi"}, {"weighting": "stacking"}],
+    ids=["cavi", "svi", "stacked"],
+)
+def test_a_fit_that_was_cut_short_goes_on(settings: dict[str, Any], tmp_path: Path) -> None:
+    settings = {"solver": "svi", "batch_size": 20, "tol": 0.0} | settings
     cut = quick(**settings, checkpoint=tmp_path / "checkpoint")
     watched(cut, at_sweep(12, KeyboardInterrupt))
     with pytest.warns(ConvergenceWarning, match="interrupted"):
@@ -642,7 +645,10 @@ def test_dask_tables_on_a_cluster(settings: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("settings", [BENT, {"weighting": "stacking"}], ids=["bent", "stacked"])
 def test_tensors(settings: dict[str, Any]) -> None:
+    """From a start at random: a fitted one, in single precision, multiplies rounding."""
     torch = pytest.importorskip("torch")
+    # With a penalty that is given, views are compared by networks that differ by rounding.
+    settings = {"features": "standard"} | settings | {"init": "laplace"}
     model = quick(**settings).fit(torch.from_numpy(X), torch.from_numpy(Y))
     expected = quick(**settings).fit(X, Y)
     assert seen(model) == seen(expected)

@@ -69,6 +69,10 @@ def usual() -> np.ndarray:
         {"hidden_layer_sizes": (4, 3)},
         *({"prior": prior} for prior in FAMILIES if prior != "student_t"),
         {"n_estimators": 3},
+        {"n_estimators": None},
+        {"effort": "fast", "init_penalty": "auto"},
+        {"features": "principal"},
+        {"target_transform": "yeo-johnson"},
         {"solver": "svi", "batch_size": 20},
         {"max_iter": 9},
         {"random_state": 1},
@@ -113,6 +117,8 @@ BAD: list[dict[str, Any]] = [
     {"hidden_layer_sizes": -1},
     {"prior": "horseshoe"},
     {"n_estimators": 0},
+    {"effort": "great"},
+    {"noise": "gamma"},
     {"solver": "adam"},
     {"max_iter": 0},
     {"false_sign_rate": 1.0},
@@ -153,8 +159,7 @@ def test_options_must_be_options() -> None:
         BowTieRegressor((4,), n_estimators=1, max_iter=2, random_state=0, options=options)
         for options in (None, FitOptions())
     )
-    with pytest.warns(ConvergenceWarning):
-        assert_same(plain.fit(X, Y), explicit.fit(X, Y))
+    assert_same(plain.fit(X, Y), explicit.fit(X, Y))
 
 
 # The same rows, the same model
@@ -362,15 +367,27 @@ def ctrl_c(*_: Any, **__: Any) -> Any:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("make", [small, stacked])
+@cut_short
 @pytest.mark.parametrize(
-    "place", ["fit_ensemble.choose_recipes", "training.start_networks", "member.build_factors"]
+    ("make", "place"),
+    [
+        (small, "training.choose_recipes"),
+        (small, "training.further_networks"),
+        (small, "member.build_factors"),
+        (stacked, "recipes.train"),
+        (stacked, "cross_fit.sweep_together"),
+        (stacked, "cross_fit.stack_forecasts"),
+        (stacked, "cross_fit.further_networks"),
+    ],
 )
 def test_ctrl_c_before_anything_is_fitted_changes_nothing(
     place: str, make: Callable[..., BowTieRegressor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While recipes are compared, networks are fitted to start from, or the first member starts."""
-    fresh, old = make(), fitted()
+    """While recipes are compared, networks are fitted to start from, or the first member starts.
+
+    A cross-fit has no members before its end.
+    """
+    fresh, old = make(), make().fit(X, Y)
     states = [dict(vars(model)) for model in (fresh, old)]
     for model, state in zip((fresh, old), states, strict=True):
         with monkeypatch.context() as patch:

@@ -182,7 +182,7 @@ def test_scores_weigh_the_rows(model: BowTieRegressor) -> None:
         (lambda m: m.predict(NEW, return_std=True, return_cov=True), "return_std"),
         (lambda m: m.predict_interval(NEW, 90), "coverage"),
         (lambda m: m.predict_interval(NEW, []), "coverage"),
-        (lambda m: m.predict_interval(NEW, kind="widest"), "kind"),
+        (lambda m: m.predict_interval(NEW, method="widest"), "method"),
         (lambda m: m.predict_interval(NEW, method="highest_density", n_samples=0), "n_samples"),
         (lambda m: m.predict_quantiles(NEW, 1.5), "1.5"),
         (lambda m: m.sample_y(NEW, 0), "n_samples"),

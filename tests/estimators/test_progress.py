@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import sys
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieRegressor
+from bowtienet.ensemble import cross_fit
 from bowtienet.estimators import progress
 from tests.estimators import models
 from tests.estimators.models import Recorder, assert_same, rows, watched
@@ -52,8 +54,6 @@ def test_elsewhere_than_in_a_terminal_one_line_is_left(capsys: pytest.CaptureFix
 
 
 def test_fits_are_counted_wherever_they_run(capsys: pytest.CaptureFixture[str]) -> None:
-    stacked(verbose=1).fit(X, Y)
-    assert re.fullmatch(LINE.replace("2/2", "7/7") + "\n", capsys.readouterr().out)
     with joblib.parallel_config(backend="threading", n_jobs=2):
         small(verbose=1).fit(X, Y)
     found = capsys.readouterr().out
@@ -86,7 +86,7 @@ def test_in_a_terminal_the_line_is_overwritten(monkeypatch: pytest.MonkeyPatch) 
     first, reading, choosing, *lines = terminal.getvalue().split("\r")
     assert first == ""
     assert "reading" in reading
-    assert "choosing" in choosing
+    assert "comparing recipes" in choosing
     # Every sweep, and the last one again.
     sweeps = [line.split(" | ")[1] for line in lines]
     assert sweeps == [f"sweep {n}" for n in (1, 2, 3, 4, 1, 2, 3, 4, 4)]
@@ -110,10 +110,12 @@ class Listener:
     """A line that keeps what it is told."""
 
     def __init__(self) -> None:
+        self.texts: list[str] = []
         self.shares: list[float] = []
         self.closed = 0
 
     def show(self, text: str, share: float | None = None) -> None:
+        self.texts.append(text)
         if share is not None:
             self.shares.append(share)
 
@@ -123,18 +125,45 @@ class Listener:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_another_line_may_listen(n_jobs: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """It hears which share of a stage is done: of five folds, and then of two members."""
+    """It hears which share of the members is done."""
     listener = Listener()
     with progress.reporting_to(listener), joblib.parallel_config("threading", n_jobs=n_jobs):
-        stacked().fit(X, Y)
-    stacked().fit(X, Y)  # not any more
+        small().fit(X, Y)
+    small().fit(X, Y)  # not any more
     shares = listener.shares
     assert listener.closed == 1
     assert all(0.0 < share <= 1.0 for share in shares)
-    [turn] = [i for i in range(1, len(shares)) if shares[i] < shares[i - 1]]
-    assert shares[turn - 1] > 0.8
+    assert shares == sorted(shares)
     assert shares[-1] > 0.5
     assert capsys.readouterr().out == ""
+
+
+def test_a_cross_fit_says_what_it_is_at(capsys: pytest.CaptureFixture[str]) -> None:
+    listener = Listener()
+    with progress.reporting_to(listener):
+        stacked(features="auto").fit(X, Y)
+    texts = [text.partition(" | ")[0] for text in listener.texts]
+    compared = [text for text in texts if text.startswith("comparing recipes: ")]
+    assert len(compared) > 1
+    assert texts[0] == "reading"
+    last = ["posteriors out of fold", "weights and levels of noise", "members with all rows"]
+    assert texts == ["reading", *compared, *last]
+    assert not listener.shares
+    stacked(verbose=1).fit(X, Y)
+    assert re.fullmatch(r"members with all rows \| \d+\.\d s\n", capsys.readouterr().out)
+
+
+def test_of_a_long_fit_the_seconds_to_come_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a clock that goes on by a minute each time that it is looked at."""
+    ticks = itertools.count(0.0, 60.0)
+    monkeypatch.setattr(cross_fit.time, "monotonic", lambda: next(ticks))
+    listener = Listener()
+    with progress.reporting_to(listener):
+        stacked(features="auto").fit(X, Y)
+    promised = [text for text in listener.texts if "to go" in text]
+    assert len(promised) > 1
+    assert all(re.search(r"^about [1-9]\d* s to go, ", text) for text in promised)
+    assert "posteriors out of fold" in promised[-1]
 
 
 def test_the_line_ends_when_a_fit_fails(capsys: pytest.CaptureFixture[str]) -> None:
@@ -169,6 +198,16 @@ def test_callbacks_see_every_task_begin_and_end() -> None:
     assert recorder.count("setup", "fit") == recorder.count("teardown", "fit") == 1
     # Whoever looks on changes nothing.
     assert_same(model, small().fit(X, Y))
+
+
+def test_of_a_cross_fit_callbacks_see_the_begin_and_the_end() -> None:
+    """Its networks are fitted side by side: there is no member to look at, or to stop after."""
+    model = stacked()
+    recorder = watched(model, lambda *_: True)
+    model.fit(X, Y)
+    expected = [("setup", "fit"), ("begin", "fit"), ("end", "fit"), ("teardown", "fit")]
+    assert recorder.calls == expected
+    assert_same(model, stacked().fit(X, Y))
 
 
 @pytest.mark.parametrize("target", [Y, Y[:, None], np.column_stack([Y, -Y])], ids=["1", "1c", "2"])

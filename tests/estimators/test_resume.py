@@ -30,7 +30,6 @@ SIGNS = pd.DataFrame({"x": X[:, 0], "sign": np.where(X[:, 1] > 0.0, "plus", "min
 
 KINDS: dict[str, dict[str, Any]] = {
     "equal": {"solver": "cavi"},
-    "stacking": {"solver": "cavi", "weighting": "stacking"},
     "stochastic": {"solver": "svi", "weighting": "stacking", "batch_size": 20},
     "table": {"solver": "cavi", "prune_every": 3},
     "streamed": {"solver": "svi", "batch_size": 20},
@@ -81,8 +80,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bow
     ("kind", "sweep"),
     [
         ("equal", 11),
-        ("stacking", 20),
-        ("stacking", 44),
         ("stochastic", 8),
         ("table", 11),
         ("streamed", 8),
@@ -91,7 +88,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Bow
 def test_ctrl_c_leaves_a_model_and_a_checkpoint(
     kind: str, sweep: int, undisturbed: Callable[[str], BowTieRegressor], path: Path
 ) -> None:
-    """Fits have eight sweeps: it comes in the second member, a trial, the first member, a pass."""
+    """Fits have eight sweeps: it comes in the second member, or in a pass."""
     model = make(kind, checkpoint=path)
     watched(model, at_sweep(sweep, KeyboardInterrupt))
     given = data_of(kind, path.parent)
@@ -99,6 +96,26 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(
         model.fit(*given)
     assert np.isfinite(answers(model, given[0])).all()
     assert_same(undisturbed(kind), make(kind, checkpoint=path).resume(*given))
+
+
+@pytest.mark.parametrize("place", ["recipes.train", "cross_fit.stack_forecasts"])
+def test_a_cross_fit_that_was_cut_short_starts_again_from_its_seed(
+    place: str, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its networks are fitted side by side: nothing is finished before all is."""
+
+    def cut(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    model = make("equal", weighting="stacking", checkpoint=path)
+    with monkeypatch.context() as patch:
+        patch.setattr(f"bowtienet.ensemble.{place}", cut)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, Y)
+    assert not hasattr(model, "ensemble_")
+    # The seed is that of the file.
+    other = make("equal", weighting="stacking", checkpoint=path, random_state=99)
+    assert_same(make("equal", weighting="stacking").fit(X, Y), other.resume(X, Y))
 
 
 # Going on with members of an earlier fit

@@ -52,7 +52,7 @@ METHODS: dict[str, Entry] = {
     "ensemble": Entry(
         "Bow tie ensemble",
         ours.ensemble,
-        "defaults of BowTieRegressor: eight members, stacked.",
+        "defaults of BowTieRegressor: several members, stacked.",
     ),
     "svi": Entry(
         "Bow tie SVI",

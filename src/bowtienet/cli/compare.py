@@ -28,7 +28,9 @@ def compare(
     prior: options.Prior = "student_t",
     features: options.Features = "auto",
     target_transform: options.TargetTransform = "auto",
-    members: options.Members = 8,
+    noise: options.Noise = "auto",
+    effort: options.Effort = "balanced",
+    members: options.Members = None,
     weighting: options.Weighting = "stacking",
     max_iter: options.Sweeps = 80,
     max_categories: options.Categories = 100,
@@ -55,6 +57,7 @@ def compare(
     # Without a seed of its own, a fit has that of its split.
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
+    ensemble |= {"noise": noise, "effort": effort}
     regressor = options.make_regressor(hidden, weighting, max_categories, jobs, **ensemble)
     table = read(data, output, delimiter, decimal, encoding)
     rows = known_rows(table, data.name, targets=target, drop=drop or [])

@@ -46,7 +46,9 @@ def fit(
     prior: options.Prior = "student_t",
     features: options.Features = "auto",
     target_transform: options.TargetTransform = "auto",
-    members: options.Members = 8,
+    noise: options.Noise = "auto",
+    effort: options.Effort = "balanced",
+    members: options.Members = None,
     weighting: options.Weighting = "stacking",
     max_iter: options.Sweeps = 80,
     max_categories: options.Categories = 100,
@@ -72,6 +74,7 @@ def fit(
     place = _check_places(data, out, plots, report)
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
+    ensemble |= {"noise": noise, "effort": effort}
     regressor = options.make_regressor(
         hidden, weighting, max_categories, jobs, random_state=seed, **ensemble
     )
@@ -158,7 +161,7 @@ def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Out
     output.say()
     output.explain(
         f"{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
-        f"{facts['sweeps']} sweeps, {'converged' if facts['converged'] else facts['status']}, "
+        f"{facts['sweeps']} sweep{'s' if facts['sweeps'] > 1 else ''}, {'converged' if facts['converged'] else facts['status']}, "
         f"{facts['seconds']:.1f} s"
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bowtienet.ensemble.ensemble import describe_views
+from bowtienet.ensemble.ensemble import describe_levels, describe_views
 from bowtienet.representation.columns import describe
 
 
@@ -16,6 +16,7 @@ def fit_facts(model: Any) -> dict[str, Any]:
     return {
         "networks": len(model.ensemble_.members),
         "networks_see": describe_views(model.ensemble_),
+        "noise": describe_levels(model.ensemble_),
         "effective_networks": round(float(model.n_effective_members_), 2),
         "solver": model.solver_,
         "sweeps": int(model.n_iter_),

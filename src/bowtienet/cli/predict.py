@@ -5,12 +5,17 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, printable
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from bowtienet.prediction.mixture import Mixture
 
 
 def predict(
@@ -27,6 +32,14 @@ def predict(
         ),
     ] = None,
     coverage: options.Coverage = 0.9,
+    method: Annotated[
+        str,
+        typer.Option(
+            "--method",
+            help="Intervals: central ones of the model, or conformal ones, which held the stated "
+            "share of the rows that the fit held out.",
+        ),
+    ] = "central",
     with_columns: Annotated[
         bool, typer.Option("--with-columns", help="Put the columns of DATA before the predictions.")
     ] = False,
@@ -46,11 +59,13 @@ def predict(
     from bowtienet.estimators.saving import load
 
     output = Output(as_json)
+    if method not in ("central", "conformal"):
+        raise ValueError(f"--method must be central or conformal; got {method!r}.")
     if out is not None:
         check_place(out, data, model, endings=TABLES)
     fitted = load(model)
     table = read(data, output, delimiter, decimal, encoding)
-    found = _predict(fitted, table, data.name, coverage, output)
+    found = _predict(fitted, table, data.name, coverage, method, output)
     if with_columns:
         found = _beside(table, found)
     if out is not None:
@@ -62,20 +77,32 @@ def predict(
     output.result({"rows": found.num_rows, "out": None if out is None else str(out), **columns})
 
 
-def _predict(model: Any, table: Any, label: str, coverage: float, output: Output) -> Any:
+def _predict(
+    model: Any, table: Any, label: str, coverage: float, method: str, output: Output
+) -> Any:
     """A table of predictions, made chunk by chunk."""
     from bowtienet.cli.input_tables import needed_columns
     from bowtienet.data.arrow_files import pyarrow
     from bowtienet.ensemble.ensemble import mixture
     from bowtienet.ensemble.parquet import prediction_columns
     from bowtienet.estimators.known_columns import encoded_chunks, open_known_features
+    from bowtienet.estimators.scoring import held_out_scores
+    from bowtienet.prediction.conformal import conformal_interval
+
+    scores = held_out_scores(model) if method == "conformal" else None
+
+    def limits(found: Mixture) -> np.ndarray:
+        if scores is None:
+            return found.interval(coverage)
+        return conformal_interval(found, scores, coverage)
 
     source = open_known_features(model, needed_columns(model, table, label))
     parts, n_done = [], 0
     with output.stage("predicting") as bar:
         for chunk in encoded_chunks(model, source):
             found = mixture(model.ensemble_, chunk)
-            parts.append(pyarrow().table(prediction_columns(found, coverage, model.target_names_)))
+            columns = prediction_columns(found, limits(found), model.target_names_)
+            parts.append(pyarrow().table(columns))
             n_done += len(chunk)
             bar.show("predicting", n_done / table.num_rows)
     return pyarrow().concat_tables(parts)

@@ -80,7 +80,8 @@ Features = Annotated[
     str,
     typer.Option(
         "--features",
-        help="What networks see of numbers: auto, standard, piecewise, or a number of bins.",
+        help="What networks see of numbers: auto, standard, piecewise, principal, or a number of "
+        "bins.",
     ),
 ]
 TargetTransform = Annotated[
@@ -89,7 +90,25 @@ TargetTransform = Annotated[
         "--target-transform", help="What networks are fitted to: auto, none or yeo-johnson."
     ),
 ]
-Members = Annotated[int, typer.Option("--members", min=1, help="Networks in the ensemble.")]
+Effort = Annotated[
+    str,
+    typer.Option(
+        "--effort", help="How much is tried: fast for a look, balanced, or best for a paper."
+    ),
+]
+Noise = Annotated[
+    str,
+    typer.Option("--noise", help="auto lets noise differ between rows; or constant."),
+]
+Members = Annotated[
+    int | None,
+    typer.Option(
+        "--members",
+        min=1,
+        show_default=False,
+        help="Networks in the ensemble; as many as the effort brings, mostly ten.",
+    ),
+]
 Weighting = Annotated[
     str,
     typer.Option("--weighting", help="Where ensemble weights come from: stacking, elbo or equal."),

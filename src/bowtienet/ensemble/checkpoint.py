@@ -1,8 +1,10 @@
 """What of a fit is done, in a file, so that it can go on after it was cut short.
 
 A fit is a fixed list of tasks that follows from its seed, its settings and its rows. The file holds
-the outcomes of finished tasks and, of a stream, the state after the last whole pass. It is written
-after each of them, and a file that is there is replaced only when the new one is complete.
+the seed, the outcomes of finished tasks and, of a stream, the state after the last whole pass. It
+is written before the first task and after each of them, and a file that is there is replaced only
+when the new one is complete. What is fitted side by side, such as the networks that members start
+from and rows in memory that are cross-fitted, is no task: it is done again, from the same seed.
 """
 
 from __future__ import annotations
@@ -70,6 +72,7 @@ class Checkpoint:
         self._identity = {**asdict(settings), **rows(), "members before": members}
         self._identity.pop("n_jobs")  # it changes no result
         if self._saved is None:
+            self._write(None)
             return
         for name, now in self._identity.items():
             then = self._saved["identity"].get(name)

@@ -10,6 +10,7 @@ The members of a recipe are a group that predicts as one.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -27,6 +28,7 @@ from bowtienet.ensemble.recipes import (
     SeenRows,
     choose_recipes,
     held_out_folds,
+    mean_inputs,
     new_networks,
     on_host,
     possible_recipes,
@@ -69,8 +71,12 @@ LEAST_REST = 0.25
 """Of a group's variance that disagreement of its members may not take the place of."""
 FEW_MEMBERS = 5
 """Of rows too few to hold any out."""
-SURE_ERRORS = 2.0
-"""Standard errors by which shrinkage that is matched to networks must gain to be taken."""
+SWEEP_STEPS = 1.2
+"""Steps of L-BFGS, for each input, in the time of a sweep: benchmarks/speed/promise.py."""
+LIKELY_STEPS = 0.3
+"""Steps of L-BFGS for each row that are mostly worth their time."""
+WORTH_SAYING = 5.0
+"""Seconds to come from which on users are told."""
 FIRST_LENGTH, LENGTHENING = 5, 2
 """Sweeps from a random start: 5, 10, 20, ... as held-out rows ask."""
 
@@ -87,14 +93,58 @@ class Fitted(NamedTuple):
 
 
 class Pace:
-    """Says how a fit comes along, and before a long one how long it will take."""
+    """Says how a fit comes along, and of a long one how many seconds are to come.
 
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self.say = say
+    A step of a network is work of the order of its inputs + 10, for each row; a sweep is as much as
+    `SWEEP_STEPS` (inputs + 10) steps. Rounds so far tell the seconds of a unit of work.
+    """
 
-    def round(self, n_networks: int, length: int) -> None:
-        """Networks are trained to a length."""
-        self.say(f"comparing recipes: {n_networks} networks, {length} steps")
+    def __init__(
+        self, say: Callable[[str], None], settings: Settings, n_rows: int, n_folds: int
+    ) -> None:
+        self.say, self.settings, self.n_folds = say, settings, n_folds
+        self.longest = LIKELY_STEPS * n_rows
+        self.work = 0.0
+        """Of rounds that have begun."""
+        self.began = time.monotonic()
+        self.reached = 0
+        """Steps of networks that are in all folds already."""
+
+    def round(self, n_networks: int, length: int, n_inputs: float) -> None:
+        """Networks of so many inputs, on average, are trained to a length."""
+        work = n_networks * (length - self.reached) * (n_inputs + 10.0)
+        text = f"comparing recipes: {n_networks} networks, {length} steps"
+        if length in EFFORTS[self.settings.effort].lengths:
+            text = self._promise(work + self._to_come(length, n_inputs)) + text
+            self.reached = length
+        self.say(text)
+        self.work += work
+
+    def posteriors(self, n_inputs: float) -> None:
+        """All rounds are over."""
+        self.say(self._promise(self._to_come(None, n_inputs)) + "posteriors out of fold")
+
+    def _to_come(self, length: int | None, n_inputs: float) -> float:
+        """Work after a round to this length: of the rounds that are likely, and of all sweeps."""
+        effort, size = EFFORTS[self.settings.effort], n_inputs + 10.0
+        found, before = 0.0, length
+        for later, n_kept in zip(effort.lengths, effort.kept, strict=True):
+            if before is not None and before < later <= self.longest:
+                found += n_kept * (later - before) * size
+                before = later
+        sweeps = 2.0 * sweep_lengths(self.settings)[-1] * SWEEP_STEPS * size
+        found += effort.n_recipes * (sweeps + FURTHER_STEPS) * size
+        return found * self.n_folds
+
+    def _promise(self, work: float) -> str:
+        """Words about the seconds that this work takes, if they are worth it.
+
+        They come first: a narrow terminal shows the beginning of a line.
+        """
+        if not self.work:
+            return ""
+        seconds = work * (time.monotonic() - self.began) / self.work
+        return f"about {seconds:.0f} s to go, " if seconds > WORTH_SAYING else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,8 +158,6 @@ class Swept:
     variances: Floats
     ratio: Floats
     """What the variances are multiplied by to match the errors, (D,)."""
-    matched: bool = False
-    """Whether the shrinkage that sweeps begin with is that of the networks' weights."""
     by_chance: Floats | None = None
     """Variance of networks of this recipe that differ by chance, (D,); None if it is not known."""
 
@@ -122,7 +170,8 @@ def cross_fit(
     say: Callable[[str], None],
 ) -> Fitted:
     """Members fitted to standardised rows, in random order, that are all in memory."""
-    seen, folds, pace = see(rows, views), held_out_folds(rows.inputs.shape[0]), Pace(say)
+    seen, folds = see(rows, views), held_out_folds(rows.inputs.shape[0])
+    pace = Pace(say, settings, rows.inputs.shape[0], len(folds))
     recipes = possible_recipes(seen, settings, rng)
     run = runner(settings.n_jobs)
     with one_blas_thread():
@@ -131,7 +180,7 @@ def cross_fit(
         chosen = choose_recipes(seen, folds, recipes, settings, run, pace.round)
         if settings.n_estimators == 1:
             chosen = chosen[:1]
-        say("posteriors out of fold")
+        pace.posteriors(mean_inputs(chosen, seen))
         swept = [_swept(one, seen[one.recipe.view], folds, settings) for one in chosen]
         say("weights and levels of noise")
         slopes = np.stack([seen[one.recipe.view].log_slopes for one in chosen])
@@ -207,7 +256,6 @@ def begin(
     settings: Settings,
     *,
     folds: Sequence[slice] | None = None,
-    matched: bool = False,
 ) -> tuple[BowTieModel, list[GlobalFactors]]:
     """The model of a recipe, and where the posteriors of its networks start.
 
@@ -230,7 +278,7 @@ def begin(
         rng = np.random.default_rng((recipe.seed, number))
         if starts_from_networks(settings):
             joined = join_networks(list(zip(*own.layers, strict=True)))
-            factors.append(factors_of_network(model, joined, rng, matched=matched))
+            factors.append(factors_of_network(model, joined, rng))
         else:
             fold = None if folds is None else folds[number]
             weights = without(np.asarray(to_numpy(rows.weights), dtype=np.float64), fold)
@@ -291,15 +339,10 @@ def _swept(
     rows, lengths = seen.rows, sweep_lengths(settings)
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
     row_weights = np.stack([without(weights, fold) for fold in folds])
-    found = []
-    for matched in (False, True) if starts_from_networks(settings) else (False,):
-        model, factors = begin(
-            candidate.recipe, candidate.networks, rows, settings, folds=folds, matched=matched
-        )
-        ends = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
-        found += [(matched, length, end) for length, end in zip(lengths, ends, strict=True)]
-    best, highest = None, np.empty(0)
-    for matched, length, results in found:
+    model, factors = begin(candidate.recipe, candidate.networks, rows, settings, folds=folds)
+    found = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
+    best, highest = None, -np.inf
+    for length, results in zip(lengths, found, strict=True):
         parts = [
             forecast(result, rows, fold, settings)
             for result, fold in zip(results, folds, strict=True)
@@ -307,12 +350,12 @@ def _swept(
         errors, variances = (np.concatenate(column) for column in zip(*parts, strict=True))
         ratio = variance_ratio(errors, variances, weights)
         logs = normal_log_densities(errors, ratio * variances)
-        if best is None or _gains(logs - highest, weights, surely=matched and not best.matched):
-            highest = logs
+        reached = float(logs @ weights / weights.sum())
+        if best is None or reached > highest:
+            highest = reached
             best = Swept(
                 candidate=candidate,
                 n_sweeps=length,
-                matched=matched,
                 errors=errors,
                 variances=variances,
                 ratio=ratio,
@@ -320,14 +363,6 @@ def _swept(
             )
     assert best is not None
     return best
-
-
-def _gains(gain: Floats, weights: Floats, *, surely: bool) -> bool:
-    """Whether the mean of gains (n,) is positive; surely, by some of its standard errors."""
-    shares = weights / weights.sum()
-    mean = float(shares @ gain)
-    error = float(np.sqrt(shares**2 @ (gain - mean) ** 2))
-    return mean > (SURE_ERRORS * error if surely else 0.0)
 
 
 def forecast(
@@ -361,7 +396,7 @@ def _with_all_rows(
             continue
         recipe, rows = one.candidate.recipe, seen[one.candidate.recipe.view].rows
         networks = further_networks(one.candidate, seen[recipe.view], count, settings, run)
-        model, factors = begin(recipe, networks, rows, settings, matched=one.matched)
+        model, factors = begin(recipe, networks, rows, settings)
         row_weights = np.tile(np.asarray(to_numpy(rows.weights), dtype=np.float64), (count, 1))
         [results] = sweep_together(
             model, rows, row_weights, factors, lengths=[one.n_sweeps], n_threads=1

@@ -66,9 +66,9 @@ HELD_OUT_ROWS = 2_000
 """Rows that all networks hold out, at most a fifth."""
 BATCH = 256
 """Rows of a minibatch of networks."""
-VISITS = 3_000_000
+VISITS = 6_000_000
 """Rows that a network visits, each as often as it does,"""
-PASSES = (3, 60)
+PASSES = (5, 60)
 """in so many passes over all rows."""
 FURTHER = 0.2
 """Passes with the rows that were held out, as a part of those without,"""
@@ -160,7 +160,7 @@ def _groups(
     seen, folds = see(sample, views), held_out_folds(sample.inputs.shape[0])
     recipes = possible_recipes(seen, settings, rng)
 
-    def pace(n_networks: int, length: int) -> None:
+    def pace(n_networks: int, length: int, n_inputs: float) -> None:
         say(f"comparing recipes on a sample: {n_networks} networks, {length} steps")
 
     with one_blas_thread():

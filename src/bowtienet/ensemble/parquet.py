@@ -27,7 +27,8 @@ def write_parquet(
         writer: Any = None
         try:
             for part in parts:
-                table = arrow.table(prediction_columns(part, coverage))
+                limits = None if coverage is None else part.interval(coverage)
+                table = arrow.table(prediction_columns(part, limits))
                 writer = writer or parquet.ParquetWriter(temporary, table.schema)
                 writer.write_table(table)
         finally:
@@ -46,12 +47,14 @@ def refuse_own_input(source: str | os.PathLike[str], path: str | os.PathLike[str
 
 
 def prediction_columns(
-    part: Mixture, coverage: float | None, names: Sequence[str] | None = None
+    part: Mixture, limits: np.ndarray | None, names: Sequence[str] | None = None
 ) -> dict[str, np.ndarray]:
-    """Columns mean, std, lower and upper; with several targets one of each for every name."""
+    """Columns mean, std, and lower and upper limits (n, 2), or (n, D, 2) of several targets.
+
+    With several targets there is one of each for every name.
+    """
     columns = {"mean": part.mean(), "std": part.std()}
-    if coverage is not None:
-        limits = part.interval(coverage)
+    if limits is not None:
         columns |= {"lower": limits[..., 0], "upper": limits[..., 1]}
     if columns["mean"].ndim == 1:
         return columns

@@ -179,7 +179,7 @@ def choose_recipes(
     recipes: Sequence[Recipe],
     settings: Settings,
     run: Run,
-    say: Callable[[int, int], None],
+    say: Callable[[int, int, float], None],
     *,
     longest: int | None = None,
 ) -> list[Candidate]:
@@ -198,14 +198,15 @@ def choose_recipes(
     run : callable
         Trains groups of networks, perhaps on several cores.
     say : callable
-        Is told before each round how many networks take how many steps.
+        Is told before each round how many networks take how many steps, and of how many inputs
+        they are on average.
     longest : int, optional
         Most steps.
     """
     effort = EFFORTS[settings.effort]
 
     def reach(some: Sequence[Candidate], own: Sequence[slice], length: int) -> list[Candidate]:
-        say(len(some) * len(own), length)
+        say(len(some) * len(own), length, mean_inputs(some, seen))
         return advance(some, seen, own, length, settings.hidden_layer_sizes, run)
 
     alive = [Candidate(recipe=recipe) for recipe in recipes]
@@ -268,6 +269,11 @@ def advance(
         logs = _log_densities(own_networks, own, folds)
         found.append(Candidate(recipe=recipe, networks=own_networks, log_densities=logs))
     return found
+
+
+def mean_inputs(candidates: Sequence[Candidate], seen: Sequence[SeenRows]) -> float:
+    """Inputs of the candidates' networks, on average."""
+    return float(np.mean([seen[one.recipe.view].rows.inputs.shape[1] for one in candidates]))
 
 
 def score(candidate: Candidate) -> float:

@@ -137,7 +137,7 @@ def _best_recipe(
             recipes,
             settings,
             runner(settings.n_jobs),
-            lambda n_networks, length: None,
+            lambda *_: None,
         )[0]
 
 

@@ -21,34 +21,36 @@ class FitOptions(BaseEstimator):
     Parameters
     ----------
     weighting : {"stacking", "elbo", "equal"}, default="stacking"
-        Where ensemble weights come from: the densities that members give to held-out rows, the
-        evidence bound (members then differ only in their random start), or equal weights.
-        "stacking" also chooses the start and length of the fits (one member is the best alone), and
-        rescales variances to match held-out errors; the other two fit each member once, to
-        convergence.
+        Where ensemble weights come from: the densities that recipes give to held-out rows, the
+        evidence bound of members, or equal weights. With "stacking" every row is held out once;
+        the networks of the folds go on with all rows and are the members, and levels of noise match
+        held-out errors. The other two choose one recipe by held-out rows and fit each member by
+        itself, to convergence or `max_iter`, with the variances of its posterior.
     elbo_tempering : float, default=0.01
         For "elbo": weights are softmax(elbo_tempering * bound). Towards 0 all count alike.
     gate_temperature : float or "auto", default="auto"
-        Softness of the gates; towards 0 units become rectified linear. Lower if the target has
-        sharp bends, higher (0.1) for very smooth ones.
+        Softness of the gates; towards 0 units become rectified linear. "auto" is 0.001. Higher
+        values (0.01 to 0.1) suit long fits whose structure is the question.
     init : {"relu_network", "laplace", "spike_slab"}, default="relu_network"
-        Where a fit starts: at an ordinary network fitted quickly, or several small ones side by
-        side if "stacking" chooses so, or at random. The first predicts better; the others are the
-        paper's.
+        Where a posterior starts: at an ordinary network, or several small ones side by side as
+        held-out rows choose, or at random. The first predicts better and needs few sweeps; the
+        others are the paper's, and take up to `max_iter` sweeps.
     init_penalty : float or "auto", default="auto"
-        Ridge penalty of the network of "relu_network", for standardised targets. Larger is
-        smoother: for few or noisy rows. "auto" lets "stacking" choose, and is 0.1 otherwise.
+        Ridge penalty of the networks, for standardised targets. Larger is smoother: for few or
+        noisy rows. "auto" lets held-out rows choose among those of the `effort`.
     propagation : {"push_forward", "variational"}, default="push_forward"
         How uncertainty is propagated to predictions: by pushing the weights' distribution through
         the network, or by the paper's iteration. Takes effect with the next fit.
     tol : float, default=1e-5
-        A fit stops when the relative change of its bound is below this three times in a row; for
-        "svi" the change between means over many steps, or if it is below their noise.
+        A fit that runs to convergence stops when the relative change of its bound is below this
+        three times in a row; for "svi" the change between means over many steps, or if it is below
+        their noise. Of no effect where held-out rows choose the length.
     prune_every : int or None, default=None
-        Take out hidden units that do not matter after every such number of sweeps. It makes wide
-        networks cheap: 5 or 10 for widths above a hundred. Of no effect with "svi".
+        Take out hidden units that do not matter after every such number of sweeps. It makes long
+        fits of wide networks cheap: 5 or 10 for widths above a hundred. Of no effect with "svi",
+        and with "stacking" where fits start from networks: these make few sweeps.
     batch_size : int or "auto", default="auto"
-        Rows of a minibatch for "svi".
+        Rows of a minibatch for "svi"; networks have their own.
     forgetting_rate, step_delay : float, default=0.7, 1.0
         Steps of "svi" with batches of 1,000 rows or more are whole while the bound rises; then, and
         with smaller batches from the first on, they shrink as (t + step_delay) ** -forgetting_rate,

@@ -25,13 +25,9 @@ from bowtienet.ensemble.ensemble import (
 )
 from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
-from bowtienet.estimators.scoring import (
-    determination,
-    distribution_values,
-    mean_log_density,
-)
+from bowtienet.estimators.scoring import determination, held_out_scores, mean_log_density
 from bowtienet.prediction.combined_mixtures import join_mixtures
-from bowtienet.prediction.conformal import HeldOut, conformal_interval
+from bowtienet.prediction.conformal import conformal_interval
 from bowtienet.prediction.intervals import check_coverage, highest_density
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import Column
@@ -120,7 +116,8 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         if method == "central":
             return self._answers(X, lambda found: found.interval(coverage))
         if method == "conformal":
-            held_out = self._held_out(calibration)
+            check_is_fitted(self)
+            held_out = held_out_scores(self, calibration)
             return self._answers(X, lambda found: conformal_interval(found, held_out, coverage))
         n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
         return self._answers(
@@ -265,20 +262,6 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "ensemble_")
-
-    def _held_out(self, calibration: tuple[Any, ...] | None) -> HeldOut:
-        """Scores of conformal intervals: of the fit's own held-out rows, or of these."""
-        check_is_fitted(self)
-        if calibration is not None:
-            values, weights = distribution_values(self, open_known(self, *calibration))
-            return HeldOut(values=values, weights=weights)
-        found = self.ensemble_.held_out
-        if found is None:
-            raise ValueError(
-                "the fit held no rows out (too few rows, or weights that are not from stacking): "
-                "give rows that it has not seen, calibration=(X, y)."
-            )
-        return found
 
     def _features(self, X: Any) -> Source:
         check_is_fitted(self)

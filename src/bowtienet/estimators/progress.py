@@ -207,6 +207,7 @@ class Reporter:
             weights=np.ones(1),
             representation=replace(self.ensemble.representation, views=(self.view,)),
             views=(0,),
+            groups=(0,),
         )
         return {**self.known, **ensemble_attributes(ensemble, self.solver)}
 

@@ -66,7 +66,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
         "normal_inverse_gaussian", "gig", or "gaussian" for none.
     n_estimators : int or None, default=None
-        Members of the ensemble; None for as many as `effort` brings along, mostly ten.
+        Members of the ensemble; None for as many as `effort` brings along: one for each fold and
+        recipe that got weight, mostly ten.
     effort : {"fast", "balanced", "best"}, default="balanced"
         How many recipes and lengths are compared, and how many members are fitted: for a look, for
         daily use, or for a paper.
@@ -75,7 +76,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         linear components of it with bends at quantiles (an int says how many), which lets one
         network follow steps and bends; or principal components of all columns. All go on linearly
         outside the data. "auto" takes what gives held-out rows the higher density, and principal
-        components of more than 128 columns.
+        components of more than about a hundred columns.
     target_transform : {"auto", "none", "yeo-johnson"}, default="auto"
         Whether networks are fitted to the targets or to a Yeo-Johnson transform of them, whose
         exponent in [0, 2] is that of highest likelihood, for targets with a long tail. Predictions
@@ -85,11 +86,13 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         "auto" gives the noise three levels, and gates that say by the features which of them a row
         has, where held-out rows ask for it: noise that differs between rows, and heavy tails.
     solver : {"auto", "cavi", "svi"}, default="auto"
-        Coordinate ascent, which looks at all rows before every update, or stochastic variational
-        inference, which looks at a minibatch. "auto" takes the second above 50,000 rows (for Dask
-        tables the first, on the workers).
+        What makes posteriors: coordinate ascent, which looks at all rows before every update, or
+        stochastic variational inference, which looks at a minibatch. "auto" takes the second above
+        50,000 rows (for Dask tables the first, on the workers).
     max_iter : int, default=80
-        Most sweeps over the rows for each fit. Raise it when a warning asks for it.
+        Most sweeps over the rows for each fit. A default fit makes one; more are for
+        random starts, and for weights that are not from stacking. Raise it when a warning asks
+        for it.
     false_sign_rate : float, default=0.01
         How sure the sign of a weight must be to matter, for `prune` and `feature_relevance_`: the
         estimated share of kept weights with the wrong sign. Lower prunes more. It is a rate of
@@ -99,9 +102,10 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         representation, prior and temperature stay; `max_iter`, `tol` and the rows may differ.
     checkpoint : path or None, default=None
         File that keeps finished members (of streams also every pass) of a running fit; `resume`
-        goes on from it.
+        goes on from it. Tables in memory that are cross-fitted are fitted in one go.
     n_jobs : int, default=None
-        Fits at the same time, through joblib; 1 for None. The result does not depend on it.
+        Groups of networks, or fits, at the same time, through joblib; 1 for None. The result does
+        not depend on it.
     random_state : int, RandomState or None, default=None
         Seed of starts and held-out rows; an int makes a fit repeatable to the last bit.
     verbose : int, default=0
@@ -226,7 +230,9 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         """Go on with a fit that was cut short, from its `checkpoint`.
 
         X, y and sample_weight are those of the fit that was cut short, and so are the settings.
-        Nothing that was finished is repeated; on one machine the end has the same bits.
+        Members that were finished are not fitted again, nor passes over a stream. What is fitted
+        side by side is: rows in memory that are cross-fitted, and networks that members start from.
+        On one machine the end has the same bits.
         """
         return self._fit(X, y, sample_weight, resume=True)
 

@@ -10,8 +10,9 @@ from bowtienet._arrays import Array, to_numpy
 from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
 from bowtienet.ensemble.ensemble import chunks, mean_and_deviation, mixture
-from bowtienet.estimators.known_columns import encoded_blocks
+from bowtienet.estimators.known_columns import encoded_blocks, open_known
 from bowtienet.prediction.combined_mixtures import join_mixtures
+from bowtienet.prediction.conformal import HeldOut
 from bowtienet.representation.scaling import column_moments, combine_moments
 
 
@@ -28,7 +29,22 @@ def mean_log_density(estimator: Any, source: Source) -> float:
     return total / weight
 
 
-def distribution_values(estimator: Any, source: Source) -> tuple[np.ndarray, np.ndarray]:
+def held_out_scores(estimator: Any, calibration: tuple[Any, ...] | None = None) -> HeldOut:
+    """Scores of conformal intervals: of the fit's own held-out rows, or of rows (X, y)."""
+    if calibration is not None:
+        if not isinstance(calibration, (tuple, list)) or len(calibration) not in (2, 3):
+            raise ValueError("calibration must be (X, y) or (X, y, sample_weight).")
+        return _distribution_values(estimator, open_known(estimator, *calibration))
+    found: HeldOut | None = estimator.ensemble_.held_out
+    if found is None:
+        raise ValueError(
+            "the fit held no rows out (too few rows, or weights that are not from stacking): "
+            "give rows that it has not seen, calibration=(X, y)."
+        )
+    return found
+
+
+def _distribution_values(estimator: Any, source: Source) -> HeldOut:
     """F(y) (n, D) of the targets of rows that count, and their weights (n,)."""
     values, weights = [], []
     for block, features in encoded_blocks(estimator, source):
@@ -37,7 +53,7 @@ def distribution_values(estimator: Any, source: Source) -> tuple[np.ndarray, np.
         counted = share > 0.0
         values.append(found.cdf(_host(block.targets))[counted])
         weights.append(share[counted])
-    return np.concatenate(values), np.concatenate(weights)
+    return HeldOut(values=np.concatenate(values), weights=np.concatenate(weights))
 
 
 def determination(estimator: Any, source: Source) -> float:

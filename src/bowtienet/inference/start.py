@@ -128,17 +128,12 @@ def factors_of_network(
     model: BowTieModel,
     network: Sequence[Floats],
     rng: np.random.Generator,
-    *,
-    matched: bool = False,
 ) -> GlobalFactors:
-    """Global factors around the weights of an ordinary network.
+    """Global factors around the weights of an ordinary network, with shrinkage that suits them.
 
-    Shrinkage is drawn from its prior, or matched to these weights. Of few rows a first sweep with
-    draws shrinks a network to little: good where it has fitted noise, and bad where it has not.
+    With shrinkage drawn from the prior a first sweep over few rows would forget the network.
     """
     factors = build_factors(model, network, rng, variance=NETWORK_VARIANCE)
-    if not matched:
-        return factors
     return update_global_shrinkage(model, update_local_shrinkage(model, factors))
 
 

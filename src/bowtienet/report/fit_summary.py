@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowtienet.ensemble.ensemble import describe_views
+from bowtienet.ensemble.ensemble import describe_levels, describe_views
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.convergence import Status
 from bowtienet.report.wording import clean, count, number
@@ -62,6 +62,7 @@ def _settings(model: BowTieRegressor) -> tuple[tuple[str, str], ...]:
         "hidden layers": ", ".join(count(size, "unit") for size in sizes) or "none: linear",
         "prior": model.prior,
         "networks see": describe_views(model.ensemble_),
+        "noise": describe_levels(model.ensemble_),
         "members": len(model.ensemble_.members),
         "effective members": number(float(model.n_effective_members_), 3),
         "ensemble weights": _weights(model.member_weights_),

@@ -1,0 +1,92 @@
+"""What a default fit reaches, and what its parts are worth for prediction.
+
+Fits the five sets of the paper and kin40k (5,000 rows; from the folder that the environment
+variable BOWTIENET_DATA names) with the split seeds 500, 501, ... and scores the rows put aside
+(`benchmarks.accuracy.study`). Only the default runs unless `--variants` asks for more: other
+efforts and noise, one view, and single parts of the procedure held fixed. Beside kin40k stands
+`HistGradientBoostingRegressor`, which has an RMSE alone. `make study-fit` runs it and prints
+Markdown; docs/measurements/accuracy.md holds a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from unittest import mock
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from benchmarks.accuracy.study import Variant, options, ours, report, run, seeds_in_words
+from bowtienet import FitOptions
+from bowtienet.ensemble import cross_fit
+from bowtienet.ensemble.settings import EFFORTS
+
+SETS = ("slump", "yacht", "boston", "energy", "concrete", "kin40k")
+FIRST_SEED = 500
+BOOSTED = "HistGradientBoosting"
+BESIDE_BOOSTED = ("kin40k",)
+"""Sets that boosted trees are fitted to."""
+
+
+def boosted(X: np.ndarray, y: np.ndarray, seed: int) -> HistGradientBoostingRegressor:
+    """Boosted trees of scikit-learn at their defaults."""
+    return HistGradientBoostingRegressor(random_state=seed).fit(X, y)
+
+
+def with_sweeps(n_sweeps: int) -> Variant:
+    """So many sweeps, whatever held-out rows say."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
+        fixed = replace(EFFORTS["balanced"], sweeps=(n_sweeps,))
+        with mock.patch.dict(EFFORTS, {"balanced": fixed}):
+            return ours()(X, y, seed)
+
+    return fit
+
+
+def with_hidden_noise(concentration: float, scale: float) -> Variant:
+    """Another prior of the hidden noise variances, IG(concentration, scale)."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
+        with mock.patch.object(cross_fit, "HIDDEN_NOISE", (concentration, scale)):
+            return ours()(X, y, seed)
+
+    return fit
+
+
+VARIANTS: dict[str, Variant] = {
+    "default": ours(),
+    "effort=fast": ours(effort="fast"),
+    "effort=best": ours(effort="best"),
+    "noise=constant": ours(noise="constant"),
+    "features=standard": ours(features="standard"),
+    "target_transform=none": ours(target_transform="none"),
+    "n_estimators=1": ours(n_estimators=1),
+    **{f"sweeps={count}": with_sweeps(count) for count in (1, 3, 10, 30)},
+    **{
+        f"gate_temperature={value:g}": ours(options=FitOptions(gate_temperature=value))
+        for value in (0.01, 0.1)
+    },
+    **{f"hidden_noise={scale:g}": with_hidden_noise(2.0, scale) for scale in (0.001, 0.1, 1.0)},
+    "prior=gaussian": ours(prior="gaussian"),
+}
+
+
+def main(given: list[str] | None = None) -> None:
+    parser = options(
+        __doc__, list(VARIANTS), SETS, first_seed=FIRST_SEED, splits=10, default=["default"]
+    )
+    chosen = parser.parse_args(given)
+    seeds = range(chosen.first_seed, chosen.first_seed + chosen.splits)
+    variants = {name: VARIANTS[name] for name in chosen.variants}
+    table = run(variants, chosen.sets, seeds, chosen.n_jobs)
+    print(report(chosen.sets, chosen.variants, table))
+    peers = [name for name in chosen.sets if name in BESIDE_BOOSTED]
+    if peers:
+        found = run({BOOSTED: boosted}, peers, seeds, chosen.n_jobs)
+        print(f"\n{report(peers, [BOOSTED], found)}")
+    print(f"\n{seeds_in_words(seeds)}")
+
+
+if __name__ == "__main__":
+    main()
