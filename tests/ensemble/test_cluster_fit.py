@@ -85,11 +85,10 @@ def assert_same_fit(found: bt.BowTieRegressor, expected: bt.BowTieRegressor, X: 
     "settings",
     [
         {"n_jobs": 2},
-        {"weighting": "stacking", "max_iter": 22},
         {"hidden_layer_sizes": (4, 3)},
         {"features": 3, "target_transform": "yeo-johnson"},
     ],
-    ids=["equal", "stacking", "two layers", "bins and a warp"],
+    ids=["equal", "two layers", "bins and a warp"],
 )
 def test_a_dask_array_gives_the_fit_in_memory(
     client: Any, settings: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -101,6 +100,24 @@ def test_a_dask_array_gives_the_fit_in_memory(
     found = estimator(**settings).fit(*tables())
     assert len(passes) > 10
     assert_same_fit(found, expected, X)
+    assert not left_over(client)
+
+
+def test_members_of_a_sample_are_swept_over_the_cluster(
+    client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the weights and levels of the sample, which are those of the fit in memory."""
+    passes = count_passes(monkeypatch)
+    X, y, weights = numbers()
+    expected = estimator(weighting="stacking").fit(X, y, weights)
+    found = estimator(weighting="stacking").fit(*tables())
+    sweeps = sum(member.n_sweeps for member in found.ensemble_.members)
+    assert len(passes) == sweeps > 0
+    np.testing.assert_allclose(found.member_weights_, expected.member_weights_, rtol=1e-8)
+    scales = [model.ensemble_.levels.scale for model in (found, expected)]
+    np.testing.assert_allclose(*scales, rtol=1e-8)
+    apart = found.predict(X) - expected.predict(X)
+    assert np.sqrt(np.mean(apart**2)) < 0.5 * np.std(y)
     assert not left_over(client)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import pairwise, product
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,16 @@ import pytest
 from bowtienet._arrays import like, map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
 from bowtienet.ensemble import member as module
-from bowtienet.ensemble.member import Task, held_out_score, last_bound, run_task
-from bowtienet.ensemble.settings import AUTO_TEMPERATURE, Settings
-from bowtienet.ensemble.training import begin
+from bowtienet.ensemble.cross_fit import further_networks, runner
+from bowtienet.ensemble.member import Task, last_bound, run_task
+from bowtienet.ensemble.recipes import Candidate, see
+from bowtienet.ensemble.settings import AUTO_TEMPERATURE, Recipe, Settings
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.iterate import FitResult
+from bowtienet.inference.start import factors_of_network
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import build_factors
+from bowtienet.posterior.initialize import join_networks
 from bowtienet.prediction.predictive import predict
 from bowtienet.representation.representation import PLAIN
 from tests.ensemble.fits import RECIPE, SETTINGS, assert_same_fit, bent_rows, task
@@ -31,34 +33,12 @@ PARTS = {
 }
 
 
-def test_a_forecast_where_a_sweep_was_undone() -> None:
-    """A sweep that overshot is undone: a fit of just that length ends with the one before it."""
-    seen: list[int] = []
-    recipe = replace(RECIPE, seed=11)
-    run_task(
-        task(lengths=(120,), rows=PARTS["rows"], recipe=recipe),
-        SETTINGS,
-        lambda progress: seen.append(progress.sweep),
-    )
-    undone = min(set(range(1, 120)) - set(seen))
-    both, alone = (
-        run_task(task(lengths=lengths, recipe=recipe, **PARTS), SETTINGS).forecasts
-        for lengths in ((undone, undone + 1), (undone,))
-    )
-    np.testing.assert_array_equal(both[:, 0], alone[:, 0])
-
-
-@pytest.mark.parametrize("end", ["converged", "interrupted"])
-def test_a_fit_that_ends_early_has_its_end_at_every_later_length(end: str) -> None:
-    settings = replace(SETTINGS, tol=1e-2 if end == "converged" else 0.0)
-    callback = at_third(ctrl_c) if end == "interrupted" else None
-    outcome = run_task(task(lengths=(2, 50, 200), **PARTS), settings, callback)
-    assert outcome.result.status == end
-    assert outcome.interrupted == (end == "interrupted")
-    assert 2 < outcome.result.n_sweeps < 50
-    first, second, third = np.swapaxes(outcome.forecasts, 0, 1)
-    np.testing.assert_array_equal(second, third)
-    assert not np.array_equal(first, second)
+def from_network(given: Task, recipe: Recipe, settings: Settings) -> Task:
+    """The task with a network of its recipe to start from."""
+    [seen] = see(given.rows, [PLAIN])
+    [network] = further_networks(Candidate(recipe=recipe), seen, 1, settings, runner(1))
+    joined = join_networks(list(zip(*network.layers, strict=True)))
+    return replace(given, recipe=recipe, network=tuple(joined))
 
 
 def test_a_task_is_repeatable_and_its_seed_matters() -> None:
@@ -71,8 +51,8 @@ def test_a_task_is_repeatable_and_its_seed_matters() -> None:
 def test_a_task_follows_its_recipe() -> None:
     recipes = [RECIPE, replace(RECIPE, init_penalty=30.0)]
     results = [
-        run_task(one, SETTINGS).result
-        for one in begin(task(lengths=(5,)), [PLAIN], recipes, SETTINGS)
+        run_task(from_network(task(lengths=(5,)), recipe, SETTINGS), SETTINGS).result
+        for recipe in recipes
     ]
     assert results[0].model.gate_temperature == RECIPE.gate_temperature
     plain, shrunk = (result.factors.layers[0].weights.mean[:, 1:] for result in results)
@@ -85,10 +65,10 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[GlobalFactors]:
     found: list[GlobalFactors] = []
 
     def note(*arguments: Any, **settings: Any) -> GlobalFactors:
-        found.append(build_factors(*arguments, **settings))
+        found.append(factors_of_network(*arguments, **settings))
         return found[-1]
 
-    monkeypatch.setattr(module, "build_factors", note)
+    monkeypatch.setattr(module, "factors_of_network", note)
     return found
 
 
@@ -98,8 +78,8 @@ def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
     """Two of five units each have no weights between them."""
     wide = replace(SETTINGS, hidden_layer_sizes=(10, 10), max_iter=1)
     recipes = [replace(RECIPE, parts=parts, start_iterations=20) for parts in (2, 1)]
-    for one in begin(task(rows=bent_rows(20)), [PLAIN], recipes, wide):
-        run_task(one, wide)
+    for recipe in recipes:
+        run_task(from_network(task(rows=bent_rows(20)), recipe, wide), wide)
     between = [start.layers[1].weights.mean[:5, 6:] for start in starts]
     np.testing.assert_array_equal(between[0], 0.0)
     assert np.all(between[1] != 0.0)
@@ -107,7 +87,7 @@ def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
 
 def test_a_task_starts_at_its_network_with_little_variance(starts: list[GlobalFactors]) -> None:
     """Its weights to the bit; variances of 1e-4, which the first sweeps do not forget."""
-    [one] = begin(task(lengths=(1,)), [PLAIN], [RECIPE], SETTINGS)
+    one = from_network(task(lengths=(1,)), RECIPE, SETTINGS)
     assert one.network is not None
     outcome = run_task(one, SETTINGS)
     for layer, weights in zip(starts[0].layers, one.network, strict=True):
@@ -137,18 +117,17 @@ def test_a_length_that_was_chosen_does_not_cut_a_fit_short() -> None:
     assert finished.status is Status.CONVERGED
 
 
-def test_a_task_gives_its_ratio_to_the_fit_and_a_fit_to_those_that_go_on() -> None:
-    plain, asked = (
-        run_task(task(lengths=(4,), variance_ratio=ratio), SETTINGS).result
-        for ratio in (None, np.array([1.7]))
-    )
+def test_a_fit_that_goes_on_keeps_its_ratio() -> None:
+    plain = run_task(task(lengths=(4,)), SETTINGS).result
     assert plain.variance_ratio is None
-    assert asked.variance_ratio.tolist() == [1.7]
-    assert asked.elbo_history == plain.elbo_history
-    on = task(start=asked, lengths=(2,), recipe=None)
-    assert run_task(on, SETTINGS).result.variance_ratio.tolist() == [1.7]
-    other = replace(on, variance_ratio=np.array([0.4]))
-    assert run_task(other, SETTINGS).result.variance_ratio.tolist() == [0.4]
+    stretched = replace(plain, variance_ratio=np.array([1.7]))
+    first, second = (
+        run_task(task(start=start, lengths=(2,), recipe=None), SETTINGS).result
+        for start in (plain, stretched)
+    )
+    assert first.variance_ratio is None
+    assert second.variance_ratio.tolist() == [1.7]
+    assert first.elbo_history == second.elbo_history
 
 
 def test_what_was_pruned_before_and_in_the_fit_adds_up() -> None:
@@ -195,7 +174,7 @@ def curved_rows(library: Any = np, dtype: str = "float64", *, outlier: bool = Fa
 def sharp_task(rows: Rows, settings: Settings, **changes: Any) -> Task:
     """From a network, at the temperature of the default."""
     recipe = replace(RECIPE, gate_temperature=AUTO_TEMPERATURE, init_penalty=0.1, **changes)
-    [one] = begin(Task(rows=rows, n_threads=1), [PLAIN], [recipe], settings)
+    one = from_network(Task(rows=rows, n_threads=1), recipe, settings)
     assert one.network is not None
     return one
 
@@ -274,70 +253,25 @@ def test_forecasts_are_those_of_the_rows_held_out() -> None:
         name: replace(rows, targets=np.column_stack([rows.targets, rows.inputs[:, 1]]))
         for name, rows in PARTS.items()
     }
-    outcome = run_task(task(lengths=(3, 8), **both), SETTINGS)
+    outcome = run_task(task(lengths=(8,), **both), SETTINGS)
     assert outcome.forecasts is not None
-    assert outcome.forecasts.shape == (2, 2, 15, 2)
+    assert outcome.forecasts.shape == (2, 15, 2)
     held_out = both["held_out"]
-    for index, length in enumerate((3, 8)):
-        alone = run_task(task(rows=both["rows"], lengths=(length,)), SETTINGS).result
-        new = predict(alone.model, alone.factors, held_out.inputs)
-        errors, variances = outcome.forecasts[:, index]
-        np.testing.assert_array_equal(errors, held_out.targets - new.mean)
-        np.testing.assert_array_equal(variances, new.signal_variance + new.noise_variance)
+    alone = run_task(task(rows=both["rows"], lengths=(8,)), SETTINGS).result
+    assert_same_fit(outcome.result, alone)
+    new = predict(alone.model, alone.factors, held_out.inputs)
+    errors, variances = outcome.forecasts
+    np.testing.assert_array_equal(errors, held_out.targets - new.mean)
+    np.testing.assert_array_equal(variances, new.signal_variance + new.noise_variance)
 
 
-def test_the_score_of_rows_held_out() -> None:
-    """Mean log density with the variance that they ask for, by hand: r = (10 + 5) / (5 + 5)."""
-    errors, variances = np.array([[1.0], [3.0]]), np.array([[2.0], [3.0]])
-    weights = np.array([2.0, 3.0])
-    ratio = (2.0 * 0.5 + 3.0 * 3.0 + 5.0) / (5.0 + 5.0)
-    logs = -0.5 * (np.log(2.0 * np.pi * ratio * variances) + errors**2 / (ratio * variances))
-    expected = (2.0 * logs[0, 0] + 3.0 * logs[1, 0]) / 5.0
-    assert held_out_score(errors, variances, weights) == pytest.approx(expected, rel=1e-13)
-
-
-@pytest.mark.parametrize(("worthwhile", "stopped"), [(1e6, True), (-1e6, False)])
-def test_a_fit_stops_when_longer_does_not_predict_better(
-    worthwhile: float, stopped: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After the second length if its gain is too small; every length has its forecasts anyway."""
-    monkeypatch.setattr(module, "WORTHWHILE", worthwhile)
-    seen: list[int] = []
-    trial = task(lengths=(2, 6, 12, 24), **PARTS)
-    outcome = run_task(trial, SETTINGS, lambda progress: seen.append(progress.sweep))
-    assert seen[-1] == (6 if stopped else 24)
-    assert outcome.result.n_sweeps == seen[-1]
-    assert outcome.forecasts is not None
-    assert outcome.forecasts.shape == (2, 4, 15, 1)
-    same = [np.array_equal(a, b) for a, b in pairwise(np.swapaxes(outcome.forecasts, 0, 1))]
-    assert same == ([False, True, True] if stopped else [False, False, False])
-    assert not outcome.interrupted
-    # Without rows held out nothing can stop it.
-    seen.clear()
-    run_task(replace(trial, held_out=None), SETTINGS, lambda progress: seen.append(progress.sweep))
-    assert seen[-1] == 24
-
-
-def test_the_gain_is_weighed_like_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the row that counts decides: its error shrinks while that of the other grows."""
-    rows = bent_rows()
-    held_out = Rows(
-        inputs=rows.inputs[:2], targets=rows.targets[:2], weights=np.array([1000.0, 1.0])
-    )
-    trial = task(rows=PARTS["rows"], held_out=held_out, lengths=(1, 2, 3, 4))
-    table = [[1.0, 1.0], [0.5, 5.0], [0.25, 7.0], [0.125, 9.0]]
-
-    def length_of(table: list[list[float]]) -> int:
-        errors = iter(table)
-        monkeypatch.setattr(
-            module,
-            "errors_and_variances",
-            lambda *_: (np.array(next(errors))[:, None], np.ones((2, 1))),
-        )
-        return run_task(trial, SETTINGS).result.n_sweeps
-
-    assert length_of(table) == 4
-    assert length_of(table[::-1]) == 2
+@pytest.mark.parametrize("most", [59, 60, 61, 150, None])
+def test_a_fit_ends_when_it_has_visited_rows_enough(most: int | None) -> None:
+    """Sixty rows a sweep: after the sweep that reaches the number, and not cut short by it."""
+    found = run_task(task(most_rows=most, lengths=(6,)), SETTINGS).result
+    assert found.n_sweeps == (6 if most is None else -(-most // 60))
+    expected = Status.ITERATION_LIMIT if most is None else Status.EARLY_STOPPED
+    assert found.status is expected
 
 
 # Interruption

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from bowtienet.ensemble.candidates import FEWEST_ROWS
 
 from bowtienet.data.door import open_source
 from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble import fit_ensemble as module
-from bowtienet.ensemble import training
 from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, count_held_out, prepare
-from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
+from bowtienet.ensemble.recipes import FEWEST_ROWS
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.prediction.predictive import predict
 from bowtienet.representation.representation import PLAIN, encoded_rows, standardized_rows
@@ -180,8 +178,8 @@ def test_other_rows_in_a_later_pass_are_noticed(solver: str, then: list[Any]) ->
 # Fits
 
 
-def test_stacking_by_coordinate_ascent_on_a_stream_is_that_in_memory() -> None:
-    settings = small(solver="cavi", max_iter=10)
+def test_coordinate_ascent_on_a_stream_is_that_in_memory() -> None:
+    settings = small(solver="cavi", max_iter=10, weighting="equal")
     expected, found = (fit(rows, settings).ensemble for rows in ((FRAME, Y), Pieces(FRAME, Y)))
     assert found.representation.columns == expected.representation.columns
     np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-6)
@@ -203,28 +201,25 @@ def test_the_solver_follows_the_number_of_rows(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("n_members", [1, 2])
-def test_held_out_rows_set_variances_and_weights(
-    n_members: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Those of one member are its own; several share the factor that stacking finds."""
-    monkeypatch.setattr(training, "LEAST_WEIGHT", 0.0)
-    settings = small(solver="svi", n_estimators=n_members)
+def test_held_out_rows_set_variances_and_levels(n_members: int) -> None:
+    """On average the group's variance is the one that held-out errors ask for."""
+    settings = small(solver="svi", n_estimators=n_members, effort="fast")
     source = open_source([(X, TWO)])
     held_out = prepare(source, settings, None, 7, Watching()).task.held_out
     ensemble = fit(source, settings).ensemble
+    assert len(ensemble.members) == n_members
+    assert ensemble.groups == (0,) * n_members
+    assert ensemble.held_out.values.shape == (held_out.inputs.shape[0], 2)
+    assert ensemble.levels.scale.shape == (1, 2)
     found = [predict(m.model, m.factors, held_out.inputs) for m in ensemble.members]
-    errors = np.stack([held_out.targets - f.mean for f in found])
-    variances = np.stack([f.signal_variance + f.noise_variance for f in found])
-    ratios = np.stack(
-        [variance_ratio(e, v, held_out.weights) for e, v in zip(errors, variances, strict=True)]
-    )
-    weights = np.ones(1)
-    if n_members > 1:
-        assert len(ensemble.members) == n_members
-        weights, factor = stack_forecasts(errors, ratios[:, None] * variances, held_out.weights)
-        ratios = ratios * factor
-    np.testing.assert_allclose([m.variance_ratio for m in ensemble.members], ratios, rtol=1e-12)
-    np.testing.assert_allclose(ensemble.weights, weights, rtol=1e-12)
+    means = np.stack([f.mean for f in found])
+    own = np.mean([f.signal_variance + f.noise_variance for f in found], axis=0)
+    ratio = ensemble.members[0].variance_ratio
+    assert all(np.array_equal(member.variance_ratio, ratio) for member in ensemble.members)
+    errors, spread = held_out.targets - means.mean(axis=0), means.var(axis=0)
+    asked = (np.sum(errors**2 / (own + spread), axis=0) + 5.0) / (len(errors) + 5.0)
+    wanted = asked + (asked - 1.0) * spread.mean(axis=0) / own.mean(axis=0)
+    np.testing.assert_allclose(ratio, np.maximum(wanted, 0.25 * asked), rtol=1e-9)
 
 
 def test_without_stacking_nothing_is_held_out() -> None:

@@ -25,8 +25,13 @@ WARPED = ("tests/distributions/test_yeo_johnson.py", "tests/prediction/test_warp
 STACKED = (
     "tests/ensemble/test_stacking.py",
     "tests/ensemble/test_views.py",
-    "tests/ensemble/test_candidates.py",
+    "tests/ensemble/test_recipes.py",
     "tests/ensemble/test_training.py",
+)
+LEVELLED = (
+    "tests/prediction/test_levels.py",
+    "tests/ensemble/test_noise_levels.py",
+    "tests/ensemble/test_groups.py",
 )
 
 
@@ -387,17 +392,59 @@ MUTATIONS = (
     ),
     Mutation(
         "ensemble/stacking.py",
-        "logs = normal_log_densities(errors, factor * variances) + jacobians",
-        "logs = normal_log_densities(errors, factor * variances)",
+        "of_recipes = np.log(weights)[:, None] + of_targets.sum(axis=2) + state.slopes",
+        "of_recipes = np.log(weights)[:, None] + of_targets.sum(axis=2)",
         "stacking: the Jacobian dropped",
         STACKED,
     ),
     Mutation(
-        "ensemble/candidates.py",
-        "log_densities=densities + slopes",
-        "log_densities=densities",
-        "candidates: the Jacobian dropped",
+        "ensemble/recipes.py",
+        "logs = normal_log_densities(errors, noise * unit) + seen.log_slopes[:stop]",
+        "logs = normal_log_densities(errors, noise * unit)",
+        "recipes: the Jacobian dropped",
         STACKED,
+    ),
+    Mutation(
+        "ensemble/stacking.py",
+        "linear = inputs.T @ (shares[:, stick, target] - 0.5 * reached)",
+        "linear = inputs.T @ (shares[:, stick, target] + 0.5 * reached)",
+        "noise levels: sign of kappa in the gates",
+        LEVELLED,
+    ),
+    Mutation(
+        "ensemble/stacking.py",
+        "reached = shares[:, stick:, target].sum(axis=1)",
+        "reached = shares[:, stick + 1 :, target].sum(axis=1)",
+        "noise levels: what reaches a stick",
+        LEVELLED,
+    ),
+    Mutation(
+        "ensemble/stacking.py",
+        "scale = (wanted + PRIOR_ROWS) / (shares.sum(axis=(0, 1)) + PRIOR_ROWS)",
+        "scale = (wanted + PRIOR_ROWS) / shares.sum(axis=(0, 1))",
+        "noise levels: prior rows dropped from the counts",
+        LEVELLED,
+    ),
+    Mutation(
+        "prediction/levels.py",
+        "rest = rest + log_expit(-logits)",
+        "rest = rest + log_expit(logits)",
+        "noise levels: what a stick leaves",
+        LEVELLED,
+    ),
+    Mutation(
+        "ensemble/ensemble.py",
+        "spread = moments.epistemic_variances + (moments.means - mean[None, ...]) ** 2",
+        "spread = moments.epistemic_variances",
+        "noise levels: disagreement within groups dropped",
+        LEVELLED,
+    ),
+    Mutation(
+        "ensemble/draws.py",
+        "draw = middle + np.sqrt(scale) * (draw - middle)",
+        "draw = mean + np.sqrt(scale) * (draw - mean)",
+        "noise levels: joint draws stretched around the member",
+        LEVELLED,
     ),
     Mutation(
         "ensemble/arriving.py",

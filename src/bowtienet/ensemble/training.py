@@ -49,8 +49,9 @@ def fit_members(
         return fit_alike(task, views, settings, run, rng, say)
     if isinstance(task.stream, ClusterStream):
         return _fit_on_cluster(task, views, settings, run, rng, say)
-    many = task.stream is not None or task.rows.inputs.shape[0] > MANY_ROWS
-    if many and starts_from_networks(settings):
+    n_rows = task.rows.inputs.shape[0]
+    many = task.stream is not None or n_rows > MANY_ROWS
+    if many and starts_from_networks(settings) and held_out_folds(n_rows):
         return fit_large(task, views, settings, run, rng, say)
     if task.stream is not None:
         return fit_alike(task, views, settings, run, rng, say)
