@@ -141,6 +141,7 @@ def only(ensemble: Ensemble, place: int) -> Ensemble:
         ensemble,
         members=(ensemble.members[place],),
         views=(ensemble.views[place],),
+        groups=(0,),
         weights=np.ones(1),
     )
 

@@ -20,12 +20,12 @@ from bowtienet.ensemble.ensemble import (
     Moments,
     check_ensemble,
     components,
-    covariance,
     mean_and_deviation,
     member_moments,
     mixture,
     split_variance,
 )
+from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.iterate import FitResult
 from bowtienet.prediction.covariance import output_covariance
@@ -77,6 +77,7 @@ def build(weights: Any = WEIGHTS, **changes: Any) -> Ensemble:
             column_order=ORDER,
         ),
         "views": (0, 0, 0),
+        "groups": (0, 1, 2),
         "propagation": "push_forward",
     }
     return Ensemble(**{**settings, **changes})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,11 +15,12 @@ from bowtienet.ensemble.stacking import (
     LARGEST_RATIO,
     NEVER,
     PRIOR_ROWS,
+    Forecasts,
     effective_members,
     elbo_weights,
     equal_weights,
     normal_log_densities,
-    stack_forecasts,
+    stack_with_levels,
     stacking_weights,
     variance_ratio,
 )
@@ -283,6 +285,23 @@ def test_a_log_density_is_finite(error: float, variance: float) -> None:
 # Stacking of forecasts: weights and one factor
 
 
+def stack_forecasts(
+    errors: np.ndarray, variances: np.ndarray, row_weights: np.ndarray, **limits: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Weights and the one level of forecasts (R, n, D), without warps and gates."""
+    forecasts = Forecasts(
+        errors=errors,
+        variances=variances,
+        log_slopes=np.zeros(errors.shape[:2]),
+        row_weights=row_weights,
+    )
+    ones = np.ones((errors.shape[1], 1))
+    weights, scale, gates = stack_with_levels(forecasts, ones, 1, **limits)
+    assert gates.shape == (0, 1, errors.shape[2])
+    [factor] = scale
+    return weights, factor
+
+
 def stacked_objective(
     weights: np.ndarray,
     factor: np.ndarray,
@@ -321,7 +340,7 @@ def stacked_directly(
 
 @pytest.mark.parametrize("seed", range(4))
 def test_stacked_forecasts_against_a_direct_optimiser(seed: int) -> None:
-    """From where EM begins. To the end no lower, as it is called within 1e-4 per row."""
+    """From where EM begins. To the end no lower; where it stops 1e-3 per row are left."""
     errors, variances, counts = random_forecasts(seed, n_members=2 + seed, n_targets=1 + seed % 2)
     start = np.zeros(len(errors) + errors.shape[2])
     best = stacked_directly(errors, variances, counts, start)
@@ -333,7 +352,7 @@ def test_stacked_forecasts_against_a_direct_optimiser(seed: int) -> None:
     np.testing.assert_allclose(weights, best[0], atol=1e-3)
     np.testing.assert_allclose(factor, best[1], rtol=1e-3)
     usual = stack_forecasts(errors, variances, counts)
-    assert stacked_objective(*usual, errors, variances, counts) > highest - 1e-4
+    assert stacked_objective(*usual, errors, variances, counts) > highest - 1e-3
     for result in (weights, usual[0]):
         assert np.all(result >= 0.0)
         assert np.sum(result) == pytest.approx(1.0, abs=1e-14)

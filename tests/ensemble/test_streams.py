@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from bowtienet.ensemble.candidates import FEWEST_ROWS
 
 from bowtienet.data.door import open_source
 from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble import fit_ensemble as module
 from bowtienet.ensemble import training
-from bowtienet.ensemble.candidates import FEWEST_ROWS
 from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, count_held_out, prepare
 from bowtienet.ensemble.stacking import stack_forecasts, variance_ratio
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bowtienet.ensemble.candidates import held_out_folds
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,7 +18,6 @@ from bowtienet.data.rows import Rows
 from bowtienet.ensemble import candidates
 from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble import training as module
-from bowtienet.ensemble.candidates import held_out_folds
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.member import Outcome, Task, run_task
 from bowtienet.ensemble.settings import Recipe, Settings

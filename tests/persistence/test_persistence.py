@@ -36,8 +36,11 @@ from bowtienet.distributions.yeo_johnson import fit_warp
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.stochastic import PassSnapshot, Position, StochasticState
 from bowtienet.persistence import load, save
+from bowtienet.prediction.conformal import HeldOut
+from bowtienet.prediction.levels import Levels
 from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.pieces import fit_pieces
+from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import PLAIN, Representation, View
 from tests.builders import bound_of, random_point, statistics_of
 
@@ -138,13 +141,31 @@ def representation() -> Representation:
     rng = np.random.default_rng(2)
     pieces = fit_pieces(rng.normal(size=(40, 2)), np.ones(40), 4)
     warp = fit_warp(rng.gamma(2.0, size=(40, 1)), np.ones(40))
+    principal = fit_principal(rng.normal(size=(40, 2)), np.ones(40), 2)
     return Representation(
         columns=columns,
         feature_scaling=engine.fit_scaling(np.arange(8.0).reshape(4, 2)),
         target_scaling=engine.fit_scaling(np.arange(4.0)[:, None]),
         column_order=np.array([1, 0]),
-        views=(PLAIN, View(pieces=pieces), View(pieces=pieces, warp=warp), View(warp=warp)),
+        views=(
+            PLAIN,
+            View(pieces=pieces),
+            View(pieces=pieces, warp=warp),
+            View(warp=warp),
+            View(principal=principal),
+        ),
     )
+
+
+def held_out_rows() -> list[Any]:
+    """What held-out rows tell of the noise, and how they were predicted."""
+    rng = np.random.default_rng(3)
+    levels = Levels(
+        scale=rng.gamma(1.0, size=(3, 2)),
+        gates=rng.normal(size=(2, 3, 2)),
+        columns=np.array([0, 2]),
+    )
+    return [levels, HeldOut(values=rng.random(size=(9, 2)), weights=np.ones(9))]
 
 
 def snapshots(hidden: tuple[int, ...]) -> list[Any]:
@@ -178,6 +199,7 @@ def test_every_container_comes_back(path: Path) -> None:
         result = fitted(prior, hidden)
         stretched = replace(result, variance_ratio=np.array([1.7, 0.3]))
         content = [result, stretched, pruned(result), representation(), snapshots(hidden)]
+        content += held_out_rows()
         assert_same(through_file(path, content), content)
         note(content)
     assert seen == set(persistence.CONTAINERS)

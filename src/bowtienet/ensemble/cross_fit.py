@@ -19,10 +19,10 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy.special import ndtr
 
-from bowtienet._arrays import to_numpy
+from bowtienet._arrays import like, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.ensemble import Floats, alone
-from bowtienet.ensemble.member import HIDDEN_NOISE, NETWORK_VARIANCE
+from bowtienet.ensemble.member import HIDDEN_NOISE
 from bowtienet.ensemble.recipes import (
     Candidate,
     SeenRows,
@@ -46,12 +46,12 @@ from bowtienet.ensemble.stacking import (
 )
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
-from bowtienet.inference.start import Networks, initialize, network_outputs
+from bowtienet.inference.start import Networks, factors_of_network, initialize, network_outputs
 from bowtienet.inference.together import sweep_together
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import build_factors, join_networks
+from bowtienet.posterior.initialize import join_networks
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import errors_and_variances, predict
@@ -250,11 +250,16 @@ def allocate(weights: Floats, count: int) -> np.ndarray:
 
 
 def begin(
-    recipe: Recipe, networks: Sequence[Networks], rows: Rows, settings: Settings
+    recipe: Recipe,
+    networks: Sequence[Networks],
+    rows: Rows,
+    settings: Settings,
+    *,
+    folds: Sequence[slice] | None = None,
 ) -> tuple[BowTieModel, list[GlobalFactors]]:
     """The model of a recipe, and where the posteriors of its networks start.
 
-    Without networks the start is random.
+    Without networks the start is random, and each has not seen its fold.
     """
     architecture = build_architecture(
         rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
@@ -273,9 +278,12 @@ def begin(
         rng = np.random.default_rng((recipe.seed, number))
         if starts_from_networks(settings):
             joined = join_networks(list(zip(*own.layers, strict=True)))
-            factors.append(build_factors(model, joined, rng, variance=NETWORK_VARIANCE))
+            factors.append(factors_of_network(model, joined, rng))
         else:
-            factors.append(initialize(model, rows, rng, init=settings.init))
+            fold = None if folds is None else folds[number]
+            weights = without(np.asarray(to_numpy(rows.weights), dtype=np.float64), fold)
+            seen = replace(rows, weights=like(rows.weights, weights))
+            factors.append(initialize(model, seen, rng, init=settings.init))
     return model, factors
 
 
@@ -327,11 +335,11 @@ def _quietly(function: Callable[..., Networks], arguments: Sequence[Any]) -> Net
 def _swept(
     candidate: Candidate, seen: SeenRows, folds: Sequence[slice], settings: Settings
 ) -> Swept:
-    """Posteriors of a recipe's folds, for as many sweeps as held-out rows ask for."""
+    """Posteriors of a recipe's folds, with the start and the sweeps that held-out rows ask for."""
     rows, lengths = seen.rows, sweep_lengths(settings)
-    model, factors = begin(candidate.recipe, candidate.networks, rows, settings)
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
     row_weights = np.stack([without(weights, fold) for fold in folds])
+    model, factors = begin(candidate.recipe, candidate.networks, rows, settings, folds=folds)
     found = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
     best, highest = None, -np.inf
     for length, results in zip(lengths, found, strict=True):
@@ -470,8 +478,8 @@ def _gate_columns(forecasts: Forecasts, inputs: Floats) -> np.ndarray:
         return np.arange(n_columns)
     with np.errstate(all="ignore"):
         sizes = np.log(np.mean(forecasts.errors**2 / forecasts.variances, axis=(0, 2)))
-    sizes = np.where(np.isfinite(sizes), sizes, np.nan)
-    sizes = np.nan_to_num(sizes - np.nanmean(sizes))
+    known = np.isfinite(sizes)
+    sizes = np.where(known, sizes - sizes[known].mean() if known.any() else 0.0, 0.0)
     followed = np.abs((forecasts.row_weights * sizes) @ np.clip(inputs, -3.0, 3.0))
     return np.sort(np.argsort(-followed, kind="stable")[:most])
 

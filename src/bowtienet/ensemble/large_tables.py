@@ -66,9 +66,9 @@ HELD_OUT_ROWS = 2_000
 """Rows that all networks hold out, at most a fifth."""
 BATCH = 256
 """Rows of a minibatch of networks."""
-VISITS = 3_000_000
+VISITS = 6_000_000
 """Rows that a network visits, each as often as it does,"""
-PASSES = (3, 60)
+PASSES = (5, 60)
 """in so many passes over all rows."""
 FURTHER = 0.2
 """Passes with the rows that were held out, as a part of those without,"""

@@ -19,12 +19,11 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning, combine
-from bowtienet.inference.start import initialize
+from bowtienet.inference.start import factors_of_network, initialize
 from bowtienet.inference.stochastic import PassSnapshot, fit_stochastic, loosened
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import build_factors
 from bowtienet.prediction.predictive import errors_and_variances, predict
 from bowtienet.representation.representation import PLAIN, View, network_rows
 
@@ -36,8 +35,6 @@ DEEP_ITERATIONS = 5
 """Local steps for a batch with several hidden layers; one does with a single one."""
 HIDDEN_NOISE = (2.0, 0.01)
 """Concentration and scale of the prior of hidden noise variances; docs/measurements/accuracy.md."""
-NETWORK_VARIANCE = 1e-4
-"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 
 Callback = Callable[[Progress], bool | None]
 
@@ -167,7 +164,7 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         factors = initialize(model, rows, recipe.seed, init=settings.init)
     else:
         rng = np.random.default_rng(recipe.seed)
-        factors = build_factors(model, task.network, rng, variance=NETWORK_VARIANCE)
+        factors = factors_of_network(model, task.network, rng)
     if task.stochastic and task.batch_size >= WHOLE_STEP_ROWS and task.network is None:
         factors = loosened(factors)
     return model, factors

@@ -24,6 +24,7 @@ from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
 from bowtienet.inference import adam
 from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
 from bowtienet.inference.lbfgs import Indices, minimize
 from bowtienet.inference.network_loss import (
     SMOOTHING,
@@ -53,6 +54,8 @@ RowBatch = tuple[Array, Array, Floats]
 LEARNING_RATE = 0.1
 """For batches of 256 rows. Short fits with weak penalties would take 0.2; in long fits with strong
 ones that kills units. Batches of 64 rows ask for half of it."""
+NETWORK_VARIANCE = 1e-4
+"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +122,19 @@ def initialize(
     features = mean_activations(means, inputs, model.gate_temperature)
     means = [*means, ridge(features, targets, row_weights)]
     return build_factors(model, means, rng)
+
+
+def factors_of_network(
+    model: BowTieModel,
+    network: Sequence[Floats],
+    rng: np.random.Generator,
+) -> GlobalFactors:
+    """Global factors around the weights of an ordinary network, with shrinkage that suits them.
+
+    With shrinkage drawn from the prior a first sweep over few rows would forget the network.
+    """
+    factors = build_factors(model, network, rng, variance=NETWORK_VARIANCE)
+    return update_global_shrinkage(model, update_local_shrinkage(model, factors))
 
 
 def random_networks(

@@ -243,7 +243,10 @@ def fit_stochastic(
             after_pass=after_pass,
         )
         history = () if resume is None else resume.elbo_history
-        return iterate(solver, callback=callback, history=history)
+        try:
+            return iterate(solver, callback=callback, history=history)
+        finally:
+            solver.close()
 
 
 def loosened(factors: GlobalFactors, by: float = 100.0) -> GlobalFactors:
@@ -274,13 +277,17 @@ class StochasticInference:
     """From a number of steps to l_t."""
     adaptive: bool
     after_pass: Callable[[PassSnapshot], None] | None
-    _to_come: Iterator[Rows] = field(init=False)
+    _to_come: Iterator[Rows] = field(init=False, default=iter(()))
     """Batches of the present pass."""
 
     def init(self) -> Position:
         """Where a pass begins."""
         self._to_come = self._one_pass(self.start.n_passes)
         return self.start
+
+    def close(self) -> None:
+        """Let go of the rows that a pass holds."""
+        self._to_come = iter(())
 
     def step(self, at: Position, history: Sequence[float]) -> Position:
         """Take in the next batch, or end the pass if there is none."""
