@@ -157,13 +157,12 @@ def _fit(regressor: Any, rows: NamedTable, output: Output) -> Any:
 
 def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Output) -> None:
     held = f", {n_held_out:,} held out" if n_held_out else ""
-    networks = facts["networks"]
+    networks, sweeps = facts["networks"], facts["sweeps"]
     output.say()
     output.explain(
         f"{n_fitted:,} rows fitted{held}; {networks} network{'s' if networks > 1 else ''}, "
-        f"{facts['sweeps']} sweep{'s' if facts['sweeps'] > 1 else ''}, "
-        f"{'converged' if facts['converged'] else facts['status']}, "
-        f"{facts['seconds']:.1f} s"
+        f"{sweeps} sweep{'s' if sweeps > 1 else ''}, "
+        f"{'converged' if facts['converged'] else facts['status']}, {facts['seconds']:.1f} s"
     )
 
 

@@ -73,7 +73,7 @@ FEW_MEMBERS = 5
 """Of rows too few to hold any out."""
 SWEEP_STEPS = 1.2
 """Steps of L-BFGS, for each input, in the time of a sweep: benchmarks/speed/promise.py."""
-LIKELY_STEPS = 0.3
+LIKELY_STEPS = 0.4
 """Steps of L-BFGS for each row that are mostly worth their time."""
 WORTH_SAYING = 5.0
 """Seconds to come from which on users are told."""
