@@ -64,7 +64,7 @@ def test_columns_are_named_by_the_targets(ensemble: Ensemble) -> None:
     found = prediction_columns(mixture(ensemble, X), None, ["price", "age"])
     assert list(found) == ["mean_price", "mean_age", "std_price", "std_age"]
     alone = mixture(fit((X, Y), small()).ensemble, X)
-    found = prediction_columns(alone, 0.5, ["price"])
+    found = prediction_columns(alone, alone.interval(0.5), ["price"])
     assert list(found) == ["mean", "std", "lower", "upper"]
     assert {values.shape for values in found.values()} == {(60,)}
 

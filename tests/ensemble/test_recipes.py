@@ -656,7 +656,7 @@ def test_a_longest_length_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EFFORTS, "short", SHORT)
     rows = curved_rows(60)
     settings = Settings(hidden_layer_sizes=HIDDEN, effort="short")
-    said: list[tuple[int, int]] = []
+    said: list[tuple[Any, ...]] = []
     found = choose_recipes(
         see(rows, [PLAIN]),
         held_out_folds(60),
@@ -667,7 +667,7 @@ def test_a_longest_length_is_respected(monkeypatch: pytest.MonkeyPatch) -> None:
         longest=8,
     )
     assert max(one.recipe.start_iterations for one in found) <= 8
-    assert max(length for _, length in said[1:]) <= 8
+    assert max(told[1] for told in said[1:]) <= 8
     assert all(len(one.networks) == len(held_out_folds(60)) for one in found)
 
 

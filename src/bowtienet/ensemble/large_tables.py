@@ -224,7 +224,8 @@ def _trained(
 
 def _swept(group: Group, seen: Rows, fold: slice, settings: Settings) -> Swept:
     """Posteriors without the rows of a fold, and what they say of these together."""
-    model, factors = begin(group.candidate.recipe, group.each(), seen, settings)
+    folds = [fold] * group.count
+    model, factors = begin(group.candidate.recipe, group.each(), seen, settings, folds=folds)
     weights = np.tile(without(_weights(seen), fold), (group.count, 1))
     length = sweep_lengths(settings)[0]
     [results] = sweep_together(model, seen, weights, factors, lengths=[length])
