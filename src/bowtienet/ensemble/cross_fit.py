@@ -170,7 +170,8 @@ def cross_fit(
     say: Callable[[str], None],
 ) -> Fitted:
     """Members fitted to standardised rows, in random order, that are all in memory."""
-    seen, folds = see(rows, views), held_out_folds(rows.inputs.shape[0])
+    folds = held_out_folds(rows.inputs.shape[0])
+    seen = see(rows, views, folds)
     pace = Pace(say, settings, rows.inputs.shape[0], len(folds))
     recipes = possible_recipes(seen, settings, rng)
     run = runner(settings.n_jobs)

@@ -17,14 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._arrays import map_arrays, slices, to_numpy
+from bowtienet._arrays import like, map_arrays, slices, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.distributions.yeo_johnson import Warp, fit_warp
 from bowtienet.ensemble.settings import EFFORTS, Effort, Recipe, Settings, gate_temperature
 from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
 from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
 from bowtienet.representation.pieces import MOST_COMPONENTS, N_BINS, fit_pieces
-from bowtienet.representation.principal import fit_principal
+from bowtienet.representation.principal import fit_principal, held_out_components
 from bowtienet.representation.representation import View, log_slopes, network_rows
 
 Floats = NDArray[np.float64]
@@ -119,16 +119,29 @@ def held_out_folds(n_rows: int) -> list[slice]:
     return slices(n_rows, -(-n_rows // count))
 
 
-def see(rows: Rows, views: Sequence[View]) -> list[SeenRows]:
-    """Standardised rows through each of the views, in the array library that holds them."""
+def see(rows: Rows, views: Sequence[View], folds: Sequence[slice] = ()) -> list[SeenRows]:
+    """Standardised rows through each of the views, in the array library that holds them.
+
+    With folds, principal components are those that each row would have if it were new.
+    """
     return [
         SeenRows(
-            rows=network_rows(view, rows),
+            rows=_seen(rows, view, folds),
             log_slopes=log_slopes(view, rows),
             groups=input_groups(view, rows.inputs.shape[1]),
         )
         for view in views
     ]
+
+
+def _seen(rows: Rows, view: View, folds: Sequence[slice]) -> Rows:
+    seen = network_rows(view, rows)
+    n_rows, n_columns = rows.inputs.shape
+    if view.principal is None or not folds or n_columns <= n_rows // 2:
+        return seen
+    host = on_host(rows)
+    components = held_out_components(view.principal, host.inputs, folds)
+    return replace(seen, inputs=like(seen.inputs, components))
 
 
 def input_groups(view: View, n_columns: int) -> NDArray[np.intp]:

@@ -122,7 +122,8 @@ def _best_recipe(
 ) -> Candidate:
     """The recipe whose networks predict held-out rows best; of few rows the smoothest one."""
     rows = _first(task, MANY_ROWS).rows
-    seen, folds = see(rows, views), held_out_folds(rows.inputs.shape[0])
+    folds = held_out_folds(rows.inputs.shape[0])
+    seen = see(rows, views, folds)
     recipes = possible_recipes(seen, settings, rng)
     if not folds:
         plain = [one for one in recipes if one.view == 0]

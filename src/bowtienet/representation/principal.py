@@ -8,6 +8,7 @@ and so does every network that is fitted with a penalty on its squared weights.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -66,6 +67,25 @@ def fit_principal(inputs: Floats, weights: Floats, most: int) -> Principal:
 def principal_components(principal: Principal, inputs: Array) -> Array:
     """Components (n, P) of standardised columns (n, E)."""
     return inputs @ like(inputs, principal.loadings)
+
+
+def held_out_components(principal: Principal, inputs: Floats, folds: Sequence[slice]) -> Floats:
+    """Components (n, P) of training rows as those of new rows would be.
+
+    Of more columns than rows, each row has a part that is its own and that new rows cannot have in
+    common with the directions. Each row is therefore projected first onto the rows of the other
+    folds: with G = X X' its components are Σ_j a_j z_j, a = G_{-f,-f}^{-1} G_{-f,i}, a sum over the
+    components z_j of those.
+    """
+    components = principal_components(principal, inputs)
+    found, gram = components.copy(), inputs @ inputs.T
+    for fold in folds:
+        others = np.delete(np.arange(len(inputs)), fold)
+        values, vectors = np.linalg.eigh(gram[np.ix_(others, others)])
+        kept = values > LEAST_VARIANCE * values[-1]
+        across = (vectors[:, kept].T @ gram[others, fold]) / values[kept, None]
+        found[fold] = across.T @ (vectors[:, kept].T @ components[others])
+    return found
 
 
 def check_principal(principal: Principal, n_columns: int) -> None:
