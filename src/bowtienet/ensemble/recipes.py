@@ -227,7 +227,10 @@ def choose_recipes(
     if effort.screens and len(seen) > 1:
         alive = _screened_views(alive, lambda some: reach(some, few, SCREEN_STEPS[0]))
     if effort.screens and len(alive) > effort.kept[0]:
-        alive = _diverse(reach(alive, few, SCREEN_STEPS[1]), effort.kept[0])
+        most = max(one.recipe.parts for one in alive)
+        tried = [one for one in alive if one.recipe.parts == most]
+        alive = _with_twins(_best(reach(tried, few, SCREEN_STEPS[1]), len(tried)), alive)
+        alive = alive[: effort.kept[0]]
     found: list[Candidate] = []
     highest = -np.inf
     for length, n_kept in zip(effort.lengths, (*effort.kept[1:], 0), strict=True):
@@ -384,10 +387,26 @@ def _best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     return [candidates[place] for place in np.argsort(scores, kind="stable")[:count]]
 
 
+def _with_twins(ordered: Sequence[Candidate], known: Sequence[Candidate]) -> list[Candidate]:
+    """Screened candidates, after the best of which stand its twins with other numbers of parts.
+
+    Several small networks learn faster than a large one, so a screen would always take them.
+    """
+    best = ordered[0].recipe
+    twins = [
+        one
+        for one in known
+        if one.recipe.parts != best.parts
+        and (one.recipe.view, one.recipe.adaptive, one.recipe.init_penalty)
+        == (best.view, best.adaptive, best.init_penalty)
+    ]
+    return [ordered[0], *twins, *ordered[1:]]
+
+
 def _diverse(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     """The best candidates, those with each number of parts first.
 
-    Large networks learn more slowly than several small ones, and some tables want them in the end.
+    Some tables want large networks in the end, which learn more slowly.
     """
     ordered = _best(candidates, len(candidates))
     firsts: dict[int, Candidate] = {}

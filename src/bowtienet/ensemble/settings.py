@@ -71,7 +71,7 @@ class Effort:
 EFFORTS = {
     "fast": Effort(
         screens=True,
-        penalties=(0.3,),
+        penalties=(0.3, 10.0),
         parts=(5,),
         adapts=False,
         lengths=(150,),
@@ -82,7 +82,7 @@ EFFORTS = {
     ),
     "balanced": Effort(
         screens=True,
-        penalties=(0.03, 0.3, 3.0),
+        penalties=(0.03, 0.3, 3.0, 30.0),
         parts=(2, 5),
         adapts=True,
         lengths=(120, 250, 500, 1000, 2000),
@@ -93,11 +93,11 @@ EFFORTS = {
     ),
     "best": Effort(
         screens=False,
-        penalties=(0.03, 0.1, 0.3, 1.0, 3.0),
+        penalties=(0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
         parts=(1, 2, 5),
         adapts=True,
         lengths=(120, 250, 500, 1000, 2000, 4000),
-        kept=(60, 12, 6, 4, 4, 4),
+        kept=(80, 12, 6, 4, 4, 4),
         n_recipes=4,
         sweeps=(1, 3, 10, 30),
         members=16,
