@@ -71,7 +71,7 @@ class Effort:
 EFFORTS = {
     "fast": Effort(
         screens=True,
-        penalties=(0.3, 10.0),
+        penalties=(0.3, 3.0),
         parts=(5,),
         adapts=False,
         lengths=(150,),
@@ -82,7 +82,7 @@ EFFORTS = {
     ),
     "balanced": Effort(
         screens=True,
-        penalties=(0.03, 0.3, 3.0, 30.0),
+        penalties=(0.03, 0.3, 3.0),
         parts=(2, 5),
         adapts=True,
         lengths=(120, 250, 500, 1000, 2000),
