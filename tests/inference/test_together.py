@@ -16,10 +16,10 @@ from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.row_providers import HeldRows
+from bowtienet.inference.start import initialize
 from bowtienet.inference.together import sweep_together
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.initialize import initialize
 from tests import builders
 from tests.oracle_bridge import assert_same
 

@@ -69,6 +69,8 @@ ROWS_PER_GATE = 10
 """Held-out rows for each column that gates see, at least."""
 LEAST_REST = 0.25
 """Of a group's variance that disagreement of its members may not take the place of."""
+REPEATS = 2
+"""Rounds of global updates in a sweep: scales that suit the networks are near their end already."""
 FEW_MEMBERS = 5
 """Of rows too few to hold any out."""
 SWEEP_STEPS = 1.2
@@ -341,7 +343,9 @@ def _swept(
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
     row_weights = np.stack([without(weights, fold) for fold in folds])
     model, factors = begin(candidate.recipe, candidate.networks, rows, settings, folds=folds)
-    found = sweep_together(model, rows, row_weights, factors, lengths=lengths, n_threads=1)
+    found = sweep_together(
+        model, rows, row_weights, factors, lengths=lengths, n_threads=1, repeats=REPEATS
+    )
     best, highest = None, -np.inf
     for length, results in zip(lengths, found, strict=True):
         parts = [
@@ -400,7 +404,7 @@ def _with_all_rows(
         model, factors = begin(recipe, networks, rows, settings)
         row_weights = np.tile(np.asarray(to_numpy(rows.weights), dtype=np.float64), (count, 1))
         [results] = sweep_together(
-            model, rows, row_weights, factors, lengths=[one.n_sweeps], n_threads=1
+            model, rows, row_weights, factors, lengths=[one.n_sweeps], n_threads=1, repeats=REPEATS
         )
         ratio = one.ratio
         if starts_from_networks(settings):
