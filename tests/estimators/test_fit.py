@@ -373,7 +373,7 @@ def ctrl_c(*_: Any, **__: Any) -> Any:
     [
         (small, "training.choose_recipes"),
         (small, "training.further_networks"),
-        (small, "member.build_factors"),
+        (small, "member.factors_of_network"),
         (stacked, "recipes.train"),
         (stacked, "cross_fit.sweep_together"),
         (stacked, "cross_fit.stack_forecasts"),

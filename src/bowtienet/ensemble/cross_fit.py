@@ -344,7 +344,14 @@ def _swept(
     row_weights = np.stack([without(weights, fold) for fold in folds])
     model, factors = begin(candidate.recipe, candidate.networks, rows, settings, folds=folds)
     found = sweep_together(
-        model, rows, row_weights, factors, lengths=lengths, n_threads=1, repeats=REPEATS
+        model,
+        rows,
+        row_weights,
+        factors,
+        lengths=lengths,
+        n_threads=1,
+        repeats=REPEATS,
+        bounded=False,
     )
     best, highest = None, -np.inf
     for length, results in zip(lengths, found, strict=True):

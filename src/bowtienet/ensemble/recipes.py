@@ -158,8 +158,10 @@ def possible_recipes(
     effort = EFFORTS[settings.effort]
     parts = possible_parts(settings.hidden_layer_sizes, effort.parts)
     adapts = effort.adapts and bool(settings.hidden_layer_sizes)
-    if not starts_from_networks(settings):
-        parts, adapts = [1], False  # these only tell what to see
+    if not starts_from_networks(settings) or settings.weighting != "stacking":
+        # These only tell what to see; or one network goes on to convergence, and its prior shrinks
+        # what is not needed.
+        parts, adapts = [1], False
     return [
         Recipe(
             gate_temperature=gate_temperature(settings),

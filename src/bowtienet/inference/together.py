@@ -81,6 +81,7 @@ def sweep_together(
     lengths: Sequence[int],
     repeats: int = DEFAULT_REPEATS,
     empirical_bayes: bool = True,
+    bounded: bool = True,
     n_threads: int | None = None,
     callback: Callable[[int], bool | None] | None = None,
 ) -> list[list[FitResult]]:
@@ -102,6 +103,8 @@ def sweep_together(
         Rounds of global updates within a sweep.
     empirical_bayes : bool
         Set the hyperparameter of each network's global shrinkage by EM after every sweep.
+    bounded : bool
+        Work out the bound at each of the lengths; results have none otherwise.
     n_threads : int, optional
         Blocks and groups worked on at the same time; all usable cores by default. It changes no
         result.
@@ -121,7 +124,7 @@ def sweep_together(
     weights = _check_weights(model, rows, row_weights, factors)
     with workers(n_threads) as apply:
         step = partial(_sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
-        run = _Run(len(factors), step)
+        run = _Run(len(factors), step, bounded)
         blocks = build_blocks(
             rows, model.architecture, group_rows(model.architecture, len(factors))
         )
@@ -142,15 +145,15 @@ def sweep_together(
 class _Run:
     """What has been found so far: bounds, results of lengths, and networks that overflowed."""
 
-    def __init__(self, count: int, sweep: Callable[..., list[_Group]]) -> None:
-        self.sweep = sweep
+    def __init__(self, count: int, sweep: Callable[..., list[_Group]], bounded: bool) -> None:
+        self.sweep, self.bounded = sweep, bounded
         self.bounds: list[dict[int, float]] = [{} for _ in range(count)]
         self.failed: dict[int, FitResult] = {}
         self.found: dict[int, list[FitResult]] = {}
 
     def advance(self, groups: list[_Group], number: int, *, look: bool) -> list[_Group]:
         """The groups after one more sweep, without networks whose numbers are not finite."""
-        swept = self.sweep(groups, with_bound=look)
+        swept = self.sweep(groups, with_bound=look and self.bounded)
         going = []
         for group in swept:
             finite = _is_finite(group)
