@@ -18,7 +18,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from benchmarks.accuracy.study import Variant, options, ours, report, run, seeds_in_words
 from bowtienet import FitOptions
-from bowtienet.ensemble import cross_fit
+from bowtienet.ensemble import member
 from bowtienet.ensemble.settings import EFFORTS
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete", "kin40k")
@@ -48,7 +48,7 @@ def with_hidden_noise(concentration: float, scale: float) -> Variant:
     """Another prior of the hidden noise variances, IG(concentration, scale)."""
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
-        with mock.patch.object(cross_fit, "HIDDEN_NOISE", (concentration, scale)):
+        with mock.patch.object(member, "HIDDEN_NOISE", (concentration, scale)):
             return ours()(X, y, seed)
 
     return fit

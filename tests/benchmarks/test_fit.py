@@ -100,14 +100,14 @@ def test_scores_of_models_with_and_without_a_distribution():
 
 
 def test_parts_held_fixed_are_back_afterwards():
-    from bowtienet.ensemble import cross_fit, settings
+    from bowtienet.ensemble import member, settings
 
-    before = settings.EFFORTS["balanced"], cross_fit.HIDDEN_NOISE
+    before = settings.EFFORTS["balanced"], member.HIDDEN_NOISE
     rows = np.random.default_rng(0).normal(size=(30, 2))
     model = accuracy.with_sweeps(2)(rows[:, :1], rows[:, 1], 0)
     assert {member.n_sweeps for member in model.ensemble_.members} == {2}
     accuracy.with_hidden_noise(2.0, 0.5)(rows[:, :1], rows[:, 1], 0)
-    assert (settings.EFFORTS["balanced"], cross_fit.HIDDEN_NOISE) == before
+    assert (settings.EFFORTS["balanced"], member.HIDDEN_NOISE) == before
 
 
 def test_reports_have_means_errors_and_differences():

@@ -22,7 +22,7 @@ from scipy.special import ndtr
 from bowtienet._arrays import like, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.ensemble import Floats, alone
-from bowtienet.ensemble.member import HIDDEN_NOISE
+from bowtienet.ensemble.member import recipe_model
 from bowtienet.ensemble.recipes import (
     Candidate,
     SeenRows,
@@ -48,8 +48,7 @@ from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import Networks, factors_of_network, initialize, network_outputs
 from bowtienet.inference.together import sweep_together
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.priors import BowTieModel, default_model
+from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import join_networks
 from bowtienet.prediction.conformal import HeldOut
@@ -264,18 +263,7 @@ def begin(
 
     Each has not seen its fold. Without networks the start is random.
     """
-    architecture = build_architecture(
-        rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
-    )
-    model = default_model(
-        architecture,
-        rows.inputs,
-        rows.targets,
-        rows.weights,
-        prior=settings.prior,
-        gate_temperature=recipe.gate_temperature,
-        hidden_noise=HIDDEN_NOISE,
-    )
+    model = recipe_model(recipe, rows, settings)
     factors = []
     for number, own in enumerate(networks):
         rng = np.random.default_rng((recipe.seed, number))

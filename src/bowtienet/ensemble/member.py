@@ -143,16 +143,12 @@ def local_iterations(model: BowTieModel) -> int:
     return DEEP_ITERATIONS if model.architecture.n_hidden > 1 else 1
 
 
-def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
-    if task.start is not None:
-        return task.start.model, task.start.factors
-    rows, recipe = task.rows, task.recipe
-    assert recipe is not None
-    architecture = build_architecture(
-        rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
-    )
-    model = default_model(
-        architecture,
+def recipe_model(recipe: Recipe, rows: Rows, settings: Settings) -> BowTieModel:
+    """The model of a recipe's networks, for rows as they see them."""
+    return default_model(
+        build_architecture(
+            rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
+        ),
         rows.inputs,
         rows.targets,
         rows.weights,
@@ -160,6 +156,14 @@ def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
         gate_temperature=recipe.gate_temperature,
         hidden_noise=HIDDEN_NOISE,
     )
+
+
+def _begin(task: Task, settings: Settings) -> tuple[BowTieModel, GlobalFactors]:
+    if task.start is not None:
+        return task.start.model, task.start.factors
+    rows, recipe = task.rows, task.recipe
+    assert recipe is not None
+    model = recipe_model(recipe, rows, settings)
     if task.network is None:
         factors = initialize(model, rows, recipe.seed, init=settings.init)
     else:
