@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bowtienet.ensemble import cross_fit, large_tables, recipes
+from bowtienet.ensemble import large_tables, member, recipes
 from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble import training as module
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble, mean_and_deviation
@@ -184,9 +184,9 @@ def test_held_out_rows_of_a_large_table_are_not_fitted(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(large_tables, "_together", note)
     prior = rows.targets
-    plain = cross_fit.default_model
+    plain = member.default_model
     monkeypatch.setattr(
-        cross_fit, "default_model", lambda a, x, y, w, **given: plain(a, x, prior, w, **given)
+        member, "default_model", lambda a, x, y, w, **given: plain(a, x, prior, w, **given)
     )
     targets = rows.targets.copy()
     targets[160:] += 0.2

@@ -211,7 +211,7 @@ def test_pruning_leaves_the_global_scales(prior: str) -> None:
 def test_a_warm_start_goes_on_from_what_is_left(pruned: BowTieRegressor, tmp_path: Path) -> None:
     for prune_every in (None, 5):
         found = pickle.loads(pickle.dumps(pruned))
-        found.set_params(warm_start=True, options__prune_every=prune_every, false_sign_rate=1e-4)
+        found.set_params(warm_start=True, options__prune_every=prune_every, false_sign_rate=1e-12)
         found.fit(FRAME, Y)
         assert (widths(found) == widths(pruned)) == (prune_every is None)
         assert_array_equal(found.sparsity_.nodes_before, [8, 8])
