@@ -28,7 +28,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-pruning bench-bigdata study-fit study-defaults study-representation reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-prune bench-structure bench-bigdata study-fit study-defaults study-priors study-representation reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,8 +76,8 @@ bench-fit: $(BENCH) $(BIGDATA) ## seconds and memory of a fit by rows and column
 bench-predict: $(CORE) ## seconds and memory of predicting a million rows
 	$(BIN)/python -m benchmarks.speed.predict
 
-bench-pruning: $(CORE) ## what pruning saves, during a fit and after it
-	$(BIN)/python -m benchmarks.speed.pruning
+bench-prune: $(DEV) ## what pruning saves and loses on five sets (needs BOWTIENET_DATA)
+	$(BIN)/python -m benchmarks.structure.prune
 
 reproduce: $(BENCH) ## the paper's experiments beside competitors: WHAT=all OUT=reproduced; goes on if run again
 	$(BIN)/python -m benchmarks.paper $(WHAT) --out $(OUT)
@@ -101,8 +101,15 @@ study-representation: $(DEV) ## what columns in bins and warped targets are wort
 study-fit: $(DEV) ## what a default fit reaches, and its parts (needs BOWTIENET_DATA): VARIANTS="default effort=fast"
 	$(BIN)/python -m benchmarks.accuracy.fit $(if $(VARIANTS),--variants $(VARIANTS))
 
+bench-structure: $(DEV) ## columns found in planted tables and how many are false, beside others; goes on if run again
+	mkdir -p $(OUT)
+	$(BIN)/python -m benchmarks.structure.study --out $(OUT)/structure.jsonl
+
 study-defaults: $(DEV) ## each default of the estimator against its alternatives
 	$(BIN)/python -m benchmarks.accuracy.defaults
+
+study-priors: $(DEV) ## prediction and structure by prior (needs BOWTIENET_DATA)
+	$(BIN)/python -m benchmarks.accuracy.priors
 
 clean: ## remove .venv, caches and build products
 	rm -rf $(VENV) build dist docs/_build docs/api/generated docs/gallery .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

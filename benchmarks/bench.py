@@ -83,11 +83,11 @@ SCRIPTS = (
     ),
     Script(
         title="Pruning",
-        module="benchmarks.speed.pruning",
-        link="more in [selection](../guide/selection.md), with other widths (`make bench-pruning`)",
-        arguments=("--splits", "1", "--widths", "50"),
-        quick=("--splits", "1", "--widths", "2"),
-        data=("concrete",),
+        module="benchmarks.structure.prune",
+        link="more in [structure](structure.md#a-pruned-network), five sets (`make bench-prune`)",
+        arguments=("--splits", "1", "--sets", "yacht"),
+        quick=("--splits", "1", "--sets", "slump"),
+        data=("slump", "yacht"),
     ),
     Script(
         title="Convergence",

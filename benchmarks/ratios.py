@@ -174,7 +174,7 @@ def _propagations(quick: bool) -> Iterator[Pair]:
 def _pruned(quick: bool) -> Iterator[Pair]:
     x = np.random.default_rng(1).normal(size=(_rows(100_000, quick), predict.INPUTS))
     full = predict.fitted(_rows(predict.TRAINING_ROWS, quick))
-    pruned = full.prune(0.01)
+    pruned = full.prune(*predict.training_rows(_rows(predict.TRAINING_ROWS, quick)))
     yield Pair(
         above=lambda: pruned.predict(x, return_std=True),
         below=lambda: full.predict(x, return_std=True),

@@ -2,8 +2,8 @@
 Which features matter, and a smaller network
 ============================================
 
-Six features, of which two have an effect. A shrinkage prior pulls the weights of the others towards
-zero; ``prune`` takes away those whose sign is not sure.
+Six features, of which two have an effect. ``structure`` tests which ones; a shrinkage prior pulls
+the weights of the others towards zero, and ``prune`` takes away what held-out rows do not miss.
 """
 
 # %%
@@ -28,21 +28,26 @@ model = BowTieRegressor(
 ).fit(X, y)
 
 # %%
-# Every weight has a probability that its sign is what it seems to be. The surest are kept, as many
-# as leave the estimated share of wrong signs below the rate. It is a rate of weights, not of
-# features.
+# Each column is tested given all others. Of those that are named, a share of at most the rate is
+# false, on average.
 
-pruned = model.prune(false_sign_rate=0.01)
-print(pruned.sparsity_)
+print(model.structure(X, y, false_discovery_rate=0.05))
 
 # %%
-# What is left, feature by feature: the probability of a path to the target, and how strong it is at
-# most.
+# One network is estimated anew with as few columns, units and weights as held-out rows allow: their
+# error may be larger than that of the whole network by two percent.
+
+pruned = model.prune(X, y, tolerance=0.02)
+print(pruned.pruning_)
+
+# %%
+# What is left, feature by feature: how strong its paths to the target are at most, and the p-value
+# of its test.
 
 pd.DataFrame(pruned.feature_relevance_._asdict()).round(3)
 
 # %%
-# The weights of the heaviest member before and after, and the network that is left of it.
+# The weights of the heaviest member, those of the pruned network, and the network itself.
 
 from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 
@@ -55,7 +60,7 @@ NetworkDisplay.from_estimator(pruned)
 RelevanceDisplay.from_estimator(pruned)
 
 # %%
-# Predictions barely move, and the pruned model is an estimator like any other. On new rows:
+# The pruned model is an estimator like any other. On new rows:
 
 new_X = pd.DataFrame(rng.uniform(-2.0, 2.0, size=(1000, 6)), columns=list("abcdef"))
 truth = np.maximum(new_X["a"], 0.0) - np.maximum(new_X["b"] - 0.5, 0.0)

@@ -17,7 +17,7 @@ ActivationDisplay.from_parameters()
 
 # %%
 # A weight is N(0, τψ) with a scale τ for its layer and a scale ψ of its own, and the distributions
-# of the scales make the prior. Within a layer, τ given, the four shrinkage priors leave many more
+# of the scales make the prior. Within a layer, τ given, the five shrinkage priors leave many more
 # weights far out than the Gaussian with the same median. (Sizes are in units of that median.)
 
 import matplotlib.pyplot as plt
@@ -26,12 +26,13 @@ import numpy as np
 from bowtienet import BowTieRegressor, FitOptions, engine
 
 rng = np.random.default_rng(0)
-families = ("student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gaussian")
+families = ("student_t", "laplace", "normal_gamma", "normal_inverse_gaussian")
+families += ("horseshoe", "gaussian")
 wide = engine.build_architecture(n_inputs=100, hidden_layer_sizes=(200,), n_outputs=1)
 grid = np.linspace(0.0, 6.0, 200)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.8), layout="constrained")
 print("share of weights larger than five medians")
-for family, style in zip(families, ("-", "--", "-.", ":", "-"), strict=True):
+for family, style in zip(families, ("-", "--", "-.", ":", "--", "-"), strict=True):
     drawn = engine.sample_prior(engine.build_model(wide, prior=family), rng)
     sizes = np.abs(drawn.weights[0][:, 1:]).ravel()
     sizes /= np.median(sizes)

@@ -23,6 +23,7 @@ from bowtienet.data.rows import Rows
 from bowtienet.distributions import bernoulli, bessel
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.shrinkage import Shrinkage
@@ -48,6 +49,7 @@ def free_parameters(point: Point) -> Parameters:
         "noise": {},
         "global_shrinkage": {},
         "local_shrinkage": {},
+        "slab": {},
         "hyperparameters": {},
     }
     for index, factor in enumerate(local.activations):
@@ -69,8 +71,11 @@ def free_parameters(point: Point) -> Parameters:
             if _has_rate(q):
                 # A rate shared by all scales of a layer is still one for each in the family.
                 parameters[name][f"rate {index}"] = np.broadcast_to(q.rate, np.shape(q.scale))
+        if layer.slab_variance is not None:
+            parameters["slab"][f"concentration {index}"] = layer.slab_variance.concentration
+            parameters["slab"][f"scale {index}"] = layer.slab_variance.scale
     prior = point.model.prior.global_shrinkage
-    if isinstance(prior, GeneralizedInverseGaussian):
+    if not isinstance(prior, PointMass):
         name = _hyperparameter(prior)
         parameters["hyperparameters"][name] = getattr(prior, name)
     return jax.tree.map(lambda x: jnp.asarray(np.asarray(x, dtype=float)), parameters)
@@ -108,6 +113,12 @@ def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Poin
                 ),
                 local_shrinkage=_with_scale_and_rate(
                     layer.local_shrinkage, parameters["local_shrinkage"], index
+                ),
+                slab_variance=None
+                if layer.slab_variance is None
+                else InverseGamma(
+                    concentration=parameters["slab"][f"concentration {index}"],
+                    scale=parameters["slab"][f"scale {index}"],
                 ),
             )
         )
@@ -203,6 +214,6 @@ def _with_scale_and_rate(q: Shrinkage, values: Parameters, index: int) -> Shrink
     return replace(q, scale=values[f"scale {index}"], rate=values.get(f"rate {index}", 0.0))
 
 
-def _hyperparameter(prior: GeneralizedInverseGaussian) -> str:
+def _hyperparameter(prior: GeneralizedInverseGaussian | HalfCauchy) -> str:
     """The free parameter of a global prior: the scale if there is no rate."""
     return "scale" if prior.rate == 0.0 else "rate"

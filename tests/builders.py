@@ -27,13 +27,14 @@ from bowtienet.inference.global_step import (
     update_local_shrinkage,
     update_noise,
     update_shared_covariance,
+    update_slab,
     update_weights,
 )
 from bowtienet.inference.local_step import update_activations, update_gates, update_tilts
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model
-from bowtienet.model.shrinkage import FAMILIES, Shrinkage
+from bowtienet.model.shrinkage import FAMILIES, Shrinkage, ShrinkagePrior
 from bowtienet.posterior.factors import (
     Activations,
     GlobalFactors,
@@ -44,7 +45,8 @@ from bowtienet.posterior.factors import (
 from bowtienet.posterior.moments import ChainMoments, chain_moments
 
 ALL_FAMILIES = FAMILIES
-GIG_FAMILIES = tuple(family for family in FAMILIES if family != "gaussian")
+LEARNT_FAMILIES = tuple(family for family in FAMILIES if family != "gaussian")
+"""Families whose scales are not held fixed."""
 HIDDEN = ((4,), (4, 3), (3, 5, 2))
 """One, two and three hidden layers of unequal widths."""
 
@@ -54,6 +56,8 @@ _GLOBAL_PARAMETERS: dict[str, dict[str, float]] = {
     "normal_gamma": {"order": 0.7, "rate": 0.6},
     "normal_inverse_gaussian": {"scale": 0.7, "rate": 0.4},
     "gig": {"order": 0.3, "scale": 0.6, "rate": 0.9},
+    "horseshoe": {"scale": 0.7},
+    "regularized_horseshoe": {"scale": 1.2},
     "gaussian": {"variance": 1.4},
 }
 _LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
@@ -62,6 +66,8 @@ _LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
     "normal_gamma": {"order": 1.6, "rate": 0.7},
     "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.8},
     "gig": {"order": -1.3, "scale": 0.8, "rate": 0.5},
+    "horseshoe": {"scale": 1.6},
+    "regularized_horseshoe": {"scale": 0.9},
     "gaussian": {"variance": 0.8},
 }
 
@@ -93,6 +99,7 @@ def fixed_model(
         hidden_noise=(2.5, 0.7),
         output_noise=(3.1, 0.4 + 0.3 * np.arange(n_outputs)),
         bias_variance=1.3,
+        slab=(3.4, 0.8),
         gate_temperature=gate_temperature,
     )
 
@@ -133,6 +140,12 @@ def random_factors(rng: np.random.Generator, model: BowTieModel) -> GlobalFactor
                 ),
                 local_shrinkage=_random_shrinkage(
                     rng, model.prior.local_shrinkage[index], 1, (width, below)
+                ),
+                slab_variance=None
+                if model.prior.slab is None
+                else InverseGamma(
+                    concentration=rng.uniform(1.5, 3.0, size=(width, below)),
+                    scale=rng.uniform(0.5, 2.0, size=(width, below)),
                 ),
             )
         )
@@ -273,6 +286,10 @@ def _update_local_shrinkage(point: Point) -> Point:
     return replace(point, factors=update_local_shrinkage(point.model, point.factors))
 
 
+def _update_slab(point: Point) -> Point:
+    return replace(point, factors=update_slab(point.model, point.factors))
+
+
 def _update_hyperparameters(point: Point) -> Point:
     return replace(point, model=update_hyperparameters(point.model, point.factors))
 
@@ -286,13 +303,14 @@ UPDATES: dict[str, Callable[[Point], Point]] = {
     "noise": _update_noise,
     "global_shrinkage": _update_global_shrinkage,
     "local_shrinkage": _update_local_shrinkage,
+    "slab": _update_slab,
     "hyperparameters": _update_hyperparameters,
 }
 """Every exact update, by the name of what it moves."""
 
 
 def _random_shrinkage(
-    rng: np.random.Generator, prior: Shrinkage, count: int, shape: tuple[int, ...]
+    rng: np.random.Generator, prior: ShrinkagePrior, count: int, shape: tuple[int, ...]
 ) -> Shrinkage:
     """q of its fixed order; a rate that is not zero differs from the prior's."""
     if isinstance(prior, PointMass):

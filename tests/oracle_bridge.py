@@ -17,6 +17,7 @@ from bowtienet._arrays import unpack
 from bowtienet.data.rows import Rows
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.elbo import ElboTerms
@@ -24,7 +25,7 @@ from bowtienet.inference.elbo import elbo as bowtie_elbo
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, Prior
-from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.model.shrinkage import Shrinkage, ShrinkagePrior
 from bowtienet.posterior.factors import (
     Activations,
     GlobalFactors,
@@ -116,6 +117,7 @@ def swept(case: Case, sweeps: int) -> Case:
             state = oracle.update_noise(state, prior, *data, layer)
             state = oracle.update_global_shrinkage(state, prior, layer)
             state = oracle.update_local_shrinkage(state, prior, layer)
+            state = oracle.update_slab(state, prior, layer)
     return replace(case, state=with_shared_covariance(state))
 
 
@@ -130,14 +132,26 @@ def to_shrinkage(gig: tuple[float, Any, float] | None, fixed: float) -> Shrinkag
     return GeneralizedInverseGaussian(order=gig[0], scale=gig[1], rate=gig[2])
 
 
+def to_prior(prior: oracle.ScalePrior | None, fixed: float) -> ShrinkagePrior:
+    if isinstance(prior, oracle.Cauchy):
+        return HalfCauchy(scale=prior.scale)
+    return to_shrinkage(prior, fixed)
+
+
+def to_slab(values: tuple[Any, Any] | None) -> InverseGamma | None:
+    if values is None:
+        return None
+    return InverseGamma(concentration=values[0], scale=values[1])
+
+
 def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
     widths = state.widths
     return BowTieModel(
         architecture=build_architecture(widths[0], widths[1:-1], widths[-1]),
         prior=Prior(
-            global_shrinkage=to_shrinkage(prior.global_gig, state.fixed_tau[0]),
+            global_shrinkage=to_prior(prior.global_gig, state.fixed_tau[0]),
             local_shrinkage=tuple(
-                to_shrinkage(gig, fixed)
+                to_prior(gig, fixed)
                 for gig, fixed in zip(prior.local_gig, state.fixed_psi, strict=True)
             ),
             hidden_noise=InverseGamma(
@@ -147,6 +161,7 @@ def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
                 concentration=prior.output_noise[0], scale=prior.output_noise[1]
             ),
             bias_variance=prior.bias_variance,
+            slab=to_slab(prior.slab),
         ),
         gate_temperature=state.gate_temperature,
     )
@@ -161,6 +176,7 @@ def to_global(state: OracleState) -> GlobalFactors:
             ),
             global_shrinkage=to_shrinkage(state.tau[l], state.fixed_tau[l]),
             local_shrinkage=to_shrinkage(state.psi[l], state.fixed_psi[l]),
+            slab_variance=to_slab(state.slab[l]),
         )
         for l in range(len(state.widths) - 1)
     )
@@ -252,7 +268,10 @@ def oracle_elbo_terms(case: Case) -> dict[str, float]:
         + 0.5 * (log_tau + log_psi),
         "noise_variance": terms["noise_prior"] + terms["noise_entropy"],
         "global_shrinkage": terms["tau_prior"] + terms["tau_entropy"] - 0.5 * log_tau,
-        "local_shrinkage": terms["psi_prior"] + terms["psi_entropy"] - 0.5 * log_psi,
+        "local_shrinkage": terms["psi_prior"]
+        + terms["psi_entropy"]
+        - 0.5 * log_psi
+        + terms["slab"],
         "total": terms["total"],
     }
 

@@ -29,4 +29,4 @@ def test_example_prints_what_the_readme_says(capsys):
     np.testing.assert_allclose(printed[:3], expected[:3], atol=TOLERANCE)
     # Far outside the data the number itself means little: that it is larger is the point.
     for found in (printed, expected):
-        assert found[3, 1] > 2.0 * found[:3, 1].max()
+        assert found[3, 1] > 3.0 * found[:3, 1].max()

@@ -332,7 +332,7 @@ def plot(bench: Bench, models: Sequence[str], most_rows: float, path: Path) -> N
     named = [model for model in models if model in (OURS, *PEERS)]
     figure, axes = plt.subplots(1, 2, figsize=(9.0, 3.6), sharey=True, layout="constrained")
     rows = [Shape(rows=n, columns=10) for n in PLOT_ROWS if n <= most_rows]
-    columns = [Shape(rows=min(1_000, int(most_rows)), columns=n) for n in PLOT_COLUMNS]
+    columns = [Shape(rows=int(min(1_000, most_rows)), columns=n) for n in PLOT_COLUMNS]
     panels = (
         (axes[0], rows, [shape.rows for shape in rows], "rows (10 columns)"),
         (

@@ -37,16 +37,22 @@ MEGABYTE = 1e6
 PROPAGATIONS = ("push_forward", "variational")
 
 
+def training_rows(rows: int = TRAINING_ROWS) -> tuple[Any, Any]:
+    """Simulated rows."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(rows, INPUTS))
+    return x, np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=rows)
+
+
 def fitted(rows: int = TRAINING_ROWS) -> Any:
     """An estimator fitted to simulated rows."""
-    import numpy as np
     from sklearn.exceptions import ConvergenceWarning
 
     from bowtienet import BowTieRegressor, FitOptions
 
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(rows, INPUTS))
-    y = np.sin(x[:, 0]) + x[:, 1] * x[:, 2] + 0.1 * rng.normal(size=rows)
+    x, y = training_rows(rows)
     options = FitOptions(weighting="equal")
     estimator = BowTieRegressor(n_estimators=1, max_iter=20, random_state=0, options=options)
     with warnings.catch_warnings():

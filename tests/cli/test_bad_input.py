@@ -189,7 +189,7 @@ def test_a_constant_alone_is_no_mistake():
         (("--hidden", "abc"), "--hidden"),
         (("--hidden", "-5"), "--hidden"),
         (("--seed", str(2**40)), str(2**40)),
-        (("--prior", "horseshoe"), "prior"),
+        (("--prior", "horse"), "prior"),
         (("--weighting", "best"), "weighting"),
         (("--jobs", "0"), "--jobs"),
         (("--out", "none/model.btn"), "none"),
@@ -214,7 +214,7 @@ def test_settings_that_are_none(folder, options, mentioned):
         (("compare", "data.csv", "-t", "y", "--test-size", "1"), "--test-size"),
         (("compare", "data.csv", "-t", "y", "-t", "a"), "--target"),
         (("plot", "model.btn", "--kind", "pie"), "--kind"),
-        (("prune", "model.btn", "--false-sign-rate", "nan"), "--false-sign-rate"),
+        (("prune", "model.btn", "data.csv", "--tolerance", "-1"), "--tolerance"),
         (("fitt", "data.csv"), "fitt"),
     ],
 )
@@ -280,9 +280,9 @@ def test_tables_that_cannot_be_predicted(model, content, mentioned):
         (("predict", "mean.csv", "--with-columns"), "'mean'"),
         (("predict", "lists.parquet", "--with-columns"), "list"),
         (("predict", "lists.parquet", "--with-columns", "--out", "out.csv"), "list"),
-        (("prune", "--refit", "less.csv"), "'y'"),
-        (("prune", "--refit", "other.csv"), "'c'"),
-        (("prune", "--out", "model.btn"), "model.btn"),
+        (("prune", "less.csv"), "'y'"),
+        (("prune", "other.csv"), "'c'"),
+        (("prune", "data.csv", "--out", "model.btn"), "model.btn"),
         (("plot", "--kind", "pit"), "pit"),
         (("plot", "less.csv"), "'y'"),
         (("plot", "other.csv"), "'c'"),
@@ -309,8 +309,9 @@ def test_files_that_are_no_models(fitted):
     for number, content in enumerate((fitted[:2000], flipped, b"", text())):
         name = put(content, f"bad{number}.btn")
         assert refused("predict", name, "data.csv").startswith(f"{name} ")
-    for command in ("prune", "plot", "inspect"):
-        assert refused(command, "absent.btn").startswith("absent.btn ")
+    for command in (["prune"], ["plot"], ["inspect"]):
+        rows = ["data.csv"] if command == ["prune"] else []
+        assert refused(*command, "absent.btn", *rows).startswith("absent.btn ")
 
 
 def test_sentences_about_errors():
@@ -329,7 +330,7 @@ def test_json_is_one_object_and_nothing_else(model):
     for arguments in (
         ("fit", "data.csv", "-t", "y", "-o", "new.btn", *TINY),
         ("predict", model, "data.csv", "--out", "out.csv"),
-        ("prune", model, "--out", "small.btn", "--false-sign-rate", "0.5"),
+        ("prune", model, "data.csv", "--out", "small.btn"),
         ("inspect", model),
         ("plot", model, "--kind", "relevance"),
         ("predict", model, "data.parquet", "--with-columns"),

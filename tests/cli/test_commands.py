@@ -90,8 +90,10 @@ def test_the_example_of_demo_runs_and_says_where_its_files_are(folder):
     listed = re.findall(r"^  (\S+)$", printed, flags=re.MULTILINE)
     found = {str(path.relative_to(folder)) for path in folder.rglob("*demo/**/*") if path.is_file()}
     assert set(listed) == found
-    assert sum(name.endswith(".png") for name in listed) == 12
-    scores = re.findall(r"^RMSE +(\S+) +(\S+)$", printed, flags=re.MULTILINE)
+    assert sum(name.endswith(".png") for name in listed) == 13
+    # One table of scores for each fit; `prune` prints one of its own, of other columns.
+    fits = [part for part in printed.split("\n$ bowtienet ") if part.startswith("fit ")]
+    scores = [re.search(r"^RMSE +(\S+) +(\S+)$", part, flags=re.MULTILINE).groups() for part in fits]
     assert len(scores) == 2
     assert all(float(ours) < float(constant) for ours, constant in scores)
 
@@ -218,7 +220,7 @@ def test_several_targets(folder):
     accepted("inspect", "two.btn")
     accepted("plot", "two.btn", "two.csv", "--target", "z", "--kind", "pit")
     assert "'x'" in refused("plot", "two.btn", "two.csv", "--target", "x")
-    assert "'y', 'z'" in refused("prune", "two.btn", "--refit", "two.csv", "-t", "y")
+    assert "'y', 'z'" in refused("prune", "two.btn", "two.csv", "-t", "y")
 
 
 @pytest.mark.parametrize("ending", ["tsv", "parquet", "arrow"])
@@ -260,8 +262,7 @@ def test_a_model_of_python_serves_too(folder):
     read("data.csv").rename(columns={"y": "price"}).to_csv("price.csv", index=False)
     for named in (["data.csv"], ["price.csv", "--target", "price"]):
         accepted("plot", "plain.btn", *named, "--kind", "predicted")
-    refit = ["--refit", "price.csv", "--target", "price", "--false-sign-rate", "0.5"]
-    accepted("prune", "plain.btn", *refit)
+    accepted("prune", "plain.btn", "price.csv", "--target", "price")
 
 
 def test_models_that_know_no_names(folder):
@@ -273,23 +274,24 @@ def test_models_that_know_no_names(folder):
         assert "feature names" not in accepted(*command, "mixed.btn", "two.csv").stderr
 
 
-def test_prune_writes_a_smaller_model_and_can_refit_it(folder):
-    fit = ["fit", "data.csv", "-t", "y", "--members", "1", "--weighting", "equal", "--jobs", "1"]
-    accepted(*fit, "--out", "model.btn", "--hidden", "20", "--max-iter", "60")
-    told = answer("prune", "model.btn", "--false-sign-rate", "0.05")
+def test_prune_writes_a_smaller_model_and_says_what_it_saves(folder):
+    accepted("fit", "data.csv", "-t", "y", *TINY, "--out", "model.btn")
+    told = answer("prune", "model.btn", "data.csv", "--tolerance", "0.05")
     assert told["model"] == "model-pruned.btn"
-    assert told["nodes"]["before"] == 20
-    assert 0 < told["nodes"]["after"] < 20
-    expected = bt.load("model.btn").prune(0.05)
-    new = read("new.csv")
-    np.testing.assert_array_equal(bt.load("model-pruned.btn").predict(new), expected.predict(new))
-    assert answer("inspect", "model-pruned.btn")["fit"]["elbo"] is None
+    assert told["networks"]["after"] == 1
+    assert 0 < told["weights"]["after"] < told["weights"]["before"]
+    expected = bt.load("model.btn").prune(read("data.csv"), "y", tolerance=0.05)
+    assert told["columns_left"] == list(expected.pruning_.columns_after)
+    assert told["out_of_fold"]["rmse"]["after"] == pytest.approx(expected.pruning_.rmse_after)
+    new, smaller = read("new.csv"), bt.load("model-pruned.btn")
+    np.testing.assert_array_equal(smaller.predict(new), expected.predict(new))
+    assert Path("model-pruned.btn").stat().st_size < Path("model.btn").stat().st_size
+    text = accepted("prune", "model.btn", "data.csv", "--out", "again.btn").stdout
+    assert "columns left: " in text
+    assert "out of fold" in text
     assert "inf" not in accepted("inspect", "model-pruned.btn").stdout.split()
-    again = ["prune", "model.btn", "--out", "again.btn", "--false-sign-rate", "0.05"]
-    accepted(*again, "--refit", "data.csv")
-    assert np.isfinite(bt.load("again.btn").elbo_)
     drawn = answer("plot", "model-pruned.btn", "--out", "pruned")["plots"]
-    assert {Path(place).stem for place in drawn} == set(OF_MODELS) - {"elbo"}
+    assert {Path(place).stem for place in drawn} == set(OF_MODELS)
 
 
 def test_inspect_tells_people_and_machines_the_same(model):
@@ -302,6 +304,20 @@ def test_inspect_tells_people_and_machines_the_same(model):
     by_name = {one["name"]: one["strength"] for one in facts["relevance"]}
     assert by_name == dict(zip(relevance.name, relevance.strength, strict=True))
     assert all(name in text for name in by_name)
+    assert facts["importance"] is None
+    assert "permuted" not in text
+
+
+def test_inspect_with_rows_permutes_features(model):
+    text = accepted("inspect", model, "data.csv").stdout
+    losses = answer("inspect", model, "data.csv")["importance"]
+    table = bt.read_table("data.csv")
+    found = bt.load(model).importance(table, "y")
+    by_name = {one["name"]: one["log_density_drop"] for one in losses}
+    assert by_name == pytest.approx(dict(zip(found.name, found.log_density_drop, strict=True)))
+    assert [one["log_density_drop"] for one in losses] == sorted(by_name.values(), reverse=True)
+    assert "y, permuted" in text
+    assert "±" in text
 
 
 def test_plot_draws_what_is_asked_for(model):

@@ -72,9 +72,6 @@ class Watched:
         self.seen.append(self.rows.rebuilt)
         return answer
 
-    def shrunk(self, *arguments: Any) -> Any:
-        return self, self.rows.shrunk(*arguments)[1]
-
 
 def assert_same_fit(found: bt.FitResult, expected: bt.FitResult) -> None:
     assert found.n_sweeps == expected.n_sweeps
@@ -85,22 +82,20 @@ def assert_same_fit(found: bt.FitResult, expected: bt.FitResult) -> None:
 
 
 @pytest.mark.parametrize(
-    ("hidden", "cuts", "prune_every"),
+    ("hidden", "cuts"),
     [
-        pytest.param((8,), (30, 190, 200), None, id="a partition of no weight"),
-        pytest.param((8,), tuple(range(10, N, 10)), None, id="sums in two levels"),
-        pytest.param((6, 5), (120,), None, id="two layers"),
-        pytest.param((6,), (), None, id="one partition"),
-        pytest.param((), (0, 100, 100), None, id="empty partitions"),
-        pytest.param((12,), (40, 100, 250), 6, id="pruned"),
-        pytest.param((10, 8), (40, 100, 250), 6, id="two layers, pruned"),
+        pytest.param((8,), (30, 190, 200), id="a partition of no weight"),
+        pytest.param((8,), tuple(range(10, N, 10)), id="sums in two levels"),
+        pytest.param((6, 5), (120,), id="two layers"),
+        pytest.param((6,), (), id="one partition"),
+        pytest.param((), (0, 100, 100), id="empty partitions"),
     ],
 )
 def test_a_fit_is_the_one_in_memory(
-    client: Any, hidden: tuple[int, ...], cuts: tuple[int, ...], prune_every: int | None
+    client: Any, hidden: tuple[int, ...], cuts: tuple[int, ...]
 ) -> None:
     model, rows, factors = start(hidden=hidden)
-    settings = {"max_iter": 15, "tol": 0.0, "prune_every": prune_every, "block_size": 64}
+    settings = {"max_iter": 15, "tol": 0.0, "block_size": 64}
     expected = bt.fit(model, rows, factors, n_threads=1, **settings)
     with ClusterRows(client, pieces(rows, *cuts), block_size=64) as there:
         watched = Watched(there)
@@ -108,7 +103,6 @@ def test_a_fit_is_the_one_in_memory(
     assert there.n_rows == N
     assert not any(watched.seen)
     assert_same_fit(found, expected)
-    assert (found.model.architecture != model.architecture) == (prune_every is not None)
 
 
 def test_the_last_two_versions_stay_on_the_workers_until_the_end(client: Any) -> None:

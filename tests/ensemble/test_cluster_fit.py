@@ -13,6 +13,7 @@ import bowtienet as bt
 from bowtienet.ensemble.cluster import ClusterRows
 from tests.ensemble.clusters import left_over
 from tests.ensemble.fits import fit, small, viewed_ensemble
+from tests.sign_pruning import prune_by_signs
 
 dask_array = pytest.importorskip("dask.array")
 dask_frame = pytest.importorskip("dask.dataframe")
@@ -153,7 +154,8 @@ def test_bad_input_is_named_and_nothing_stays(client: Any) -> None:
 
 def test_a_warm_start_goes_on_with_members_that_lost_inputs(client: Any) -> None:
     table = dask_frame.from_pandas(mixed(), npartitions=3)
-    model = estimator(hidden_layer_sizes=(6,), max_iter=30).fit(table, "y", "w").prune(0.001)
+    model = estimator(hidden_layer_sizes=(6,), max_iter=30).fit(table, "y", "w")
+    model = prune_by_signs(model, 0.001)
     widths = [member.model.architecture.widths for member in model.ensemble_.members]
     model.set_params(warm_start=True).fit(table, "y", "w")
     assert [member.model.architecture.widths for member in model.ensemble_.members] == widths

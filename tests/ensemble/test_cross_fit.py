@@ -16,20 +16,12 @@ from scipy.stats import norm
 from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.ensemble import cross_fit as module
-from bowtienet.ensemble import member
-from bowtienet.ensemble.cross_fit import (
-    Fitted,
-    Swept,
-    allocate,
-    cross_fit,
-    members_of_recipes,
-    ratio_of_group,
-    stack_forecasts,
-    sweep_lengths,
-)
+from bowtienet.ensemble import fold_networks, member
+from bowtienet.ensemble.cross_fit import Fitted, allocate, cross_fit, members_of_recipes
 from bowtienet.ensemble.ensemble import check_ensemble, mean_and_deviation
-from bowtienet.ensemble.recipes import Candidate, held_out_folds, see
-from bowtienet.ensemble.settings import EFFORTS, Effort, Settings
+from bowtienet.ensemble.fold_networks import Candidate, held_out_folds, new_networks, see
+from bowtienet.ensemble.held_out_forecasts import Swept, ratio_of_group, stack_forecasts
+from bowtienet.ensemble.settings import EFFORTS, FIRST_LENGTH, Effort, Settings, sweep_lengths
 from bowtienet.ensemble.stacking import LARGEST_RATIO
 from bowtienet.inference.start import network_outputs
 from bowtienet.prediction.levels import gate_inputs, level_probabilities
@@ -62,7 +54,7 @@ PLAINLY = {"features": "standard", "target_transform": "none", "effort": "short"
 @pytest.fixture(autouse=True)
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(EFFORTS, "short", SHORT)
-    monkeypatch.setattr(module, "FURTHER_STEPS", 10)
+    monkeypatch.setattr(fold_networks, "FURTHER_STEPS", 10)
 
 
 def small(**changes: Any) -> Settings:
@@ -83,7 +75,7 @@ def test_lengths_from_a_random_start(max_iter: int) -> None:
     """Each twice the one before, and the last one the most that is allowed."""
     lengths = sweep_lengths(small(init="laplace", max_iter=max_iter))
     assert lengths[-1] == max_iter
-    assert lengths[0] == min(module.FIRST_LENGTH, max_iter)
+    assert lengths[0] == min(FIRST_LENGTH, max_iter)
     assert {after / before for before, after in pairwise(lengths[:-1])} <= {2.0}
     assert all(before < after <= 2 * before for before, after in pairwise(lengths))
 
@@ -330,7 +322,7 @@ def test_a_recipe_that_broke_down_is_left_out(bad: float) -> None:
 def test_the_ratio_of_a_group_leaves_room_for_disagreement() -> None:
     """r - 2 (1 - 1/m) τ² / v, with τ² of the parts if it is known, else that of the members."""
     [seen] = see(bent_rows(30), [PLAIN])
-    networks = [module.new_networks(RECIPE, number, seen.rows, (6,)) for number in range(3)]
+    networks = [new_networks(RECIPE, number, seen.rows, (6,)) for number in range(3)]
     outputs = [network_outputs(own, seen.rows.inputs)[0, :, 0] for own in networks]
     spread = sum((own - sum(outputs) / 3.0) ** 2 for own in outputs).mean() / 2.0
     variances = np.random.default_rng(4).uniform(200.0, 300.0, size=(30, 1))

@@ -16,10 +16,10 @@ import pytest
 from bowtienet.ensemble.arviz_export import to_arviz
 from bowtienet.ensemble.ensemble import Ensemble, mixture
 from bowtienet.ensemble.parquet import prediction_columns, refuse_own_input, write_parquet
-from bowtienet.ensemble.structure import prune_ensemble
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import encoded_names
 from tests.ensemble.fits import bent_table, fit, only, small
+from tests.sign_pruning import prune_members
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # ArviZ says once a day that it will change
@@ -115,7 +115,7 @@ def test_draws_are_those_of_the_members() -> None:
 
 
 def test_what_was_pruned_is_zero(ensemble: Ensemble) -> None:
-    pruned = prune_ensemble(ensemble, 1e-20)
+    pruned = prune_members(ensemble, 1e-20)
     alone = only(pruned, 0)
     [member] = alone.members
     found = posterior(alone, 5)

@@ -13,9 +13,9 @@ import pytest
 from bowtienet._arrays import like, map_arrays
 from bowtienet.data.rows import Rows, build_rows, take_rows
 from bowtienet.ensemble import member as module
-from bowtienet.ensemble.cross_fit import further_networks, runner
+from bowtienet.ensemble.cross_fit import runner
+from bowtienet.ensemble.fold_networks import Candidate, further_networks, see
 from bowtienet.ensemble.member import Task, last_bound, run_task
-from bowtienet.ensemble.recipes import Candidate, see
 from bowtienet.ensemble.settings import AUTO_TEMPERATURE, Recipe, Settings
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
@@ -128,23 +128,6 @@ def test_a_fit_that_goes_on_keeps_its_ratio() -> None:
     assert first.variance_ratio is None
     assert second.variance_ratio.tolist() == [1.7]
     assert first.elbo_history == second.elbo_history
-
-
-def test_what_was_pruned_before_and_in_the_fit_adds_up() -> None:
-    """Places are those of the first network, also in what a callback sees."""
-    settings = replace(SETTINGS, hidden_layer_sizes=(12,), prune_every=4, max_iter=12)
-    first = run_task(task(), settings).result
-    assert first.pruning is not None
-    assert len(first.pruning.units[0]) < 12
-    seen: list[Any] = []
-    rows = replace(bent_rows(), inputs=bent_rows().inputs[:, first.pruning.inputs])
-    on = Task(rows=rows, start=first, n_threads=1)
-    settings = replace(settings, false_sign_rate=0.001)
-    again = run_task(on, settings, lambda progress: seen.append(progress.pruning)).result
-    assert again.pruning is not None
-    for pruning in (again.pruning, seen[0], seen[-1]):
-        assert pruning.architecture.hidden == (12,)
-        assert set(pruning.units[0]) <= set(first.pruning.units[0])
 
 
 # Sharp gates

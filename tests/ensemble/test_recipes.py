@@ -17,27 +17,31 @@ from scipy.stats import norm
 
 from bowtienet.data.rows import Rows, build_rows, take_rows
 from bowtienet.distributions.yeo_johnson import Warp, fit_warp, identity, to_warped
+from bowtienet.ensemble import fold_networks
 from bowtienet.ensemble import recipes as module
 from bowtienet.ensemble.cross_fit import runner
-from bowtienet.ensemble.recipes import (
+from bowtienet.ensemble.fold_networks import (
     FEWEST_ROWS,
-    FEWEST_UNITS,
     FOLDS,
-    LEAST_BEND,
-    MANY_COLUMNS,
     SMALL_FOLDS,
     SMALL_ROWS,
     Candidate,
+    SeenRows,
     advance,
-    choose_recipes,
     held_out_folds,
-    possible_parts,
-    possible_recipes,
-    possible_views,
     score,
     see,
     train,
     without,
+)
+from bowtienet.ensemble.recipes import (
+    FEWEST_UNITS,
+    LEAST_BEND,
+    MANY_COLUMNS,
+    choose_recipes,
+    possible_parts,
+    possible_recipes,
+    possible_views,
 )
 from bowtienet.ensemble.settings import AUTO_TEMPERATURE, EFFORTS, Effort, Recipe, Settings
 from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
@@ -301,7 +305,7 @@ def test_held_out_densities_in_loops(parts: int, rng: np.random.Generator) -> No
     networks = tuple(
         random_networks((4,), rows.inputs, rows.targets, np.ones((parts, 50)), rng) for _ in folds
     )
-    found = module._log_densities(networks, seen, folds)
+    found = fold_networks._log_densities(networks, seen, folds)
     errors = np.empty((30, 2))
     for row in range(30):
         own = network_outputs(networks[row // 10], rows.inputs[[row]])[:, 0]
@@ -464,7 +468,7 @@ def test_a_network_without_a_fold_is_one_of_the_other_rows() -> None:
     fold = held_out_folds(60)[0]
     [found] = advanced(rows, new(RECIPE), 4)
     others = take_rows(rows, np.arange(fold.stop, 60))
-    start = module.new_networks(RECIPE, 0, others, HIDDEN)
+    start = fold_networks.new_networks(RECIPE, 0, others, HIDDEN)
     alone = train(others, [start], [None], [RECIPE.init_penalty], 4, None)
     assert_networks(found.networks[0], alone)
 
@@ -477,7 +481,7 @@ def test_networks_go_on_from_where_they_were(monkeypatch: pytest.MonkeyPatch) ->
         calls.append((arguments[3], lengths[0]))
         return fit_networks(*arguments, lengths=lengths, **given)
 
-    monkeypatch.setattr(module, "fit_networks", note)
+    monkeypatch.setattr(fold_networks, "fit_networks", note)
     rows, folds = curved_rows(60), held_out_folds(60)
     candidates, losses = new(RECIPE), []
     for length in (3, 8, 20, 60):
@@ -632,9 +636,57 @@ def test_rounds_keep_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rounds[0] == ([4, 10], n_few, module.SCREEN_STEPS[0])
     # View 0 is behind by more than is close.
     assert rounds[1] == ([9, 10, 11], n_few, module.SCREEN_STEPS[1])
-    # The best, its twin with another number of parts, then the others.
-    assert rounds[2:] == [([11, 8, 10], 5, 4), ([11, 8], 5, 8), ([11, 8], 5, 12)]
-    assert [(one.recipe.seed, one.recipe.start_iterations) for one in found] == [(11, 12), (8, 12)]
+    # The best, its twin with fewer parts, the others; at last its networks and a weaker penalty.
+    assert rounds[2:] == [([11, 8, 10], 5, 4), ([11, 8], 5, 8), ([11, 11], 5, 12)]
+    chosen = [(one.recipe.init_penalty, one.recipe.start_iterations) for one in found]
+    assert chosen == [(SHORT.penalties[2], 12), (SHORT.penalties[1], 12)]
+
+
+def test_weaker_penalties_go_on_with_the_same_networks() -> None:
+    """The next weaker of the penalties, if there is one that is not tried yet."""
+    networks = (Networks(layers=(np.ones((1, 2, 3)),)),)
+    of = {recipe.init_penalty: Candidate(recipe=recipe, networks=networks) for recipe in MENU[:3]}
+    best = [of[3.0], of[0.03]]
+    found = module._with_weaker_penalty(best, MENU)
+    assert [one.recipe.init_penalty for one in found] == [3.0, 0.3, 0.03]
+    assert found[1].networks is networks
+    for known in ([of[3.0], of[0.3]], [of[0.03]]):
+        assert module._with_weaker_penalty(known, MENU) == known
+
+
+def test_large_networks_far_ahead_ask_for_larger_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 1, 2 and 4 parts 4 are screened, 2 are tried beside, 1 only if these are far ahead."""
+    menu = [
+        replace(RECIPE, parts=parts, init_penalty=penalty, seed=int(parts + 10 * penalty))
+        for parts in (1, 2, 4)
+        for penalty in (0.0, 1.0)
+    ]
+    others = {seed: [-9.0] * 3 for seed in (11, 12, 14)}
+    for lead, expected in ((0.5 * module.FAR, [2, 4]), (2.0 * module.FAR, [2, 1])):
+        scores = others | {1: [2.0] * 3, 2: [lead, 1.0, 2.0], 4: [0.0, 0.5, 0.5]}
+        _, rounds = planted(scores, menu, monkeypatch)
+        assert rounds[-2][0] == expected
+
+
+def test_the_best_recipe_of_other_inputs_stands_second_if_it_is_near() -> None:
+    """Views 0 and 1 have the same inputs, view 2 has others."""
+    groups = [np.arange(3), np.arange(3), np.array([0, 0, 1, 2])]
+    rows = curved_rows(20)
+    seen = [SeenRows(rows=rows, log_slopes=np.zeros(20), groups=own) for own in groups]
+
+    def candidates(behind: float) -> list[Candidate]:
+        scores = {0: 1.0, 1: 0.99, 2: 1.0 - behind}
+        return [
+            Candidate(recipe=replace(RECIPE, view=view), log_densities=np.full(20, value))
+            for view, value in scores.items()
+        ]
+
+    for behind, expected in (
+        (0.5 * module.COMPANION, [0, 2, 1]),
+        (2 * module.COMPANION, [0, 1, 2]),
+    ):
+        found = module._companion_second(candidates(behind), seen)
+        assert [one.recipe.view for one in found] == expected
 
 
 def test_views_that_are_close_are_both_tried(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble import fit_ensemble as module
 from bowtienet.ensemble.fit_ensemble import LARGE, Prepared, count_held_out, prepare
-from bowtienet.ensemble.recipes import FEWEST_ROWS
+from bowtienet.ensemble.fold_networks import FEWEST_ROWS
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
 from bowtienet.prediction.predictive import predict
 from bowtienet.representation.representation import PLAIN, encoded_rows, standardized_rows

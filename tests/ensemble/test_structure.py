@@ -1,231 +1,232 @@
-"""Pruned ensembles, their sizes, and which of the user's columns matter."""
+"""Which columns matter: regressions, draws of columns, tests, and what they say together."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
-import pandas as pd
 import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
 
-from bowtienet.ensemble.ensemble import Ensemble, check_ensemble, mean_and_deviation
-from bowtienet.ensemble.settings import Settings
-from bowtienet.ensemble.structure import (
-    FeatureRelevance,
-    is_constant,
-    prune_ensemble,
-    relevance,
-    sparsity,
-    with_whole_noise,
+from bowtienet.ensemble.conditional_columns import build_columns, draw_column, fit_conditional
+from bowtienet.ensemble.left_out_ridge import PENALTIES, fit_ridge, without_fit
+from bowtienet.ensemble.randomization_test import (
+    ENOUGH_LARGE,
+    Effects,
+    false_discoveries_controlled,
+    randomization_p_value,
+    steps_of,
 )
-from bowtienet.posterior.relevance import path_probability, path_strength
-from bowtienet.posterior.selection import select
-from bowtienet.representation.columns import owners
-from tests.ensemble.fits import fit
+from bowtienet.ensemble.screened_regression import build_shapes, regress_without
+from bowtienet.ensemble.structure import Structure, at_rate, check_structure, find_structure
 
-RNG = np.random.default_rng(5)
-X = RNG.normal(3.0, 2.0, size=(100, 5))
-Y = np.abs(X[:, 3] - 3.0) + 0.7 * X[:, 1] + 0.2 * RNG.normal(size=100)
-BOTH = np.column_stack([Y, 5.0 - X[:, 0] + 0.2 * RNG.normal(size=100)])
-RELEVANT = [1, 3]
-COLORS = np.array(["red", "green", "blue", "grey"])[RNG.integers(0, 4, size=100)]
-FRAME = pd.DataFrame({"size": X[:, 0], "color": COLORS, "luck": X[:, 1], "same": 1.0})
-COLORED = np.where(COLORS == "red", 3.0, np.where(COLORS == "blue", -2.0, 0.0)) + X[:, 0]
-FAST = {"hidden_layer_sizes": (8,), "n_estimators": 2, "weighting": "equal"}
-FAST |= {"max_iter": 60, "tol": 1e-4, "init_penalty": 1.0}
+RNG = np.random.default_rng(500)
+ROWS, COLUMNS = 150, 6
+X = RNG.normal(size=(ROWS, COLUMNS))
+Y = np.sin(2.0 * X[:, 1]) + X[:, 2] * X[:, 4] + 0.3 * RNG.normal(size=ROWS)
 
 
-def fitted(rows: Any = (X, Y), **changes: Any) -> Ensemble:
-    return fit(rows, Settings(**(FAST | changes))).ensemble
+def found(x: np.ndarray = X, y: np.ndarray = Y, rate: float = 0.05, **changes: object) -> Structure:
+    names = [f"x{place}" for place in range(x.shape[1])]
+    settings = {"owners": range(x.shape[1]), "weights": np.ones(len(x)), "names": names, "seed": 0}
+    settings |= changes
+    return find_structure(x, targets=y.reshape(len(x), -1), false_discovery_rate=rate, **settings)
 
 
-@pytest.fixture(scope="module")
-def whole() -> Ensemble:
-    return fitted()
+# Ridge regression
 
 
-@pytest.fixture(scope="module")
-def pruned(whole: Ensemble) -> Ensemble:
-    return prune_ensemble(whole, 1e-4)
+@pytest.mark.parametrize("n_features", [3, 40])
+def test_left_out_errors_are_those_of_regressions_without_the_row(n_features: int) -> None:
+    features = RNG.normal(size=(25, n_features))
+    targets = features[:, :1] + RNG.normal(size=(25, 1))
+    ridge = fit_ridge(features, targets)
+    # The penalty that was chosen, back from the shrinkage of the largest direction.
+    largest = np.linalg.eigvalsh((features - features.mean(0)).T @ (features - features.mean(0)))[
+        -1
+    ]
+    penalty = largest * (1.0 / ridge.shrinkage.max() - 1.0)
+    assert np.min(np.abs(penalty / (25 * PENALTIES) - 1.0)) < 1e-6
+    design = np.column_stack([np.ones(25), features])
+    shrink = np.diag([0.0] + [penalty] * n_features)
+    for row in (0, 11):
+        kept = np.arange(25) != row
+        # Centred on all rows, as the closed form is.
+        centred = design - np.concatenate([[0.0], features.mean(axis=0)])
+        a, t = centred[kept], targets[kept]
+        coefficients = np.linalg.solve(a.T @ a + shrink, a.T @ t)
+        error = targets[row] - centred[row] @ coefficients
+        assert_allclose(ridge.left_out_errors[row], error, rtol=1e-6)
 
 
-def with_ratio(ensemble: Ensemble, ratio: Any) -> Ensemble:
-    """The members with the variances that held-out rows might have asked for."""
-    ratios = None if ratio is None else np.atleast_1d(ratio)
-    members = tuple(replace(member, variance_ratio=ratios) for member in ensemble.members)
-    return replace(ensemble, members=members)
+def test_what_a_regression_leaves_of_its_own_target_is_its_residual() -> None:
+    features, targets = RNG.normal(size=(30, 4)), RNG.normal(size=(30, 1))
+    targets -= targets.mean()
+    ridge = fit_ridge(features, targets)
+    assert_allclose(without_fit(ridge, targets[:, 0]), (targets - ridge.fitted)[:, 0])
 
 
-# Size
+# Regressions without a column
 
 
-def test_sizes_before_and_after(whole: Ensemble, pruned: Ensemble) -> None:
-    check_ensemble(pruned, 5, 1)
-    before, after = sparsity(whole), sparsity(pruned)
-    for name, count in (("inputs", 5), ("nodes", 8), ("weights", 48)):
-        for size in (before, after):
-            np.testing.assert_array_equal(getattr(size, f"{name}_before"), [count, count])
-        np.testing.assert_array_equal(getattr(before, f"{name}_after"), [count, count])
-        left = getattr(after, f"{name}_after")
-        assert np.all(left <= count)
-        assert left.sum() < 2 * count
-    for index, member in enumerate(pruned.members):
-        connections = member.model.connections
-        assert after.weights_after[index] == sum(mask.sum() for mask in connections)
-        assert after.nodes_after[index] == connections[0].shape[0]
-        assert after.inputs_after[index] == connections[0].shape[1]
-        assert (member.elbo_terms, member.elbo_history, member.statistics) == (None, (), None)
-    assert np.isnan(before.keep_threshold).all()
-    assert np.isnan(before.false_sign_rate).all()
-    assert np.all((after.keep_threshold > 0.9) & (after.false_sign_rate < 0.002))
-    assert f"96 -> {after.weights_after.sum()}" in str(after)
-    rate = np.average(after.false_sign_rate, weights=after.weights_after)
-    assert f"{rate:.4f}" in str(after)
-    assert "rate" not in str(before)
+def test_a_column_that_is_not_chosen_could_as_well_not_exist() -> None:
+    columns = build_columns(X, range(COLUMNS), COLUMNS)
+    shapes, target = build_shapes(columns), Y - Y.mean()
+    whole = regress_without(columns, shapes, target)
+    assert {1, 2, 4} <= set(whole.chosen)
+    for column in set(range(COLUMNS)) - set(whole.chosen):
+        again = regress_without(columns, shapes, target, left_out=column)
+        assert again.chosen == whole.chosen
+        assert_array_equal(again.predicted, whole.predicted)
 
 
-def test_a_stricter_rate_leaves_less(whole: Ensemble) -> None:
-    left = [sparsity(prune_ensemble(whole, rate)).weights_after for rate in (0.5, 0.1, 1e-60)]
-    assert left[0].sum() > left[1].sum() > left[2].sum()
+def test_a_column_that_is_left_out_has_no_part() -> None:
+    columns = build_columns(X, range(COLUMNS), COLUMNS)
+    other = X.copy()
+    other[:, 1] = RNG.normal(size=ROWS)
+    changed = build_columns(other, range(COLUMNS), COLUMNS)
+    first, second = (
+        regress_without(some, build_shapes(some), Y - Y.mean(), left_out=1)
+        for some in (columns, changed)
+    )
+    assert first.chosen == second.chosen
+    assert_array_equal(first.predicted, second.predicted)
 
 
-def test_pruned_twice(whole: Ensemble) -> None:
-    """Places are those of the first network, and what is sure stays."""
-    first = prune_ensemble(whole, 0.2)
-    twice = prune_ensemble(first, 1e-4)
-    size = sparsity(twice)
-    np.testing.assert_array_equal(size.weights_before, [48, 48])
-    assert np.all(size.weights_after < sparsity(first).weights_after)
-    for one, other in zip(twice.members, first.members, strict=True):
-        assert set(one.pruning.units[0]) <= set(other.pruning.units[0])
-        assert set(one.pruning.inputs) <= set(other.pruning.inputs)
-    again = prune_ensemble(twice, 0.9)
-    np.testing.assert_array_equal(mean_and_deviation(again, X), mean_and_deviation(twice, X))
+# Draws
 
 
-def test_units_that_went_during_a_fit_say_nothing_of_weights() -> None:
-    size = sparsity(fitted(hidden_layer_sizes=(20,), prune_every=5))
-    np.testing.assert_array_equal(size.nodes_before, [20, 20])
-    assert np.all(size.nodes_after < 20)
-    np.testing.assert_array_equal(size.weights_after, 6 * size.nodes_after)
-    assert np.isnan(size.false_sign_rate).all()
+def test_draws_of_a_number_have_its_conditional_mean_and_spread() -> None:
+    x = RNG.normal(size=(2000, 3))
+    x[:, 2] = 0.8 * x[:, 0] + 0.6 * RNG.normal(size=2000)
+    columns = build_columns(x, range(3), 3)
+    drawn = draw_column(fit_conditional(columns, 2), 1, 400, np.random.default_rng(0))[0]
+    # Deviations: of the regression 0.6 / sqrt(2000) = 0.013 for each of three coefficients, of the
+    # mean of 400 draws 0.03; four of them in all rows together would be rare.
+    assert np.max(np.abs(drawn.mean(axis=0) - 0.8 * columns.scores[:, 0])) < 0.25
+    assert drawn.std(axis=0).mean() == pytest.approx(0.6, abs=0.04)
 
 
-def test_nothing_survives() -> None:
-    """What the network knew is not known any more: a constant with the spread of the targets."""
-    targets = Y + RNG.normal(size=100)
-    before = fitted((X, targets))
-    assert not is_constant(before)
-    for ratio in (None, 0.1, 6.0):
-        constant = prune_ensemble(with_ratio(before, ratio), 1e-290)
-        assert is_constant(constant)
-        mean, deviation = mean_and_deviation(constant, X)
-        assert np.ptp(mean) < 1e-9
-        assert abs(mean[0, 0] - targets.mean()) < 0.3 * targets.std()
-        assert 0.8 * targets.std() < deviation[0, 0] < 1.5 * targets.std()
-        np.testing.assert_array_equal(relevance(constant, 0.01)[0], 0.0)
+def test_draws_of_categories_have_their_shares_and_come_together() -> None:
+    group = RNG.integers(0, 2, size=1000)
+    level = np.where(RNG.random(1000) < 0.8, group, 2)
+    x = np.column_stack([group, *(level == value for value in range(3))]).astype(float)
+    columns = build_columns(x, [0, 1, 1, 1], 2)
+    drawn = draw_column(fit_conditional(columns, 1), 3, 200, np.random.default_rng(0))
+    is_level = drawn > 0.0
+    assert_array_equal(is_level.sum(axis=0), 1)
+    # Standard error of a share over 200 x 500 draws: 0.0013, of its regression 0.02.
+    assert is_level[1][:, group == 1].mean() == pytest.approx(0.8, abs=0.08)
+    assert is_level[0][:, group == 1].mean() == pytest.approx(0.0, abs=0.02)
 
 
-# Variances that held-out rows asked for
+def test_missing_values_are_drawn_with_the_numbers() -> None:
+    number, other = RNG.normal(size=800), RNG.normal(size=800)
+    missing = RNG.random(800) < 0.25
+    x = np.column_stack([other, np.where(missing, 0.0, number + other), missing]).astype(float)
+    columns = build_columns(x, [0, 1, 1], 2)
+    drawn = draw_column(fit_conditional(columns, 1), 2, 300, np.random.default_rng(0))
+    absent = drawn[1] > 0.0
+    assert absent.mean() == pytest.approx(missing.mean(), abs=0.01)
+    assert np.unique(drawn[0][absent]).size == 1
+    assert np.unique(drawn[0][~absent]).size > 1000
 
 
-def noise_of(member: Any) -> np.ndarray:
-    found = member.factors.layers[-1].noise_variance
-    return found.scale / (found.concentration - 1.0)
+# p-values
 
 
-@pytest.mark.parametrize("rate", [0.9, 0.01, 0.001])
-@pytest.mark.parametrize("ratio", [0.2, 1.0, 5.0])
-def test_noise_that_came_by_pruning_is_not_stretched(
-    ratio: float, rate: float, whole: Ensemble
-) -> None:
-    """r (noise before) + what it has grown by, in the unit of the targets."""
-    assert [m.variance_ratio for m in prune_ensemble(whole, rate).members] == [None, None]
-    wide = with_ratio(whole, ratio)
-    for before, after in zip(wide.members, prune_ensemble(wide, rate).members, strict=True):
-        old, new = noise_of(before), noise_of(after)
-        assert new >= old
-        np.testing.assert_allclose(after.variance_ratio * new, ratio * old + new - old, rtol=1e-12)
-        if rate == 0.9:
-            np.testing.assert_allclose(after.variance_ratio, [ratio], rtol=1e-12)
+def test_p_values_of_columns_without_effect_are_uniform() -> None:
+    """400 tests, a Kolmogorov distance that chance exceeds once in a thousand times; p-values are
+    discrete, and conservative by at most a tenth where draws end early."""
+    residuals = RNG.standard_t(3.0, size=60)
+    effects = Effects(steps=(steps_of(RNG.normal(size=60)),), partners=RNG.normal(size=(60, 4)))
+
+    def draw(count: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal((1, count, 60), dtype=np.float32)
+
+    p_values = [
+        randomization_p_value(
+            draw(1, np.random.default_rng((1, seed)))[:, 0],
+            draw,
+            residuals - residuals.mean(),
+            effects,
+            np.random.default_rng((2, seed)),
+            most_draws=400,
+        )
+        for seed in range(400)
+    ]
+    assert stats.kstest(p_values, "uniform", alternative="greater").pvalue > 1e-3
+    assert np.mean(p_values) < 0.62
 
 
-def test_each_target_has_noise_of_its_own() -> None:
-    wide = with_ratio(fitted((X, BOTH), max_iter=10, n_estimators=1), [3.0, 0.5])
-    [before], [after] = wide.members, prune_ensemble(wide, 0.001).members
-    old, new = noise_of(before), noise_of(after)
-    assert np.all(new > old)
-    expected = (np.array([3.0, 0.5]) * old + new - old) / new
-    np.testing.assert_allclose(after.variance_ratio, expected, rtol=1e-12)
+def test_a_strong_effect_has_the_smallest_p_value() -> None:
+    values = RNG.normal(size=100)
+    p_value = randomization_p_value(
+        values[None].astype(np.float32),
+        lambda count, rng: rng.standard_normal((1, count, 100), dtype=np.float32),
+        values**2 - np.mean(values**2),
+        Effects(steps=(steps_of(values),), partners=np.empty((100, 0))),
+        np.random.default_rng(0),
+        most_draws=1000,
+    )
+    assert p_value == pytest.approx(1.0 / 1001.0)
+    assert ENOUGH_LARGE > 1
 
 
-def test_members_that_are_fitted_again_have_their_whole_ratio(whole: Ensemble) -> None:
-    wide = with_ratio(whole, 4.0)
-    small = prune_ensemble(wide, 0.001)
-    assert all(1.0 < member.variance_ratio < 4.0 for member in small.members)
-    again = with_whole_noise(small, wide)
-    assert [member.variance_ratio.tolist() for member in again.members] == [[4.0], [4.0]]
-    refitted = fit((X, Y), Settings(**FAST), before=again, as_long_again=True).ensemble
-    assert [member.variance_ratio.tolist() for member in refitted.members] == [[4.0], [4.0]]
-    np.testing.assert_array_equal(sparsity(refitted).weights_after, sparsity(small).weights_after)
-    for fresh, old in zip(refitted.members, small.members, strict=True):
-        assert noise_of(fresh) < noise_of(old)
+def test_discoveries_are_those_of_benjamini_and_hochberg() -> None:
+    p_values = np.array([0.6, 0.001, 0.03, 0.012, 0.9])
+    for rate in (0.01, 0.05, 0.2):
+        expected = stats.false_discovery_control(p_values) <= rate
+        assert_array_equal(false_discoveries_controlled(p_values, rate), expected)
 
 
-# Columns
+# All together
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_columns_that_matter(when: str, whole: Ensemble, pruned: Ensemble) -> None:
-    probability, strength = relevance(whole if when == "before" else pruned, 0.001)
-    assert probability.shape == strength.shape == (5, 1)
-    assert sorted(np.argsort(strength[:, 0])[-2:]) == RELEVANT
-    assert np.all(probability[RELEVANT] > 0.9)
-    assert np.all((probability >= 0.0) & (probability <= 1.0))
-    np.testing.assert_array_equal(probability > 0.0, strength > 0.0)
+def test_waves_and_products_are_found_and_named() -> None:
+    structure = found()
+    assert set(structure.selected_names) == {"x1", "x2", "x4"}
+    assert_array_equal(structure.variance_share > 0.05, [False, True, True, False, True, False])
+    text = str(structure)
+    assert "3 of 6 columns matter, false discovery rate at most 0.05" in text
+    assert "conditional randomisation" in text
+    assert all(f"\n{name}" in text for name in structure.selected_names)
 
 
-def test_relevance_is_the_mean_over_members_in_the_users_order(whole: Ensemble) -> None:
-    """By loops, from the weights that survive at the rate; weights of the members are unequal."""
-    ensemble = replace(whole, weights=np.array([0.25, 0.75]))
-    expected = np.zeros((2, 5))
-    for weight, member in zip(ensemble.weights, ensemble.members, strict=True):
-        surviving = select(member.model, member.factors, 0.01).connections
-        for place, column in enumerate(ensemble.representation.column_order):
-            probability = path_probability(member.factors, surviving)[place, 0]
-            strength = path_strength(member.factors, surviving)[place, 0]
-            expected[:, column] += weight * np.array([probability, strength])
-    found = np.stack(relevance(ensemble, 0.01))[..., 0]
-    np.testing.assert_allclose(found, expected, rtol=1e-12)
+def test_one_seed_gives_the_same_answer() -> None:
+    assert_array_equal(found().p_values, found().p_values)
 
 
-def test_encoded_parts_of_a_column_are_one_group() -> None:
-    """The largest probability and the sum of strengths; a column that is left out has none."""
-    ensemble = fitted((FRAME, COLORED), n_estimators=1)
-    columns = ensemble.representation.columns
-    assert owners(columns).tolist() == [0, 1, 1, 1, 1, 2]
-    [member] = ensemble.members
-    surviving = select(member.model, member.factors, 0.01).connections
-    parts = np.zeros((2, 6))
-    order = ensemble.representation.column_order
-    parts[0, order] = path_probability(member.factors, surviving)[:, 0]
-    parts[1, order] = path_strength(member.factors, surviving)[:, 0]
-    probability, strength = (found[:, 0] for found in relevance(ensemble, 0.01))
-    np.testing.assert_allclose(probability, [parts[0, 0], parts[0, 1:5].max(), parts[0, 5], 0.0])
-    np.testing.assert_allclose(strength, [parts[1, 0], parts[1, 1:5].sum(), parts[1, 5], 0.0])
-    assert np.count_nonzero(parts[1, 1:5]) > 1
-    assert min(strength[:2]) > 5.0 * strength[2]
+def test_another_rate_needs_no_other_tests() -> None:
+    structure = found(rate=0.05)
+    changed = at_rate(structure, 0.9)
+    assert changed.false_discovery_rate == 0.9
+    assert changed.selected.sum() >= structure.selected.sum()
+    assert_array_equal(changed.p_values, structure.p_values)
 
 
-def test_the_strongest_of_several_targets() -> None:
-    probability, strength = relevance(fitted((X, BOTH)), 0.01)
-    assert probability.shape == (5, 2)
-    names = np.array(list("abcde"))
-    table = FeatureRelevance(name=names, probability=probability, strength=strength)
-    found = table.strongest()
-    np.testing.assert_array_equal(found.probability, probability.max(axis=1))
-    np.testing.assert_array_equal(found.strength, strength.max(axis=1))
-    assert pd.DataFrame(found._asdict()).shape == (5, 3)
-    one = table._replace(probability=probability[:, 0], strength=strength[:, 0])
-    np.testing.assert_array_equal(one.strongest().strength, strength[:, 0])
+def test_a_column_that_never_varies_is_not_selected() -> None:
+    x = np.column_stack([X, np.ones(ROWS)])
+    structure = found(x)
+    assert structure.p_values[-1] == 1.0
+    assert set(structure.selected_names) == {"x1", "x2", "x4"}
+
+
+def test_of_several_targets_one_is_enough() -> None:
+    structure = found(y=np.column_stack([X[:, 0] + 0.1 * Y, X[:, 5] + RNG.normal(size=ROWS)]))
+    assert {"x0", "x5"} <= set(structure.selected_names)
+
+
+@pytest.mark.parametrize("target", [np.ones(ROWS), np.arange(ROWS) % 2.0])
+def test_nothing_is_found_in_targets_without_columns(target: np.ndarray) -> None:
+    assert found(y=target, rate=0.01).selected_names == ()
+
+
+def test_one_column_alone_can_be_tested() -> None:
+    assert found(X[:, 1:2]).selected_names == ("x0",)
+
+
+def test_a_structure_of_other_columns_is_refused() -> None:
+    structure = found()
+    check_structure(structure, COLUMNS)
+    with pytest.raises(ValueError, match="not one of 5 columns"):
+        check_structure(structure, 5)

@@ -254,10 +254,10 @@ def further(members: Sequence[FitResult], stage: Any, **changes: Any) -> Any:
         propagation="push_forward",
     )
     given = replace(Task(rows=bent_rows(), n_threads=1), **changes)
-    return ensemble, fit_further(given, ensemble, stage, as_long_again=True)
+    return ensemble, fit_further(given, ensemble, stage)
 
 
-def test_members_that_go_on_keep_their_weights_and_their_chosen_lengths() -> None:
+def test_members_that_go_on_keep_their_weights() -> None:
     stage = Stage()
     before = [
         result_of(task(), status=Status.EARLY_STOPPED, n_sweeps=20),
@@ -271,10 +271,7 @@ def test_members_that_go_on_keep_their_weights_and_their_chosen_lengths() -> Non
     assert len(members) == 2
     (tasks,) = stage.calls
     assert [one.start for one in tasks] == before
-    assert [(one.lengths, one.chosen) for one in tasks] == [((20,), True), ((), False)]
-    # A length in sweeps is none in minibatches.
-    further(before, stage, stochastic=True)
-    assert [(one.lengths, one.chosen) for one in stage.calls[1]] == [((), False)] * 2
+    assert [(one.lengths, one.chosen) for one in tasks] == [((), False)] * 2
 
 
 def test_members_that_go_on_see_the_inputs_that_they_have_left(
@@ -291,8 +288,6 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left(
         architecture=build_architecture(2, (4,), 1),
         inputs=np.array([1]),
         units=(np.arange(4),),
-        keep_threshold=0.9,
-        false_sign_rate=0.01,
     )
 
     class Stream:

@@ -34,13 +34,13 @@ from bowtienet.ensemble.ensemble import (
 from bowtienet.ensemble.fit_ensemble import prepare
 from bowtienet.ensemble.member import Task, run_task
 from bowtienet.ensemble.row_covariance import covariance
+from bowtienet.ensemble.sparsity import column_strength
 from bowtienet.ensemble.stacking import Forecasts, stack_with_levels
 from bowtienet.ensemble.streams import SourceReader, SourceStream, arriving
-from bowtienet.ensemble.structure import prune_ensemble, relevance
 from bowtienet.ensemble.training import fit_further
 from bowtienet.inference.convergence import Status
-from bowtienet.posterior.relevance import path_probability, path_strength
-from bowtienet.posterior.selection import existing, select
+from bowtienet.posterior.relevance import path_strength
+from bowtienet.posterior.selection import existing
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.predictive import predict
 from bowtienet.prediction.sampling import sample_functions
@@ -63,6 +63,7 @@ from tests.ensemble.fits import (
     small,
     viewed_ensemble,
 )
+from tests.sign_pruning import prune_members
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)  # ArviZ says once a day that it will change
@@ -380,7 +381,7 @@ def test_members_that_go_on_keep_their_views(ensemble: Ensemble) -> None:
 
 
 def test_pruned_members_go_on_with_the_inputs_that_they_have_left(ensemble: Ensemble) -> None:
-    pruned = prune_ensemble(ensemble, 1e-10)
+    pruned = prune_members(ensemble, 1e-10)
     assert any(0 < len(m.pruning.inputs) < m.pruning.architecture.n_inputs for m in pruned.members)
     check_ensemble(pruned, 3, 2)
     settings = small(max_iter=2)
@@ -389,7 +390,6 @@ def test_pruned_members_go_on_with_the_inputs_that_they_have_left(ensemble: Ense
         Task(rows=rows, n_threads=1),
         pruned,
         lambda tasks: [run_task(task, settings) for task in tasks],
-        as_long_again=False,
     )
     assert found.views == [0, 1, 2, 3]
     for before, after in zip(pruned.members, found.members, strict=True):
@@ -532,19 +532,16 @@ def test_a_warped_view_wins_where_the_targets_are_skewed() -> None:
 # Structure and exports
 
 
-def relevance_by_loops(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
-    """In each member the largest probability and the sum of strengths; then the members' mean."""
-    probability, strength = np.zeros((3, 2)), np.zeros((3, 2))
+def strength_by_loops(ensemble: Ensemble) -> np.ndarray:
+    """In each member the sum of strengths; then the members' mean."""
+    strength = np.zeros((3, 2))
     for member, weight, view in zip(
         ensemble.members, ensemble.weights, member_views(ensemble), strict=True
     ):
         owner = input_owners(ensemble.representation, view)
-        if member.pruning is None:
-            surviving = select(member.model, member.factors, 0.01).connections
-        else:
-            surviving = existing(member.model, member.factors)
+        surviving = existing(member.model, member.factors)
+        if member.pruning is not None:
             owner = owner[member.pruning.inputs]
-        paths = path_probability(member.factors, surviving)
         sizes = path_strength(member.factors, surviving)
         if view.pieces is not None:
             # A standard deviation of a component is not 1: all are on one scale.
@@ -552,18 +549,15 @@ def relevance_by_loops(ensemble: Ensemble) -> tuple[np.ndarray, np.ndarray]:
             sizes = np.diag(view.pieces.deviation[inputs]) @ sizes
         for column, output in np.ndindex(3, 2):
             mine = [place for place in range(len(owner)) if owner[place] == column]
-            probability[column, output] += weight * max((paths[p, output] for p in mine), default=0)
             strength[column, output] += weight * sum(sizes[p, output] for p in mine)
-    return probability, strength
+    return strength
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_relevance_groups_the_components_of_a_column(when: str, ensemble: Ensemble) -> None:
-    given = ensemble if when == "before" else prune_ensemble(ensemble, 1e-4)
-    found, expected = relevance(given, 0.01), relevance_by_loops(given)
-    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
-    np.testing.assert_allclose(found[1], expected[1], rtol=1e-12)
-    assert np.all(found[0] <= 1.0 + 1e-12)
+    given = ensemble if when == "before" else prune_members(ensemble, 1e-4)
+    found = column_strength(given)
+    np.testing.assert_allclose(found, strength_by_loops(given), rtol=1e-12)
 
 
 def test_draws_for_arviz_stand_at_the_inputs_of_their_member(ensemble: Ensemble) -> None:

@@ -28,6 +28,7 @@ from bowtienet.ensemble.ensemble import member_views
 from bowtienet.estimators.attributes import ensemble_attributes
 from tests.estimators import models
 from tests.estimators.models import answers, assert_same, at_sweep, rows, watched
+from tests.sign_pruning import prune_by_signs
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -437,7 +438,6 @@ def test_tables_of_all_kinds(name: str, settings: dict[str, Any]) -> None:
         assert np.isfinite(model.sample_y(part, 3, joint=True, noise=False)).all()
     relevance = model.feature_relevance_
     assert relevance.strength.shape == relevance.name.shape == (table.shape[1],)
-    assert np.all((relevance.probability >= 0.0) & (relevance.probability <= 1.0))
     assert_allclose(mean, np.clip(mean, y.min() - np.ptp(y), y.max() + np.ptp(y)), rtol=1e-9)
 
 
@@ -682,19 +682,19 @@ def test_relevance_and_pruning_are_of_the_users_columns(
     names = ["number", "city", "day", "flag"]
     relevance = of_flats.feature_relevance_
     assert relevance.name.tolist() == names
-    assert relevance.strength.shape == relevance.probability.shape == (4,)
-    pruned = of_flats.prune(0.01)
+    assert relevance.strength.shape == relevance.p_value.shape == (4,)
+    pruned = of_flats.prune(flats, "price")
+    assert pruned.pruning_.columns == tuple(names)
     assert pruned.feature_relevance_.name.tolist() == names
     assert np.all(pruned.sparsity_.weights_after <= pruned.sparsity_.weights_before)
     assert pruned.sparsity_.weights_after.sum() < pruned.sparsity_.weights_before.sum()
     assert np.isfinite(answers(pruned, flats)).all()
-    # Columns that no member has left move nothing.
-    gone = pruned.feature_relevance_.strength == 0.0
+    # Columns that are gone move no mean; those of the noise may be others.
+    gone = ~np.array(pruned.pruning_.kept)
+    assert_array_equal(pruned.feature_relevance_.strength == 0.0, gone)
     for name in relevance.name[gone]:
         changed = flats.assign(**{name: flats[name].iloc[::-1].to_numpy()})
         assert_array_equal(pruned.predict(changed), pruned.predict(flats))
-    refitted = of_flats.prune(0.01, refit=True, X=flats.drop(columns="price"), y=flats["price"])
-    assert np.isfinite(answers(refitted, flats)).all()
 
 
 def test_draws_for_arviz(of_flats: BowTieRegressor) -> None:
@@ -714,7 +714,7 @@ def test_plots_and_a_report(of_flats: BowTieRegressor, flats: pd.DataFrame, tmp_
     pyplot.switch_backend("agg")
     from bowtienet import plotting
 
-    pruned = of_flats.prune(0.05)
+    pruned = prune_by_signs(of_flats, 0.05)
     for member in range(len(of_flats.ensemble_.members)):
         for model in (of_flats, pruned):
             display = plotting.NetworkDisplay.from_estimator(model, member=member)

@@ -217,7 +217,7 @@ def test_nothing_is_answered_before_the_fit(tmp_path: Path) -> None:
         lambda _: model.predict_to_parquet(NEW, tmp_path / "out"),
         lambda _: model.save(tmp_path / "out"),
         lambda _: model.to_arviz(),
-        lambda _: model.prune(),
+        model.prune,
     ):
         with pytest.raises(NotFittedError):
             ask(NEW)

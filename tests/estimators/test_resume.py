@@ -31,7 +31,7 @@ SIGNS = pd.DataFrame({"x": X[:, 0], "sign": np.where(X[:, 1] > 0.0, "plus", "min
 KINDS: dict[str, dict[str, Any]] = {
     "equal": {"solver": "cavi"},
     "stochastic": {"solver": "svi", "weighting": "stacking", "batch_size": 20},
-    "table": {"solver": "cavi", "prune_every": 3},
+    "table": {"solver": "cavi"},
     "streamed": {"solver": "svi", "batch_size": 20},
 }
 
@@ -98,7 +98,7 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(
     assert_same(undisturbed(kind), make(kind, checkpoint=path).resume(*given))
 
 
-@pytest.mark.parametrize("place", ["recipes.train", "cross_fit.stack_forecasts"])
+@pytest.mark.parametrize("place", ["fold_networks.train", "cross_fit.stack_forecasts"])
 def test_a_cross_fit_that_was_cut_short_starts_again_from_its_seed(
     place: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

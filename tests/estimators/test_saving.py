@@ -52,8 +52,7 @@ CASES: dict[str, tuple[Callable[[], BowTieRegressor], Any]] = {
     "two targets": (lambda: small(hidden_layer_sizes=(4, 3)).fit(FRAME, BOTH), FRAME),
     "linear": (lambda: small(hidden_layer_sizes=()).fit(X, Y), X),
     "stream": (lambda: small(solver="svi", max_iter=2).fit([(X, Y)]), X),
-    "pruned": (lambda: small(max_iter=30).fit(FRAME, Y).prune(0.3), FRAME),
-    "while fitted": (lambda: small(prune_every=3, hidden_layer_sizes=(8,)).fit(X, Y), X),
+    "pruned": (lambda: small(max_iter=30).fit(FRAME, Y).prune(FRAME, Y), FRAME),
 }
 
 
@@ -164,6 +163,8 @@ FORGERIES: dict[str, Callable[[Content], Any]] = {
     "another number of features": lambda content: content.update(n_features=4),
     "two targets": lambda content: content.update(target_names=["y", "z"]),
     "targets that are no names": lambda content: content.update(target_names=[None]),
+    "importances of other columns": lambda content: content.update(importances=np.ones(4)),
+    "negative importances": lambda content: content.update(importances=-np.ones(5)),
     "members that are none": ensemble(members=(1, 2)),
     "weights that do not add up": ensemble(weights=lambda old: 2.0 * old),
     "a column too few": ensemble(
@@ -188,8 +189,6 @@ PRUNING = Pruning(
     architecture=build_architecture(2, (4,), 1),
     inputs=np.arange(2),
     units=(np.arange(4),),
-    keep_threshold=0.9,
-    false_sign_rate=0.01,
 )
 
 

@@ -112,7 +112,7 @@ def test_an_array_of_objects_gives_the_same_model(model: BowTieRegressor) -> Non
 def test_relevance_has_an_entry_for_each_column_of_the_user(model: BowTieRegressor) -> None:
     found = model.feature_relevance_
     assert found.name.tolist() == FEATURES
-    assert found.probability.shape == found.strength.shape == (9,)
+    assert found.p_value.shape == found.strength.shape == (9,)
     assert found.strength[FEATURES.index("here")] == 0.0
     assert np.argmax(found.strength) in (FEATURES.index("size"), FEATURES.index("city"))
     both = small().fit(FIRST[["size", "city"]], np.column_stack([PRICE, -PRICE]))

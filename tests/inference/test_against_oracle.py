@@ -21,8 +21,9 @@ from tests import oracle_bridge
 from tests.oracle_bridge import WIDTHS, Case, assert_close, assert_same
 from tests.oracles import plain_loops as oracle
 
-FAMILIES = (*oracle.FAMILIES, ("gig", "laplace"), ("gaussian", "student_t"))
-GLOBAL_UPDATES = ("weights", "noise", "global_shrinkage", "local_shrinkage")
+MIXED = (("gig", "laplace"), ("gaussian", "student_t"), ("student_t", "regularized_horseshoe"))
+FAMILIES = (*oracle.FAMILIES, *MIXED)
+GLOBAL_UPDATES = ("weights", "noise", "global_shrinkage", "local_shrinkage", "slab")
 
 all_widths = pytest.mark.parametrize("widths", WIDTHS, ids=str)
 all_families = pytest.mark.parametrize("families", FAMILIES, ids=str)
@@ -156,6 +157,8 @@ def oracle_update(c: Case, name: str) -> oracle.OracleState:
                 state = oracle.update_global_shrinkage(state, c.prior, layer)
             case "local_shrinkage":
                 state = oracle.update_local_shrinkage(state, c.prior, layer)
+            case "slab":
+                state = oracle.update_slab(state, c.prior, layer)
     return state
 
 
@@ -174,9 +177,10 @@ def test_global_updates(widths, families, name):
     assert_same(bowtie_update(c, name), oracle_bridge.to_global(oracle_update(c, name)))
 
 
+@pytest.mark.parametrize("families", ["gig", "regularized_horseshoe"])
 @all_widths
-def test_global_step_is_its_updates_in_turn(widths):
-    c = case(widths)
+def test_global_step_is_its_updates_in_turn(widths, families):
+    c = case(widths, families)
     expected = c
     for _ in range(2):
         for name in GLOBAL_UPDATES:

@@ -25,10 +25,12 @@ SINGLE_MEAN = 5e-3
 """Difference of predictive means in float32, in units of the targets' standard deviation."""
 
 
-def fitted(library: Any, hidden: tuple[int, ...], dtype: str) -> tuple[FitResult, Predictive]:
+def fitted(
+    library: Any, hidden: tuple[int, ...], dtype: str, family: str = "student_t"
+) -> tuple[FitResult, Predictive]:
     """A short fit from the same start and its predictions, with arrays of `library`."""
     rng = np.random.default_rng(3)
-    model = builders.fixed_model(hidden, gate_temperature=0.3)
+    model = builders.fixed_model(hidden, family, gate_temperature=0.3)
     table = builders.random_rows(rng, model, 40)
     kind = getattr(library, dtype)
     arrays = (
@@ -44,17 +46,23 @@ def fitted(library: Any, hidden: tuple[int, ...], dtype: str) -> tuple[FitResult
 
 
 @pytest.mark.parametrize(
-    ("name", "hidden"),
+    ("name", "hidden", "family"),
     [
-        *((name, hidden) for name in ("torch", "array_api_strict") for hidden in HIDDEN),
-        ("jax.numpy", (6,)),
-        pytest.param("jax.numpy", (4, 3), marks=pytest.mark.slow),  # half a minute of compiling
+        *(
+            (name, hidden, "student_t")
+            for name in ("torch", "array_api_strict")
+            for hidden in HIDDEN
+        ),
+        *((name, (6,), "regularized_horseshoe") for name in ("torch", "jax.numpy")),
+        ("jax.numpy", (6,), "student_t"),
+        # half a minute of compiling
+        pytest.param("jax.numpy", (4, 3), "student_t", marks=pytest.mark.slow),
     ],
 )
-def test_double_precision(name: str, hidden: tuple[int, ...]) -> None:
+def test_double_precision(name: str, hidden: tuple[int, ...], family: str) -> None:
     library = pytest.importorskip(name)
-    result, new = fitted(library, hidden, "float64")
-    expected, expected_new = fitted(np, hidden, "float64")
+    result, new = fitted(library, hidden, "float64", family)
+    expected, expected_new = fitted(np, hidden, "float64", family)
     np.testing.assert_allclose(result.elbo_history, expected.elbo_history, rtol=1e-9)
     assert type(new.mean) is type(library.asarray([0.0]))
     np.testing.assert_allclose(np.asarray(new.mean), expected_new.mean, rtol=1e-6, atol=1e-8)

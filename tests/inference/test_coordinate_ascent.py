@@ -200,7 +200,6 @@ def test_a_decrease_is_a_status_and_the_better_state_is_kept(
     ("name", "bad"),
     [
         *[(name, 0) for name in ("max_iter", "repeats", "block_size", "n_threads")],
-        *[(name, 0) for name in ("prune_every", "false_sign_rate")],
         ("tol", -1e-9),
     ],
 )

@@ -14,6 +14,8 @@ from scipy import integrate, special, stats
 
 from bowtienet import engine as bt
 from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.half_cauchy import HalfCauchy
+from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import global_step
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.shrinkage import build_shrinkage
@@ -243,6 +245,68 @@ def test_psi_alone_is_conjugate(rng, family):
     )
     assert builders.weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
     assert builders.weight_block(model, factors) < expected - 1e-3
+
+
+HORSESHOE = HalfCauchy(scale=0.6)
+
+
+def log_horseshoe(weights, prior, variance):
+    """log ∫ Π_j N(W_j | 0, x · variance) p(x) dx of a half-Cauchy scale, by quadrature."""
+
+    def product(log_x):
+        x = np.exp(log_x)
+        log_p = stats.norm(0.0, np.sqrt(x * variance)).logpdf(weights).sum()
+        return np.exp(log_p + stats.f(1, 1, scale=prior.scale).logpdf(x) + log_x)
+
+    points = [float(np.log(np.mean(weights**2) / variance))]
+    return float(np.log(integrate.quad(product, -50.0, 50.0, points=points, limit=500)[0]))
+
+
+def test_half_cauchy_scales_are_below_their_marginals(rng):
+    """q(x) q(nu) is not exact: the block lies below log p(W), by less than 0.5 for each scale."""
+    model, factors, weights = known_weights(rng, global_shrinkage=HORSESHOE)
+    updated = global_step.update_global_shrinkage(model, factors)
+    exact = log_horseshoe(weights.ravel(), HORSESHOE, WEIGHT_VARIANCE / 2.0)
+    assert exact - 0.5 < builders.weight_block(model, updated) < exact
+    model, factors, weights = known_weights(rng, local_shrinkage=(HORSESHOE,))
+    updated = global_step.update_local_shrinkage(model, factors)
+    exact = sum(log_horseshoe(np.array([w]), HORSESHOE, 2.0) for w in weights.ravel())
+    assert exact - 0.5 * weights.size < builders.weight_block(model, updated) < exact
+
+
+def with_slab(model, factors, slab):
+    model = replace(model, prior=replace(model.prior, slab=slab))
+    return model, global_step.update_slab(model, factors)
+
+
+def test_slab_alone_is_conjugate(rng):
+    """With the weights known it adds log t(W) - log t(0), t the Student-t that c² makes."""
+    model, factors, weights = known_weights(rng)
+    without = builders.weight_block(model, factors)
+    model, factors = with_slab(model, factors, InverseGamma(concentration=1.5, scale=0.9))
+    student = stats.t(3.0, scale=np.sqrt(0.6))
+    expected = np.sum(student.logpdf(weights) - student.logpdf(0.0))
+    assert builders.weight_block(model, factors) - without == pytest.approx(expected, abs=1e-8)
+
+
+def test_a_slab_without_an_end_is_the_horseshoe(rng):
+    """Bound, weights and EM of the regularised horseshoe tend to those of the horseshoe."""
+    inputs, targets = regression_data(rng)
+    rows, architecture = bt.build_rows(inputs, targets), bt.build_architecture(3, (4,), 2)
+    plain = bt.build_model(architecture, prior="horseshoe")
+    start = bt.initialize(plain, rows, np.random.default_rng(0), init="laplace")
+    expected = bt.fit(plain, rows, start, max_iter=10)
+    gaps = []
+    for scale in (1.0, 100.0, 1e6):
+        model = bt.build_model(architecture, prior="regularized_horseshoe", slab=(4.0, scale))
+        found = bt.fit(model, rows, global_step.update_slab(model, start), max_iter=10)
+        gaps.append(expected.elbo_history[-1] - found.elbo_history[-1])
+    assert gaps[0] > 100.0 * abs(gaps[1])
+    assert found.elbo_history == pytest.approx(expected.elbo_history, rel=1e-9)
+    for a, b in zip(found.factors.layers, expected.factors.layers, strict=True):
+        np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-6, atol=1e-9)
+    scale = found.model.prior.global_shrinkage.scale
+    assert scale == pytest.approx(expected.model.prior.global_shrinkage.scale, rel=1e-8)
 
 
 def test_tau_of_the_student_t_in_closed_form(rng):

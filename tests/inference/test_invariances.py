@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from bowtienet import engine as bt
+from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, split
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.inference.elbo import elbo
@@ -28,7 +29,7 @@ HISTORY = 1e-8
 STEP = 1e-11
 
 all_depths = pytest.mark.parametrize("hidden", HIDDEN, ids=str)
-FAMILIES = ("laplace", "normal_inverse_gaussian", "gaussian")
+FAMILIES = ("laplace", "normal_inverse_gaussian", "regularized_horseshoe", "gaussian")
 depths_and_families = pytest.mark.parametrize(
     ("hidden", "family"),
     [*((hidden, "student_t") for hidden in HIDDEN), *(((4, 3), family) for family in FAMILIES)],
@@ -106,6 +107,7 @@ def permute_rows_of(layer: LayerFactors, order) -> LayerFactors:
         local_shrinkage=replace(local, scale=local.scale[order])
         if hasattr(local, "scale")
         else local,
+        slab_variance=map_arrays(lambda x: x[order], layer.slab_variance),
     )
 
 
@@ -122,6 +124,7 @@ def permute_inputs_of(layer: LayerFactors, order) -> LayerFactors:
         local_shrinkage=replace(local, scale=local.scale[:, order])
         if hasattr(local, "scale")
         else local,
+        slab_variance=map_arrays(lambda x: x[:, order], layer.slab_variance),
     )
 
 

@@ -54,7 +54,7 @@ def test_directions_are_those_of_two_loops(
     pairs: list[list[tuple[np.ndarray, np.ndarray]]] = [[], []]
     for step in range(8):
         before = path
-        path, _ = lbfgs._step(evaluate, path, step % 3)
+        path, _ = lbfgs._step(evaluate, path, step)
         for r in range(2):
             s, y = path.points[r] - before.points[r], path.gradients[r] - before.gradients[r]
             pairs[r] = [*pairs[r], (s, y)][-3:]

@@ -21,16 +21,14 @@ from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
 from bowtienet.inference.iterate import Progress
-from bowtienet.inference.pruning import check_pruning
 from bowtienet.inference.start import initialize
 from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.priors import BowTieModel, RemovedWeights, build_model, default_model
+from bowtienet.model.priors import BowTieModel, RemovedWeights, build_model
 from bowtienet.model.shrinkage import build_shrinkage
-from bowtienet.posterior.factors import GlobalFactors, LocalFactors, check_factors
+from bowtienet.posterior.factors import GlobalFactors, LocalFactors
 from bowtienet.posterior.initialize import build_factors
 from bowtienet.posterior.moments import chain_moments
-from bowtienet.prediction.predictive import predict
 from tests import autodiff, builders
 from tests.builders import Point
 
@@ -39,6 +37,7 @@ STATIONARY = 1e-10
 SEARCHED = 1e-6
 """A rate that is searched for is known to the root of rounding only."""
 MOVED = ("weights", "global_shrinkage", "local_shrinkage", "hyperparameters")
+SLAB_FAMILY = "regularized_horseshoe"
 LOCAL = ("shared_covariance", "activations", "tilts", "gates", "noise")
 HELD = 1e8
 COMPILED = [
@@ -126,9 +125,10 @@ def gradient(point: Point, family: str, names: tuple[str, ...]) -> dict[str, dic
         if parts:
             parts[f"mean {index}"][~there] = 0.0
             parts[f"covariance {index}"][~(there[:, :, None] & there[:, None, :])] = 0.0
-        for key in (f"scale {index}", f"rate {index}"):
-            if key in found.get("local_shrinkage", {}):
-                found["local_shrinkage"][key][~mask] = 0.0
+        for factor in ("local_shrinkage", "slab"):
+            for key in (f"concentration {index}", f"scale {index}", f"rate {index}"):
+                if key in found.get(factor, {}):
+                    found[factor][key][~mask] = 0.0
     return found
 
 
@@ -136,6 +136,7 @@ def gradient(point: Point, family: str, names: tuple[str, ...]) -> dict[str, dic
 def test_updates_are_stationary(family: str, rng: np.random.Generator) -> None:
     """Two hidden layers of unequal widths, two outputs: zero after the update, not before."""
     names = (*MOVED, *LOCAL) if family == "student_t" else MOVED
+    names = (*names, "slab") if family == SLAB_FAMILY else names
     point = masked(builders.random_point(rng, (4, 3), family))
     before = gradient(point, family, names)
     for name in names:
@@ -271,11 +272,12 @@ def test_an_input_that_leads_nowhere_is_as_good_as_absent(
     local = first.local_shrinkage
     if isinstance(local, GeneralizedInverseGaussian):
         local = replace(local, scale=local.scale[:, [0, 2]])
+    slab = map_arrays(lambda x: x[:, [0, 2]], first.slab_variance)
     weights = GaussianRows(
         mean=first.weights.mean[:, columns],
         covariance=first.weights.covariance[:, columns][:, :, columns],
     )
-    less = replace(first, weights=weights, local_shrinkage=local)
+    less = replace(first, weights=weights, local_shrinkage=local, slab_variance=slab)
     # In the longer network the start says that the weights are zero, as those that are gone are.
     first.weights.mean[:, 2] = 0.0
     first.weights.covariance[:, 2, :] = first.weights.covariance[:, :, 2] = 0.0
@@ -328,118 +330,3 @@ def test_scales_of_known_weights_give_the_marginal_of_those_that_exist(
         # W ~ N(0, 0.7 psi) with psi ~ Exp(0.8) has the density of Laplace(sqrt(0.7 / 1.6)).
         expected = stats.laplace(scale=np.sqrt(0.7 / 1.6)).logpdf(values).sum()
     assert weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
-
-
-# ------------------------------------------------------------------------------------------------
-# While a fit runs
-# ------------------------------------------------------------------------------------------------
-
-
-def sparse_rows(rng: np.random.Generator, n: int = 120) -> Rows:
-    """Two targets, bent lines of two of the four inputs."""
-    inputs = rng.normal(size=(n, 4))
-    targets = np.column_stack([np.abs(inputs[:, 0]), inputs[:, 1] - np.maximum(inputs[:, 0], 0.0)])
-    return build_rows(inputs, targets + 0.1 * rng.normal(size=(n, 2)))
-
-
-def start(
-    rows: Rows, hidden: tuple[int, ...], family: str = "student_t"
-) -> tuple[BowTieModel, Rows, GlobalFactors]:
-    architecture = build_architecture(rows.inputs.shape[1], hidden, rows.targets.shape[1])
-    model = default_model(
-        architecture, rows.inputs, rows.targets, gate_temperature=0.05, prior=family
-    )
-    return model, rows, initialize(model, rows, 3)
-
-
-@pytest.mark.parametrize("accelerate", [False, True])
-@pytest.mark.parametrize("hidden", [(12,), (8, 6), (6, 5, 4)], ids=str)
-def test_units_go_while_the_bound_rises(
-    hidden: tuple[int, ...], accelerate: bool, rng: np.random.Generator
-) -> None:
-    seen: list[Progress] = []
-    model, rows, factors = start(sparse_rows(rng), hidden)
-    settings = {"max_iter": 60, "tol": 0.0, "accelerate": accelerate, "block_size": 50}
-    settings |= {"prune_every": 7, "false_sign_rate": 0.001}
-    settings["callback"] = lambda progress: bool(seen.append(progress))
-    result = fit(model, rows, factors, **settings)
-    assert result.status is Status.ITERATION_LIMIT
-    assert 0 < sum(result.model.architecture.hidden) < sum(hidden)
-    assert result.model.architecture.n_inputs == 4
-    assert result.model.connections is None
-    assert float(result.elbo_terms.total) == result.elbo_history[-1] == seen[-1].elbo
-    assert len(seen) == len(result.elbo_history)
-    check_factors(result.model.architecture, result.factors)
-    for before, after in pairwise(seen):
-        if before.model.architecture == after.model.architecture:
-            assert after.elbo >= before.elbo - 1e-9 * abs(before.elbo)
-        else:
-            assert after.sweep % 7 == 1
-            widths = (p.model.architecture.hidden for p in (before, after))
-            assert all(b >= a for b, a in zip(*widths, strict=True))
-    for progress in seen:
-        check_pruning(progress.model, progress.pruning)
-        assert (progress.pruning is None) == (progress.model.architecture == model.architecture)
-    assert seen[-1].pruning is result.pruning
-    assert result.pruning.architecture == model.architecture
-    found = predict(result.model, result.factors, rows.inputs)
-    assert np.mean((found.mean - rows.targets) ** 2) < 0.05
-
-
-def test_the_bound_may_fall_where_units_go() -> None:
-    """Units that matter go at a rate this strict: another network's bound ends no fit."""
-    seen: list[Progress] = []
-    result = fit(
-        *start(sparse_rows(np.random.default_rng(4)), (12,), "gaussian"),
-        max_iter=40,
-        tol=0.0,
-        prune_every=20,
-        false_sign_rate=1e-100,
-        callback=lambda progress: bool(seen.append(progress)),
-    )
-    falls = [b.sweep for a, b in pairwise(seen) if b.elbo < a.elbo - 100.0]
-    assert falls == [21]
-    assert (result.status, result.n_sweeps) == (Status.ITERATION_LIMIT, 40)
-
-
-def test_no_bit_changes_where_all_units_are_needed_or_none_is(rng: np.random.Generator) -> None:
-    """From pure noise no weight is sure: a constant would be left, so every unit stays."""
-    noise = build_rows(rng.normal(size=(60, 3)), rng.normal(size=60))
-    for problem, rate in (
-        (start(sparse_rows(rng), (6,)), 0.9),
-        (start(noise, (6,)), 1e-200),
-        (start(noise, (4, 3)), 1e-200),
-        (start(sparse_rows(rng), ()), 0.01),
-    ):
-        expected = fit(*problem, max_iter=15)
-        found = fit(*problem, max_iter=15, prune_every=2, false_sign_rate=rate)
-        assert found.pruning is None
-        assert found.elbo_history == expected.elbo_history
-        map_arrays(np.testing.assert_array_equal, found.factors, expected.factors)
-
-
-@pytest.mark.parametrize("name", ["blocks", "torch", "jax.numpy"])
-def test_blocks_and_libraries_change_nothing(name: str, rng: np.random.Generator) -> None:
-    model, rows, factors = start(sparse_rows(rng, 60), (8,))
-    settings = {"max_iter": 20, "prune_every": 12, "false_sign_rate": 1e-3}
-    expected = fit(model, rows, factors, tol=0.0, **settings)
-    if name != "blocks":
-        library = pytest.importorskip(name)
-        rows = map_arrays(library.asarray, rows)
-    found = fit(model, rows, factors, tol=0.0, block_size=20, **settings)
-    np.testing.assert_allclose(found.elbo_history, expected.elbo_history, rtol=1e-7)
-    assert found.model.architecture == expected.model.architecture != model.architecture
-    map_arrays(np.testing.assert_array_equal, found.pruning.units, expected.pruning.units)
-
-
-def test_an_input_whose_last_unit_goes(rng: np.random.Generator) -> None:
-    """Weights may be missing before: here the third input leads to the last unit alone."""
-    model, rows, factors = start(sparse_rows(rng), (4,))
-    first = np.ones((4, 4), bool)
-    first[:, 2], first[3] = False, [False, False, True, False]
-    model = replace(model, connections=(first, np.ones((2, 4), bool)))
-    result = fit(model, rows, factors, max_iter=20, prune_every=10, false_sign_rate=1e-4)
-    assert 3 not in result.pruning.units[0]
-    check_pruning(result.model, result.pruning)
-    found = predict(result.model, result.factors, rows.inputs[:, result.pruning.inputs])
-    assert np.mean((found.mean - rows.targets) ** 2) < 0.5 * np.mean(rows.targets**2)

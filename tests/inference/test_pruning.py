@@ -20,17 +20,15 @@ from bowtienet.inference.global_step import prior_precision, update_local_shrink
 from bowtienet.inference.pruning import (
     Pruning,
     check_pruning,
-    combine,
     condition,
     prune,
     restore_shape,
-    shrink_memory,
 )
 from bowtienet.inference.start import initialize
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model
-from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
-from bowtienet.posterior.selection import Selection, existing, keep_between, select
+from bowtienet.posterior.factors import GlobalFactors, check_factors
+from bowtienet.posterior.selection import Selection, select
 from bowtienet.prediction.predictive import Predictive, predict
 from tests import builders
 
@@ -298,14 +296,22 @@ def test_what_is_left_is_a_network(
             assert left.shared_covariance.shape == (width, width)
 
 
-def test_the_scales_of_what_is_left_stay_with_their_weights(rng: np.random.Generator) -> None:
-    model, factors = random_network(rng, (4, 3))
+@pytest.mark.parametrize("family", ["student_t", "regularized_horseshoe"])
+def test_the_scales_of_what_is_left_stay_with_their_weights(
+    family: str, rng: np.random.Generator
+) -> None:
+    model, factors = random_network(rng, (4, 3), family)
     smaller, left, pruning = prune(model, factors, false_sign_rate=0.1)
     places = [pruning.inputs, *pruning.units, np.arange(2)]
     for index, (below, above) in enumerate(pairwise(places)):
         psi = factors.layers[index].local_shrinkage.scale[np.ix_(above, below)]
         mask = smaller.connections[index]
         np.testing.assert_array_equal(left.layers[index].local_shrinkage.scale[mask], psi[mask])
+        slab, kept = factors.layers[index].slab_variance, left.layers[index].slab_variance
+        assert (slab is None) == (kept is None) == (family == "student_t")
+        if slab is not None:
+            np.testing.assert_array_equal(kept.scale, slab.scale[np.ix_(above, below)])
+            assert np.shape(kept.concentration) == mask.shape
         if index < 2:
             noise = factors.layers[index].noise_variance.scale[above]
             assert np.all(left.layers[index].noise_variance.scale >= noise)
@@ -337,59 +343,6 @@ def test_what_weights_had_explained_becomes_noise(rng: np.random.Generator) -> N
 # ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("hidden", [(4,), (5, 3), (3, 5, 4)], ids=str)
-def test_places_after_two_prunings(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
-    """The second input and unit of each layer go first, then the first of those that are left."""
-    model, factors = random_network(rng, hidden)
-    masks = full_masks(model)
-    masks[0][:, 1] = False
-    for mask in masks[:-1]:
-        mask[1] = False
-    middle, left, first = prune(*without(model, factors, masks), false_sign_rate=ALL)
-    masks = full_masks(middle)
-    for mask in masks:
-        mask[:, 0] = False
-    smaller, end, second = prune(*without(middle, left, masks), false_sign_rate=ALL)
-    assert smaller.architecture.widths == (1, *(width - 2 for width in hidden), 2)
-    both = combine(first, second)
-    assert combine(None, first) is first
-    check_pruning(smaller, both)
-    assert both.architecture == model.architecture
-    assert both.false_sign_rate == second.false_sign_rate
-    names = [np.arange(width) for width in model.architecture.widths]
-    for step in (first, second):
-        places = (step.inputs, *step.units, np.arange(2))
-        names = [name[place] for name, place in zip(names, places, strict=True)]
-    for found, expected in zip((both.inputs, *both.units), names[:-1], strict=True):
-        np.testing.assert_array_equal(found, expected)
-    values = [layer.weights.mean for layer in end.layers]
-    for index, full in enumerate(restore_shape(values, both)):
-        expected = np.zeros_like(factors.layers[index].weights.mean)
-        expected[np.ix_(names[index + 1], [0, *(1 + names[index])])] = values[index]
-        np.testing.assert_array_equal(full, expected)
-
-
-def test_gates_and_tilts_stay_with_their_units(rng: np.random.Generator) -> None:
-    model = builders.fixed_model((6, 5))
-    factors = builders.random_factors(rng, model)
-    for layer in factors.layers:
-        layer.weights.mean[1] = 0.0  # in place: no doubt is larger
-    selection = select(model, factors, 0.05)
-    gates = [rng.random((10, width)) for width in (6, 5)]
-    tilt = rng.random((10, 5))
-    memory = [
-        LocalMemory(gate_probability=tuple(g[part] for g in gates), tilt=(tilt[part],))
-        for part in (slice(0, 4), slice(4, 8), slice(8, 10))
-    ]
-    found = shrink_memory(memory, keep_between(selection, existing(model, factors)), [7, 3])
-    first, second = selection.units
-    assert not (first.all() and second.all())
-    for block, part in zip(found, (slice(0, 7), slice(7, 10)), strict=True):
-        np.testing.assert_array_equal(block.gate_probability[0], gates[0][part][:, first])
-        np.testing.assert_array_equal(block.gate_probability[1], gates[1][part][:, second])
-        np.testing.assert_array_equal(block.tilt[0], tilt[part][:, second])
-
-
 def test_shape_of_draws_of_constants_and_of_whole_networks(rng: np.random.Generator) -> None:
     model, factors = random_network(rng, (4, 3))
     values = [layer.weights.mean for layer in factors.layers]
@@ -403,7 +356,7 @@ def test_shape_of_draws_of_constants_and_of_whole_networks(rng: np.random.Genera
     np.testing.assert_array_equal(whole[2][:, :, 0], draws[0][:, :, 0])
     assert not whole[2][:, :, 1:].any()
     constant, _, again = prune(*prune(model, factors, false_sign_rate=NONE)[:2])
-    check_pruning(constant, combine(pruning, again))
+    check_pruning(constant, again)
 
 
 @pytest.mark.parametrize(
@@ -422,8 +375,6 @@ def test_a_pruning_that_is_not_the_networks_is_refused(change: dict) -> None:
         architecture=build_architecture(3, (4,), 2),
         inputs=np.array([0, 2]),
         units=(np.array([1, 3]),),
-        keep_threshold=0.9,
-        false_sign_rate=0.01,
     )
     check_pruning(model, pruning)
     check_pruning(model, None)

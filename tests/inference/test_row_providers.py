@@ -68,16 +68,6 @@ def test_other_parts_differ_by_rounding_only() -> None:
     np.testing.assert_allclose(found.elbo_history, held.elbo_history, rtol=1e-9)
 
 
-def test_pruning_leaves_the_same_network_for_both() -> None:
-    model, rows, factors = problem((8,))
-    settings = {**SETTINGS, "prune_every": 4, "false_sign_rate": 0.001, "max_iter": 16}
-    held = fit(model, rows, factors, **settings)
-    found = fit(model, streamed(rows), factors, **settings)
-    assert held.pruning is not None
-    assert held.model.architecture.hidden[0] < 8
-    assert_same(held, found)
-
-
 def test_rows_are_read_once_for_every_pass() -> None:
     model, rows, factors = problem()
     readings = []

@@ -33,6 +33,7 @@ MOVED_BY = {
     "noise": ("noise",),
     "global_shrinkage": ("global_shrinkage",),
     "local_shrinkage": ("local_shrinkage",),
+    "slab": ("slab",),
     "hyperparameters": ("hyperparameters",),
 }
 """The parameters that each update sets to their joint optimum."""
@@ -43,10 +44,10 @@ LOCAL_CASES = (*((hidden, "student_t") for hidden in builders.HIDDEN), ((4, 3), 
 SHRINKAGE = ("weights", "global_shrinkage", "local_shrinkage", "hyperparameters")
 SHRINKAGE_CASES = (
     *((hidden, "student_t") for hidden in builders.HIDDEN),
-    *(((4, 3), family) for family in builders.GIG_FAMILIES[1:]),
+    *(((4, 3), family) for family in builders.LEARNT_FAMILIES[1:]),
     *(
         pytest.param((4,), family, marks=pytest.mark.slow)  # a compilation each
-        for family in builders.GIG_FAMILIES[1:]
+        for family in builders.LEARNT_FAMILIES[1:]
     ),
     *(pytest.param((3, 5, 2), family, marks=pytest.mark.slow) for family in ("laplace", "gig")),
 )
@@ -54,7 +55,9 @@ SHRINKAGE_CASES = (
 
 def check_stationary(point: Point, family: str, name: str) -> None:
     """The update `name` zeroes the gradient of what it moves, which was not zero before."""
-    names = None if (point.model.architecture.hidden, family) in LOCAL_CASES else SHRINKAGE
+    names = (*SHRINKAGE, "slab")
+    if (point.model.architecture.hidden, family) in LOCAL_CASES:
+        names = None
     updated = builders.UPDATES[name](point)
     assert orders(updated) == orders(point)
     before, after = gradient(point, family, names), gradient(updated, family, names)
@@ -93,6 +96,13 @@ def test_weights_and_shrinkage(
     hidden: tuple[int, ...], family: str, name: str, rng: np.random.Generator
 ) -> None:
     check_stationary(builders.random_point(rng, hidden, family), family, name)
+
+
+def test_slab(rng: np.random.Generator) -> None:
+    point = builders.random_point(rng, (4, 3), "regularized_horseshoe")
+    check_stationary(point, "regularized_horseshoe", "slab")
+    without = builders.random_point(rng, (4, 3), "horseshoe")
+    assert builders.UPDATES["slab"](without).factors is without.factors
 
 
 @pytest.mark.parametrize(

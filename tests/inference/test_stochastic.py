@@ -49,11 +49,9 @@ def bent_rows(n: int, seed: int = 0, outputs: int = 2) -> Rows:
     return build_rows(inputs, targets[:, :outputs] + 0.2 * rng.normal(size=(n, outputs)))
 
 
-def start(rows: Rows, hidden: tuple[int, ...], gate_temperature: float = 0.1) -> Problem:
+def start(rows: Rows, hidden: tuple[int, ...], **settings: Any) -> Problem:
     architecture = build_architecture(3, hidden, rows.targets.shape[1])
-    model = default_model(
-        architecture, rows.inputs, rows.targets, gate_temperature=gate_temperature
-    )
+    model = default_model(architecture, rows.inputs, rows.targets, **settings)
     return model, rows, update_shared_covariance(initialize(model, rows, 1))
 
 
@@ -65,11 +63,18 @@ def assert_close(first: object, second: object, rtol: float) -> None:
     map_arrays(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-10), first, second)
 
 
-@pytest.mark.parametrize("hidden", [(), (5,), (4, 3), (3, 4, 2)], ids=str)
+@pytest.mark.parametrize(
+    ("hidden", "prior"),
+    [
+        *((hidden, "student_t") for hidden in [(), (5,), (4, 3), (3, 4, 2)]),
+        *(((5,), prior) for prior in ("horseshoe", "regularized_horseshoe")),
+    ],
+    ids=str,
+)
 def test_all_rows_and_a_whole_step_are_a_sweep(
-    hidden: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+    hidden: tuple[int, ...], prior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, rows, factors = start(bent_rows(40), hidden)
+    model, rows, factors = start(bent_rows(40), hidden, prior=prior)
     monkeypatch.setattr(execution, "BLOCK_BYTES", 1)  # blocks of 16 rows
     kept = HeldRows(rows, model.architecture)
     state = State(model=model, factors=factors, memory=kept.begin(model, factors))

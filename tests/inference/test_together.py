@@ -90,6 +90,7 @@ def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
         ((5,), "student_t", 2),
         ((4, 3), "student_t", 2),
         ((4, 3), "laplace", 1),
+        ((4, 3), "regularized_horseshoe", 2),
         ((3, 5, 2), "gaussian", 1),
         ((), "student_t", 2),
         ((), "gaussian", 1),

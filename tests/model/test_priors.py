@@ -47,6 +47,33 @@ def test_families_by_name(family: str) -> None:
     assert prior.global_shrinkage == prior.local_shrinkage[0] == prior.local_shrinkage[2]
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_slab_belongs_to_one_family(family: str) -> None:
+    """c² ~ IG(v/2, v s²/2), that of a single weight: it does not follow the size."""
+    slab = build_model(DEEP, prior=family, slab=(3.0, 0.5)).prior.slab
+    if family == "regularized_horseshoe":
+        assert (slab.concentration, slab.scale) == (1.5, 0.375)
+    else:
+        assert slab is None
+
+
+@pytest.mark.parametrize(
+    ("slab", "words"),
+    [((0.0, 1.0), "degrees of freedom of slab"), ((4.0, float("nan")), "scale of slab")],
+)
+def test_a_slab_that_is_none(slab: tuple[float, float], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        build_model(DEEP, prior="regularized_horseshoe", slab=slab)
+
+
+@pytest.mark.parametrize("family", ["horseshoe", "regularized_horseshoe"])
+def test_medians_of_half_cauchy_scales_fall_with_depth_and_width(family: str) -> None:
+    prior = build_model(DEEP, prior=family, global_parameters={"scale": 3.0}).prior
+    assert prior.global_shrinkage.scale == pytest.approx(1.5)
+    scales = [local.scale for local in prior.local_shrinkage]
+    np.testing.assert_allclose(scales, [1 / 4, 1 / 10, 1 / 6])
+
+
 def test_global_and_local_parameters_are_apart() -> None:
     prior = build_model(
         DEEP,

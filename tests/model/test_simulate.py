@@ -14,18 +14,21 @@ from scipy import stats
 from scipy.special import expit
 
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, build_model
-from bowtienet.model.shrinkage import FAMILIES, Shrinkage
+from bowtienet.model.shrinkage import FAMILIES, ShrinkagePrior
 from bowtienet.model.simulate import Parameters, sample_model, sample_prior
 
 FALSE_ALARM = 1e-6
 SIGMAS = 6.0
 
 
-def frozen(prior: GeneralizedInverseGaussian) -> Any:
-    """The same distribution from SciPy."""
+def frozen(prior: GeneralizedInverseGaussian | HalfCauchy) -> Any:
+    """The same distribution from SciPy; of a half-Cauchy that of its square, an F(1, 1)."""
+    if isinstance(prior, HalfCauchy):
+        return stats.f(1, 1, scale=prior.scale)
     if prior.rate == 0.0:
         return stats.invgamma(-prior.order, scale=prior.scale)
     if prior.scale == 0.0:
@@ -37,7 +40,7 @@ def frozen(prior: GeneralizedInverseGaussian) -> Any:
     )
 
 
-def assert_follows(draws: Any, prior: Shrinkage) -> None:
+def assert_follows(draws: Any, prior: ShrinkagePrior) -> None:
     if isinstance(prior, PointMass):
         np.testing.assert_array_equal(draws, prior.value)
     else:
@@ -66,6 +69,7 @@ def test_prior_draws_follow_the_prior(family: str, rng: np.random.Generator) -> 
         hidden_noise=(2.0, 0.3),
         output_noise=(3.0, [0.1, 5.0]),
         bias_variance=4.0,
+        slab=(3.0, 0.5),
     )
     prior = model.prior
     draws = [sample_prior(model, rng) for _ in range(150)]
@@ -76,7 +80,12 @@ def test_prior_draws_follow_the_prior(family: str, rng: np.random.Generator) -> 
         assert_follows(local, prior.local_shrinkage[layer])
         weights = np.array([d.weights[layer] for d in draws])
         tau = np.array([d.global_shrinkage[layer] for d in draws])[:, None, None]
-        standard.append((weights[:, :, 1:] / np.sqrt(tau * local)).ravel())
+        precision = 1.0 / (tau * local)
+        if prior.slab is not None:
+            slab = np.array([d.slab_variance[layer] for d in draws])
+            assert_follows(slab, GeneralizedInverseGaussian(order=-1.5, scale=0.375, rate=0.0))
+            precision = precision + 1.0 / slab
+        standard.append((weights[:, :, 1:] * np.sqrt(precision)).ravel())
         biases.append(weights[:, :, 0].ravel())
         noise = np.array([d.noise_variance[layer] for d in draws])
         (output if layer == 2 else hidden).append(noise)

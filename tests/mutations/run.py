@@ -20,6 +20,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "theory" / "mutations.md"
 SUITE = ("tests/inference", "tests/posterior", "tests/distributions", "tests/prediction")
+HALF_CAUCHY = (
+    "tests/inference/test_against_oracle.py",
+    "tests/inference/test_exact_cases.py",
+    "tests/distributions/test_half_cauchy.py",
+    "tests/model/test_simulate.py",
+)
 REPRESENTED = ("tests/representation/test_pieces.py", "tests/representation/test_representation.py")
 WARPED = ("tests/distributions/test_yeo_johnson.py", "tests/prediction/test_warped_mixture.py")
 STACKED = (
@@ -194,6 +200,76 @@ MUTATIONS = (
         "half_squares = 0.5 * beside_weights(layer) * weight_squares(layer)",
         "half_squares = 0.5 / beside_weights(layer) * weight_squares(layer)",
         "psi: tau for 1/tau",
+    ),
+    Mutation(
+        "distributions/half_cauchy.py",
+        "slope = a - 1.0 - u",
+        "slope = a - 1.0 + u",
+        "horseshoe: sign of h in the scale of q",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "distributions/half_cauchy.py",
+        "a = 0.5 + 0.5 * count",
+        "a = 1.0 + 0.5 * count",
+        "horseshoe: concentration of q",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "distributions/half_cauchy.py",
+        "q.scale * inverse - xp.log1p(scale * inverse)",
+        "q.scale * inverse - 0.5 * xp.log1p(scale * inverse)",
+        "horseshoe: bound of nu",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "model/shrinkage.py",
+        "scale = prior.scale + 0.5 * squares",
+        "scale = prior.scale + squares",
+        "horseshoe, slab: ½ of the square forgotten",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "model/shrinkage.py",
+        "(prior.concentration + 0.5) * ones",
+        "prior.concentration * ones",
+        "horseshoe, slab: its weight does not count",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "inference/global_step.py",
+        "shrinkage = shrinkage + inverse_gamma.mean_inverse(layer.slab_variance)",
+        "shrinkage = shrinkage + 0.0 * inverse_gamma.mean_inverse(layer.slab_variance)",
+        "horseshoe, slab: no part of a weight's precision",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "inference/elbo.py",
+        "terms = terms - 0.5 * inverse_gamma.mean_inverse(slab) * weight_squares(layer)",
+        "terms = terms + 0.5 * inverse_gamma.mean_inverse(slab) * weight_squares(layer)",
+        "horseshoe, slab: sign of the squares in the bound",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "inference/elbo.py",
+        "concentration=like(slab.scale, prior.concentration + 0.5),",
+        "concentration=like(slab.scale, prior.concentration),",
+        "horseshoe, slab: constant of the bound",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "inference/empirical_bayes.py",
+        "excess = np.mean(share - 0.5, axis=0)",
+        "excess = np.mean(share - 0.4, axis=0)",
+        "horseshoe, EM: half of the layers",
+        HALF_CAUCHY,
+    ),
+    Mutation(
+        "model/simulate.py",
+        "variance = slabs[-1] / (1.0 + slabs[-1] / variance)",
+        "variance = slabs[-1] + variance",
+        "horseshoe, slab: simulated variances add, not precisions",
+        HALF_CAUCHY,
     ),
     Mutation(
         "inference/empirical_bayes.py",
@@ -398,7 +474,7 @@ MUTATIONS = (
         STACKED,
     ),
     Mutation(
-        "ensemble/recipes.py",
+        "ensemble/fold_networks.py",
         "logs = normal_log_densities(errors, noise * unit) + seen.log_slopes[:stop]",
         "logs = normal_log_densities(errors, noise * unit)",
         "recipes: the Jacobian dropped",

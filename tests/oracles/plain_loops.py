@@ -36,8 +36,20 @@ FAMILIES = (
     "normal_gamma",
     "normal_inverse_gaussian",
     "gig",
+    "horseshoe",
+    "regularized_horseshoe",
     "gaussian",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cauchy:
+    """Prior of a scale x: x | nu ~ IG(1/2, 1/nu), nu ~ IG(1/2, 1/scale)."""
+
+    scale: float
+
+
+ScalePrior = Gig | Cauchy
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +66,7 @@ class OracleState:
     psi: list[GigArray | None]  # (order, scale (D_l, D_{l-1}), rate), None: fixed_psi
     fixed_tau: list[float]
     fixed_psi: list[float]
+    slab: list[tuple[Array, Array] | None]  # (concentration, scale) (D_l, D_{l-1}) of c^2
     offset: list[list[Array]]  # (D_l,)
     gain: list[list[Array]]  # (D_l, D_{l-1})
     covariance: list[list[Array]]  # (D_l, D_l)
@@ -63,13 +76,14 @@ class OracleState:
 
 @dataclass(frozen=True, kw_only=True)
 class OraclePrior:
-    """Hyperparameters; a GIG is (order, scale, rate), None means fixed shrinkage."""
+    """Hyperparameters; a GIG is (order, scale, rate), None means fixed shrinkage or no slab."""
 
-    global_gig: Gig | None
-    local_gig: list[Gig | None]
+    global_gig: ScalePrior | None
+    local_gig: list[ScalePrior | None]
     hidden_noise: tuple[float, float]
     output_noise: tuple[float, float | Array]
     bias_variance: float
+    slab: tuple[float, float] | None = None  # concentration and scale of c^2
 
 
 # ------------------------------------------------------------------------------------------------
@@ -163,6 +177,41 @@ def gig_expected_log_density(p: Gig, q: Gig) -> float:
     if rate > 0:
         value -= rate * gig_mean(*q)
     return value
+
+
+def mixing(prior: Cauchy, q: Gig) -> Gig:
+    """Optimal q(nu) beside q(x): exp(-2 log nu - (1/scale + E[1/x]) / nu), an IG(1, .)."""
+    return -1.0, 1 / prior.scale + gig_mean_inverse(*q), 0.0
+
+
+def expected_log_scale_prior(prior: ScalePrior, q: Gig) -> float:
+    """E_q[log p(x)], of a Cauchy E[log p(x, nu) - log q(nu)] under its optimal q(nu)."""
+    if not isinstance(prior, Cauchy):
+        return gig_expected_log_density(prior, q)
+    nu = mixing(prior, q)
+    # log IG(x | 1/2, 1/nu), whose log normaliser has E[log nu] in it
+    given = (
+        -0.5 * gig_mean_log(*nu)
+        - math.lgamma(0.5)
+        - 1.5 * gig_mean_log(*q)
+        - gig_mean_inverse(*nu) * gig_mean_inverse(*q)
+    )
+    own = gig_expected_log_density((-0.5, 1 / prior.scale, 0.0), nu)
+    return given + own - gig_expected_log_density(nu, nu)
+
+
+def updated_scale(prior: ScalePrior, count: int, half_squares: float) -> Gig:
+    """Optimal q(x) beside `count` weights; of a Cauchy q(x) and q(nu) in turn until they stand."""
+    if not isinstance(prior, Cauchy):
+        order, scale, rate = prior
+        return order - 0.5 * count, scale + half_squares, rate
+    order, scale = -0.5 - 0.5 * count, 1.0
+    for _ in range(100_000):
+        inverse_nu = 1 / (1 / prior.scale - order / scale)
+        before, scale = scale, inverse_nu + half_squares
+        if abs(scale - before) < 1e-15 * scale:
+            return order, scale, 0.0
+    raise AssertionError("q(x) and q(nu) did not come to rest")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -338,6 +387,12 @@ def _psi_moment(state: OracleState, layer: int, d: int, j: int, kind: str) -> fl
     return gig_mean_inverse(*gig) if kind == "inverse" else gig_mean_log(*gig)
 
 
+def slab_precision(state: OracleState, layer: int, d: int, j: int) -> float:
+    """E[1/c^2] of weight (d, j), 0 without a slab."""
+    slab = state.slab[layer]
+    return 0.0 if slab is None else float(slab[0][d, j] / slab[1][d, j])
+
+
 def mean_square_weight(state: OracleState, layer: int, d: int, j: int) -> float:
     """E[W_dj^2], j without the bias."""
     mean = float(state.weight_mean[layer][d, j + 1])
@@ -432,6 +487,7 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
             "tau_entropy",
             "psi_prior",
             "psi_entropy",
+            "slab",
         ),
         0.0,
     )
@@ -478,7 +534,7 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
         tau = state.tau[layer]
         if tau is not None:
             assert prior.global_gig is not None
-            terms["tau_prior"] += gig_expected_log_density(prior.global_gig, tau)
+            terms["tau_prior"] += expected_log_scale_prior(prior.global_gig, tau)
             terms["tau_entropy"] -= gig_expected_log_density(tau, tau)
         psi = state.psi[layer]
         local_gig = prior.local_gig[layer]
@@ -487,9 +543,28 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
             for d in range(width):
                 for j in range(width_before):
                     q = (psi[0], float(psi[1][d, j]), psi[2])
-                    terms["psi_prior"] += gig_expected_log_density(local_gig, q)
+                    terms["psi_prior"] += expected_log_scale_prior(local_gig, q)
                     terms["psi_entropy"] -= gig_expected_log_density(q, q)
+        terms["slab"] += slab_elbo(state, prior, layer)
     return terms
+
+
+def slab_elbo(state: OracleState, prior: OraclePrior, layer: int) -> float:
+    """E[log N(0 | W, c^2) + log p(c^2) - log q(c^2)] less the log Student-t at zero, summed."""
+    slab, total = state.slab[layer], 0.0
+    if slab is None:
+        return 0.0
+    assert prior.slab is not None
+    a, b = prior.slab
+    student = math.lgamma(a + 0.5) - math.lgamma(a) - 0.5 * math.log(2 * math.pi * b)
+    for d in range(state.widths[layer + 1]):
+        for j in range(state.widths[layer]):
+            q = (-float(slab[0][d, j]), float(slab[1][d, j]), 0.0)
+            square = mean_square_weight(state, layer, d, j)
+            zero = -0.5 * LOG_2PI - 0.5 * gig_mean_log(*q) - 0.5 * gig_mean_inverse(*q) * square
+            total += zero + gig_expected_log_density((-a, b, 0.0), q)
+            total -= gig_expected_log_density(q, q) + student
+    return total
 
 
 def elbo(
@@ -684,6 +759,7 @@ def update_weights(
             precision[j + 1, j + 1] = _tau_moment(state, layer, "inverse") * _psi_moment(
                 state, layer, d, j, "inverse"
             )
+            precision[j + 1, j + 1] += slab_precision(state, layer, d, j)
         noise = mean_precision(state, layer, d)
         for n in range(x.shape[0]):
             weight = 1.0 if weights is None else float(weights[n])
@@ -738,13 +814,14 @@ def update_global_shrinkage(state: OracleState, prior: OraclePrior, layer: int) 
     """Optimal GIG of tau_l; every weight adds -1/2 log tau - W^2 / (2 tau psi)."""
     if prior.global_gig is None:
         return state
-    order, scale, rate = prior.global_gig
+    count, half_squares = 0, 0.0
     for d in range(state.widths[layer + 1]):
         for j in range(state.widths[layer]):
             inverse = _psi_moment(state, layer, d, j, "inverse")
-            order -= 0.5
-            scale += 0.5 * inverse * mean_square_weight(state, layer, d, j)
-    return replace(state, tau=_put(state.tau, layer, (order, scale, rate)))
+            count += 1
+            half_squares += 0.5 * inverse * mean_square_weight(state, layer, d, j)
+    updated = updated_scale(prior.global_gig, count, half_squares)
+    return replace(state, tau=_put(state.tau, layer, updated))
 
 
 def update_local_shrinkage(state: OracleState, prior: OraclePrior, layer: int) -> OracleState:
@@ -752,13 +829,26 @@ def update_local_shrinkage(state: OracleState, prior: OraclePrior, layer: int) -
     local_gig = prior.local_gig[layer]
     if local_gig is None:
         return state
-    order, scale, rate = local_gig
     scales = np.zeros((state.widths[layer + 1], state.widths[layer]))
     inverse = _tau_moment(state, layer, "inverse")
     for d in range(scales.shape[0]):
         for j in range(scales.shape[1]):
-            scales[d, j] = scale + 0.5 * inverse * mean_square_weight(state, layer, d, j)
-    return replace(state, psi=_put(state.psi, layer, (order - 0.5, scales, rate)))
+            half_square = 0.5 * inverse * mean_square_weight(state, layer, d, j)
+            order, scales[d, j], rate = updated_scale(local_gig, 1, half_square)
+    return replace(state, psi=_put(state.psi, layer, (order, scales, rate)))
+
+
+def update_slab(state: OracleState, prior: OraclePrior, layer: int) -> OracleState:
+    """Optimal IG of every c^2; its weight adds -1/2 log c^2 - W^2 / (2 c^2)."""
+    if prior.slab is None:
+        return state
+    a, b = prior.slab
+    shape = (state.widths[layer + 1], state.widths[layer])
+    scale = np.zeros(shape)
+    for d in range(shape[0]):
+        for j in range(shape[1]):
+            scale[d, j] = b + 0.5 * mean_square_weight(state, layer, d, j)
+    return replace(state, slab=_put(state.slab, layer, (np.full(shape, a + 0.5), scale)))
 
 
 def em_global(prior: OraclePrior, state: OracleState) -> OraclePrior:
@@ -766,10 +856,13 @@ def em_global(prior: OraclePrior, state: OracleState) -> OraclePrior:
 
     The prior is an exponential family in each, so the maximum matches a moment: the prior's
     E[1/tau] (scale) or E[tau] (rate) equals the average of q's. Where even rate 0 has too small
-    a mean (possible only for order < -1), the maximum is at rate 0.
+    a mean (possible only for order < -1), the maximum is at rate 0. Of a Cauchy, nu and its
+    scale are updated in turn: scale = 2 mean E[1/nu].
     """
     if prior.global_gig is None:
         return prior
+    if isinstance(prior.global_gig, Cauchy):
+        return replace(prior, global_gig=_em_cauchy(prior.global_gig, state))
     order, scale, rate = prior.global_gig
     factors = [tau for tau in state.tau if tau is not None]
     if rate == 0.0:
@@ -793,6 +886,17 @@ def em_global(prior: OraclePrior, state: OracleState) -> OraclePrior:
     best = math.exp(optimize.brentq(excess, low, high, xtol=1e-13)) if low < high else 1.0
     new = (order, best, 0.0) if rate == 0.0 else (order, scale, best)
     return replace(prior, global_gig=new)
+
+
+def _em_cauchy(prior: Cauchy, state: OracleState) -> Cauchy:
+    inverses = [gig_mean_inverse(*tau) for tau in state.tau if tau is not None]
+    scale = prior.scale
+    for _ in range(100_000):
+        mixed = [1 / (1 / scale + inverse) for inverse in inverses]
+        before, scale = scale, 2 * sum(mixed) / len(mixed)
+        if abs(scale - before) < 1e-15 * scale:
+            return Cauchy(scale=scale)
+    raise AssertionError("EM did not come to rest")
 
 
 # ------------------------------------------------------------------------------------------------
@@ -819,7 +923,7 @@ def predict_mean_and_variance(state: OracleState, x: Array) -> tuple[Array, Arra
 # ------------------------------------------------------------------------------------------------
 
 
-def random_gig(rng: np.random.Generator, family: str) -> Gig | None:
+def random_gig(rng: np.random.Generator, family: str) -> ScalePrior | None:
     """Random hyperparameters of a family; None for "gaussian"."""
     order, scale, rate = (float(v) for v in rng.uniform((-1.8, 0.4, 0.4), (1.8, 1.6, 1.6)))
     match family:
@@ -833,6 +937,8 @@ def random_gig(rng: np.random.Generator, family: str) -> Gig | None:
             return -0.5, scale, rate
         case "gig":
             return order, scale, rate
+        case "horseshoe" | "regularized_horseshoe":
+            return Cauchy(scale=scale)
         case "gaussian":
             return None
     raise ValueError(f"family must be one of {FAMILIES}, got {family!r}")
@@ -876,10 +982,12 @@ def random_state(
         hidden_noise=(float(rng.uniform(1.5, 3.0)), float(rng.uniform(0.3, 1.0))),
         output_noise=(float(rng.uniform(1.5, 3.0)), rng.uniform(0.3, 1.0, widths[-1])),
         bias_variance=float(rng.uniform(0.5, 2.0)),
+        slab=(1.7, 0.9) if local_family == "regularized_horseshoe" else None,
     )
     weight_mean, weight_covariance, concentration, scale = [], [], [], []
     tau: list[Gig | None] = []
     psi: list[GigArray | None] = []
+    slab: list[tuple[Array, Array] | None] = []
     for layer in range(layers):
         width, width_before = widths[layer + 1], widths[layer]
         weight_mean.append(rng.standard_normal((width, width_before + 1)))
@@ -894,10 +1002,19 @@ def random_state(
         if prior.global_gig is None:
             tau.append(None)
         else:
-            order, _, rate = prior.global_gig
-            tau.append((order - 0.5 * width * width_before, tau_scale, rate * rate_factor))
+            order, _, rate = updated_scale(prior.global_gig, width * width_before, 1.0)
+            tau.append((order, tau_scale, rate * rate_factor))
         local_gig = prior.local_gig[layer]
-        psi.append(None if local_gig is None else (local_gig[0] - 0.5, psi_scale, local_gig[2]))
+        if local_gig is None:
+            psi.append(None)
+        else:
+            order, _, rate = updated_scale(local_gig, 1, 1.0)
+            psi.append((order, psi_scale, rate))
+        if prior.slab is None:
+            slab.append(None)
+        else:
+            shape = (width, width_before)
+            slab.append((rng.uniform(1.5, 3.0, shape), rng.uniform(0.5, 2.0, shape)))
     hidden = [(widths[k + 1], widths[k]) for k in range(layers - 1)]
     state = OracleState(
         widths=list(widths),
@@ -910,6 +1027,7 @@ def random_state(
         psi=psi,
         fixed_tau=[float(v) for v in rng.uniform(0.5, 1.5, layers)],
         fixed_psi=[float(v) for v in rng.uniform(0.5, 1.5, layers)],
+        slab=slab,
         offset=[[rng.standard_normal(d) for d, _ in hidden] for _ in range(count)],
         gain=[[0.5 * rng.standard_normal(shape) for shape in hidden] for _ in range(count)],
         covariance=[[random_covariance(rng, d, 0.4) for d, _ in hidden] for _ in range(count)],

@@ -10,7 +10,7 @@ import mpmath
 import numpy as np
 import polyagamma
 import pytest
-from scipy import special, stats
+from scipy import integrate, special, stats
 
 from tests.oracles import plain_loops as oracle
 from tests.oracles.plain_loops import Array, OraclePrior, OracleState
@@ -24,8 +24,11 @@ NETWORKS = [
     ([2, 3, 2, 2], ("gig", "normal_inverse_gaussian")),
     ([3, 2, 1], ("normal_gamma", "laplace")),
     ([3, 2, 1], ("gaussian", "gaussian")),
+    ([3, 2, 1], ("horseshoe", "regularized_horseshoe")),
 ]
 COUNT = 2
+CAUCHY_FAMILIES = ("horseshoe", "regularized_horseshoe")
+GIG_FAMILIES = [f for f in oracle.FAMILIES if f not in (*CAUCHY_FAMILIES, "gaussian")]
 
 
 def case(widths: list[int], families: tuple[str, str], seed: int = 1):
@@ -54,6 +57,8 @@ def updates(
             found[f"tau {layer}"] = lambda s, l=layer: oracle.update_global_shrinkage(s, prior, l)
         if prior.local_gig[layer] is not None:
             found[f"psi {layer}"] = lambda s, l=layer: oracle.update_local_shrinkage(s, prior, l)
+        if prior.slab is not None:
+            found[f"slab {layer}"] = lambda s, l=layer: oracle.update_slab(s, prior, l)
     return found
 
 
@@ -123,6 +128,16 @@ def moves(state: OracleState, factor: str) -> Iterator[Move]:
                 lambda v, f=field: put_global(state, f, layer, v),
                 symmetric=field == "weight_covariance",
             )
+        return
+    if name == "slab":
+        both = state.slab[layer]
+        for place in range(2):
+
+            def put(value: Array, place: int = place) -> OracleState:
+                pair = (value, both[1]) if place == 0 else (both[0], value)
+                return put_global(state, "slab", layer, pair)
+
+            yield from array_moves(both[place], put)
         return
     order, scale, rate = getattr(state, name)[layer]
     yield lambda step: put_global(state, name, layer, (order + step, scale, rate))
@@ -227,7 +242,7 @@ def test_weight_stands_for_repeated_rows() -> None:
 
 def test_gig_quadrature_against_formulas() -> None:
     rng = np.random.default_rng(5)
-    for family in oracle.FAMILIES[:-1]:
+    for family in GIG_FAMILIES:
         for _ in range(5):
             gig = oracle.random_gig(rng, family)
             assert gig is not None
@@ -252,7 +267,46 @@ def test_gig_quadrature_against_formulas() -> None:
     assert oracle.gig_mean(-0.5, 1.0, 0.0) == math.inf
 
 
-@pytest.mark.parametrize("family", oracle.FAMILIES[:-1])
+def test_a_cauchy_scale_is_a_mixture_of_inverse_gammas() -> None:
+    """Its density by quadrature over nu, and its bound beside a q(x) below the one without nu."""
+    prior, q = oracle.Cauchy(scale=0.7), (-1.5, 0.8, 0.0)
+
+    def density(x: float) -> float:
+        def product(log_nu: float) -> float:
+            nu = math.exp(log_nu)
+            law = stats.invgamma(0.5, scale=1 / nu).pdf(x)
+            return float(law * stats.invgamma(0.5, scale=1 / prior.scale).pdf(nu) * nu)
+
+        return integrate.quad(product, -40.0, 60.0, limit=400, points=[0.0])[0]
+
+    for x in (0.05, 0.7, 4.0):
+        root = stats.halfcauchy(scale=math.sqrt(prior.scale)).pdf(math.sqrt(x))
+        assert density(x) == pytest.approx(root / (2 * math.sqrt(x)), rel=1e-7)
+    law = stats.invgamma(1.5, scale=0.8)
+    marginal = stats.halfcauchy(scale=math.sqrt(prior.scale))
+
+    def log_marginal(x: float) -> float:
+        return float(marginal.logpdf(math.sqrt(x)) - 0.5 * math.log(4 * x))
+
+    exact = law.expect(log_marginal, epsabs=1e-10)
+    found = oracle.expected_log_scale_prior(prior, q)
+    assert exact - 0.2 < found < exact
+
+
+@pytest.mark.parametrize("family", CAUCHY_FAMILIES)
+def test_em_of_a_cauchy_scale(family: str) -> None:
+    state, prior, x, y, weights = case([2, 3, 2, 2], (family, family), seed=6)
+    new = oracle.em_global(prior, state)
+
+    def value(factor: float) -> float:
+        moved = oracle.Cauchy(scale=new.global_gig.scale * factor)
+        return oracle.elbo(state, replace(prior, global_gig=moved), x, y, weights)["total"]
+
+    assert abs(value(1 + 1e-4) - value(1 - 1e-4)) / 2e-4 < 1e-5
+    assert value(1.0) > max(value(0.9), value(1.1))
+
+
+@pytest.mark.parametrize("family", GIG_FAMILIES)
 def test_em_closed_forms_and_stationarity(family: str) -> None:
     """Section 6: closed forms, and the gradient of the ELBO in the hyperparameter."""
     state, prior, x, y, weights = case([2, 3, 2, 2], (family, "student_t"), seed=6)

@@ -115,7 +115,7 @@ def test_ours_are_the_estimator_with_these_settings(name, settings):
 
 def test_the_pruned_network_says_how_much_is_left():
     model = ours.regressor((4,), n_estimators=1, random_state=3, **QUICK_NETWORK).fit(*TRAIN)
-    smaller = model.prune(false_sign_rate=0.01)
+    smaller = ours.prune_by_signs(model, 0.01)
     found = fitted("pruned")
     np.testing.assert_array_equal(found.predict(NEW[0]).means, smaller.predict_dist(NEW[0]).means)
     kept = int(smaller.sparsity_.weights_after.sum())

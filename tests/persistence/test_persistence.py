@@ -38,6 +38,7 @@ from bowtienet.inference.stochastic import PassSnapshot, Position, StochasticSta
 from bowtienet.persistence import load, save
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels
+from bowtienet.prediction.outside import Outside
 from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.pieces import fit_pieces
 from bowtienet.representation.principal import fit_principal
@@ -165,7 +166,14 @@ def held_out_rows() -> list[Any]:
         gates=rng.normal(size=(2, 3, 2)),
         columns=np.array([0, 2]),
     )
-    return [levels, HeldOut(values=rng.random(size=(9, 2)), weights=np.ones(9))]
+    held_out = HeldOut(values=rng.random(size=(9, 2)), weights=np.ones(9))
+    outside = Outside(
+        low=np.array([-1.0, -2.0]),
+        high=np.ones(2),
+        slope_variances=rng.random(size=(2, 2, 2)),
+        bounded=np.array([True, False]),
+    )
+    return [levels, held_out, outside]
 
 
 def snapshots(hidden: tuple[int, ...]) -> list[Any]:
@@ -194,8 +202,8 @@ def test_every_container_comes_back(path: Path) -> None:
             for part in value:
                 note(part)
 
-    priors = ("student_t", "normal_inverse_gaussian", "gaussian")
-    for prior, hidden in zip(priors, ((4,), (5, 3), ()), strict=True):
+    priors = ("student_t", "normal_inverse_gaussian", "regularized_horseshoe", "gaussian")
+    for prior, hidden in zip(priors, ((4,), (5, 3), (4,), ()), strict=True):
         result = fitted(prior, hidden)
         stretched = replace(result, variance_ratio=np.array([1.7, 0.3]))
         content = [result, stretched, pruned(result), representation(), snapshots(hidden)]

@@ -11,6 +11,7 @@ from matplotlib import pyplot
 
 from bowtienet import BowTieRegressor
 from tests.plotting.fits import quick
+from tests.sign_pruning import prune_by_signs
 
 
 @pytest.fixture(autouse=True)
@@ -63,4 +64,4 @@ def mixed(flats: pd.DataFrame) -> BowTieRegressor:
 
 @pytest.fixture(scope="session")
 def pruned(model: BowTieRegressor) -> BowTieRegressor:
-    return model.prune(0.3)
+    return prune_by_signs(model, 0.3)

@@ -25,3 +25,10 @@ def test_names_stand_at_their_bars_and_the_first_is_on_top() -> None:
     np.testing.assert_allclose(middles, ax.get_yticks())
     down = ax.transData.transform([(0.0, middle) for middle in middles])[:, 1]
     assert np.all(np.diff(down) < 0.0)
+
+
+def test_errors_are_lines_around_the_ends_of_bars() -> None:
+    ax = draw_bars(["a", "b"], [2.0, -1.0], errors=[0.5, 0.1])
+    [lines] = ax.collections
+    ends = [segment[:, 0].tolist() for segment in lines.get_segments()]
+    np.testing.assert_allclose(ends, [[1.5, 2.5], [-1.1, -0.9]])

@@ -23,6 +23,7 @@ from bowtienet.plotting import (
     ActivationDisplay,
     CalibrationCurveDisplay,
     ElboDisplay,
+    ImportanceDisplay,
     NetworkDisplay,
     PitHistogramDisplay,
     PredictedActualDisplay,
@@ -38,15 +39,22 @@ Rows = tuple[pd.DataFrame, pd.Series]
 
 OF_ROWS = (CalibrationCurveDisplay, PitHistogramDisplay, PredictedActualDisplay)
 OF_FIGURES = (ActivationDisplay, ElboDisplay, ShrinkageDisplay, WeightsDisplay)
-DISPLAYS = (*OF_ROWS, PredictiveBandDisplay, NetworkDisplay, RelevanceDisplay, *OF_FIGURES)
-OF_NETWORKS = [display for display in DISPLAYS[3:] if display is not PredictiveBandDisplay]
+DISPLAYS = (
+    *OF_ROWS,
+    ImportanceDisplay,
+    PredictiveBandDisplay,
+    NetworkDisplay,
+    RelevanceDisplay,
+    *OF_FIGURES,
+)
+OF_NETWORKS = list(DISPLAYS[5:])
 
 
 def draw(display: Any, model: Any, rows: Rows, **settings: Any) -> Any:
     """A display of a fitted estimator, with the fewest arguments that it needs."""
     X, y = rows
     given: tuple[Any, ...] = ()
-    if display in OF_ROWS:
+    if display in (*OF_ROWS, ImportanceDisplay):
         given = (X, y)
     if display is PredictiveBandDisplay:
         given, settings = (X, 0), {"grid": 5, "y": y} | settings
@@ -102,8 +110,11 @@ def lies_inside(figure: Any) -> bool:
             input_names=["W" * 60] * 20,
             output_names=["out" * 20] * 2,
         ),
+        lambda: ImportanceDisplay(
+            names=["W" * 60] * 60, losses=np.arange(60.0), errors=np.ones(60), label="loss"
+        ),
         lambda: RelevanceDisplay(
-            names=["W" * 60] * 60, strength=np.arange(60.0), probability=np.full(60, 0.5)
+            names=["W" * 60] * 60, strength=np.arange(60.0), p_value=np.full(60, 0.5)
         ),
     ],
 )
@@ -134,14 +145,14 @@ def test_models_that_cannot_be_drawn(display: Any, rows: Rows) -> None:
     assert pyplot.get_fignums() == []
 
 
-@pytest.mark.parametrize("display", [*OF_ROWS, PredictiveBandDisplay])
+@pytest.mark.parametrize("display", [*OF_ROWS, ImportanceDisplay, PredictiveBandDisplay])
 def test_one_of_several_targets(display: Any, deep: BowTieRegressor, rows: Rows) -> None:
     X, y = rows
     targets = np.column_stack([y, 10.0 + X["c"]])
     one, two = (
         draw(display, deep, (X, targets), target=target, **place(display)) for target in range(2)
     )
-    name = next(k for k in ("observed", "values", "actual", "mean") if hasattr(one, k))
+    name = next(k for k in ("observed", "values", "actual", "mean", "losses") if hasattr(one, k))
     assert not np.array_equal(getattr(one, name), getattr(two, name))
     with pytest.raises(ValueError, match="target"):
         draw(display, deep, (X, targets), target=2)
@@ -215,7 +226,9 @@ def standard(n: int) -> Mixture:
         (lambda: PitHistogramDisplay(values=[0.5], bins=0), "bins"),
         (lambda: NetworkDisplay(weights=[np.ones((1, 3))], input_names=["a"]), "input_names"),
         (lambda: WeightsDisplay(before=[np.ones((1, 3))], output_names=[]), "output_names"),
-        (lambda: RelevanceDisplay(names=[], strength=[1.0], probability=[1.0]), "names"),
+        (lambda: RelevanceDisplay(names=[], strength=[1.0]), "names"),
+        (lambda: ImportanceDisplay(names=[], losses=[1.0], errors=[1.0], label=""), "names"),
+        (lambda: ImportanceDisplay(names=["a"], losses=[1.0], errors=[], label=""), "errors"),
         (lambda: ActivationDisplay.from_parameters([-1.0]), "temperatures"),
         (lambda: ActivationDisplay.from_parameters([1.0], [0.0]), "noise_deviations"),
     ],

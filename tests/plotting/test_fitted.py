@@ -28,6 +28,7 @@ from bowtienet.plotting.fitted import (
 )
 from bowtienet.representation.representation import input_names
 from tests.plotting.fits import quick
+from tests.sign_pruning import prune_by_signs
 
 Rows = tuple[pd.DataFrame, pd.Series]
 
@@ -83,7 +84,7 @@ def test_weights_of_bins_stand_at_their_names(when: str, flats: pd.DataFrame) ->
     """Components in the order of the user's columns; those that were pruned have no weight."""
     model = quick(features=3, tol=1.0).fit(flats, "price")
     if when == "pruned":
-        model = model.prune(0.01)
+        model = prune_by_signs(model, 0.01)
     ensemble = model.ensemble_
     [view] = ensemble.representation.views
     names = member_input_names(model, 0)
@@ -150,7 +151,7 @@ def test_a_column_in_bins_is_one_input_with_its_largest_weights(flats: pd.DataFr
 
 def test_plain_columns_are_drawn_as_they_are(flats: pd.DataFrame) -> None:
     model = quick(features="standard", n_estimators=1).fit(flats, "price")
-    for found in (model, model.prune(0.3)):
+    for found in (model, prune_by_signs(model, 0.3)):
         assert member_column_names(found, 0) == member_input_names(found, 0)
         for one, other in zip(
             member_column_weights(found, 0), member_weights(found, 0), strict=True

@@ -12,6 +12,7 @@ from bowtienet import BowTieRegressor
 from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 from bowtienet.plotting.fitted import member_weights
 from tests.plotting.fits import quick
+from tests.sign_pruning import prune_by_signs
 
 NAMES = ["idle", "wide", "narrow"]
 
@@ -28,7 +29,7 @@ def fitted() -> BowTieRegressor:
 
 @pytest.fixture(scope="module")
 def pruned(fitted: BowTieRegressor) -> BowTieRegressor:
-    return fitted.prune(1e-4)
+    return prune_by_signs(fitted, 1e-4)
 
 
 def labels(ax: pyplot.Axes) -> list[str]:
@@ -81,7 +82,7 @@ def test_relevance_is_drawn_from_the_strongest_down(pruned: BowTieRegressor) -> 
     widths = [bar.get_width() for bar in display.ax_.patches]
     assert widths == sorted(pruned.feature_relevance_.strength, reverse=True)
     names = [label.get_text() for label in display.ax_.get_yticklabels()]
-    assert any(name.startswith("idle (0.") for name in names)
+    assert sorted(names) == sorted(NAMES)  # nobody has asked for p-values
 
 
 def test_with_several_targets_the_one_an_input_matters_for_most_counts(
@@ -89,9 +90,13 @@ def test_with_several_targets_the_one_an_input_matters_for_most_counts(
 ) -> None:
     display = RelevanceDisplay.from_estimator(deep)
     np.testing.assert_array_equal(display.strength, np.maximum(*deep.feature_relevance_.strength.T))
-    np.testing.assert_array_equal(
-        display.probability, np.maximum(*deep.feature_relevance_.probability.T)
-    )
+    assert np.isnan(display.p_value).all()
+
+
+def test_features_that_a_test_does_not_find_have_their_p_value() -> None:
+    display = RelevanceDisplay(names=NAMES, strength=[3.0, 2.0, 1.0], p_value=[0.4, 0.001, 0.05])
+    names = [label.get_text() for label in display.plot().ax_.get_yticklabels()]
+    assert sorted(names) == ["idle (p = 0.40)", "narrow (p = 0.05)", "wide"]
 
 
 def test_a_constant_can_be_drawn() -> None:
@@ -100,13 +105,12 @@ def test_a_constant_can_be_drawn() -> None:
     dense = quick(
         hidden_layer_sizes=(3,), n_estimators=1, init_penalty=1000.0, tol=1e-3, max_iter=80
     ).fit(X, y)
-    with pytest.warns(UserWarning, match="predicts a constant"):
-        constant = dense.prune(1e-6)
+    constant = prune_by_signs(dense, 1e-6)
     assert any("constant" in text for text in labels(NetworkDisplay.from_estimator(constant).ax_))
     WeightsDisplay.from_estimator(dense, constant)
     assert not np.any(RelevanceDisplay.from_estimator(constant).strength)
 
 
 def test_models_that_do_not_belong_together(fitted: BowTieRegressor, deep: BowTieRegressor) -> None:
-    with pytest.raises(ValueError, match="pruned was not made from model"):
+    with pytest.raises(ValueError, match="pruned has not the inputs"):
         WeightsDisplay.from_estimator(fitted, deep)

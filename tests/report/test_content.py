@@ -59,8 +59,6 @@ def test_scores_are_those_of_evaluate(found, model, flats):
     y = flats["price"].to_numpy()
     assert target.name == "price"
     assert target.model == evaluate(y, model.predict_dist(flats), coverage=0.8)
-    assert target.pruned == evaluate(y, model.prune().predict_dist(flats), coverage=0.8)
-    assert target.pruned != target.model
 
 
 def test_rows_count_by_their_weights(model, flats):
@@ -149,6 +147,16 @@ def test_features_are_ranked_and_bands_follow_the_strongest(found, model, flats)
     assert [name for name, _ in fewer.bands] == list(target.strong[:1])
 
 
+def test_importance_is_that_of_the_rows(found, model, flats):
+    [target] = found.targets
+    losses = model.importance(flats, "price").log_density_drop
+    largest = model.feature_relevance_.name[np.argmax(losses)]
+    assert target.importance is not None
+    assert f"with errors: {largest} " in target.importance.words
+    [alone] = collect(model, flats[:1], "price").targets
+    assert alone.importance is None
+
+
 def test_the_summary_of_columns(found, flats):
     columns = {column.name: column for column in found.columns}
     assert list(columns) == ["price", "city", "area", "new", "built"]
@@ -203,17 +211,15 @@ def test_of_many_rows_a_sample_is_scored(model, flats, monkeypatch):
     assert (shown.n_rows, shown.n_given, shown.n_columns, len(shown.columns)) == (30, 80, 5, 1)
 
 
-def test_the_network_before_and_after_pruning(found, model, flats):
-    sizes = model.prune().sparsity_
-    shown = {name: (before, after) for name, before, after in found.network.sizes}
-    assert shown["weights"] == (sizes.weights_before.sum(), sizes.weights_after.sum())
-    rate = np.sum(sizes.false_sign_rate * sizes.weights_after) / sizes.weights_after.sum()
-    assert found.network.rate == pytest.approx(rate)
-    assert len(found.network.plots) == 2
-    pruned = collected(model.prune(), flats, "price")
-    assert pruned.network.was_pruned
-    assert len(pruned.network.plots) == 1
-    assert pruned.bound is None
+def test_the_network_and_what_pruning_made_of_it(found, model, flats):
+    sizes = model.sparsity_
+    assert dict(found.network.sizes)["weights"] == sizes.weights_after.sum()
+    assert found.network.pruning is None
+    smaller = model.prune(flats, "price")
+    shown = collected(smaller, flats, "price").network
+    assert shown.pruning == smaller.pruning_
+    assert dict(shown.sizes)["weights"] == smaller.pruning_.weights_after
+    assert shown.columns_left == ", ".join(smaller.pruning_.columns_after)
 
 
 def test_models_and_rows_that_do_not_fit(model, flats, tmp_path):

@@ -25,6 +25,7 @@ from bowtienet.posterior.moments import (
 )
 from tests import oracle_bridge
 from tests.oracle_bridge import Case
+from tests.oracles import plain_loops as oracle
 
 LIMIT = 5.0
 WIDTHS = (2, 3, 2, 2)
@@ -197,7 +198,32 @@ def log_gaussian_rows(x, mean, covariance):
 
 def gig_distribution(order, scale, rate):
     """scipy's GIG, an implementation that shares nothing with ours."""
+    if rate == 0.0:
+        return stats.invgamma(-order, scale=scale)
     return stats.geninvgauss(order, 2 * np.sqrt(scale * rate), scale=np.sqrt(scale / rate))
+
+
+def scale_draws(rng, prior, q, size):
+    """Draws of a scale x from q, and of log p(x) - log q(x), nu of a Cauchy prior included."""
+    law = gig_distribution(*q)
+    x = law.rvs(size=size, random_state=rng)
+    if not isinstance(prior, oracle.Cauchy):
+        return x, gig_distribution(*prior).logpdf(x) - law.logpdf(x)
+    mixing = stats.invgamma(1.0, scale=1 / prior.scale - q[0] / q[1])
+    nu = mixing.rvs(size=size, random_state=rng)
+    log_p = stats.invgamma(0.5, scale=1 / nu).logpdf(x)
+    log_p = log_p + stats.invgamma(0.5, scale=1 / prior.scale).logpdf(nu)
+    return x, log_p - law.logpdf(x) - mixing.logpdf(nu)
+
+
+def slab_draws(rng, prior, q, weight):
+    """Draws of log N(0 | W, c²) + log p(c²) - log q(c²) less the log Student-t at zero."""
+    concentration, scale = prior
+    law = stats.invgamma(q[0], scale=q[1])
+    slab = law.rvs(size=weight.size, random_state=rng)
+    student = stats.t(2 * concentration, scale=np.sqrt(scale / concentration)).logpdf(0.0)
+    log_p = stats.invgamma(concentration, scale=scale).logpdf(slab)
+    return log_normal(0.0, weight, slab) + log_p - law.logpdf(slab) - student
 
 
 def elbo_draws(case: Case, rng: np.random.Generator, size: int) -> dict[str, np.ndarray]:
@@ -243,18 +269,18 @@ def elbo_draws(case: Case, rng: np.random.Generator, size: int) -> dict[str, np.
         )
         out["noise"] = out["noise"] + ratio.sum(axis=1)
 
-        tau_q = gig_distribution(*state.tau[l])
-        tau = tau_q.rvs(size=size, random_state=rng)
-        total = gig_distribution(*prior.global_gig).logpdf(tau) - tau_q.logpdf(tau)
+        tau, total = scale_draws(rng, prior.global_gig, state.tau[l], size)
         order, scales, rate = state.psi[l]
         for d in range(width):
             total = total + log_normal(draws.weights[l][:, d, 0], 0.0, prior.bias_variance)
             for j in range(fan_in):
-                psi_q = gig_distribution(order, scales[d, j], rate)
-                psi = psi_q.rvs(size=size, random_state=rng)
-                total = total + gig_distribution(*prior.local_gig[l]).logpdf(psi)
-                total = total - psi_q.logpdf(psi)
-                total = total + log_normal(draws.weights[l][:, d, j + 1], 0.0, tau * psi)
+                psi_q = (order, scales[d, j], rate)
+                psi, ratio = scale_draws(rng, prior.local_gig[l], psi_q, size)
+                weight = draws.weights[l][:, d, j + 1]
+                total = total + ratio + log_normal(weight, 0.0, tau * psi)
+                if state.slab[l] is not None:
+                    q = [values[d, j] for values in state.slab[l]]
+                    total = total + slab_draws(rng, prior.slab, q, weight)
         log_q = log_gaussian_rows(
             draws.weights[l], state.weight_mean[l], state.weight_covariance[l]
         )
@@ -263,12 +289,14 @@ def elbo_draws(case: Case, rng: np.random.Generator, size: int) -> dict[str, np.
     return out
 
 
+@pytest.mark.parametrize("family", ["gig", "horseshoe", "regularized_horseshoe"])
 @pytest.mark.parametrize("sweeps", [0, 10])
-def test_elbo(case, rng, sweeps):
+def test_elbo(rng, family, sweeps):
     """At a random state, where no term is at an optimum, and near one, where draws vary less.
 
     Six comparisons each, false-alarm rate 4e-6.
     """
+    case = oracle_bridge.random_case(rng, WIDTHS, family, count=3)
     case = oracle_bridge.swept(case, sweeps)
     terms = case.elbo
     draws = elbo_draws(case, rng, 40_000)

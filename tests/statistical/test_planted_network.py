@@ -24,6 +24,7 @@ import pytest
 from scipy import stats
 
 from bowtienet import BowTieRegressor, FitOptions
+from tests.sign_pruning import prune_by_signs
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -78,7 +79,7 @@ def fitted(seed: int) -> BowTieRegressor:
 def counts(models: Sequence[BowTieRegressor], rate: float) -> Counts:
     kept = np.zeros((len(models), INPUTS), dtype=int)
     for row, model in enumerate(models):
-        ensemble = model.prune(rate).ensemble_
+        ensemble = prune_by_signs(model, rate).ensemble_
         (member,) = ensemble.members
         columns = ensemble.representation.column_order[member.pruning.inputs]
         kept[row, columns] = member.model.connections[0].sum(axis=0)

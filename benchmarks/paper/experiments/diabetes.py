@@ -101,7 +101,7 @@ def write_fits(
     report("diabetes: a network for all rows")
     X, y = rows_of(NAME)
     fitted = drawing.remembered(ours.fit_for_figures, folder, ["n_jobs"])(X, y, hidden, fit, n_jobs)
-    pruned = fitted.prune(_RATE)
+    pruned = ours.prune_by_signs(fitted, _RATE)
     slices = slices_of(X)
     curves = {"single": _of_network(fitted, slices), "pruned": _of_network(pruned, slices)}
     for method in beside:

@@ -177,7 +177,7 @@ def write_fits(
     for depth in DEPTHS:
         report(f"toy: network with {_layers(depth)}")
         fitted[depth] = fit_once(X, y, (width,) * depth, fit, n_jobs)
-    pruned = {depth: model.prune(_RATE) for depth, model in fitted.items()}
+    pruned = {depth: ours.prune_by_signs(model, _RATE) for depth, model in fitted.items()}
     drawing.save_table(_pruning_table(pruned), folder, "toy_pruning")
     drawing.save_figure(_draw_bands(fitted, pruned), folder, "toy_bands")
     drawing.save_figure(_draw_networks(pruned), folder, "toy_networks")

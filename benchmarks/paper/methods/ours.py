@@ -6,16 +6,19 @@ inside a fitted one.
 
 from __future__ import annotations
 
+import copy
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.paper.methods.common import Fit, Fitted
-from bowtienet import BowTieRegressor, FitOptions
+from bowtienet import BowTieRegressor, FitOptions, engine
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.ensemble.ensemble import member_views
+from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.inference.convergence import Status
 from bowtienet.plotting.fitted import chosen_member, member_weights
 from bowtienet.representation import representation
@@ -67,12 +70,34 @@ def pruned(hidden: tuple[int, ...], **settings: Any) -> Fit:
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         given = {"n_estimators": 1, "n_jobs": 1, "random_state": seed} | settings
-        model = regressor(hidden, **given).fit(X, y).prune(_RATE)
+        model = prune_by_signs(regressor(hidden, **given).fit(X, y), _RATE)
         kept, before = model.sparsity_.weights_after.sum(), model.sparsity_.weights_before.sum()
         note = f"{kept:,} of {before:,} weights kept ({100.0 * kept / before:.0f} %)"
         return Fitted(model.predict_dist, note)
 
     return fit
+
+
+def prune_by_signs(model: BowTieRegressor, rate: float) -> BowTieRegressor:
+    """The paper's pruning of a fitted estimator: each member keeps weights whose sign is sure."""
+    members = []
+    for member in model.ensemble_.members:
+        smaller, factors, pruning = engine.prune(member.model, member.factors, false_sign_rate=rate)
+        members.append(
+            replace(
+                member,
+                model=smaller,
+                factors=factors,
+                pruning=pruning,
+                elbo_terms=None,
+                elbo_history=(),
+                statistics=None,
+            )
+        )
+    pruned = copy.copy(model)
+    ensemble = replace(model.ensemble_, members=tuple(members))
+    pruned._set(ensemble_attributes(ensemble, model.solver_))
+    return pruned
 
 
 def fit_for_figures(

@@ -29,7 +29,7 @@ app = typer.Typer(
 EXAMPLES: dict[Callable[..., None], str] = {
     fit: "bowtienet fit data.csv --target y --out model.btn",
     predict: "bowtienet predict model.btn new.csv --out pred.csv --coverage 0.9",
-    prune: "bowtienet prune model.btn --out small.btn --false-sign-rate 0.05",
+    prune: "bowtienet prune model.btn data.csv --out small.btn",
     inspect: "bowtienet inspect model.btn",
     plot: "bowtienet plot model.btn data.csv --kind band --feature x1",
     report: "bowtienet report model.btn data.csv --out report.html",

@@ -19,7 +19,7 @@ _STEPS = (
     "--report {out}/diabetes.html --seed {seed}",
     "predict {out}/diabetes.btn {out}/diabetes-new.csv --out {out}/diabetes-predictions.csv",
     "plot {out}/diabetes.btn {out}/diabetes-new.csv --out {out}/diabetes-plots",
-    "prune {out}/diabetes.btn --out {out}/diabetes-small.btn --false-sign-rate 0.05",
+    "prune {out}/diabetes.btn {out}/diabetes.csv --out {out}/diabetes-small.btn",
     "compare {out}/diabetes.csv --target progression --splits 1 --seed {seed}",
     "fit {out}/toy.csv --target y --out {out}/toy.btn --seed {seed}",
     "plot {out}/toy.btn {out}/toy.csv --out {out}/toy-plots --kind band --kind activation",

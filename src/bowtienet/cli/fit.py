@@ -69,6 +69,7 @@ def fit(
     from bowtienet.cli.model_facts import fit_facts
     from bowtienet.cli.plot import draw, painters_of
     from bowtienet.cli.scores import hold_out, score, show_scores
+    from bowtienet.ensemble.structure import FEWEST_ROWS
 
     output = Output(as_json)
     place = _check_places(data, out, plots, report)
@@ -85,6 +86,9 @@ def fit(
     begin = time.perf_counter()
     model = _fit(regressor, train, output)
     seconds = time.perf_counter() - begin
+    if train.n_rows >= FEWEST_ROWS:
+        with output.stage("testing which columns matter"):
+            model.structure(train.table, train.target, train.weight)
     with output.stage("scoring and saving"):
         scores = None if test is None else score(model, test, train, coverage)
         model.save(place)

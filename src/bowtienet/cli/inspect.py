@@ -2,18 +2,40 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, number
+
+if TYPE_CHECKING:
+    from bowtienet.cli.input_tables import NamedTable
 
 _SHOWN = 20
 
 
-def inspect(model: options.Model, as_json: options.Json = False) -> None:
-    """Show what a model file holds, and which features matter."""
+def inspect(
+    model: options.Model,
+    data: options.OptionalKnownRows = None,
+    target: options.KnownTarget = None,
+    weight: options.Weight = None,
+    delimiter: options.Delimiter = None,
+    decimal: options.Decimal = ".",
+    encoding: options.Encoding = "utf-8",
+    as_json: options.Json = False,
+) -> None:
+    """Show what a model file holds, and how strong its features are.
+
+    With rows also what these lose, in log density and RMSE, when a feature is permuted.
+    """
+    from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.model_facts import column_uses, fit_facts, relevance, sizes
     from bowtienet.estimators.saving import load
 
     output, fitted, n_bytes = Output(as_json), load(model), model.stat().st_size
+    rows = None
+    if data is not None:
+        table = read(data, output, delimiter, decimal, encoding)
+        rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
     kind, targets = type(fitted).__name__, list(fitted.target_names_)
     output.say(f"{model}: {n_bytes / 1e3:,.0f} kB, a {kind} for {', '.join(targets)}\n")
     columns = column_uses(fitted.columns_)
@@ -35,14 +57,15 @@ def inspect(model: options.Model, as_json: options.Json = False) -> None:
     output.say()
     features = relevance(fitted)
     output.table(
-        ("feature", "probability", "strength"),
+        ("feature", "strength", "p-value"),
         [
-            (one["name"], number(one["probability"], 3), number(one["strength"], 3))
+            (one["name"], number(one["strength"], 3), number(one["p_value"], 2))
             for one in features[:_SHOWN]
         ],
     )
     if len(features) > _SHOWN:
         output.say(f"and {len(features) - _SHOWN} more (--json has them all)")
+    losses = None if rows is None else _show_losses(fitted, rows, output)
     output.result(
         {
             "file": str(model),
@@ -53,5 +76,30 @@ def inspect(model: options.Model, as_json: options.Json = False) -> None:
             "fit": facts,
             "size": size,
             "relevance": features,
+            "importance": losses,
         }
     )
+
+
+def _show_losses(model: Any, rows: NamedTable, output: Output) -> list[dict[str, Any]]:
+    """What rows lose when a feature is permuted."""
+    from bowtienet.cli.model_facts import importance
+    from bowtienet.estimators.text_tables import with_error
+
+    with output.stage("permuting features"):
+        found = importance(model, rows)
+    for target in dict.fromkeys(one["target"] for one in found):
+        own = [one for one in found if one["target"] == target]
+        output.say()
+        output.table(
+            (f"{target}, permuted", "drop in log density", "rise in RMSE"),
+            [
+                (
+                    one["name"],
+                    with_error(one["log_density_drop"], one["log_density_error"]),
+                    with_error(one["rmse_rise"], one["rmse_error"]),
+                )
+                for one in own[:_SHOWN]
+            ],
+        )
+    return found

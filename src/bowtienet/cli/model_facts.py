@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from bowtienet.ensemble.ensemble import describe_levels, describe_views
 from bowtienet.representation.columns import describe
+
+if TYPE_CHECKING:
+    from bowtienet.cli.input_tables import NamedTable
 
 
 def fit_facts(model: Any) -> dict[str, Any]:
@@ -54,6 +60,21 @@ def without_column_notes() -> Iterator[None]:
 def relevance(model: Any) -> list[dict[str, Any]]:
     """The features, the strongest first; with several targets by the one they matter for most."""
     found = model.feature_relevance_.strongest()
-    features = zip(found.name, found.probability.tolist(), found.strength.tolist(), strict=True)
-    by_strength = sorted(features, key=lambda feature: -feature[2])
-    return [{"name": n, "probability": p, "strength": s} for n, p, s in by_strength]
+    p_values = [None if math.isnan(p) else p for p in found.p_value.tolist()]
+    features = zip(found.name, found.strength.tolist(), p_values, strict=True)
+    by_strength = sorted(features, key=lambda feature: -feature[1])
+    return [{"name": n, "strength": s, "p_value": p} for n, s, p in by_strength]
+
+
+def importance(model: Any, rows: NamedTable) -> list[dict[str, Any]]:
+    """What rows lose when a feature is permuted, by target, the largest loss first."""
+    found = model.importance(rows.features, rows.targets, rows.weights)
+    losses = ("log_density_drop", "log_density_error", "rmse_rise", "rmse_error")
+    shape = (len(found.name), len(found.target_names))
+    values = np.stack([getattr(found, name).reshape(shape) for name in losses], axis=-1)
+    return [
+        {"target": target, "name": found.name[row]}
+        | dict(zip(losses, values[row, place].tolist(), strict=True))
+        for place, target in enumerate(found.target_names)
+        for row in np.argsort(-values[:, place, 0], kind="stable")
+    ]

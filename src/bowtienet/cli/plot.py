@@ -29,6 +29,7 @@ OF_ROWS = {
     "calibration": "CalibrationCurveDisplay",
     "pit": "PitHistogramDisplay",
     "predicted": "PredictedActualDisplay",
+    "importance": "ImportanceDisplay",
     "band": "PredictiveBandDisplay",
 }
 KINDS = OF_MODELS | OF_ROWS
@@ -144,7 +145,7 @@ def painters_of(
     from bowtienet import plotting
 
     settings: dict[str, dict[str, Any]] = {kind: {} for kind in OF_MODELS}
-    if not len(model.elbo_history_):  # a pruned model has none
+    if not len(model.elbo_history_):
         del settings["elbo"]
     if rows is not None:
         scored = {"X": rows.features, "y": rows.targets, "target": target}
@@ -168,7 +169,7 @@ def _chosen(
     for kind in set(kinds or ()) - set(painters):
         if kind in OF_ROWS:
             raise ValueError(f"{kind} needs rows with targets: name a table after the model.")
-        raise ValueError(f"{kind} cannot be drawn: a pruned model has no history of its bound.")
+        raise ValueError(f"{kind} cannot be drawn: this model has no history of its bound.")
     return {kind: paint for kind, paint in painters.items() if kind in (kinds or painters)}
 
 

@@ -1,30 +1,31 @@
-"""``bowtienet prune``: a physically smaller model."""
+"""``bowtienet prune``: one small network in place of an ensemble."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
+
+import typer
 
 from bowtienet.cli import shared_options as options
-from bowtienet.cli.console import Output
+from bowtienet.cli.console import Output, number
 
 
 def prune(
     model: options.Model,
+    data: options.Data,
     out: Annotated[
         Path | None,
         options.unset("File for it; MODEL's name with -pruned.", "FILE", "--out", "-o"),
     ] = None,
-    false_sign_rate: Annotated[
+    tolerance: Annotated[
         float,
-        options.share(
-            "Estimated share of kept weights that have the wrong sign.", "--false-sign-rate"
+        typer.Option(
+            "--tolerance",
+            min=0.0,
+            help="By what share the error of held-out rows may grow.",
         ),
-    ] = 0.01,
-    refit: Annotated[
-        Path | None,
-        options.unset("Table to go on fitting to what is left, all of it.", "DATA", "--refit"),
-    ] = None,
+    ] = 0.02,
     target: options.KnownTarget = None,
     weight: options.Weight = None,
     delimiter: options.Delimiter = None,
@@ -32,34 +33,48 @@ def prune(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Write a smaller model, of the weights whose sign is sure.
+    """Write one small network, and say what held-out rows lose by it.
 
-    Nodes that no feature reaches, or that reach no target, go too.
+    DATA has the rows to fit it to, mostly those of the model.
     """
     from bowtienet.cli.input_tables import known_rows_of_model, read
-    from bowtienet.cli.model_facts import sizes, without_column_notes
     from bowtienet.cli.writing import check_place
-    from bowtienet.estimators.progress import reporting_to
     from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     before = load(model)
     place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
-    check_place(place, model, *([] if refit is None else [refit]))
-    settings: dict[str, Any] = {}
-    if refit is not None:
-        table = read(refit, output, delimiter, decimal, encoding)
-        rows = known_rows_of_model(before, table, refit.name, targets=target, weight=weight)
-        settings = {"X": rows.features, "y": rows.targets, "sample_weight": rows.weights}
-    with output.stage("pruning") as bar, reporting_to(bar), without_column_notes():
-        after = before.prune(false_sign_rate, refit=refit is not None, **settings)
+    check_place(place, model, data)
+    table = read(data, output, delimiter, decimal, encoding)
+    rows = known_rows_of_model(before, table, data.name, targets=target, weight=weight)
+    with output.stage("pruning"):
+        after = before.prune(rows.features, rows.targets, rows.weights, tolerance=tolerance)
     after.save(place)
-    old, new = sizes(before), sizes(after)
-    counts = {name: {"before": old[name]["now"], "after": new[name]["now"]} for name in new}
+    found = after.pruning_
+    sizes = {
+        "columns": {"before": len(found.columns), "after": len(found.columns_after)},
+        "networks": {"before": found.networks_before, "after": found.networks_after},
+        "units": {"before": found.units_before, "after": found.units_after},
+        "weights": {"before": found.weights_before, "after": found.weights_after},
+        "bytes": {"before": found.bytes_before, "after": found.bytes_after},
+    }
+    scores = {
+        "rmse": {"before": found.rmse_before, "after": found.rmse_after},
+        "nll": {"before": found.nll_before, "after": found.nll_after},
+    }
     output.table(
-        ("all networks", "before", "after"),
-        [(name, f"{n['before']:,}", f"{n['after']:,}") for name, n in counts.items()],
+        ("size", "ensemble", "pruned"),
+        [(name, f"{n['before']:,}", f"{n['after']:,}") for name, n in sizes.items()],
     )
-    output.say(f"\nmodel: {place}")
-    facts = {"false_sign_rate": false_sign_rate, "refitted": refit is not None}
-    output.result({"model": str(place), **facts, **counts})
+    output.say()
+    output.table(
+        ("out of fold", "single network", "pruned"),
+        [(n.upper(), number(s["before"], 4), number(s["after"], 4)) for n, s in scores.items()],
+    )
+    output.say(f"\ncolumns left: {', '.join(found.columns_after)}")
+    output.say(f"seconds: {found.seconds:.1f}")
+    output.say(f"model: {place}")
+    facts = {"columns_left": list(found.columns_after), "seconds": found.seconds}
+    output.result(
+        {"model": str(place), "tolerance": tolerance, **sizes, "out_of_fold": scores, **facts}
+    )

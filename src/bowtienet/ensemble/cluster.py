@@ -41,12 +41,10 @@ from bowtienet.inference.execution import (
     local_pass,
     workers,
 )
-from bowtienet.inference.pruning import shrink_memory
 from bowtienet.inference.statistics import Statistics, add
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
-from bowtienet.posterior.selection import Selection
 
 ATTEMPTS = 5
 """Times that a sweep is tried: again when a worker dies."""
@@ -123,12 +121,6 @@ class ClusterRows:
         finally:
             network.release()
         return statistics, renewed
-
-    def shrunk(
-        self, model: BowTieModel, factors: GlobalFactors, memory: _Memory, selection: Selection
-    ) -> tuple[ClusterRows, _Memory]:
-        """The same partitions, whose memory the next local pass shrinks."""
-        return self, _Memory(version=memory.version, selection=selection)
 
     def close(self) -> None:
         """Free what the workers hold for this fit."""
@@ -237,8 +229,6 @@ class _Memory:
 
     version: int | None = None
     """None if a forward pass is to find them."""
-    selection: Selection | None = None
-    """What is left of them."""
 
 
 _Answer = tuple[Statistics, bool]
@@ -264,13 +254,9 @@ def _sweep(
     blocks = split(partition.rows, block_rows(model.architecture, block_size))
     known = partition.memory.get(memory.version)
     with workers(1) as apply, np.errstate(all="ignore"):
-        if known is None:
-            before: Sequence[LocalMemory] = initialize_memory(model, factors, blocks, apply)
-        elif memory.selection is None:
-            before = known
-        else:
-            sizes = [block.inputs.shape[0] for block in blocks]
-            before = shrink_memory(known, memory.selection, sizes)
+        before = known
+        if before is None:
+            before = initialize_memory(model, factors, blocks, apply)
         statistics, after = local_pass(model, factors, blocks, before, apply)
     kept = {} if known is None else {memory.version: known}
     partition.memory = kept | {renewed.version: after}

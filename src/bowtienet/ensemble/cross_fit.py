@@ -10,76 +10,59 @@ The members of a recipe are a group that predicts as one.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
-from scipy.special import ndtr
 
 from bowtienet._arrays import like, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.ensemble import Floats, alone
-from bowtienet.ensemble.member import recipe_model
-from bowtienet.ensemble.recipes import (
+from bowtienet.ensemble.fold_networks import (
     Candidate,
     SeenRows,
-    choose_recipes,
+    further_networks,
     held_out_folds,
     mean_inputs,
-    new_networks,
     on_host,
-    possible_recipes,
     see,
-    starts_from_networks,
-    train,
     without,
 )
-from bowtienet.ensemble.settings import EFFORTS, Recipe, Settings
-from bowtienet.ensemble.stacking import (
-    Forecasts,
-    normal_log_densities,
-    stack_with_levels,
-    variance_ratio,
+from bowtienet.ensemble.held_out_forecasts import (
+    Swept,
+    _by_chance,
+    forecast,
+    ratio_of_group,
+    stack_forecasts,
 )
+from bowtienet.ensemble.member import recipe_model
+from bowtienet.ensemble.pace import Pace
+from bowtienet.ensemble.recipes import choose_recipes, possible_recipes
+from bowtienet.ensemble.settings import (
+    EFFORTS,
+    Recipe,
+    Settings,
+    starts_from_networks,
+    sweep_lengths,
+)
+from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
-from bowtienet.inference.start import Networks, factors_of_network, initialize, network_outputs
+from bowtienet.inference.start import Networks, factors_of_network, initialize
 from bowtienet.inference.together import sweep_together
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import join_networks
 from bowtienet.prediction.conformal import HeldOut
-from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
-from bowtienet.prediction.predictive import errors_and_variances, predict
+from bowtienet.prediction.levels import Levels
 from bowtienet.representation.representation import View
 
-FURTHER_STEPS = 100
-"""Of L-BFGS, by which the networks of a fold take in the rows that they had not seen."""
-LEAST_WEIGHT = 0.05
-"""Stacking weight of a recipe that is worth its members."""
-N_LEVELS = 3
-FEWEST_LEVEL_ROWS = 50
-"""Held-out rows below which noise has one level."""
-MOST_GATE_COLUMNS = 30
-ROWS_PER_GATE = 10
-"""Held-out rows for each column that gates see, at least."""
-LEAST_REST = 0.25
-"""Of a group's variance that disagreement of its members may not take the place of."""
 REPEATS = 2
 """Rounds of global updates in a sweep: scales that suit the networks are near their end already."""
 FEW_MEMBERS = 5
 """Of rows too few to hold any out."""
-SWEEP_STEPS = 1.2
-"""Steps of L-BFGS, for each input, in the time of a sweep: benchmarks/speed/promise.py."""
-LIKELY_STEPS = 0.4
-"""Steps of L-BFGS for each row that are mostly worth their time."""
-WORTH_SAYING = 5.0
-"""Seconds to come from which on users are told."""
-FIRST_LENGTH, LENGTHENING = 5, 2
-"""Sweeps from a random start: 5, 10, 20, ... as held-out rows ask."""
 
 
 class Fitted(NamedTuple):
@@ -91,76 +74,6 @@ class Fitted(NamedTuple):
     groups: list[int]
     levels: Levels | None = None
     held_out: HeldOut | None = None
-
-
-class Pace:
-    """Says how a fit comes along, and of a long one how many seconds are to come.
-
-    A step of a network is work of the order of its inputs + 10, for each row; a sweep is as much as
-    `SWEEP_STEPS` (inputs + 10) steps. Rounds so far tell the seconds of a unit of work.
-    """
-
-    def __init__(
-        self, say: Callable[[str], None], settings: Settings, n_rows: int, n_folds: int
-    ) -> None:
-        self.say, self.settings, self.n_folds = say, settings, n_folds
-        self.longest = LIKELY_STEPS * n_rows
-        self.work = 0.0
-        """Of rounds that have begun."""
-        self.began = time.monotonic()
-        self.reached = 0
-        """Steps of networks that are in all folds already."""
-
-    def round(self, n_networks: int, length: int, n_inputs: float) -> None:
-        """Networks of so many inputs, on average, are trained to a length."""
-        work = n_networks * (length - self.reached) * (n_inputs + 10.0)
-        text = f"comparing recipes: {n_networks} networks, {length} steps"
-        if length in EFFORTS[self.settings.effort].lengths:
-            text = self._promise(work + self._to_come(length, n_inputs)) + text
-            self.reached = length
-        self.say(text)
-        self.work += work
-
-    def posteriors(self, n_inputs: float) -> None:
-        """All rounds are over."""
-        self.say(self._promise(self._to_come(None, n_inputs)) + "posteriors out of fold")
-
-    def _to_come(self, length: int | None, n_inputs: float) -> float:
-        """Work after a round to this length: of the rounds that are likely, and of all sweeps."""
-        effort, size = EFFORTS[self.settings.effort], n_inputs + 10.0
-        found, before = 0.0, length
-        for later, n_kept in zip(effort.lengths, effort.kept, strict=True):
-            if before is not None and before < later <= self.longest:
-                found += n_kept * (later - before) * size
-                before = later
-        sweeps = 2.0 * sweep_lengths(self.settings)[-1] * SWEEP_STEPS * size
-        found += effort.n_recipes * (sweeps + FURTHER_STEPS) * size
-        return found * self.n_folds
-
-    def _promise(self, work: float) -> str:
-        """Words about the seconds that this work takes, if they are worth it.
-
-        They come first: a narrow terminal shows the beginning of a line.
-        """
-        if not self.work:
-            return ""
-        seconds = work * (time.monotonic() - self.began) / self.work
-        return f"about {seconds:.0f} s to go, " if seconds > WORTH_SAYING else ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Swept:
-    """A recipe with the posteriors of its folds, and their forecasts of held-out rows."""
-
-    candidate: Candidate
-    n_sweeps: int
-    errors: Floats
-    """Of held-out rows (n, D), in the order of the rows."""
-    variances: Floats
-    ratio: Floats
-    """What the variances are multiplied by to match the errors, (D,)."""
-    by_chance: Floats | None = None
-    """Variance of networks of this recipe that differ by chance, (D,); None if it is not known."""
 
 
 def cross_fit(
@@ -192,47 +105,6 @@ def cross_fit(
         say("members with all rows")
         counts = members_of_recipes(weights, settings.n_estimators, len(folds))
         return _with_all_rows(swept, weights, counts, seen, levels, held_out, settings, run)
-
-
-def sweep_lengths(settings: Settings) -> tuple[int, ...]:
-    """Numbers of sweeps to choose from: few from a network, more from a random start."""
-    if starts_from_networks(settings):
-        wanted = EFFORTS[settings.effort].sweeps
-        return tuple(sorted({min(length, settings.max_iter) for length in wanted}))
-    lengths, length = [], FIRST_LENGTH
-    while length < settings.max_iter:
-        lengths.append(length)
-        length *= LENGTHENING
-    return (*lengths, settings.max_iter)
-
-
-def stack_forecasts(
-    swept: Sequence[Swept],
-    slopes: Floats,
-    row_weights: Floats,
-    inputs: Any,
-    settings: Settings,
-) -> tuple[Floats, Levels | None, HeldOut]:
-    """Weights of recipes and levels of noise, from forecasts of held-out rows (n,).
-
-    `inputs` (n, E) are the standardised columns of the rows, `slopes` (R, n) those of the targets.
-    """
-    forecasts = Forecasts(
-        errors=np.stack([one.errors for one in swept]),
-        variances=np.stack([one.ratio * one.variances for one in swept]),
-        log_slopes=slopes,
-        row_weights=row_weights,
-    )
-    columns = _gate_columns(forecasts, np.asarray(to_numpy(inputs), dtype=np.float64))
-    several = settings.noise == "auto" and row_weights.sum() >= FEWEST_LEVEL_ROWS
-    seen = gate_inputs(columns, inputs)
-    weights, scale, gates = stack_with_levels(forecasts, seen, N_LEVELS if several else 1)
-    weights = np.where(weights >= min(LEAST_WEIGHT, weights.max()), weights, 0.0)
-    weights = weights / weights.sum()
-    values = _distribution_values(forecasts, weights, scale, log_gates(gates, seen))
-    kept = row_weights > 0.0
-    held_out = HeldOut(values=values[kept], weights=row_weights[kept])
-    return weights, Levels(scale=scale, gates=gates, columns=columns), held_out
 
 
 def members_of_recipes(weights: Floats, wanted: int | None, n_folds: int) -> list[int]:
@@ -276,36 +148,6 @@ def begin(
         else:
             factors.append(initialize(model, seen, rng, init=settings.init))
     return model, factors
-
-
-def ratio_of_group(swept: Swept, networks: Sequence[Networks], rows: Rows) -> Floats:
-    """The variance ratio (D,) of a group of m members, from that of single networks out of fold.
-
-    Networks that differ by chance with variance τ² err by B + τ² alone and by B + τ² / m together,
-    and their disagreement (1 - 1/m) τ² is a part of the group's variance. So the ratio loses it
-    twice, as a part of the mean variance v: r - 2 (1 - 1/m) τ² / v. A network of several small ones
-    tells τ² by how much these differ on held-out rows; of others it is the spread of the members.
-    """
-    if len(networks) < 2:
-        return swept.ratio
-    by_chance = swept.by_chance
-    if by_chance is None:
-        outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
-        by_chance = outputs.var(axis=0, ddof=1).mean(axis=0)
-    lost = 2.0 * (1.0 - 1.0 / len(networks)) * by_chance / np.mean(swept.variances, axis=0)
-    return np.asarray(np.maximum(swept.ratio - lost, LEAST_REST * swept.ratio))
-
-
-def _by_chance(candidate: Candidate, rows: Rows, folds: Sequence[slice]) -> Floats | None:
-    """τ² (D,): variance of a recipe's networks at held-out rows, if they are of several parts."""
-    parts = candidate.recipe.parts
-    if parts == 1:
-        return None
-    spreads = [
-        network_outputs(own, rows.inputs[fold, ...]).var(axis=0, ddof=1)
-        for own, fold in zip(candidate.networks, folds, strict=True)
-    ]
-    return np.concatenate(spreads).mean(axis=0) / parts
 
 
 def runner(n_jobs: int | None) -> Callable[..., Iterable[Networks]]:
@@ -365,20 +207,6 @@ def _swept(
     return best
 
 
-def forecast(
-    result: FitResult, rows: Rows, fold: slice, settings: Settings
-) -> tuple[Floats, Floats]:
-    """Errors and variances of the rows of a fold, (n, D) each."""
-    found = predict(
-        result.model,
-        result.factors,
-        rows.inputs[fold, ...],
-        propagation=settings.propagation,
-        n_threads=1,
-    )
-    return errors_and_variances(found, rows.targets[fold, ...])
-
-
 def _with_all_rows(
     swept: Sequence[Swept],
     weights: Floats,
@@ -420,34 +248,6 @@ def add_group(
     fitted.groups.extend([group] * count)
 
 
-def further_networks(
-    candidate: Candidate,
-    seen: SeenRows,
-    count: int,
-    settings: Settings,
-    run: Callable[..., Iterable[Networks]],
-) -> list[Networks]:
-    """Networks of a recipe that have seen all rows: those of the folds first, then new ones."""
-    recipe, known = candidate.recipe, list(candidate.networks[:count])
-    rows, own = seen.rows, seen.groups if recipe.adaptive else None
-    hidden = settings.hidden_layer_sizes
-    new = [new_networks(recipe, number, rows, hidden) for number in range(len(known), count)]
-    groups = [(known, FURTHER_STEPS), (new, recipe.start_iterations)]
-    arguments = [
-        (rows, starts, [None] * len(starts), [recipe.init_penalty] * len(starts), steps, own)
-        for starts, steps in groups
-        if starts
-    ]
-    found: list[Networks] = []
-    for networks in run(train, arguments):
-        size = recipe.parts
-        found += [
-            Networks(layers=tuple(layer[first : first + size] for layer in networks.layers))
-            for first in range(0, len(networks.layers[0]), size)
-        ]
-    return found
-
-
 def _fit_few(seen: Sequence[SeenRows], recipes: Sequence[Recipe], settings: Settings) -> Fitted:
     """Members fitted to rows too few to hold any out: the plainest view, the largest penalty."""
     effort = EFFORTS[settings.effort]
@@ -468,29 +268,3 @@ def _fit_few(seen: Sequence[SeenRows], recipes: Sequence[Recipe], settings: Sett
     )
     views = [recipe.view] * count
     return Fitted(list(results), [1.0 / count] * count, views, list(alone(count)))
-
-
-def _gate_columns(forecasts: Forecasts, inputs: Floats) -> np.ndarray:
-    """The columns that the size of errors follows most, few where there are few rows."""
-    n_columns = inputs.shape[1]
-    most = min(MOST_GATE_COLUMNS, int(forecasts.row_weights.sum() / ROWS_PER_GATE))
-    if n_columns <= most:
-        return np.arange(n_columns)
-    with np.errstate(all="ignore"):
-        sizes = np.log(np.mean(forecasts.errors**2 / forecasts.variances, axis=(0, 2)))
-    known = np.isfinite(sizes)
-    sizes = np.where(known, sizes - sizes[known].mean() if known.any() else 0.0, 0.0)
-    followed = np.abs((forecasts.row_weights * sizes) @ np.clip(inputs, -3.0, 3.0))
-    return np.sort(np.argsort(-followed, kind="stable")[:most])
-
-
-def _distribution_values(
-    forecasts: Forecasts, weights: Floats, scale: Floats, log_levels: Floats
-) -> Floats:
-    """F(y) (n, D) of held-out rows: Σ_r w_r Σ_k π_k Φ(e / sqrt(s_k v))."""
-    total = np.zeros(forecasts.errors.shape[1:])
-    with np.errstate(all="ignore"):
-        z = forecasts.errors / np.sqrt(forecasts.variances)
-    for own, shares in zip(scale, np.exp(log_levels), strict=True):
-        total += np.einsum("r,rnd->nd", weights, ndtr(np.nan_to_num(z / np.sqrt(own)))) * shares
-    return np.clip(total, 0.0, 1.0)

@@ -21,6 +21,7 @@ from bowtienet.ensemble.ensemble import (
     ratio_of,
 )
 from bowtienet.prediction.levels import level_probabilities
+from bowtienet.prediction.outside import draw_outside
 from bowtienet.prediction.sampling import sample_functions
 from bowtienet.representation.representation import network_features, standardized_features
 from bowtienet.representation.scaling import restore_mean
@@ -73,6 +74,8 @@ def draw_functions(
         [draw] = sample_functions(member, seen[index], 1, rng, noise=noise)
         mean, middle = own.means[index], groups.means[group]
         draw = mean + np.sqrt(ratio_of(member)) * (draw - mean)
+        if ensemble.outside is not None:
+            draw = draw + draw_outside(ensemble.outside, x, group, rng)
         scale = levels.drawn(rng) if noise else levels.mean
         draw = middle + np.sqrt(scale) * (draw - middle)
         draws.append(_unwarped(views[index].warp, draw, groups, group, scale, noise=noise))

@@ -9,8 +9,8 @@ fitted to warped targets z has its moments there; those of the targets follow by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,9 @@ from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.conformal import HeldOut, check_held_out
 from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
-from bowtienet.prediction.predictive import PROPAGATIONS, predict
+from bowtienet.prediction.outside import Outside, check_outside, outside_variances
+from bowtienet.prediction.predictive import PROPAGATIONS, Predictive, predict
+from bowtienet.representation.background import Background
 from bowtienet.representation.representation import (
     Representation,
     View,
@@ -66,6 +68,10 @@ class Ensemble:
     """Noise that differs between rows; None where variances are those of the groups."""
     held_out: HeldOut | None = None
     """What conformal intervals rest on; None where no row was held out."""
+    outside: Outside | None = None
+    """How functions may bend outside the range of training; None where they go on as they are."""
+    background: Background | None = None
+    """Rows that predictions are explained by; None of a model from a file, which holds no rows."""
 
 
 def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
@@ -93,6 +99,9 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         check_levels(ensemble.levels, n_encoded, n_outputs)
     if ensemble.held_out is not None:
         check_held_out(ensemble.held_out, n_outputs)
+    if ensemble.outside is not None:
+        n_encoded, n_groups = len(ensemble.representation.column_order), len(set(ensemble.groups))
+        check_outside(ensemble.outside, n_encoded, n_groups, n_outputs)
 
 
 def _check_member(member: FitResult, n_inputs: int, n_outputs: int) -> None:
@@ -202,9 +211,15 @@ def member_moments(ensemble: Ensemble, inputs: Array) -> Moments:
         for member, place in zip(ensemble.members, ensemble.views, strict=True)
     ]
 
+    return stack_moments(ensemble, found)
+
+
+def stack_moments(ensemble: Ensemble, found: Sequence[Predictive]) -> Moments:
+    """Moments of every member from what its network predicts."""
+    xp = namespace(found[0].mean)
+
     def stack(values: list[Array]) -> Array:
         # Whatever the precision of the rows: units of targets may need all the digits.
-        xp = namespace(x)
         return xp.astype(xp.stack(values), xp.float64, copy=False)
 
     ratios = np.stack([ratio_of(member) for member in ensemble.members])[:, None, :]
@@ -243,11 +258,26 @@ def group_shares(ensemble: Ensemble) -> Floats:
 
 
 def group_moments(ensemble: Ensemble, inputs: Array) -> Moments:
+    """Moments of every group for encoded features (n, E)."""
+    return combine_members(ensemble, member_moments(ensemble, inputs), inputs)
+
+
+def combine_members(ensemble: Ensemble, found: Moments, inputs: Array) -> Moments:
     """Moments of every group: Σ m,   Σ (v + (m - mean)²) and Σ noise by the shares of members.
 
-    Disagreement of the members of a group is epistemic.
+    Disagreement of the members of a group is epistemic, and so is what is not known outside the
+    range of training.
     """
-    found = member_moments(ensemble, inputs)
+    joined = _joined(ensemble, found)
+    if ensemble.outside is None:
+        return joined
+    x = standardized_features(ensemble.representation, inputs)
+    beyond = like(joined.means, outside_variances(ensemble.outside, x))
+    return replace(joined, epistemic_variances=joined.epistemic_variances + beyond)
+
+
+def _joined(ensemble: Ensemble, found: Moments) -> Moments:
+    """Moments of groups from those of members, inside the range of training."""
     if len(set(ensemble.groups)) == len(ensemble.members):
         order = np.argsort(ensemble.groups)
         return map_arrays(lambda values: take(values, order, axis=0), found)
@@ -317,7 +347,12 @@ def level_mixture(ensemble: Ensemble, found: Moments, inputs: Array) -> Mixture:
 
 def mean_and_deviation(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array]:
     """Mean and standard deviation (n, D) of the targets, where the inputs live."""
-    found = standardized_moments(ensemble, group_moments(ensemble, inputs), inputs)
+    return combine_groups(ensemble, group_moments(ensemble, inputs), inputs)
+
+
+def combine_groups(ensemble: Ensemble, found: Moments, inputs: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation (n, D) of the targets from the moments of groups."""
+    found = standardized_moments(ensemble, found, inputs)
     mean, epistemic, noise = split_variance(group_weights(ensemble), found)
     scaling = ensemble.representation.target_scaling
     deviation = namespace(mean).sqrt(epistemic + noise)

@@ -10,8 +10,8 @@ members, and the rest is streamed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,13 +26,16 @@ from bowtienet.data.source import Source
 from bowtienet.ensemble.checkpoint import Checkpoint, digest
 from bowtienet.ensemble.cluster_reader import ClusterReader
 from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.fold_networks import FEWEST_ROWS, FOLDS
 from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
-from bowtienet.ensemble.recipes import FEWEST_ROWS, FOLDS, possible_views
+from bowtienet.ensemble.recipes import possible_views
 from bowtienet.ensemble.settings import Settings, batch_rows
+from bowtienet.ensemble.slopes import fit_outside
 from bowtienet.ensemble.streams import SourceReader
 from bowtienet.ensemble.training import fit_further, fit_members
 from bowtienet.posterior.initialize import START_ROWS
+from bowtienet.representation.background import keep_rows
 from bowtienet.representation.columns import Column
 from bowtienet.representation.representation import Representation, View, standardized_rows
 from bowtienet.representation.scaling import fit_scaling, standardize
@@ -40,6 +43,7 @@ from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surve
 
 Reader = SourceReader | ClusterReader
 """Knows where the rows are and what can be learnt of them; makes the stream that a fit reads."""
+NO_MODEL = "the fit was interrupted before there was a model: fit again (effort='fast' is fast)."
 LARGE = 50_000
 """Rows from which "auto" takes the stochastic solver."""
 
@@ -72,7 +76,6 @@ def fit_ensemble(
     watch: Watch,
     *,
     before: Ensemble | None = None,
-    as_long_again: bool = False,
 ) -> EnsembleFit:
     """Fit new members, or go on with those of the ensemble `before`.
 
@@ -88,8 +91,6 @@ def fit_ensemble(
         Is told how far the fit is.
     before : Ensemble, optional
         Its members go on, with their weights and representation.
-    as_long_again : bool
-        Members whose length was chosen by held-out rows run as long again.
     """
     prepared = prepare(source, settings, before, checkpoint.seed, watch)
     task, solver = prepared.task, "svi" if prepared.task.stochastic else "cavi"
@@ -110,13 +111,14 @@ def fit_ensemble(
         task = replace(task, rows=take_rows(task.rows, order))
         if before is None:
             views = prepared.representation.views
-            fitted = fit_members(task, views, settings, jobs, rng, watch.say)
+            with _no_model_if_interrupted():
+                fitted = fit_members(task, views, settings, jobs, rng, watch.say)
             representation, places = _used(prepared.representation, views, fitted.views)
         else:
-            fitted = fit_further(task, before, jobs, as_long_again=as_long_again)
+            fitted = fit_further(task, before, jobs)
             representation, places = before.representation, before.views
     if not fitted.members:
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(NO_MODEL)
     ensemble = replace(
         empty,
         members=tuple(fitted.members),
@@ -126,8 +128,21 @@ def fit_ensemble(
         groups=tuple(fitted.groups),
         levels=fitted.levels,
         held_out=fitted.held_out,
+        background=keep_rows(representation, task.rows),
     )
+    if before is None and ensemble.levels is not None:
+        ensemble = replace(ensemble, outside=fit_outside(ensemble, task.rows))
+    elif before is not None:
+        ensemble = replace(ensemble, outside=before.outside)
     return EnsembleFit(ensemble=ensemble, solver=solver, interrupted=jobs.interrupted)
+
+
+@contextmanager
+def _no_model_if_interrupted() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(NO_MODEL) from None
 
 
 def _used(

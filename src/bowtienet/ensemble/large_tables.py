@@ -15,42 +15,27 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, split, take_rows
-from bowtienet.ensemble.cross_fit import (
-    Fitted,
-    Swept,
-    add_group,
-    allocate,
-    begin,
-    forecast,
-    runner,
-    stack_forecasts,
-    sweep_lengths,
-)
+from bowtienet.ensemble.cross_fit import Fitted, add_group, allocate, begin, runner
 from bowtienet.ensemble.ensemble import Floats
-from bowtienet.ensemble.member import Run, Task
-from bowtienet.ensemble.recipes import (
+from bowtienet.ensemble.fold_networks import (
     Candidate,
     adapted_penalties,
-    choose_recipes,
     held_out_folds,
     new_networks,
     part,
-    possible_recipes,
     see,
     stack,
     without,
 )
-from bowtienet.ensemble.settings import EFFORTS, Settings
+from bowtienet.ensemble.held_out_forecasts import Swept, forecast, stack_forecasts
+from bowtienet.ensemble.member import Run, Task
+from bowtienet.ensemble.recipes import choose_recipes, possible_recipes
+from bowtienet.ensemble.settings import EFFORTS, Settings, sweep_lengths
 from bowtienet.ensemble.stacking import equal_weights, variance_ratio
 from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
-from bowtienet.inference.start import (
-    LEARNING_RATE,
-    Networks,
-    RowBatch,
-    fit_networks_by_batches,
-)
+from bowtienet.inference.start import LEARNING_RATE, Networks, RowBatch, fit_networks_by_batches
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.inference.together import sweep_together
 from bowtienet.posterior.initialize import join_networks

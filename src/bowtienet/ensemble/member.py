@@ -18,7 +18,7 @@ from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult, Progress
-from bowtienet.inference.pruning import Pruning, combine
+from bowtienet.inference.pruning import Pruning
 from bowtienet.inference.start import factors_of_network, initialize
 from bowtienet.inference.stochastic import PassSnapshot, fit_stochastic, loosened
 from bowtienet.model.architecture import build_architecture
@@ -112,8 +112,6 @@ def run_task(
             factors,
             max_iter=max(task.lengths, default=settings.max_iter),
             tol=settings.tol,
-            prune_every=settings.prune_every,
-            false_sign_rate=settings.false_sign_rate,
             n_threads=task.n_threads,
             callback=recorder,
         )
@@ -221,7 +219,7 @@ class _Recorder:
         self.enough = self.asked = False
 
     def __call__(self, progress: Progress) -> bool:
-        progress = replace(progress, pruning=self._pruning(progress))
+        progress = replace(progress, pruning=self._pruning())
         self.asked = bool(self.callback(progress)) if self.callback is not None else False
         most = self.task.most_rows
         self.enough = most is not None and progress.n_visited >= most
@@ -238,15 +236,14 @@ class _Recorder:
             status = Status.EARLY_STOPPED
         if task.start is not None:
             ratio = task.start.variance_ratio
-        end = replace(end, status=status, pruning=self._pruning(end), variance_ratio=ratio)
+        end = replace(end, status=status, pruning=self._pruning(), variance_ratio=ratio)
         forecasts = None if task.held_out is None else self._forecast(end, task.held_out)
         interrupted = status is Status.INTERRUPTED and not self.asked
         return Outcome(result=end, forecasts=forecasts, interrupted=interrupted)
 
-    def _pruning(self, found: Progress | FitResult) -> Pruning | None:
-        """What a fit has left of the network that it, or an earlier one, began with."""
-        before = None if self.task.start is None else self.task.start.pruning
-        return before if found.pruning is None else combine(before, found.pruning)
+    def _pruning(self) -> Pruning | None:
+        """What is left of the network that an earlier fit began with."""
+        return None if self.task.start is None else self.task.start.pruning
 
     def _forecast(self, found: FitResult, held_out: Rows) -> Floats:
         predicted = predict(

@@ -11,89 +11,68 @@ for as long as held-out rows gain.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bowtienet._arrays import like, map_arrays, slices, to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.distributions.yeo_johnson import Warp, fit_warp
-from bowtienet.ensemble.settings import EFFORTS, Effort, Recipe, Settings, gate_temperature
-from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
-from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
-from bowtienet.representation.pieces import MOST_COMPONENTS, N_BINS, fit_pieces
-from bowtienet.representation.principal import fit_principal, held_out_components
-from bowtienet.representation.representation import View, log_slopes, network_rows
+from bowtienet.ensemble.fold_networks import (
+    Candidate,
+    Run,
+    SeenRows,
+    advance,
+    mean_inputs,
+    on_host,
+    score,
+)
+from bowtienet.ensemble.settings import (
+    EFFORTS,
+    Recipe,
+    Settings,
+    gate_temperature,
+    starts_from_networks,
+)
+from bowtienet.representation.pieces import N_BINS, fit_pieces
+from bowtienet.representation.principal import fit_principal
+from bowtienet.representation.representation import View
 
-Floats = NDArray[np.float64]
-
-FOLDS = 5
-SMALL_FOLDS, SMALL_ROWS = 10, 150
-"""Of fewer rows there are more folds, so that networks see nearly all of them."""
-FEWEST_ROWS = 10
-"""Below this nothing is held out."""
 SCREENED_ROWS = 300
 """Folds are held out in turn until this many rows have been, to screen recipes."""
 FEWEST_UNITS = 3
 """Units that a small network has in each layer, at least."""
-SCREEN_STEPS = (40, 80)
+SCREEN_STEPS = (40, 60)
 """Steps of L-BFGS after which views, and then recipes, are compared."""
 MIDDLE_PENALTY = 0.3
 CLOSE = 0.03
 """Log density per row by which a view may be behind and still be tried."""
-MOST_VIEWS = 2
+COMPANION = 0.2
+"""Log density per row by which a recipe of other inputs may be behind and still join the best."""
+FAR = 0.05
+"""Lead in log density per row by which a large network asks for a larger one."""
 WORTHWHILE = 0.01
 """Gain in log density per row for which the next length is worth its time."""
-ADAPTING_STEPS = 40
-"""Steps after which adaptive penalties are renewed."""
-STRONGEST = 1e3
-"""Largest factor of an adaptive penalty."""
 LEAST_BEND = 0.05
 """Distance of all exponents from 1 below which a warp is none."""
 MANY_COLUMNS = 128
 """Of more columns networks see principal components."""
 WIDE = 0.4
 """Inputs for each row above which penalties are ten times as strong."""
-MANY_ROWS, FEW_COMPONENTS = 5_000, 64
-"""Of more rows each component costs more: they have fewer of them."""
-
-Run = Callable[[Callable[..., Networks], Sequence[tuple[object, ...]]], Iterable[Networks]]
-"""Applies a function to each tuple of arguments, perhaps on several cores; answers in order."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Candidate:
-    """A recipe at a length, its networks, and what they say of held-out rows."""
-
-    recipe: Recipe
-    networks: tuple[Networks, ...] = ()
-    """For each fold its small networks, fitted without it."""
-    log_densities: Floats | None = None
-    """(n,), of the rows of these folds."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class SeenRows:
-    """Rows as the networks of one view see them."""
-
-    rows: Rows
-    log_slopes: Floats
-    """log |dz/du| (n,) of the networks' targets in standardised ones."""
-    groups: NDArray[np.intp]
-    """The column that each input of the networks belongs to."""
+MANY_ROWS = 5_000
+"""Above this a table is large."""
 
 
 def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
     """The views of standardised rows that the settings allow."""
     host = on_host(rows)
     n_rows, n_columns = host.inputs.shape
-    most = MOST_COMPONENTS if n_rows <= MANY_ROWS else FEW_COMPONENTS
+    effort = EFFORTS[settings.effort]
+    most = effort.components if n_rows <= MANY_ROWS else effort.few_components
     features = settings.features
     columns: list[View] = []
     if features == "principal" or (features == "auto" and n_columns > MANY_COLUMNS):
-        columns = [View(principal=fit_principal(host.inputs, host.weights, MOST_COMPONENTS))]
+        columns = [View(principal=fit_principal(host.inputs, host.weights, effort.components))]
     elif features == "standard":
         columns = [View()]
     else:
@@ -109,46 +88,6 @@ def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
         elif np.max(np.abs(warp.exponent - 1.0)) > LEAST_BEND:
             warps = [None, warp]
     return tuple(replace(view, warp=warp) for view in columns for warp in warps)
-
-
-def held_out_folds(n_rows: int) -> list[slice]:
-    """Parts of the rows to hold out in turn; none of very few rows."""
-    if n_rows < FEWEST_ROWS:
-        return []
-    count = SMALL_FOLDS if n_rows < SMALL_ROWS else FOLDS
-    return slices(n_rows, -(-n_rows // count))
-
-
-def see(rows: Rows, views: Sequence[View], folds: Sequence[slice] = ()) -> list[SeenRows]:
-    """Standardised rows through each of the views, in the array library that holds them.
-
-    With folds, principal components are those that each row would have if it were new.
-    """
-    return [
-        SeenRows(
-            rows=_seen(rows, view, folds),
-            log_slopes=log_slopes(view, rows),
-            groups=input_groups(view, rows.inputs.shape[1]),
-        )
-        for view in views
-    ]
-
-
-def _seen(rows: Rows, view: View, folds: Sequence[slice]) -> Rows:
-    seen = network_rows(view, rows)
-    n_rows, n_columns = rows.inputs.shape
-    if view.principal is None or not folds or n_columns <= n_rows // 2:
-        return seen
-    host = on_host(rows)
-    components = held_out_components(view.principal, host.inputs, folds)
-    return replace(seen, inputs=like(seen.inputs, components))
-
-
-def input_groups(view: View, n_columns: int) -> NDArray[np.intp]:
-    """The standardised column, or the component, that each input of a network belongs to."""
-    if view.principal is not None:
-        return np.arange(view.principal.loadings.shape[1])
-    return np.arange(n_columns) if view.pieces is None else view.pieces.column
 
 
 def possible_recipes(
@@ -227,12 +166,12 @@ def choose_recipes(
     alive = [Candidate(recipe=recipe) for recipe in recipes]
     few = _few_folds(folds)
     if effort.screens and len(seen) > 1:
-        alive = _screened_views(alive, lambda some: reach(some, few, SCREEN_STEPS[0]))
+        alive = _screened_views(alive, seen, lambda some: reach(some, few, SCREEN_STEPS[0]))
     if effort.screens and len(alive) > effort.kept[0]:
         most = max(one.recipe.parts for one in alive)
         tried = [one for one in alive if one.recipe.parts == most]
-        alive = _with_twins(_best(reach(tried, few, SCREEN_STEPS[1]), len(tried)), alive)
-        alive = alive[: effort.kept[0]]
+        ordered = _companion_second(_best(reach(tried, few, SCREEN_STEPS[1]), len(tried)), seen)
+        alive = _with_twin(ordered, recipes)[: effort.kept[0]]
     found: list[Candidate] = []
     highest = -np.inf
     for length, n_kept in zip(effort.lengths, (*effort.kept[1:], 0), strict=True):
@@ -240,69 +179,15 @@ def choose_recipes(
             break
         reached = _best(reach(alive, folds, length), len(alive))
         found += reached
-        if score(reached[0]) < highest + WORTHWHILE:
+        gain, highest = score(reached[0]) - highest, max(highest, score(reached[0]))
+        alive = _diverse(reached, seen)[:n_kept] if gain >= WORTHWHILE else []
+        if not alive:
             break
-        highest, alive = score(reached[0]), _diverse(reached, n_kept)
-    return _distinct(_best(found, len(found)), effort)
-
-
-def advance(
-    candidates: Sequence[Candidate],
-    seen: Sequence[SeenRows],
-    folds: Sequence[slice],
-    length: int,
-    hidden: Sequence[int],
-    run: Run,
-) -> list[Candidate]:
-    """The candidates with networks of these folds, all taken to a length.
-
-    Networks of one view and size that go equally far are trained side by side.
-    """
-    tasks: dict[tuple[int, int, bool, int], list[tuple[int, int]]] = {}
-    for place, candidate in enumerate(candidates):
-        recipe = candidate.recipe
-        for fold in range(len(folds)):
-            known = fold < len(candidate.networks)
-            steps = length - recipe.start_iterations if known else length
-            key = (recipe.view, recipe.parts, recipe.adaptive, steps)
-            tasks.setdefault(key, []).append((place, fold))
-    trained: dict[tuple[int, int], Networks] = {}
-    arguments = []
-    for (view, _, adaptive, steps), pairs in tasks.items():
-        rows = seen[view].rows
-        starts = [_start(candidates[place], fold, rows, folds, hidden) for place, fold in pairs]
-        held_out = [folds[fold] for _, fold in pairs]
-        penalties = [candidates[place].recipe.init_penalty for place, _ in pairs]
-        groups = seen[view].groups if adaptive else None
-        arguments.append((rows, starts, held_out, penalties, steps, groups))
-    for pairs, networks in zip(tasks.values(), run(train, arguments), strict=True):
-        size = len(networks.layers[0]) // len(pairs)
-        for index, pair in enumerate(pairs):
-            trained[pair] = part(networks, slice(index * size, (index + 1) * size))
-    found = []
-    for place, candidate in enumerate(candidates):
-        own_networks = tuple(trained[place, fold] for fold in range(len(folds)))
-        recipe = replace(candidate.recipe, start_iterations=length)
-        own = seen[recipe.view]
-        logs = _log_densities(own_networks, own, folds)
-        found.append(Candidate(recipe=recipe, networks=own_networks, log_densities=logs))
-    return found
-
-
-def mean_inputs(candidates: Sequence[Candidate], seen: Sequence[SeenRows]) -> float:
-    """Inputs of the candidates' networks, on average."""
-    return float(np.mean([seen[one.recipe.view].rows.inputs.shape[1] for one in candidates]))
-
-
-def score(candidate: Candidate) -> float:
-    """Mean log density of held-out rows."""
-    assert candidate.log_densities is not None
-    return float(np.mean(candidate.log_densities))
-
-
-def starts_from_networks(settings: Settings) -> bool:
-    """Whether ordinary networks say where fits begin, and not only what they see."""
-    return settings.init == "relu_network" and bool(settings.hidden_layer_sizes)
+        if _wants_larger(reached):
+            alive = _with_twin(alive, recipes)[:n_kept]
+        elif gain < np.inf:
+            alive = _with_weaker_penalty(alive, recipes)[:n_kept]
+    return _companion_second(_distinct(_best(found, len(found))), seen)[: effort.n_recipes]
 
 
 def possible_parts(hidden: Sequence[int], wanted: Sequence[int]) -> list[int]:
@@ -321,43 +206,6 @@ def possible_parts(hidden: Sequence[int], wanted: Sequence[int]) -> list[int]:
     return sorted(found) if hidden else [1]
 
 
-def new_networks(recipe: Recipe, number: int, rows: Rows, hidden: Sequence[int]) -> Networks:
-    """Small networks to start from, of a recipe's seed and a number."""
-    host, parts = on_host(rows), recipe.parts
-    return random_networks(
-        [width // parts for width in hidden],
-        host.inputs,
-        host.targets,
-        np.tile(host.weights, (parts, 1)),
-        np.random.default_rng((recipe.seed, number)),
-    )
-
-
-def stack(several: Sequence[Networks]) -> Networks:
-    """All networks, one after the other."""
-    layers = zip(*(networks.layers for networks in several), strict=True)
-    return Networks(layers=tuple(map(np.concatenate, layers)))
-
-
-def part(networks: Networks, some: slice) -> Networks:
-    """Some of the networks."""
-    return Networks(layers=tuple(layer[some] for layer in networks.layers))
-
-
-def on_host(rows: Rows) -> Rows:
-    """Rows as NumPy arrays in double precision."""
-    return map_arrays(lambda x: to_numpy(x).astype(np.float64, copy=False), rows)
-
-
-def without(weights: Floats, fold: slice | None) -> Floats:
-    """Weights of the rows that are fitted: those of a fold are held out."""
-    if fold is None:
-        return weights
-    found = weights.copy()
-    found[fold] = 0.0
-    return found
-
-
 def _few_folds(folds: Sequence[slice]) -> list[slice]:
     """The first folds, two at least, with rows enough to screen by."""
     size = folds[0].stop - folds[0].start
@@ -365,7 +213,9 @@ def _few_folds(folds: Sequence[slice]) -> list[slice]:
 
 
 def _screened_views(
-    alive: Sequence[Candidate], reach: Callable[[Sequence[Candidate]], list[Candidate]]
+    alive: Sequence[Candidate],
+    seen: Sequence[SeenRows],
+    reach: Callable[[Sequence[Candidate]], list[Candidate]],
 ) -> list[Candidate]:
     """The recipes of the views whose recipe of middle penalty predicts best."""
 
@@ -379,8 +229,12 @@ def _screened_views(
 
     views = sorted({one.recipe.view for one in alive})
     tried = _best(reach([middle(view) for view in views]), len(views))
-    close = [one for one in tried if score(one) > score(tried[0]) - CLOSE][:MOST_VIEWS]
-    chosen = {one.recipe.view for one in close}
+    best, *others = _companion_second(tried, seen)
+    chosen = {best.recipe.view}
+    for second in others[:1]:
+        behind = COMPANION if _sees_other_inputs(second, best, seen) else CLOSE
+        if score(second) > score(best) - behind:
+            chosen.add(second.recipe.view)
     return [one for one in alive if one.recipe.view in chosen]
 
 
@@ -389,130 +243,87 @@ def _best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     return [candidates[place] for place in np.argsort(scores, kind="stable")[:count]]
 
 
-def _with_twins(ordered: Sequence[Candidate], known: Sequence[Candidate]) -> list[Candidate]:
-    """Screened candidates, after the best of which stand its twins with other numbers of parts.
+def _with_twin(ordered: Sequence[Candidate], recipes: Sequence[Recipe]) -> list[Candidate]:
+    """Candidates, after the first of which stands its like with the next fewer parts.
 
     Several small networks learn faster than a large one, so a screen would always take them.
     """
     best = ordered[0].recipe
+    fewer = [recipe.parts for recipe in recipes if recipe.parts < best.parts]
     twins = [
-        one
-        for one in known
-        if one.recipe.parts != best.parts
-        and (one.recipe.view, one.recipe.adaptive, one.recipe.init_penalty)
+        Candidate(recipe=recipe)
+        for recipe in recipes
+        if recipe.parts == max(fewer, default=0)
+        and (recipe.view, recipe.adaptive, recipe.init_penalty)
         == (best.view, best.adaptive, best.init_penalty)
     ]
     return [ordered[0], *twins, *ordered[1:]]
 
 
-def _diverse(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
+def _with_weaker_penalty(
+    ordered: Sequence[Candidate], recipes: Sequence[Recipe]
+) -> list[Candidate]:
+    """Candidates, after the first of which stand its networks with the next weaker penalty.
+
+    Strong penalties learn faster, and some tables want weak ones in the end.
+    """
+    best = ordered[0].recipe
+    alike = [
+        one for one in recipes if replace(_own(one), init_penalty=best.init_penalty) == _own(best)
+    ]
+    weaker = [one.init_penalty for one in alike if one.init_penalty < best.init_penalty]
+    tried = {_own(one.recipe) for one in ordered}
+    relaxed = replace(best, init_penalty=max(weaker, default=best.init_penalty))
+    if _own(relaxed) in tried:
+        return list(ordered)
+    return [ordered[0], replace(ordered[0], recipe=relaxed), *ordered[1:]]
+
+
+def _own(recipe: Recipe) -> Recipe:
+    """What tells a recipe from others, whatever its seed and length."""
+    return replace(recipe, start_iterations=0, seed=0)
+
+
+def _wants_larger(candidates: Sequence[Candidate]) -> bool:
+    """Whether the best of these is far ahead of all that are of more and smaller networks."""
+    ordered = _best(candidates, len(candidates))
+    others = [score(one) for one in ordered if one.recipe.parts > ordered[0].recipe.parts]
+    return bool(others) and score(ordered[0]) > others[0] + FAR
+
+
+def _diverse(candidates: Sequence[Candidate], seen: Sequence[SeenRows]) -> list[Candidate]:
     """The best candidates, those with each number of parts first.
 
     Some tables want large networks in the end, which learn more slowly.
     """
-    ordered = _best(candidates, len(candidates))
+    ordered = _companion_second(_best(candidates, len(candidates)), seen)
     firsts: dict[int, Candidate] = {}
     for one in ordered:
         firsts.setdefault(one.recipe.parts, one)
     kept = {id(one) for one in firsts.values()}
-    rest = [one for one in ordered if id(one) not in kept]
-    return [*firsts.values(), *rest][:count]
+    return [*firsts.values(), *(one for one in ordered if id(one) not in kept)]
 
 
-def _distinct(candidates: Sequence[Candidate], effort: Effort) -> list[Candidate]:
+def _distinct(candidates: Sequence[Candidate]) -> list[Candidate]:
     """The first candidates of different view, parting and penalty."""
     chosen: dict[Recipe, Candidate] = {}
     for one in candidates:
-        chosen.setdefault(replace(one.recipe, start_iterations=0, seed=0), one)
-    return list(chosen.values())[: effort.n_recipes]
+        chosen.setdefault(_own(one.recipe), one)
+    return list(chosen.values())
 
 
-def _start(
-    candidate: Candidate,
-    fold: int,
-    rows: Rows,
-    folds: Sequence[slice],
-    hidden: Sequence[int],
-) -> Networks:
-    """Where the networks of a fold go on, or begin."""
-    if fold < len(candidate.networks):
-        return candidate.networks[fold]
-    host = on_host(rows)
-    fitted = replace(host, weights=without(host.weights, folds[fold]))
-    return new_networks(candidate.recipe, fold, fitted, hidden)
+def _companion_second(ordered: Sequence[Candidate], seen: Sequence[SeenRows]) -> list[Candidate]:
+    """The best candidate, then the best one whose networks see other inputs, if it is near.
 
-
-def train(
-    rows: Rows,
-    starts: Sequence[Networks],
-    held_out: Sequence[slice | None],
-    penalties: Sequence[float],
-    steps: int,
-    groups: NDArray[np.intp] | None,
-) -> Networks:
-    """Networks of one size after some steps, each fitted without its fold.
-
-    With the groups of inputs, penalties adapt to the weights of each.
+    Networks of different inputs err in different rows: together they err less than two that are
+    alike, even if each of these is a little better.
     """
-    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
-    sizes = [len(networks.layers[0]) for networks in starts]
-    row_weights = np.stack([without(weights, fold) for fold in held_out])
-    row_weights = np.repeat(row_weights, sizes, axis=0)
-    strengths = np.repeat(np.asarray(penalties, dtype=np.float64), sizes)
-    found, own = stack(starts), None
-    for length in [steps] if groups is None else _chunks(steps):
-        if groups is not None:
-            own = adapted_penalties(found, sizes[0], groups)
-        [found] = fit_networks(
-            rows.inputs,
-            rows.targets,
-            row_weights,
-            found,
-            strengths,
-            lengths=[length],
-            input_penalties=own,
-        )
-    return found
+    for place, one in enumerate(ordered):
+        near = score(one) > score(ordered[0]) - COMPANION
+        if near and _sees_other_inputs(one, ordered[0], seen):
+            return [ordered[0], one, *ordered[1:place], *ordered[place + 1 :]]
+    return list(ordered)
 
 
-def adapted_penalties(networks: Networks, parts: int, groups: NDArray[np.intp]) -> Floats:
-    """Factors (R, D_0) of the penalties of inputs: mean |w|² over |w|² of their groups.
-
-    The squares are those of all weights of a group of inputs, in all small networks of one: columns
-    with small weights are pulled further down, as by a prior with heavy tails.
-    """
-    first = networks.layers[0][:, :, 1:]
-    squares = (first**2).sum(axis=1).reshape(-1, parts, first.shape[2]).sum(axis=1)
-    sums = np.zeros((len(squares), groups.max() + 1))
-    np.add.at(sums.T, groups, squares.T)
-    counts = np.bincount(groups)
-    sizes = sums / counts
-    typical = (sizes * counts).sum(axis=1, keepdims=True) / counts.sum()
-    with np.errstate(all="ignore"):
-        factors = np.nan_to_num(typical / sizes, nan=1.0, posinf=STRONGEST)
-    factors = np.clip(factors, 1.0 / STRONGEST, STRONGEST)
-    return np.repeat(factors[:, groups], parts, axis=0)
-
-
-def _chunks(steps: int) -> list[int]:
-    """Steps between which penalties adapt."""
-    count = max(1, round(steps / ADAPTING_STEPS))
-    return [len(part) for part in np.array_split(np.arange(steps), count)]
-
-
-def _log_densities(networks: Sequence[Networks], seen: SeenRows, folds: Sequence[slice]) -> Floats:
-    """Log densities (n,) of held-out rows under each fold's networks, with one noise for all."""
-    rows = seen.rows
-    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
-    errors = np.concatenate(
-        [
-            targets[fold] - network_outputs(own, rows.inputs[fold, ...]).mean(axis=0)
-            for own, fold in zip(networks, folds, strict=True)
-        ]
-    )
-    stop = folds[len(networks) - 1].stop
-    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)[:stop]
-    unit = np.ones_like(errors)
-    noise = variance_ratio(errors, unit, weights, prior_rows=0.0)
-    logs = normal_log_densities(errors, noise * unit) + seen.log_slopes[:stop]
-    return np.asarray(logs * weights * (len(weights) / weights.sum()))
+def _sees_other_inputs(one: Candidate, other: Candidate, seen: Sequence[SeenRows]) -> bool:
+    return not np.array_equal(seen[one.recipe.view].groups, seen[other.recipe.view].groups)

@@ -23,6 +23,7 @@ from bowtienet.ensemble.ensemble import (
     standardized_moments,
 )
 from bowtienet.prediction.covariance import output_covariance
+from bowtienet.prediction.outside import outside_covariances
 from bowtienet.representation.representation import network_features, standardized_features
 
 HERMITE_TERMS = 12
@@ -72,7 +73,10 @@ def _of_groups(ensemble: Ensemble, inputs: Floats, x: Floats, means: Floats) -> 
             apart = of_members[place] - mean
             total += shares[place] * (own + apart[:, None, :] * apart[None, :, :])
         found.append(total)
-    return found
+    if ensemble.outside is None:
+        return found
+    beyond = outside_covariances(ensemble.outside, x)
+    return [own + more for own, more in zip(found, beyond, strict=True)]
 
 
 def _unwarped_covariance(warp: Warp, mean: Floats, deviation: Floats, covariance: Floats) -> Floats:

@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bowtienet.representation.pieces import MOST_COMPONENTS
+
 AUTO_TEMPERATURE = 0.001
 """Gates that are nearly those of a ReLU; docs/measurements/accuracy.md says why."""
 AUTO_BATCH = 4096
 """Rows of a minibatch, if there are many more."""
 FEWEST_BATCHES = 5
 """Batches of an epoch, at least."""
+FIRST_LENGTH, LENGTHENING = 5, 2
+"""Sweeps from a random start: 5, 10, 20, ... as held-out rows ask."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,7 +29,6 @@ class Settings:
     effort: str = "balanced"
     solver: str = "auto"
     max_iter: int = 80
-    false_sign_rate: float = 0.01
     n_jobs: int | None = None
     weighting: str = "stacking"
     elbo_tempering: float = 0.01
@@ -34,7 +37,6 @@ class Settings:
     init_penalty: float | str = "auto"
     propagation: str = "push_forward"
     tol: float = 1e-5
-    prune_every: int | None = None
     batch_size: int | str = "auto"
     forgetting_rate: float = 0.7
     step_delay: float = 1.0
@@ -66,6 +68,10 @@ class Effort:
     """Numbers of sweeps that held-out rows choose from."""
     members: int
     """Of a large table, where a recipe has no network for each fold."""
+    components: int = MOST_COMPONENTS
+    """Bins of all columns together, or principal components, at most;"""
+    few_components: int = 64
+    """and of large tables, where each costs more."""
 
 
 EFFORTS = {
@@ -78,12 +84,14 @@ EFFORTS = {
         kept=(1,),
         n_recipes=1,
         sweeps=(1,),
+        components=48,
+        few_components=48,
         members=4,
     ),
     "balanced": Effort(
         screens=True,
         penalties=(0.03, 0.3, 3.0),
-        parts=(2, 5),
+        parts=(1, 2, 5),
         adapts=True,
         lengths=(120, 250, 500, 1000, 2000),
         kept=(3, 2, 2, 2, 2),
@@ -127,6 +135,23 @@ def gate_temperature(settings: Settings) -> float:
     """The temperature of the gates, also where it is left open."""
     automatic = settings.gate_temperature == "auto"
     return AUTO_TEMPERATURE if automatic else float(settings.gate_temperature)
+
+
+def starts_from_networks(settings: Settings) -> bool:
+    """Whether ordinary networks say where fits begin, and not only what they see."""
+    return settings.init == "relu_network" and bool(settings.hidden_layer_sizes)
+
+
+def sweep_lengths(settings: Settings) -> tuple[int, ...]:
+    """Numbers of sweeps to choose from: few from a network, more from a random start."""
+    if starts_from_networks(settings):
+        wanted = EFFORTS[settings.effort].sweeps
+        return tuple(sorted({min(length, settings.max_iter) for length in wanted}))
+    lengths, length = [], FIRST_LENGTH
+    while length < settings.max_iter:
+        lengths.append(length)
+        length *= LENGTHENING
+    return (*lengths, settings.max_iter)
 
 
 def repeat(recipes: Sequence[Recipe], count: int, rng: np.random.Generator) -> list[Recipe]:

@@ -1,208 +1,230 @@
-"""Smaller networks from the weights whose sign is sure, and which columns matter."""
+"""Which columns of a table matter, with a share of false ones that holds.
+
+A column matters if the target depends on it given all other columns. Each is tested by conditional
+randomisation (`randomization_test`), and the p-values by Benjamini and Hochberg: the expected share
+of false columns among those selected is at most the rate, as far as the columns' own distribution
+given the others is known (`conditional_columns`). Nothing has to be assumed of the target or of a
+network, which decide how much is found and not how much of it is false.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
-from bowtienet._arrays import to_numpy
-from bowtienet.distributions import inverse_gamma
-from bowtienet.ensemble.ensemble import Ensemble, Floats, member_views, original
-from bowtienet.inference.iterate import FitResult
-from bowtienet.inference.pruning import combine, prune
-from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.posterior.relevance import path_probability, path_strength
-from bowtienet.posterior.selection import Mask, existing, select
-from bowtienet.representation.representation import PLAIN, input_owners
+from bowtienet.ensemble.conditional_columns import (
+    Columns,
+    build_columns,
+    draw_column,
+    fit_conditional,
+)
+from bowtienet.ensemble.left_out_ridge import without_fit
+from bowtienet.ensemble.randomization_test import (
+    Effects,
+    false_discoveries_controlled,
+    randomization_p_value,
+    steps_of,
+)
+from bowtienet.ensemble.screened_regression import Regression, build_shapes, regress_without
 
-Counts = NDArray[np.intp]
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+PROCEDURE = "conditional randomisation tests, Benjamini-Hochberg"
+MOST_ROWS = 5_000
+"""Of more rows a random sample is worth looking at."""
+FEWEST_ROWS = 20
+"""Of fewer rows nothing can be told."""
+MOST_PARTNERS = 200
+"""Inputs of the table, for each of a column, up to which products with all of them are looked for;
+of more, with those that predict."""
+DRAWS_PER_COLUMN, LEAST_DRAWS, MOST_DRAWS = 25, 1_000, 50_000
+"""Most draws, for each column of the table: one relevant column alone is then found at 0.05."""
+FAR_TARGET, FAR_RESIDUAL = 4.0, 2.5
+"""Robust deviations at which targets and residuals are held, for noise with heavy tails."""
+NORMAL_MEDIAN = 0.6745
+"""Median of |x| for x ~ N(0, 1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sparsity:
-    """Size of an ensemble before and after pruning, with one entry for each member."""
+class Structure:
+    """Which columns matter; `selected_names` are those that do, at the stated rate."""
 
-    inputs_before: Counts
-    """Inputs of the networks: a column of categories, or one in bins, has several."""
-    inputs_after: Counts
-    nodes_before: Counts
-    """Hidden units of all layers."""
-    nodes_after: Counts
-    weights_before: Counts
-    """Weights without biases."""
-    weights_after: Counts
-    keep_threshold: Floats
-    """Least sign probability among the weights that `prune` chose; NaN without it."""
-    false_sign_rate: Floats
-    """Estimated share of the weights left by `prune` whose sign is wrong; NaN without it. It may
-    lie a little above the rate that was asked for, since sure weights on no path go too."""
+    names: tuple[str, ...]
+    """Of all columns, x0, x1, ... if they have none."""
+    p_values: Floats
+    """Of the hypothesis that the target does not depend on a column given all others, (columns,);
+    1 of a column that was left out."""
+    selected: Bools
+    """Whether a column is among the discoveries, (columns,)."""
+    variance_share: Floats
+    """Share of the target's variance that left-out rows lose without the column, (columns,); 0
+    where it was of no use. The largest over targets."""
+    false_discovery_rate: float
+    """Upper limit of the expected share of false columns among those selected."""
+    procedure: str
+    """What the rate is one of."""
+    n_rows: int
+    """Rows that were looked at."""
+
+    @property
+    def selected_names(self) -> tuple[str, ...]:
+        """Names of the columns that matter, the smallest p-values first."""
+        order = np.lexsort((-self.variance_share, self.p_values))
+        return tuple(self.names[place] for place in order if self.selected[place])
 
     def __str__(self) -> str:
-        members = len(self.nodes_before)
-        lines = [f"{members} member{'s' if members > 1 else ''}, before -> after"]
-        for name in ("inputs", "nodes", "weights"):
-            before, after = getattr(self, f"{name}_before"), getattr(self, f"{name}_after")
-            lines.append(f"{name:<8}{before.sum():>8} -> {after.sum()}")
-        if not np.isnan(self.false_sign_rate).all():
-            # Of all weights together: each member's rate counts by what it has left.
-            known = ~np.isnan(self.false_sign_rate)
-            wrong = np.sum((self.false_sign_rate * self.weights_after)[known])
-            total = max(int(self.weights_after[known].sum()), 1)
-            lines.append(f"estimated false sign rate of the weights left {wrong / total:.4f}")
+        count, total = int(self.selected.sum()), len(self.names)
+        lines = [
+            f"{count} of {total} columns matter, false discovery rate at most "
+            f"{self.false_discovery_rate:g}",
+            f"({self.procedure}; {self.n_rows:,} rows)",
+        ]
+        width = max((len(name) for name in self.selected_names), default=0)
+        for name in self.selected_names:
+            place = self.names.index(name)
+            lines.append(
+                f"{name:<{width}}  p = {self.p_values[place]:<8.2g} "
+                f"variance share {self.variance_share[place]:.3f}"
+            )
         return "\n".join(lines)
 
 
-class FeatureRelevance(NamedTuple):
-    """Which columns matter; for one target `pandas.DataFrame(found._asdict())` is a table."""
-
-    name: NDArray[Any]
-    """Names of the columns, x0, x1, ... if they have none."""
-    probability: Floats
-    """Posterior probability of a path to the target, (columns,) or (columns, outputs); of several
-    encoded inputs of a column the largest."""
-    strength: Floats
-    """Sum over paths of the products of the sizes of mean weights: in a ReLU network the most by
-    which one standard deviation of the input can move the target, in its standard deviations. Same
-    shape; of several encoded inputs the sum."""
-
-    def strongest(self) -> FeatureRelevance:
-        """Probability and strength (columns,), each the largest over the targets."""
-        probability, strength = (
-            values.reshape(len(self.name), -1).max(axis=1)
-            for values in (self.probability, self.strength)
-        )
-        return self._replace(probability=probability, strength=strength)
+def at_rate(found: Structure, rate: float) -> Structure:
+    """The same p-values at another false discovery rate."""
+    selected = false_discoveries_controlled(found.p_values, rate)
+    return replace(found, selected=selected, false_discovery_rate=rate)
 
 
-def prune_ensemble(ensemble: Ensemble, rate: float) -> Ensemble:
-    """Members with the weights whose sign is sure at an estimated false sign rate."""
-    members = tuple(_pruned(member, rate) for member in ensemble.members)
-    return replace(ensemble, members=members)
+def find_structure(
+    inputs: Floats,
+    owners: Sequence[int] | NDArray[np.intp],
+    targets: Floats,
+    weights: Floats,
+    names: Sequence[str],
+    *,
+    false_discovery_rate: float,
+    seed: int,
+) -> Structure:
+    """Test each of the user's columns, given all others.
 
-
-def with_whole_noise(pruned: Ensemble, before: Ensemble) -> Ensemble:
-    """Members that are fitted again: their noise no longer stands for weights that are gone."""
-    members = tuple(
-        replace(small, variance_ratio=member.variance_ratio)
-        for small, member in zip(pruned.members, before.members, strict=True)
-    )
-    return replace(pruned, members=members)
-
-
-def is_constant(ensemble: Ensemble) -> bool:
-    """Whether no member has an input left."""
-    return all(member.model.architecture.n_inputs == 0 for member in ensemble.members)
-
-
-def sparsity(ensemble: Ensemble) -> Sparsity:
-    """Inputs, nodes and weights of every member before and after pruning."""
-    members = ensemble.members
-    before, after = [original(m) for m in members], [m.model.architecture for m in members]
-    # Units that went while a fit ran say nothing of the weights between those that stayed.
-    chosen = [m.pruning if m.model.connections is not None else None for m in members]
-    nothing = float("nan")
-    return Sparsity(
-        inputs_before=np.array([a.n_inputs for a in before]),
-        inputs_after=np.array([a.n_inputs for a in after]),
-        nodes_before=np.array([sum(a.hidden) for a in before]),
-        nodes_after=np.array([sum(a.hidden) for a in after]),
-        weights_before=np.array([a.n_weights for a in before]),
-        weights_after=np.array([member.model.n_weights() for member in members]),
-        keep_threshold=np.array([p.keep_threshold if p else nothing for p in chosen]),
-        false_sign_rate=np.array([p.false_sign_rate if p else nothing for p in chosen]),
-    )
-
-
-def relevance(ensemble: Ensemble, rate: float) -> tuple[Floats, Floats]:
-    """Probability and strength (columns, outputs) of the user's columns.
-
-    From the members' surviving weights, combined by the ensemble weights; the encoded inputs of a
-    column are one group.
+    Parameters
+    ----------
+    inputs : array (n, E)
+        Encoded columns.
+    owners : sequence of int (E,)
+        The column of the user that each belongs to.
+    targets : array (n, D)
+        With several, a column matters if it does for one of them.
+    weights : array (n,)
+        Of the rows, positive: they count in the tests by their size.
+    names : sequence of str
+        Of the user's columns.
+    false_discovery_rate : float in (0, 1)
+        Upper limit of the expected share of false columns among those selected.
+    seed : int
+        Of the draws.
     """
-    representation = ensemble.representation
-    n_columns = len(representation.columns)
-    shape = (n_columns, ensemble.members[0].model.architecture.n_outputs)
-    probability, strength = np.zeros(shape), np.zeros(shape)
-    for member, weight, view in zip(
-        ensemble.members, ensemble.weights, member_views(ensemble), strict=True
-    ):
-        connections = _surviving(member, rate)
-        kept = slice(None) if member.pruning is None else member.pruning.inputs
-        if view.principal is not None:
-            loadings = view.principal.loadings[:, kept]
-            places = input_owners(representation, PLAIN)
-            paths, sizes = _paths_of_columns(member.factors, connections, loadings)
-        else:
-            places = input_owners(representation, view)[kept]
-            paths = path_probability(member.factors, connections)
-            sizes = path_strength(member.factors, connections)
-        if view.pieces is not None:
-            # Components are on one scale: strength is that of a standard deviation.
-            sizes = view.pieces.deviation[kept, None] * sizes
-        likeliest, together = np.zeros(shape), np.zeros(shape)
-        np.maximum.at(likeliest, places, paths)
-        np.add.at(together, places, sizes)
-        probability += weight * likeliest
-        strength += weight * together
-    return probability, strength
+    columns = build_columns(inputs, owners, len(names))
+    tests = [_test_columns(columns, target, weights / weights.mean(), seed) for target in targets.T]
+    p_values = np.minimum(1.0, len(tests) * np.min([found[0] for found in tests], axis=0))
+    return Structure(
+        names=tuple(names),
+        p_values=p_values,
+        selected=false_discoveries_controlled(p_values, false_discovery_rate),
+        variance_share=np.max([found[1] for found in tests], axis=0),
+        false_discovery_rate=false_discovery_rate,
+        procedure=PROCEDURE,
+        n_rows=len(inputs),
+    )
 
 
-def _paths_of_columns(
-    factors: GlobalFactors, connections: tuple[Mask, ...], loadings: Floats
+def check_structure(found: Structure, n_columns: int) -> None:
+    """Raise a ValueError if a structure, such as that of a file, is not one of so many columns."""
+    shapes = {np.shape(found.p_values), np.shape(found.selected), np.shape(found.variance_share)}
+    if shapes != {(n_columns,)} or len(found.names) != n_columns:
+        raise ValueError(f"the structure is not one of {n_columns} columns")
+    p_values = np.asarray(found.p_values)
+    if not np.all((p_values > 0.0) & (p_values <= 1.0)) or found.selected.dtype != bool:
+        raise ValueError("the structure has p-values or selections that are none")
+
+
+def _test_columns(
+    columns: Columns, target: Floats, weights: Floats, seed: int
 ) -> tuple[Floats, Floats]:
-    """Probability and strength (E, outputs) of columns that a network sees by their components.
-
-    A unit's weights w of the components have the mean and variance of L w for the columns.
-    """
-    weights = factors.layers[0].weights
-    mean = np.where(connections[0], to_numpy(weights.mean)[:, 1:], 0.0) @ loadings.T
-    covariance = to_numpy(weights.covariance)[:, 1:, 1:]
-    variance = np.einsum("ep,dpq,eq->de", loadings, covariance, loadings, optimize=True)
-    doubt = ndtr(-np.abs(mean) / np.sqrt(np.maximum(variance, np.finfo(float).tiny)))
-    above = replace(factors, layers=factors.layers[1:])
-    reach = path_probability(above, connections[1:]) if connections[1:] else np.eye(len(mean))
-    with np.errstate(divide="ignore"):
-        missing = np.log1p(-(1.0 - doubt)[:, :, None] * reach[:, None, :])
-    size = path_strength(above, connections[1:]) if connections[1:] else np.eye(len(mean))
-    return -np.expm1(missing.sum(axis=0)), np.abs(mean).T @ size
-
-
-def _surviving(member: FitResult, rate: float) -> tuple[Mask, ...]:
-    """Weights that a pruned member has, or that pruning at a rate would leave of another."""
-    if member.model.connections is None:
-        return select(member.model, member.factors, rate).connections
-    return existing(member.model, member.factors)
+    """p-values and shares of the variance of all columns for one target."""
+    n_columns = len(columns.inputs)
+    p_values, shares = np.ones(n_columns), np.zeros(n_columns)
+    held = _held(target, FAR_TARGET)
+    spread = held.std()
+    if spread == 0.0:
+        return p_values, shares
+    held = (held - held.mean()) / spread
+    shapes = build_shapes(columns)
+    whole = regress_without(columns, shapes, held)
+    most_draws = int(np.clip(DRAWS_PER_COLUMN * n_columns, LEAST_DRAWS, MOST_DRAWS))
+    for column, own in enumerate(columns.inputs):
+        if not own.size:
+            continue
+        known = whole
+        if column in whole.chosen:
+            known = regress_without(columns, shapes, held, left_out=column)
+            shares[column] = _error(held, known) - _error(held, whole)
+        p_values[column] = _p_value(columns, column, held, weights, known, seed, most_draws)
+    return p_values, np.maximum(shares, 0.0)
 
 
-def _diluted_ratio(member: FitResult, factors: GlobalFactors) -> Floats | None:
-    """(r σ² + grown) / (σ² + grown): noise that stands for weights that are gone is not stretched.
-
-    How sure a network may be of what it predicts says nothing of what it no longer predicts.
-    """
-    if member.variance_ratio is None:
-        return None
-    before, after = (
-        np.asarray(to_numpy(inverse_gamma.mean(found.layers[-1].noise_variance)), dtype=float)
-        for found in (member.factors, factors)
+def _p_value(
+    columns: Columns,
+    column: int,
+    target: Floats,
+    weights: Floats,
+    known: Regression,
+    seed: int,
+    most_draws: int,
+) -> float:
+    own = columns.inputs[column]
+    conditional = fit_conditional(columns, column)
+    residuals = _held(target - known.predicted, FAR_RESIDUAL)
+    residuals = without_fit(conditional.neighbours, residuals - residuals.mean()) * weights
+    values = columns.scores[:, own]
+    steps = tuple(
+        steps_of(values[:, place]) if columns.is_bent[own[place]] else np.empty(0)
+        for place in range(len(own))
     )
-    grown = np.maximum(after - before, 0.0)
-    return np.asarray((member.variance_ratio * before + grown) / (before + grown))
-
-
-def _pruned(member: FitResult, rate: float) -> FitResult:
-    """A smaller member. Its bound is not known without the rows."""
-    model, factors, pruning = prune(member.model, member.factors, false_sign_rate=rate)
-    return replace(
-        member,
-        variance_ratio=_diluted_ratio(member, factors),
-        model=model,
-        factors=factors,
-        elbo_terms=None,
-        elbo_history=(),
-        pruning=combine(member.pruning, pruning),
-        statistics=None,
+    return randomization_p_value(
+        values.T.astype(np.float32),
+        partial(draw_column, conditional, len(own)),
+        residuals - residuals.mean(),
+        Effects(steps=steps, partners=_partners(columns, column, known)),
+        np.random.default_rng((seed, column)),
+        most_draws,
     )
+
+
+def _partners(columns: Columns, column: int, known: Regression) -> Floats:
+    """What products of a column are looked for with: other inputs, and what they predict."""
+    others: Sequence[int] = known.chosen
+    if columns.scores.shape[1] * len(columns.inputs[column]) <= MOST_PARTNERS:
+        others = [place for place in range(len(columns.inputs)) if place != column]
+    places = [place for other in others for place in columns.inputs[other]]
+    predicted = known.predicted - known.predicted.mean()
+    spread = predicted.std()
+    partners = columns.scores[:, np.asarray(places, dtype=np.intp)]
+    return np.column_stack([partners, predicted / spread]) if spread > 0.0 else partners
+
+
+def _held(values: Floats, most: float) -> Floats:
+    """Values within so many robust deviations of their median."""
+    center = np.median(values)
+    deviation = np.median(np.abs(values - center)) / NORMAL_MEDIAN
+    deviation = deviation if deviation > 0.0 else values.std()
+    return np.clip(values, center - most * deviation, center + most * deviation)
+
+
+def _error(target: Floats, found: Regression) -> float:
+    return float(np.mean((target - found.predicted) ** 2))

@@ -14,24 +14,15 @@ import numpy as np
 
 from bowtienet.data.rows import take_rows
 from bowtienet.ensemble.cluster_reader import ClusterStream
-from bowtienet.ensemble.cross_fit import Fitted, cross_fit, further_networks, runner
+from bowtienet.ensemble.cross_fit import Fitted, cross_fit, runner
 from bowtienet.ensemble.ensemble import Ensemble, alone
+from bowtienet.ensemble.fold_networks import Candidate, further_networks, held_out_folds, see
 from bowtienet.ensemble.large_tables import fit_large
 from bowtienet.ensemble.member import Run, Task, last_bound
-from bowtienet.ensemble.recipes import (
-    MANY_ROWS,
-    Candidate,
-    choose_recipes,
-    held_out_folds,
-    possible_recipes,
-    see,
-    starts_from_networks,
-)
-from bowtienet.ensemble.settings import EFFORTS, Settings
+from bowtienet.ensemble.recipes import MANY_ROWS, choose_recipes, possible_recipes
+from bowtienet.ensemble.settings import EFFORTS, Settings, starts_from_networks
 from bowtienet.ensemble.stacking import elbo_weights, equal_weights
-from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import one_blas_thread
-from bowtienet.inference.iterate import FitResult
 from bowtienet.posterior.initialize import join_networks
 from bowtienet.representation.representation import View
 
@@ -58,11 +49,11 @@ def fit_members(
     return cross_fit(task.rows, views, settings, rng, say)
 
 
-def fit_further(task: Task, ensemble: Ensemble, run: Run, *, as_long_again: bool) -> Fitted:
+def fit_further(task: Task, ensemble: Ensemble, run: Run) -> Fitted:
     """The members of an ensemble, each fitted further, with the weights that they had."""
     views = [ensemble.representation.views[place] for place in ensemble.views]
     tasks = [
-        _further(replace(task, view=view), member, as_long_again)
+        replace(task, view=view, start=member)
         for member, view in zip(ensemble.members, views, strict=True)
     ]
     members = [outcome.result for outcome in run(tasks)]
@@ -165,11 +156,3 @@ def _first(task: Task, most: int) -> Task:
     """The task with no more rows than these."""
     size = min(task.rows.inputs.shape[0], most)
     return replace(task, rows=take_rows(task.rows, np.arange(size)), stream=None)
-
-
-def _further(task: Task, member: FitResult, as_long_again: bool) -> Task:
-    """A member goes on to the end, or runs as long again if held-out rows chose its length."""
-    # Lengths are sweeps over all rows: a minibatch is none.
-    chosen = as_long_again and member.status is Status.EARLY_STOPPED and not task.stochastic
-    lengths = (member.n_sweeps,) if chosen else ()
-    return replace(task, start=member, lengths=lengths, chosen=chosen)

@@ -45,10 +45,6 @@ class FitOptions(BaseEstimator):
         A fit that runs to convergence stops when the relative change of its bound is below this
         three times in a row; for "svi" the change between means over many steps, or if it is below
         their noise. Of no effect where held-out rows choose the length.
-    prune_every : int or None, default=None
-        Take out hidden units that do not matter after every such number of sweeps. It makes long
-        fits of wide networks cheap: 5 or 10 for widths above a hundred. Of no effect with "svi",
-        and with "stacking" where fits start from networks: these make few sweeps.
     batch_size : int or "auto", default="auto"
         Rows of a minibatch for "svi"; networks have their own.
     forgetting_rate, step_delay : float, default=0.7, 1.0
@@ -68,7 +64,6 @@ class FitOptions(BaseEstimator):
         "init_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "propagation": [StrOptions(set(PROPAGATIONS))],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "prune_every": [Interval(Integral, 1, None, closed="left"), None],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "forgetting_rate": [Interval(Real, 0.5, 1, closed="right")],
         "step_delay": [Interval(Real, 0, None, closed="left")],
@@ -85,7 +80,6 @@ class FitOptions(BaseEstimator):
         init_penalty: float | str = "auto",
         propagation: str = "push_forward",
         tol: float = 1e-5,
-        prune_every: int | None = None,
         batch_size: int | str = "auto",
         forgetting_rate: float = 0.7,
         step_delay: float = 1.0,
@@ -98,7 +92,6 @@ class FitOptions(BaseEstimator):
         self.init_penalty = init_penalty
         self.propagation = propagation
         self.tol = tol
-        self.prune_every = prune_every
         self.batch_size = batch_size
         self.forgetting_rate = forgetting_rate
         self.step_delay = step_delay

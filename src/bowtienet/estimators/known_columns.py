@@ -7,9 +7,13 @@ import warnings
 from collections.abc import Iterator
 from typing import Any
 
-from bowtienet._arrays import Array
+import numpy as np
+
+from bowtienet._arrays import Array, map_arrays, to_numpy
 from bowtienet.data.door import open_features, open_source
 from bowtienet.data.in_memory import InMemory
+from bowtienet.data.random_rows import RowSample
+from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.ensemble.ensemble import chunks
@@ -56,6 +60,18 @@ def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Arra
         yield block, features
     if surprises:
         warnings.warn("; ".join(surprises[:5]) + ".", UserWarning, stacklevel=warning_level())
+
+
+def sampled_rows(estimator: Any, source: Source, most: int, seed: int) -> Rows:
+    """Encoded rows that count, with targets, in double precision; a random sample of many."""
+    sample = RowSample(most, np.random.default_rng(seed))
+    start = 0
+    for block, features in encoded_blocks(estimator, source):
+        rows = Rows(inputs=features, targets=block.targets, weights=block.weights)
+        rows = map_arrays(lambda x: to_numpy(x).astype(np.float64), rows)
+        sample.add(rows, start)
+        start += rows.inputs.shape[0]
+    return sample.rows
 
 
 def warning_level() -> int:

@@ -15,7 +15,6 @@ from bowtienet._arrays import Array
 from bowtienet._validation import number, whole
 from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
-from bowtienet.ensemble import structure
 from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import (
     Ensemble,
@@ -24,8 +23,13 @@ from bowtienet.ensemble.ensemble import (
     mixture,
 )
 from bowtienet.ensemble.row_covariance import covariance
+from bowtienet.ensemble.sparsity import FeatureRelevance, Sparsity, column_strength, sparsity
+from bowtienet.ensemble.structure import Structure
+from bowtienet.estimators.explanation import Explanation, explain_rows
+from bowtienet.estimators.importance import Importance, importance_shares, permutation_importance
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.scoring import determination, held_out_scores, mean_log_density
+from bowtienet.estimators.structure_fit import structure_of
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import conformal_interval
 from bowtienet.prediction.intervals import check_coverage, highest_density
@@ -49,7 +53,6 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
     ensemble_: Ensemble
     columns_: tuple[Column, ...]
     n_outputs_: int
-    false_sign_rate: float
     _single_target: bool
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -197,22 +200,147 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return mean_log_density(self, open_known(self, X, y, sample_weight))
 
-    @property
-    def sparsity_(self) -> structure.Sparsity:
-        """Inputs, nodes and weights of every member before and after pruning."""
+    def structure(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        false_discovery_rate: float = 0.05,
+        random_state: Any = 0,
+    ) -> Structure:
+        """Which columns matter, with a limit to the share of false ones among them.
+
+        A column matters if the target depends on it given all other columns. Each is tested by
+        conditional randomisation: is more to be learnt from it than from columns that are drawn
+        from its distribution given the others? The rate needs no trust in the target's model or in
+        the networks, but it does in that distribution, which is learnt from X: normal scores with
+        linear regressions, and probabilities of levels.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Rows as for `fit`, mostly those of the fit; of more than 5,000 a random sample is used.
+            With several targets a column matters if it does for one of them.
+        false_discovery_rate : float in (0, 1)
+            Upper limit of the expected share of false columns among those selected.
+        random_state : int, RandomState or None
+            Seed of the draws; an int gives the same answer again.
+
+        Returns
+        -------
+        Structure
+            Also kept as `structure_` and saved with the estimator; the same rows are not tested
+            again, whatever the rate.
+        """
         check_is_fitted(self)
-        return structure.sparsity(self.ensemble_)
+        rate = number(false_discovery_rate, "false_discovery_rate")
+        if not 0.0 < rate < 1.0:
+            raise ValueError(
+                f"false_discovery_rate must lie strictly between 0 and 1, got {rate!r}: 0.05 lets "
+                "one in twenty of the selected columns be false."
+            )
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        return structure_of(self, open_known(self, X, y, sample_weight), rate, seed)
 
     @property
-    def feature_relevance_(self) -> structure.FeatureRelevance:
-        """Which columns matter, by name: the probability of a path to the target, its strength."""
+    def sparsity_(self) -> Sparsity:
+        """Inputs, nodes and weights of every member before and after pruning."""
         check_is_fitted(self)
-        probability, strength = structure.relevance(self.ensemble_, self.false_sign_rate)
-        return structure.FeatureRelevance(
+        return sparsity(self.ensemble_)
+
+    @property
+    def feature_relevance_(self) -> FeatureRelevance:
+        """Strength of each column in the networks, and its p-value if `structure` was called."""
+        check_is_fitted(self)
+        found: Structure | None = getattr(self, "structure_", None)
+        strength = column_strength(self.ensemble_)
+        return FeatureRelevance(
             name=np.asarray([column.name for column in self.columns_], dtype=object),
-            probability=self._squeeze(probability),
             strength=self._squeeze(strength),
+            p_value=np.full(len(self.columns_), np.nan) if found is None else found.p_values,
         )
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Shares (columns,) of the columns in what moves the predictive mean; their sum is 1.
+
+        By how much the mean changes, in squares, when a column of rows kept from the fit is
+        permuted: what the model uses, whether or not it helps with new rows. `importance` says
+        that, with error bars. Zeros if nothing moves the mean; several targets count alike. A model
+        that was loaded from a file and then changed (`prune`, `partial_fit`) has none.
+        """
+        check_is_fitted(self)
+        return importance_shares(self)
+
+    def importance(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        n_repeats: int = 5,
+        random_state: Any = 0,
+    ) -> Importance:
+        """What rows lose when a column is permuted: log density and RMSE, with error bars.
+
+        Give rows that the fit has not seen: of those it has, columns that it fitted by chance seem
+        to matter. All that becomes of a column (categories, bins, the indicator of missing values)
+        is permuted together.
+
+        Parameters
+        ----------
+        X, y, sample_weight :
+            Rows in memory, as for `score`. A row of weight 2 counts, and gives its values, as if it
+            were there twice.
+        groups : dict, optional
+            Columns to permute together, by the name of their group, such as
+            ``{"place": ["lat", "lon"]}``; names or places of columns. Of columns that say the same
+            each alone may seem to be of no use. Columns in no group are permuted by themselves.
+        n_repeats : int
+            Permutations of each column, at least 2.
+        random_state : int, RandomState or Generator
+            Where permutations come from.
+        """
+        check_is_fitted(self)
+        source = open_known(self, X, y, sample_weight)
+        return permutation_importance(self, source, groups, n_repeats, _generator(random_state))
+
+    def explain(
+        self,
+        X: Any,
+        *,
+        background: Any = None,
+        groups: Any = None,
+        n_permutations: int = 10,
+        random_state: Any = 0,
+    ) -> Explanation:
+        """What each column adds to the mean and to the standard deviation of predictions.
+
+        Shapley values: contributions, relative to the mean prediction of a background, whose sum is
+        the prediction. Up to 8 columns or groups they are exact for that background; of more,
+        random orders of the columns are averaged, and there are standard errors.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            Rows to explain, in memory.
+        background : table (m, columns), optional
+            Rows that the other columns take their values from; by default 100 of those that the
+            model has kept from its fit. Files hold no rows: a loaded model must be given some. The
+            time is in proportion to n and m.
+        groups : dict, optional
+            Columns that are one, as for `importance`.
+        n_permutations : int
+            Orders that are drawn of more than 8 columns, each with its reverse; at least 2.
+        random_state : int, RandomState or Generator
+            Where orders come from.
+        """
+        features = self._in_memory(self._features(X))
+        rows = None if background is None else self._in_memory(self._features(background))
+        rng = _generator(random_state)
+        return explain_rows(self, features, rows, groups, n_permutations, rng)
 
     def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
         """Write one HTML page about the model and its predictions of rows it has not seen.

@@ -6,7 +6,7 @@ import copy
 import os
 import warnings
 from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -16,11 +16,10 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from bowtienet._validation import whole
+from bowtienet._validation import non_negative, whole
 from bowtienet.data.door import open_source
 from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source
-from bowtienet.ensemble import structure
 from bowtienet.ensemble.arriving import Arrivals, remember, take_in
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.ensemble import Ensemble, original
@@ -32,8 +31,9 @@ from bowtienet.estimators.fit_options import FitOptions
 from bowtienet.estimators.known_columns import open_known, warning_level
 from bowtienet.estimators.predictor import EnsemblePredictor
 from bowtienet.estimators.progress import CallbackSupportMixin, Reporter, with_callbacks
+from bowtienet.estimators.prune_fit import PruneSummary, pruned_of, summarize
+from bowtienet.estimators.saving import file_size
 from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.posterior.selection import check_rate
 from bowtienet.representation.columns import CONSTANT, describe
 
 SHARED = (
@@ -45,7 +45,6 @@ SHARED = (
     "noise",
     "solver",
     "max_iter",
-    "false_sign_rate",
     "n_jobs",
 )
 """Parameters that the ensemble is told as they are."""
@@ -64,7 +63,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         than too narrow; ``()`` is linear regression.
     prior : str, default="student_t"
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
-        "normal_inverse_gaussian", "gig", or "gaussian" for none.
+        "normal_inverse_gaussian", "gig", "horseshoe", "regularized_horseshoe", or "gaussian" for
+        none.
     n_estimators : int or None, default=None
         Members of the ensemble; None for as many as `effort` brings along: one for each fold and
         recipe that got weight, mostly ten.
@@ -93,10 +93,6 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         Most sweeps over the rows for each fit. A default fit makes one; more are for
         random starts, and for weights that are not from stacking. Raise it when a warning asks
         for it.
-    false_sign_rate : float, default=0.01
-        How sure the sign of a weight must be to matter, for `prune` and `feature_relevance_`: the
-        estimated share of kept weights with the wrong sign. Lower prunes more. It is a rate of
-        weights, not of features.
     warm_start : bool, default=False
         Go on from the members of the last fit instead of from new starts. Their number, weights,
         representation, prior and temperature stay; `max_iter`, `tol` and the rows may differ.
@@ -128,6 +124,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         The solver, why the heaviest member stopped, and sweeps of the longest member.
     converged_ : bool
         Whether the bound converged for members with at least half of the weight.
+    pruning_ : PruneSummary
+        Sizes and scores before and after, of an estimator that `prune` returned.
     n_features_in_, feature_names_in_, n_outputs_, target_names_ :
         Columns of X and y, with their names.
 
@@ -157,7 +155,6 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         "noise": [StrOptions({"auto", "constant"})],
         "solver": [StrOptions({"auto", "cavi", "svi"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "false_sign_rate": [Interval(Real, 0, 1, closed="neither")],
         "warm_start": ["boolean"],
         "checkpoint": [str, os.PathLike, None],
         "n_jobs": [None, Integral],
@@ -165,6 +162,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         "verbose": ["verbose"],
         "options": [FitOptions, None],
     }
+
+    pruning_: PruneSummary
 
     def __init__(
         self,
@@ -178,7 +177,6 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         noise: str = "auto",
         solver: str = "auto",
         max_iter: int = 80,
-        false_sign_rate: float = 0.01,
         warm_start: bool = False,
         checkpoint: str | os.PathLike[str] | None = None,
         n_jobs: int | None = None,
@@ -195,7 +193,6 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         self.noise = noise
         self.solver = solver
         self.max_iter = max_iter
-        self.false_sign_rate = false_sign_rate
         self.warm_start = warm_start
         self.checkpoint = checkpoint
         self.n_jobs = n_jobs
@@ -252,8 +249,8 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
             return self
         if any(member.statistics is None for member in self.ensemble_.members):
             raise ValueError(
-                "the sums over the rows so far are not known: partial_fit cannot go on from a "
-                "pruned model; prune after the last rows have come."
+                "the sums over the rows so far are not known: partial_fit cannot go on from this "
+                "model; fit it to all rows."
             )
         batches = self._arriving(open_known(self, X, y, sample_weight))
         before: Arrivals | None = getattr(self, "_arrivals", None)
@@ -265,52 +262,45 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
 
     def prune(
         self,
-        false_sign_rate: float | None = None,
-        *,
-        refit: bool = False,
-        X: Any = None,
+        X: Any,
         y: Any = None,
         sample_weight: Any = None,
+        *,
+        tolerance: float = 0.02,
     ) -> Self:
-        """A new, fitted, physically smaller estimator; this one is unchanged.
+        """A new estimator of one small network, estimated anew; this one is unchanged.
 
-        Each member keeps the weights whose sign is sure and loses nodes that no input reaches or
-        that reach no output. What is constant moves into the next bias, and the others take in what
-        is gone as far as the posterior says they can.
+        A single network, for the same rows and seed that of ``n_estimators=1``, loses columns,
+        units and weights for as long as rows that it was not fitted to are predicted as well, and
+        is fitted again with what is left. Its noise and intervals are those that held-out rows ask
+        for. An ensemble mostly predicts better than any single network: compare them.
 
         Parameters
         ----------
-        false_sign_rate : float in (0, 1), optional
-            Estimated share of kept weights with the wrong sign; by default that of the estimator.
-        refit : bool
-            Go on fitting what is left; needs the rows X, y, sample_weight. A member whose length
-            was chosen by held-out rows runs as long again, others until `max_iter` or `tol`.
+        X, y, sample_weight
+            Rows as for `fit`, mostly those of the fit; of more than 10,000 a random sample is used.
+        tolerance : float
+            By what share the root mean squared error of held-out rows may be larger than that of
+            the single network before anything is taken out; while columns and weights go, the
+            inverse density of held-out rows, too.
+
+        Returns
+        -------
+        BowTieRegressor
+            Its `pruning_` is a `PruneSummary`: columns by name, sizes, scores and seconds.
         """
         check_is_fitted(self)
         self._validate_params()
-        rate = check_rate(self.false_sign_rate if false_sign_rate is None else false_sign_rate)
-        if refit != (X is not None):
-            raise ValueError("refit=True and the rows X go together: prune(refit=True, X=X, y=y).")
-        ensemble = structure.prune_ensemble(self.ensemble_, rate)
-        if structure.is_constant(ensemble):
-            warnings.warn(
-                f"No weight is sure enough at false_sign_rate={rate:g}: the pruned model predicts "
-                "a constant. Raise the rate, or fit longer or to more rows.",
-                UserWarning,
-                stacklevel=2,
-            )
+        share = non_negative(tolerance, "tolerance")
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        source = open_known(self, X, y, sample_weight)
+        found = pruned_of(self, source, self._settings(), share, seed)
         pruned = copy.copy(self)
         pruned.random_state = copy.deepcopy(self.random_state)
-        pruned.false_sign_rate = rate
-        pruned._set(ensemble_attributes(ensemble, self.solver_))
-        if refit:
-            pruned.ensemble_ = structure.with_whole_noise(ensemble, self.ensemble_)
-            pruned._refit(X, y, sample_weight)
+        pruned._set(ensemble_attributes(found.ensemble, "cavi"))
+        pruned.__dict__.pop("_arrivals", None)
+        pruned.pruning_ = summarize(self.ensemble_, found, (file_size(self), file_size(pruned)))
         return pruned
-
-    @with_callbacks
-    def _refit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        return self._fit(X, y, sample_weight, before=self.ensemble_, as_long_again=True)
 
     def _fit(
         self,
@@ -319,14 +309,13 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         sample_weight: Any,
         *,
         resume: bool = False,
-        before: Ensemble | None = None,
-        as_long_again: bool = False,
     ) -> Self:
         """A new fit, one that was cut short, or one in which the members of the last go on."""
         settings = self._settings()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         checkpoint = Checkpoint(self.checkpoint, seed, resume=resume)
-        if before is None and self.warm_start and (checkpoint.goes_on or not resume):
+        before: Ensemble | None = None
+        if self.warm_start and (checkpoint.goes_on or not resume):
             before = getattr(self, "ensemble_", None)
         if before is None:
             source = open_source(X, y, sample_weight, min_rows=2)
@@ -336,9 +325,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         metadata = None if sample_weight is None else {"sample_weight": sample_weight}
         reporter = Reporter(self, {"X": X, "y": y, "metadata": metadata}, known)
         try:
-            found = fit_ensemble(
-                source, settings, checkpoint, reporter, before=before, as_long_again=as_long_again
-            )
+            found = fit_ensemble(source, settings, checkpoint, reporter, before=before)
         finally:
             reporter.close()
         self._set({**known, **ensemble_attributes(found.ensemble, found.solver)})
@@ -381,8 +368,10 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
 
     def _set(self, attributes: dict[str, Any]) -> None:
         """Set all fitted attributes at once: until here a failed fit has changed nothing."""
+        self.__dict__.pop("_importances", None)
         if "n_features_in_" in attributes:
-            for name in ("feature_names_in_", "_arrivals"):
+            old = ("feature_names_in_", "_arrivals", "structure_", "_structure_rows", "pruning_")
+            for name in old:
                 self.__dict__.pop(name, None)
         for name, value in attributes.items():
             setattr(self, name, value)

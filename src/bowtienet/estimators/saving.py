@@ -12,6 +12,8 @@ from bowtienet import persistence
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.estimators.fit_options import FitOptions
+from bowtienet.estimators.prune_fit import prune_attributes, prune_content
+from bowtienet.estimators.structure_fit import structure_attributes, structure_content
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 NOT_KEPT = ("checkpoint", "options")
@@ -19,10 +21,20 @@ NOT_KEPT = ("checkpoint", "options")
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
-    """Settings, names and the fitted ensemble in one file."""
+    """Settings, names and the fitted ensemble in one file, without rows."""
+    persistence.save(path, type(estimator).__name__, _content(estimator))
+
+
+def file_size(estimator: Any) -> int:
+    """Bytes of the file that `save_estimator` would write."""
+    return persistence.size(type(estimator).__name__, _content(estimator))
+
+
+def _content(estimator: Any) -> dict[str, Any]:
+    """What is written of an estimator."""
     options = estimator.options or FitOptions()
     names = getattr(estimator, "feature_names_in_", None)
-    content = {
+    return {
         "settings": {
             name: _plain(name, value)
             for name, value in estimator.get_params(deep=False).items()
@@ -34,9 +46,11 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
         "single_target": estimator._single_target,
         "n_features": estimator.n_features_in_,
         "solver": estimator.solver_,
-        "ensemble": vars(estimator.ensemble_),
+        "ensemble": {k: v for k, v in vars(estimator.ensemble_).items() if k != "background"},
+        "importances": getattr(estimator, "feature_importances_", None),
+        "structure": structure_content(estimator),
+        "pruning": prune_content(estimator),
     }
-    persistence.save(path, type(estimator).__name__, content)
 
 
 def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estimator:
@@ -77,12 +91,24 @@ def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
         "n_outputs_": len(targets),
         "target_names_": targets,
         "_single_target": bool(content["single_target"]),
+        "_importances": _read_importances(content.get("importances"), n_features),
     }
+    attributes |= structure_attributes(content["structure"], n_features)
+    attributes |= prune_attributes(content["pruning"], n_features)
     if names is not None:
         attributes["feature_names_in_"] = np.asarray(names, dtype=object)
     for name, value in attributes.items():
         setattr(estimator, name, value)
     return estimator
+
+
+def _read_importances(found: Any, n_features: int) -> np.ndarray | None:
+    if found is None:
+        return None
+    shares = np.asarray(found, dtype=np.float64)
+    if shares.shape != (n_features,) or not np.all(shares >= 0.0):
+        raise ValueError(f"the importances are not those of {n_features} columns")
+    return shares
 
 
 def _are_texts(values: Any) -> bool:

@@ -3,8 +3,7 @@
 A sweep reads the data once: for each block of rows the local step and its statistics, then the
 global step from their sum, then EM. Each part can only raise the ELBO. Between sweeps the state is
 moved on by momentum (see `acceleration`); a sweep from there that ends below the last accepted
-bound is undone. Every so many sweeps units that do not matter may be taken out (see `pruning`): the
-next sweep is then the first of a smaller network, whose bound is another one.
+bound is undone.
 """
 
 from __future__ import annotations
@@ -25,12 +24,10 @@ from bowtienet.inference.empirical_bayes import update_hyperparameters
 from bowtienet.inference.execution import Mapper, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.iterate import Callback, FitResult, Progress, iterate
-from bowtienet.inference.pruning import Pruning, build_pruning, combine, shrink
 from bowtienet.inference.row_providers import HeldRows, RowProvider
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
-from bowtienet.posterior.selection import check_rate, existing, keep_between, select
 
 DEFAULT_REPEATS = 3
 """Global updates within a sweep; docs/measurements/convergence.md has what is behind it."""
@@ -58,8 +55,6 @@ def fit(
     repeats: int = DEFAULT_REPEATS,
     empirical_bayes: bool = True,
     accelerate: bool = True,
-    prune_every: int | None = None,
-    false_sign_rate: float = 0.01,
     block_size: int | None = None,
     n_threads: int | None = None,
     callback: Callback | None = None,
@@ -84,11 +79,6 @@ def fit(
         Set the hyperparameter of the global shrinkage by EM after every sweep.
     accelerate : bool
         Use momentum between sweeps. Plain coordinate ascent otherwise.
-    prune_every : int, optional
-        After every so many sweeps take out the hidden units that no input reaches, or that reach no
-        output, by weights whose sign is sure. Nothing is taken out that would leave a constant.
-    false_sign_rate : float in (0, 1)
-        How sure: estimated share of such weights that have the wrong sign.
     block_size : int, optional
         Rows worked on at a time; by default so many that a block's largest array has a few MB.
     n_threads : int, optional
@@ -116,8 +106,6 @@ def fit(
             max_iter=whole(max_iter, "max_iter"),
             tol=non_negative(tol, "tol"),
             accelerate=accelerate,
-            prune_every=None if prune_every is None else whole(prune_every, "prune_every"),
-            false_sign_rate=check_rate(false_sign_rate),
             apply=apply,
         )
         return iterate(solver, callback=callback)
@@ -153,8 +141,7 @@ class Climb:
     age: int = 0
     """Sweeps since momentum began."""
     begin: int = 0
-    """Where the history of the present network begins."""
-    pruning: Pruning | None = None
+    """Where the history of bounds that can be compared begins."""
     rose: bool = False
     """Whether the last sweep was accepted."""
     status: Status | None = None
@@ -172,8 +159,6 @@ class CoordinateAscent:
     max_iter: int
     tol: float
     accelerate: bool
-    prune_every: int | None
-    false_sign_rate: float
     apply: Mapper
 
     def init(self) -> Climb:
@@ -185,9 +170,6 @@ class CoordinateAscent:
 
     def step(self, climb: Climb, history: Sequence[float]) -> Climb:
         """One sweep: accept it and move on, or go back to the accepted state."""
-        smaller = self._pruned(climb)
-        if smaller is not None:
-            return self._go_on_smaller(climb, *smaller, history)
         candidate, terms = self.sweep(climb.proposal, rows=climb.rows)
         value = float(to_numpy(terms.total))
         moved = climb.proposal is not climb.accepted
@@ -221,7 +203,6 @@ class CoordinateAscent:
             elbo_terms=climb.elbo_terms,
             model=climb.accepted.model,
             factors=climb.accepted.factors,
-            pruning=climb.pruning,
             n_visited=climb.n_sweeps * climb.rows.n_rows,
             n_at_most=self.max_iter * climb.rows.n_rows,
             statistics=climb.accepted.statistics,
@@ -236,42 +217,8 @@ class CoordinateAscent:
             elbo_history=tuple(history),
             n_sweeps=climb.n_sweeps,
             status=status,
-            pruning=climb.pruning,
             statistics=climb.accepted.statistics,
         )
-
-    def _pruned(self, climb: Climb) -> tuple[State, RowProvider, Pruning] | None:
-        """The accepted state without units that do not matter, if it is time and there are any."""
-        if self.prune_every is None or not climb.n_sweeps or climb.n_sweeps % self.prune_every:
-            return None
-        state = climb.accepted
-        selection = select(state.model, state.factors, self.false_sign_rate)
-        if not selection.inputs.any() or all(unit.all() for unit in selection.units):
-            return None
-        selection = keep_between(selection, existing(state.model, state.factors))
-        model, factors = shrink(state.model, state.factors, selection)
-        if state.model.connections is None:
-            model = replace(model, connections=None)
-        rows, memory = climb.rows.shrunk(model, factors, state.memory, selection)
-        pruning = build_pruning(state.model.architecture, selection)
-        return State(model=model, factors=factors, memory=memory), rows, pruning
-
-    def _go_on_smaller(
-        self,
-        climb: Climb,
-        state: State,
-        rows: RowProvider,
-        pruning: Pruning,
-        history: Sequence[float],
-    ) -> Climb:
-        """The first sweep without units that do not matter; they stay if it comes to nothing."""
-        candidate, terms = self.sweep(state, rows=rows)
-        value = float(to_numpy(terms.total))
-        climb = replace(climb, n_sweeps=climb.n_sweeps + 1, rose=False)
-        if not math.isfinite(value):
-            return climb
-        climb = replace(climb, rows=rows, pruning=combine(climb.pruning, pruning))
-        return _begin_anew(climb, candidate, terms, history)
 
 
 def _accept(climb: Climb, candidate: State, terms: ElboTerms) -> Climb:

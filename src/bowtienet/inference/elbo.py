@@ -10,19 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from math import log, pi
 
-from bowtienet._arrays import Array, log_determinant, namespace, trace_of_product, unpack
+from bowtienet._arrays import Array, like, log_determinant, namespace, trace_of_product, unpack
 from bowtienet.distributions import gaussian, inverse_gamma
+from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.global_step import (
     expected_residual,
     noise_prior,
     present,
     removed_precision,
     scaled_squares,
+    weight_squares,
 )
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import elbo_term, mean_inverse, resting_precision
-from bowtienet.posterior.factors import GlobalFactors
+from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 
 _LOG_2PI = log(2.0 * pi)
 
@@ -144,12 +146,12 @@ def _global_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Arra
 
 
 def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array:
-    """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior."""
+    """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior, and the slab's."""
     layer, prior = factors.layers[index], model.prior.local_shrinkage[index]
     there = None
     if model.connections is not None:
         there = present(model, index, layer.weights.mean)
-    return elbo_term(
+    scales = elbo_term(
         layer.local_shrinkage,
         prior,
         1,
@@ -157,3 +159,25 @@ def _local_term(model: BowTieModel, factors: GlobalFactors, index: int) -> Array
         present=there,
         axes=(-2, -1),
     )
+    return scales + _slab_term(model, layer, there)
+
+
+def _slab_term(model: BowTieModel, layer: LayerFactors, there: Array | None) -> Array | float:
+    """Σ E[log N(0 | W, c²) + log p(c²) - log q(c²)] - log t(0), t the Student-t that c² makes.
+
+    N(0 | 0, c²) IG(c² | a, b) = t(0) IG(c² | a + ½, b). With that constant a slab without an end
+    changes nothing, and what is bounded is no more than the evidence: see docs/theory/model.
+    """
+    prior, slab = model.prior.slab, layer.slab_variance
+    if prior is None or slab is None:
+        return 0.0
+    tilted = InverseGamma(
+        concentration=like(slab.scale, prior.concentration + 0.5),
+        scale=like(slab.scale, prior.scale),
+    )
+    terms = inverse_gamma.expected_log_ratio(slab, tilted)
+    terms = terms - 0.5 * inverse_gamma.mean_inverse(slab) * weight_squares(layer)
+    xp = namespace(terms)
+    if there is not None:
+        terms = xp.where(there, terms, xp.zeros_like(terms))
+    return xp.sum(terms, axis=(-2, -1))

@@ -7,6 +7,7 @@ stay fixed. q(tau) keeps its own parameters: only the prior moves.
     gamma              rate  = (L+1) p / Σ E[tau]
     inverse Gaussian   lambda = (L+1) delta / Σ E[tau], delta fixed   (docs/theory/errata, 5)
     any other GIG      rate by a safeguarded search in one dimension
+    half-Cauchy        scale where Σ A² E[1/tau] / (1 + A² E[1/tau]) = (L+1)/2, with q(nu) beside it
 
 Networks on a leading axis have a hyperparameter each.
 """
@@ -19,16 +20,22 @@ from math import exp, log
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from bowtienet._arrays import Array, is_number, to_numpy
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.priors import BowTieModel
+from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.posterior.factors import GlobalFactors
 
 _SEARCH_WIDTH = 20.0
 """The search for the rate covers e^±20 around its present value in one step."""
+_TOLERANCE = 1e-14
+_MAX_ITERATIONS = 60
+"""Bisection alone narrows any bracket to rounding in 60; Newton steps usually need 5."""
 _SMALLEST_PRODUCT = 1e-16
 """Least scale · rate that the search goes to: where the best rate is 0 (an order below -1 and large
 tau), the prior is an inverse gamma to rounding there, and still a member of its own family."""
@@ -39,7 +46,10 @@ def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTie
     prior = model.prior.global_shrinkage
     if isinstance(prior, PointMass):
         return model
-    updated = _maximize(prior, factors)
+    if isinstance(prior, HalfCauchy):
+        updated: ShrinkagePrior = HalfCauchy(scale=_half_cauchy_scale(factors))
+    else:
+        updated = _maximize(prior, factors)
     return replace(model, prior=replace(model.prior, global_shrinkage=updated))
 
 
@@ -68,12 +78,42 @@ def _sum_over_layers(
     moment: Callable[[GeneralizedInverseGaussian], Array], factors: GlobalFactors
 ) -> Any:
     """A number, or one for each network."""
-    total: Any = 0.0
+    total = np.sum(_of_layers(moment, factors), axis=0)
+    return total if total.ndim else float(total)
+
+
+def _of_layers(
+    moment: Callable[[GeneralizedInverseGaussian], Array], factors: GlobalFactors
+) -> np.ndarray:
+    """(layers,), or (layers, networks)."""
+    values = []
     for layer in factors.layers:
         assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
-        value = to_numpy(moment(layer.global_shrinkage))
-        total = total + (value if value.ndim else float(value))
-    return total
+        values.append(to_numpy(moment(layer.global_shrinkage)))
+    return np.stack(values)
+
+
+def _half_cauchy_scale(factors: GlobalFactors) -> Any:
+    """argmax over A² of Σ ½ log A² - log(1 + A² E[1/tau]), concave in log A².
+
+    Its derivative there is half the number of layers less a sum of logistic functions: Newton
+    steps, replaced by bisection where they leave the bracket. Of two layers the start is the end.
+    """
+    shifts = np.log(_of_layers(gig.mean_inverse, factors))
+    low, high = -np.max(shifts, axis=0), -np.min(shifts, axis=0)
+    log_scale = -np.mean(shifts, axis=0)
+    for _ in range(_MAX_ITERATIONS):
+        share = expit(log_scale + shifts)
+        excess = np.mean(share - 0.5, axis=0)
+        if np.all(np.abs(excess) < _TOLERANCE):
+            break
+        low, high = np.where(excess > 0.0, low, log_scale), np.where(excess > 0.0, log_scale, high)
+        slope = np.mean(share * (1.0 - share), axis=0)
+        newton = log_scale - excess / np.maximum(slope, np.finfo(float).tiny)
+        inside = (newton >= low) & (newton <= high)
+        log_scale = np.where(inside, newton, 0.5 * (low + high))
+    scale = np.exp(log_scale)
+    return scale if scale.ndim else float(scale)
 
 
 def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) -> float:

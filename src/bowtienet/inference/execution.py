@@ -306,7 +306,7 @@ def settled_pass(
 def factors_beside(factors: GlobalFactors, reference: Array) -> FactorsForRows:
     """What a local step reads of the factors, in the array library and precision of `reference`."""
     layers = tuple(
-        replace(layer, global_shrinkage=_UNREAD, local_shrinkage=_UNREAD)
+        replace(layer, global_shrinkage=_UNREAD, local_shrinkage=_UNREAD, slab_variance=None)
         for layer in factors.layers
     )
     read = GlobalFactors(layers=layers, shared_covariance=factors.shared_covariance)

@@ -30,19 +30,25 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
-from bowtienet.model.shrinkage import conjugate_update, mean_inverse, resting_precision
+from bowtienet.model.shrinkage import (
+    conjugate_update,
+    mean_inverse,
+    resting_precision,
+    slab_update,
+)
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 
 
 def global_step(
     model: BowTieModel, factors: GlobalFactors, statistics: Statistics, repeats: int = 1
 ) -> GlobalFactors:
-    """Update W, eta², tau, psi and S_L in turn, `repeats` times."""
+    """Update W, eta², tau, psi, c² and S_L in turn, `repeats` times."""
     for _ in range(repeats):
         factors = update_weights(model, factors, statistics)
         factors = update_noise(model, factors, statistics)
         factors = update_global_shrinkage(model, factors)
         factors = update_local_shrinkage(model, factors)
+        factors = update_slab(model, factors)
         factors = update_shared_covariance(factors)
     return factors
 
@@ -55,7 +61,7 @@ def update_weights(
     hidden:  B^{-1} = D^{-1} + Σ E[omega] P~ / T² + E[1/eta²] Σ rho P~
              B^{-1} m = E[1/eta²] Σ rho E[a a~] + Σ (rho - ½) mu~ / T
     output:  B^{-1} = D^{-1} + E[1/eta²] Σ P~,   B^{-1} m = E[1/eta²] Σ y mu~
-    D^{-1} = diag(1/s0², E[1/tau] E[1/psi_1], ...)
+    D^{-1} = diag(1/s0², E[1/tau] E[1/psi_1] + E[1/c²_1], ...), the last with a slab only
 
     A weight that does not exist is zero: its row and column are left out of B^{-1}.
     """
@@ -105,6 +111,7 @@ def update_noise(
 def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
     """tau ~ GIG(p - D K / 2, s + ½ Σ E[1/psi] E[W²], r), one for each layer.
 
+    A half-Cauchy tau has p = -½, r = 0 and E[1/nu] for s, with q(nu) updated along with it.
     Weights that were pruned may count too, see `RemovedWeights`.
     """
     layers = []
@@ -122,7 +129,7 @@ def update_global_shrinkage(model: BowTieModel, factors: GlobalFactors) -> Globa
 
 
 def update_local_shrinkage(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
-    """psi ~ GIG(p - ½, s + ½ E[1/tau] E[W²], r), one for each weight."""
+    """psi ~ GIG(p - ½, s + ½ E[1/tau] E[W²], r), one for each weight; a half-Cauchy as tau."""
     layers = []
     for index, (layer, prior) in enumerate(
         zip(factors.layers, model.prior.local_shrinkage, strict=True)
@@ -135,6 +142,18 @@ def update_local_shrinkage(model: BowTieModel, factors: GlobalFactors) -> Global
             half_squares = xp.where(there, half_squares, xp.ones_like(half_squares))
         layers.append(replace(layer, local_shrinkage=conjugate_update(prior, 1, half_squares)))
     return replace(factors, layers=tuple(layers))
+
+
+def update_slab(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
+    """c² ~ IG(a + ½, b + ½ E[W²]), one for each weight, if the prior has a slab."""
+    prior = model.prior.slab
+    if prior is None:
+        return factors
+    layers = tuple(
+        replace(layer, slab_variance=slab_update(prior, weight_squares(layer)))
+        for layer in factors.layers
+    )
+    return replace(factors, layers=layers)
 
 
 def update_shared_covariance(factors: GlobalFactors) -> GlobalFactors:
@@ -194,10 +213,12 @@ def output_moment(factors: GlobalFactors, statistics: Statistics) -> Array:
 
 
 def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
-    """Diagonal of D^{-1} (D, K+1): 1/s0² for the bias, E[1/tau] E[1/psi] for the weights."""
+    """Diagonal of D^{-1} (D, K+1): 1/s0², and E[1/tau] E[1/psi] with E[1/c²] of a slab."""
     mean = layer.weights.mean
     xp = namespace(mean)
     shrinkage = beside_weights(layer) * mean_inverse(layer.local_shrinkage)
+    if layer.slab_variance is not None:
+        shrinkage = shrinkage + inverse_gamma.mean_inverse(layer.slab_variance)
     return xp.concat(
         [
             xp.ones_like(mean[..., :1]) / model.prior.bias_variance,

@@ -30,7 +30,7 @@ class Progress:
     elbo_terms: ElboTerms
     model: BowTieModel
     factors: GlobalFactors
-    pruning: Pruning | None
+    pruning: Pruning | None = None
     n_visited: int
     """Rows visited so far, each as often as it was."""
     n_at_most: int

@@ -27,14 +27,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import (
-    Array,
     diagonal,
     diagonal_matrix,
     inverse_and_log_determinant,
-    take,
     to_numpy,
 )
-from bowtienet.data.rows import concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
@@ -48,7 +45,7 @@ from bowtienet.inference.global_step import (
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.priors import BowTieModel, RemovedWeights
 from bowtienet.model.shrinkage import Shrinkage
-from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory, check_factors
+from bowtienet.posterior.factors import GlobalFactors, LayerFactors, check_factors
 from bowtienet.posterior.selection import Mask, Selection, existing, select
 
 Floats = NDArray[np.float64]
@@ -65,10 +62,6 @@ class Pruning:
     """Places of the inputs that are left."""
     units: tuple[Indices, ...]
     """Places of the hidden units that are left, layer by layer."""
-    keep_threshold: float
-    """Least sign probability among the weights that were chosen."""
-    false_sign_rate: float
-    """Estimated rate of those that lie on a path from input to output."""
 
 
 def prune(
@@ -83,7 +76,8 @@ def prune(
     factors : GlobalFactors
         Its fitted factors.
     false_sign_rate : float in (0, 1)
-        Estimated share of kept weights that have the wrong sign. From ½ on nothing is dropped.
+        Share of kept weights that have the wrong sign, by what q says of them: it is not verified,
+        and holds at best where a fit has converged. From ½ on nothing is dropped.
 
     Returns
     -------
@@ -105,8 +99,6 @@ def build_pruning(architecture: Architecture, selection: Selection) -> Pruning:
         architecture=architecture,
         inputs=np.flatnonzero(selection.inputs),
         units=tuple(np.flatnonzero(unit) for unit in selection.units),
-        keep_threshold=selection.keep_threshold,
-        false_sign_rate=selection.false_sign_rate,
     )
 
 
@@ -156,20 +148,6 @@ def restore_shape(values: Sequence[Floats], pruning: Pruning | None) -> list[Flo
     return filled
 
 
-def combine(first: Pruning | None, second: Pruning) -> Pruning:
-    """One pruning in place of two in a row."""
-    if first is None:
-        return second
-    return replace(
-        second,
-        architecture=first.architecture,
-        inputs=first.inputs[second.inputs],
-        units=tuple(before[after] for before, after in zip(first.units, second.units, strict=False))
-        # A network that had become a constant has no layers left to speak of.
-        + first.units[len(second.units) :],
-    )
-
-
 def shrink(
     model: BowTieModel, factors: GlobalFactors, selection: Selection
 ) -> tuple[BowTieModel, GlobalFactors]:
@@ -192,6 +170,7 @@ def shrink(
                 noise_variance=_taken_noise(noise, alive),
                 global_shrinkage=layer.global_shrinkage,
                 local_shrinkage=_taken_shrinkage(layer.local_shrinkage, mask, alive, below),
+                slab_variance=_taken_slab(layer.slab_variance, alive, below),
             )
         )
         if index < last:
@@ -199,30 +178,6 @@ def shrink(
             activation = _constant_activation(weights, noise, model.gate_temperature)
             below = alive
     return _assemble(model, layers, selection, _removed(model, factors, selection))
-
-
-def shrink_memory(
-    memory: Sequence[LocalMemory], selection: Selection, sizes: Sequence[int]
-) -> list[LocalMemory]:
-    """The gates and tilts of the units that are left, for blocks of other sizes."""
-    units = [np.flatnonzero(unit) for unit in selection.units]
-
-    def joined(parts: Sequence[tuple[Array, ...]], kept: Sequence[Indices]) -> list[Array]:
-        return [
-            take(concatenate(layer), unit, axis=1)
-            for layer, unit in zip(zip(*parts, strict=True), kept, strict=True)
-        ]
-
-    gates = joined([block.gate_probability for block in memory], units)
-    tilts = joined([block.tilt for block in memory], units[1:])
-    ends = np.cumsum(sizes).tolist()
-    return [
-        LocalMemory(
-            gate_probability=tuple(layer[end - size : end, ...] for layer in gates),
-            tilt=tuple(layer[end - size : end, ...] for layer in tilts),
-        )
-        for end, size in zip(ends, sizes, strict=True)
-    ]
 
 
 def condition(weights: GaussianRows, keep: Mask) -> tuple[GaussianRows, Floats]:
@@ -328,6 +283,15 @@ def _taken_shrinkage(scales: Shrinkage, mask: Mask, units: Mask, below: Mask) ->
         return scales
     scale = np.where(mask, to_numpy(scales.scale), 1.0)[np.ix_(units, below)]
     return replace(scales, scale=scale)
+
+
+def _taken_slab(slab: InverseGamma | None, units: Mask, below: Mask) -> InverseGamma | None:
+    if slab is None:
+        return None
+    places = np.ix_(units, below)
+    return InverseGamma(
+        concentration=to_numpy(slab.concentration)[places], scale=to_numpy(slab.scale)[places]
+    )
 
 
 def _assemble(

@@ -21,12 +21,10 @@ from bowtienet.inference.execution import (
     initialize_memory,
     local_pass,
 )
-from bowtienet.inference.pruning import shrink_memory
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
-from bowtienet.posterior.selection import Selection
 
 
 class RowProvider(Protocol):
@@ -52,11 +50,6 @@ class RowProvider(Protocol):
         self, model: BowTieModel, factors: GlobalFactors, memory: Any, apply: Mapper
     ) -> tuple[Statistics, Any]:
         """Update the local factors of all rows once, and add up their statistics."""
-
-    def shrunk(
-        self, model: BowTieModel, factors: GlobalFactors, memory: Any, selection: Selection
-    ) -> tuple[RowProvider, Any]:
-        """Provider and memory for the smaller network that a selection leaves."""
 
 
 class _Blocks:
@@ -107,18 +100,6 @@ class HeldRows(_Blocks):
         """All rows, cut into blocks once."""
         return self._blocks
 
-    def shrunk(
-        self,
-        model: BowTieModel,
-        factors: GlobalFactors,
-        memory: Sequence[LocalMemory],
-        selection: Selection,
-    ) -> tuple[HeldRows, Sequence[LocalMemory]]:
-        """Blocks that suit the smaller network, with what is left of their memory."""
-        smaller = HeldRows(self.rows, model.architecture, self.block_size)
-        sizes = [block.inputs.shape[0] for block in smaller.blocks]
-        return smaller, shrink_memory(memory, selection, sizes)
-
 
 class StreamedRows(_Blocks):
     """Rows that are read anew for every pass; their local factors stay in memory.
@@ -145,14 +126,3 @@ class StreamedRows(_Blocks):
     def blocks(self) -> Iterator[Rows]:
         """All rows, read once more."""
         return (block for rows in self.read() for block in split(rows, self.block_size))
-
-    def shrunk(
-        self,
-        model: BowTieModel,
-        factors: GlobalFactors,
-        memory: Sequence[LocalMemory],
-        selection: Selection,
-    ) -> tuple[StreamedRows, Sequence[LocalMemory]]:
-        """The same blocks: to cut others would take another reading."""
-        sizes = [block.gate_probability[0].shape[0] for block in memory]
-        return self, shrink_memory(memory, selection, sizes)

@@ -71,6 +71,7 @@ class _Problem:
     errors: Errors  # with weights of rows that add up to one for each network
     penalties: Floats  # (R,), divided by the sum of the row weights
     penalised: Floats  # (R, P), 0 for a bias
+    kept: Floats | None = None  # (R, P), 0 for a weight that does not exist
 
 
 def initialize(
@@ -185,6 +186,7 @@ def fit_networks(
     *,
     lengths: Sequence[int],
     input_penalties: Floats | None = None,
+    kept: Networks | None = None,
 ) -> list[Networks]:
     """Networks after each of `lengths` L-BFGS steps on L_r; biases are not penalised.
 
@@ -204,6 +206,8 @@ def fit_networks(
         Increasing numbers of steps.
     input_penalties : array of shape (R, D_0), optional
         What the penalty of the weights of each input is multiplied by.
+    kept : Networks, optional
+        1 for weights that exist, 0 for those that are zero and stay so.
     """
     shapes = _shapes(start)
     totals = row_weights.sum(axis=1)
@@ -212,8 +216,10 @@ def fit_networks(
         errors=squared_errors(batch, shapes),
         penalties=penalties / totals,
         penalised=_penalised(shapes, len(totals), input_penalties),
+        kept=None if kept is None else _points(kept),
     )
-    found = minimize(partial(_evaluate, problem), _points(start), lengths=lengths)
+    points = _points(start) if problem.kept is None else _points(start) * problem.kept
+    found = minimize(partial(_evaluate, problem), points, lengths=lengths)
     return [_networks(points, shapes) for points in found]
 
 
@@ -286,6 +292,9 @@ def _evaluate(problem: _Problem, points: Floats, networks: Indices) -> tuple[Flo
     values, gradients = problem.errors(points, networks)
     values += 0.5 * np.einsum("rp,rp->r", shrunk, points)
     shrunk += gradients
+    if problem.kept is not None:
+        # Steps are combinations of gradients: what has none stays where it is.
+        shrunk *= problem.kept[networks]
     return values, shrunk
 
 

@@ -330,7 +330,6 @@ class StochasticInference:
             elbo_terms=at.elbo_terms,
             model=at.state.model,
             factors=at.state.factors,
-            pruning=None,
             n_visited=at.n_visited,
             n_at_most=round(at.n_visited * self.max_iter * self.n_rows / at.visited_weight),
             statistics=at.state.statistics,

@@ -13,18 +13,20 @@ from bowtienet._validation import positive
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.shrinkage import Shrinkage, build_shrinkage, scaled
+from bowtienet.model.shrinkage import SLAB_FAMILY, ShrinkagePrior, build_shrinkage, scaled
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prior:
     """Priors of everything that is shared by all observations."""
 
-    global_shrinkage: Shrinkage
-    local_shrinkage: tuple[Shrinkage, ...]
+    global_shrinkage: ShrinkagePrior
+    local_shrinkage: tuple[ShrinkagePrior, ...]
     hidden_noise: InverseGamma
     output_noise: InverseGamma
     bias_variance: float
+    slab: InverseGamma | None = None
+    """c² of each weight, of the regularised horseshoe alone."""
 
     def noise(self, layer: int) -> InverseGamma:
         """Prior of the noise variances of a layer, counted from 0."""
@@ -78,6 +80,7 @@ def build_model(
     hidden_noise: tuple[float, float] = (2.0, 1e-4),
     output_noise: tuple[float, float] | tuple[float, Array] = (2.0, 0.1),
     bias_variance: float = 1.0,
+    slab: tuple[float, float] = (4.0, 2.0),
     gate_temperature: float = 0.1,
     scale_with_size: bool = True,
 ) -> BowTieModel:
@@ -96,11 +99,15 @@ def build_model(
         scale may be one number for each output.
     bias_variance : float
         Variance of the Gaussian prior of the biases.
+    slab : pair of float
+        Degrees of freedom v and scale s of the slab of "regularized_horseshoe": weights that the
+        horseshoe leaves free are held as by a Student-t, c² ~ IG(v/2, v s²/2). Other priors have
+        none.
     gate_temperature : float
         Softness of the gates; ReLU in the limit 0.
     scale_with_size : bool
         Divide tau by the number of hidden layers and psi by the number of inputs of its layer, so
-        that deeper and wider networks shrink more.
+        that deeper and wider networks shrink more. The slab is that of a single weight and stays.
     """
     shared = build_shrinkage(prior, **(global_parameters or {}))
     local = build_shrinkage(prior, **(local_parameters or {}))
@@ -112,6 +119,7 @@ def build_model(
         hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
         output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
         bias_variance=positive(bias_variance, "bias_variance"),
+        slab=_slab(slab) if prior == SLAB_FAMILY else None,
     )
     return BowTieModel(
         architecture=architecture,
@@ -180,4 +188,12 @@ def _noise(value: tuple[float, Array], name: str, n_outputs: int) -> InverseGamm
     return InverseGamma(
         concentration=positive(concentration, f"the concentration of {name}"),
         scale=float(scales) if scales.ndim == 0 else scales,
+    )
+
+
+def _slab(value: tuple[float, float]) -> InverseGamma:
+    freedom = positive(value[0], "the degrees of freedom of slab")
+    half = 0.5 * freedom
+    return InverseGamma(
+        concentration=half, scale=half * positive(value[1], "the scale of slab") ** 2
     )

@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from bowtienet._validation import positive
 from bowtienet.data.rows import build_inputs
 from bowtienet.distributions import generalized_inverse_gaussian as gig
-from bowtienet.distributions import inverse_gamma
+from bowtienet.distributions import half_cauchy, inverse_gamma
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.priors import BowTieModel
-from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.model.shrinkage import ShrinkagePrior
 
 Floats = NDArray[np.float64]
 
@@ -27,6 +28,8 @@ class Parameters:
     noise_variance: tuple[Floats, ...]
     global_shrinkage: tuple[float, ...]
     local_shrinkage: tuple[Floats, ...]
+    slab_variance: tuple[Floats, ...] = ()
+    """Of the regularised horseshoe alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,22 +41,34 @@ class Simulation:
     gates: tuple[Floats, ...]
 
 
-def sample_shrinkage(prior: Shrinkage, rng: np.random.Generator, shape: tuple[int, ...]) -> Floats:
+def sample_shrinkage(
+    prior: ShrinkagePrior, rng: np.random.Generator, shape: tuple[int, ...]
+) -> Floats:
     """Draws of tau or psi from their prior."""
     if isinstance(prior, PointMass):
         return np.full(shape, prior.value)
+    if isinstance(prior, HalfCauchy):
+        return half_cauchy.sample(prior, rng, shape)
     return gig.sample(prior, rng, shape)
 
 
 def sample_prior(model: BowTieModel, rng: np.random.Generator) -> Parameters:
-    """W ~ N(0, tau psi), b ~ N(0, s0²), eta² ~ IG, tau and psi from their own priors."""
+    """W ~ N(0, tau psi), b ~ N(0, s0²), eta² ~ IG, tau and psi from their own priors.
+
+    With a slab W ~ N(0, 1 / (1/(tau psi) + 1/c²)) and c² from its prior: weights given their scales
+    are those of the joint density (docs/theory/model), whose scales the slab pulls down a little.
+    """
     prior, widths = model.prior, model.architecture.widths
-    weights, noise, shared, local = [], [], [], []
+    weights, noise, shared, local, slabs = [], [], [], [], []
     for layer, (fan_in, width) in enumerate(pairwise(widths)):
         tau = float(sample_shrinkage(prior.global_shrinkage, rng, ()))
         psi = sample_shrinkage(prior.local_shrinkage[layer], rng, (width, fan_in))
+        variance = tau * psi
+        if prior.slab is not None:
+            slabs.append(inverse_gamma.sample(prior.slab, rng, (width, fan_in)))
+            variance = slabs[-1] / (1.0 + slabs[-1] / variance)
         bias = rng.normal(0.0, np.sqrt(prior.bias_variance), size=(width, 1))
-        weights.append(np.hstack([bias, rng.normal(size=(width, fan_in)) * np.sqrt(tau * psi)]))
+        weights.append(np.hstack([bias, rng.normal(size=(width, fan_in)) * np.sqrt(variance)]))
         noise.append(inverse_gamma.sample(prior.noise(layer), rng, (width,)))
         shared.append(tau)
         local.append(psi)
@@ -62,6 +77,7 @@ def sample_prior(model: BowTieModel, rng: np.random.Generator) -> Parameters:
         noise_variance=tuple(noise),
         global_shrinkage=tuple(shared),
         local_shrinkage=tuple(local),
+        slab_variance=tuple(slabs),
     )
 
 

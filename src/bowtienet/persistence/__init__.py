@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "replacing",
     "save",
+    "size",
     "version",
 ]
 
@@ -60,6 +61,11 @@ def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     (1.5, array([0, 1, 2]))
     """
     file.write(check_writable(path), file.to_bytes(kind, content))
+
+
+def size(kind: str, content: Any) -> int:
+    """Bytes of the file that `save` would write."""
+    return sum(map(len, file.to_bytes(kind, content)))
 
 
 def check_writable(path: str | os.PathLike[str]) -> Path:

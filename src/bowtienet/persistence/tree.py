@@ -14,6 +14,7 @@ from bowtienet._arrays import to_numpy
 from bowtienet.distributions import (
     gaussian,
     generalized_inverse_gaussian,
+    half_cauchy,
     inverse_gamma,
     point_mass,
     yeo_johnson,
@@ -22,7 +23,7 @@ from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, priors
 from bowtienet.posterior import factors
-from bowtienet.prediction import conformal, levels
+from bowtienet.prediction import conformal, levels, outside
 from bowtienet.representation import columns, pieces, principal, representation, scaling
 
 SCHEMA = 1
@@ -36,12 +37,14 @@ CONTAINERS: tuple[type, ...] = (
     gaussian.GaussianRows,
     generalized_inverse_gaussian.GeneralizedInverseGaussian,
     factors.GlobalFactors,
+    half_cauchy.HalfCauchy,
     conformal.HeldOut,
     statistics.HiddenStatistics,
     inverse_gamma.InverseGamma,
     factors.LayerFactors,
     levels.Levels,
     statistics.OutputStatistics,
+    outside.Outside,
     stochastic.PassSnapshot,
     pieces.Pieces,
     point_mass.PointMass,

@@ -7,6 +7,7 @@ Displays take a fitted estimator or predictions, as in scikit-learn: ``from_esti
 from bowtienet.plotting.activation import ActivationDisplay
 from bowtienet.plotting.calibration import CalibrationCurveDisplay
 from bowtienet.plotting.elbo import ElboDisplay
+from bowtienet.plotting.importance import ImportanceDisplay
 from bowtienet.plotting.network import NetworkDisplay
 from bowtienet.plotting.pit import PitHistogramDisplay
 from bowtienet.plotting.predicted_actual import PredictedActualDisplay
@@ -19,6 +20,7 @@ __all__ = [
     "ActivationDisplay",
     "CalibrationCurveDisplay",
     "ElboDisplay",
+    "ImportanceDisplay",
     "NetworkDisplay",
     "PitHistogramDisplay",
     "PredictedActualDisplay",

@@ -14,9 +14,17 @@ if TYPE_CHECKING:
 
 
 def draw_bars(
-    names: Iterable[str], values: Any, *, title: str | None = None, ax: Axes | None = None
+    names: Iterable[str],
+    values: Any,
+    *,
+    errors: Any = None,
+    title: str | None = None,
+    ax: Axes | None = None,
 ) -> Axes:
-    """Draw a horizontal bar for each value, the first on top; names of zeros are grey."""
+    """Draw a horizontal bar for each value, the first on top; names of zeros are grey.
+
+    With `errors` a line goes so far to each side of a bar's end.
+    """
     lengths = np.asarray(values, dtype=float)
     labels = [_axes.shorten(str(name)) for name in names]
     width, height = 4.0 + _axes.inches_wide(labels), min(0.9 + 0.21 * lengths.size, 40.0)
@@ -24,6 +32,8 @@ def draw_bars(
     places = np.arange(lengths.size)
     shades = [_axes.POSITIVE if length >= 0.0 else _axes.NEGATIVE for length in lengths]
     ax.barh(places, lengths, height=0.7, color=shades, zorder=2)
+    if errors is not None:
+        ax.errorbar(lengths, places, xerr=errors, fmt="none", ecolor=_axes.INK, elinewidth=1.2)
     ax.axvline(0.0, color=_axes.INK, lw=0.8, zorder=3)
     size = _axes.fitted_size(_axes.points_high(ax) / lengths.size)
     ax.set_yticks(places, labels, fontsize=size)

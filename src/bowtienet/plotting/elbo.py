@@ -57,7 +57,7 @@ class ElboDisplay:
         Parameters
         ----------
         model : BowTieRegressor or pipeline that ends with one
-            Fitted. Pruned models do not know their bound.
+            Fitted.
         fig : matplotlib figure, optional
             Where to draw; a new one by default.
         **line
@@ -66,8 +66,7 @@ class ElboDisplay:
         network = network_of(model)
         if len(network.elbo_history_) == 0 or network.elbo_terms_ is None:
             raise ValueError(
-                "model has no history of its bound, as after prune(...): draw the model before "
-                "pruning, or prune with refit=True."
+                "model has no history of its bound, as after partial_fit: draw it after fit."
             )
         found = asdict(network.elbo_terms_)
         terms = {name: float(to_numpy(value)) for name, value in found.items()}

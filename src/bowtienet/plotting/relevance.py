@@ -14,21 +14,22 @@ from bowtienet.plotting.fitted import network_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_SURE = 0.995
-"""Probabilities from here on would be written 1.00, and are left out."""
+_SMALL = 0.01
+"""p-values below are left out: these columns are sure enough."""
 
 
 class RelevanceDisplay:
     """The strength of every feature as a bar, the strongest on top.
 
-    Behind a name stands the probability of an effect, by this fit, where that is below 0.995.
+    Behind a name stands its p-value, where that is known and not below 0.01: strength alone does
+    not say that a feature matters.
 
     Parameters
     ----------
     names : sequence of str
         One for each feature.
-    strength, probability : array (K,)
-        As in ``feature_relevance_``.
+    strength, p_value : array (K,)
+        As in ``feature_relevance_``; without p-values none is shown.
 
     Attributes
     ----------
@@ -36,8 +37,10 @@ class RelevanceDisplay:
         Where it was drawn last.
     """
 
-    def __init__(self, *, names: Sequence[str], strength: Any, probability: Any) -> None:
-        self.strength, self.probability = np.asarray(strength), np.asarray(probability)
+    def __init__(self, *, names: Sequence[str], strength: Any, p_value: Any = None) -> None:
+        self.strength = np.asarray(strength)
+        unknown = np.full(self.strength.size, np.nan)
+        self.p_value = unknown if p_value is None else np.asarray(p_value)
         self.names = named(names, self.strength.size, "names", "x")
 
     @classmethod
@@ -58,16 +61,11 @@ class RelevanceDisplay:
             Those of `plot`.
         """
         found = network_of(model).feature_relevance_
-        strength, probability = (
-            values.reshape(len(found.name), -1) for values in (found.strength, found.probability)
-        )
+        strength = found.strength.reshape(len(found.name), -1)
         if target is not None:
-            place = chosen(target, strength.shape[1], "target")
-            strength, probability = strength[:, [place]], probability[:, [place]]
+            strength = strength[:, [chosen(target, strength.shape[1], "target")]]
         display = cls(
-            names=found.name.tolist(),
-            strength=strength.max(axis=1),
-            probability=probability.max(axis=1),
+            names=found.name.tolist(), strength=strength.max(axis=1), p_value=found.p_value
         )
         return display.plot(ax=ax, **look)
 
@@ -86,12 +84,12 @@ class RelevanceDisplay:
             Where to draw; a new figure by default.
         """
         order = np.argsort(-self.strength, kind="stable")[:most]
-        labels = [_with_probability(self.names[i], self.probability[i]) for i in order]
+        labels = [_with_p_value(self.names[i], self.p_value[i]) for i in order]
         self.ax_ = draw_bars(labels, self.strength[order], title=title, ax=ax)
         self.ax_.set_xlabel("strength")
         self.figure_ = self.ax_.figure
         return self
 
 
-def _with_probability(name: str, probability: float) -> str:
-    return name if probability >= _SURE else f"{name} ({probability:.2f})"
+def _with_p_value(name: str, p_value: float) -> str:
+    return f"{name} (p = {p_value:.2f})" if p_value >= _SMALL else name

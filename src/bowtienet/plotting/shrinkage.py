@@ -9,10 +9,12 @@ import numpy as np
 
 from bowtienet._arrays import is_number, to_numpy
 from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions import half_cauchy
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.iterate import FitResult
-from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.plotting import _axes
 from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import chosen_member, network_of
@@ -131,7 +133,7 @@ def shrinkage_panels(member: FitResult, layer: int) -> tuple[Panel, Panel]:
     )
 
 
-def density_curve(q: Shrinkage) -> Curve | None:
+def density_curve(q: ShrinkagePrior) -> Curve | None:
     """x p(x) of a scale, or the mean of those of several, over the x where it is not flat."""
     if isinstance(q, PointMass):
         return Curve(np.array([q.value]), np.array([np.inf]))
@@ -141,8 +143,10 @@ def density_curve(q: Shrinkage) -> Curve | None:
         if scale.size == 0:
             return None
         scale = scale[np.linspace(0, scale.size - 1, min(scale.size, _MOST_SCALES)).astype(int)]
-    rate = q.rate if is_number(q.rate) else float(to_numpy(q.rate))
-    found = GeneralizedInverseGaussian(order=q.order, scale=scale, rate=rate)
+    found: GeneralizedInverseGaussian | HalfCauchy = HalfCauchy(scale=scale)
+    if isinstance(q, GeneralizedInverseGaussian):
+        rate = q.rate if is_number(q.rate) else float(to_numpy(q.rate))
+        found = GeneralizedInverseGaussian(order=q.order, scale=scale, rate=rate)
     log_x = np.linspace(*_REACH, 10 * _POINTS)
     density = _density(found, log_x)
     seen = np.flatnonzero(density >= _FLAT * np.max(density))
@@ -151,9 +155,11 @@ def density_curve(q: Shrinkage) -> Curve | None:
     return Curve(np.exp(log_x), _density(found, log_x))
 
 
-def _density(q: GeneralizedInverseGaussian, log_x: np.ndarray) -> np.ndarray:
+def _density(q: GeneralizedInverseGaussian | HalfCauchy, log_x: np.ndarray) -> np.ndarray:
     """Mean over the scales of the density of log x."""
-    log_density = to_numpy(gig.log_density(q, np.exp(log_x))) + log_x
+    x = np.exp(log_x)
+    found = half_cauchy.log_density(q, x) if isinstance(q, HalfCauchy) else gig.log_density(q, x)
+    log_density = to_numpy(found) + log_x
     return np.mean(np.atleast_2d(np.exp(log_density)), axis=0)
 
 

@@ -79,7 +79,8 @@ class WeightsDisplay:
         model : BowTieRegressor or pipeline that ends with one
             Fitted.
         pruned : the same, optional
-            What ``model.prune(...)`` made of it.
+            What ``model.prune(...)`` returned: a network with the same inputs and units that was
+            estimated anew, so that its units are not those of the member.
         member : int, optional
             Its place among the members; the one with the largest weight by default.
         fig : matplotlib figure, optional
@@ -90,13 +91,15 @@ class WeightsDisplay:
         place = chosen_member(network, member)
         if pruned is not None:
             smaller = network_of(pruned)
-            ours, theirs = ([original(m) for m in e.ensemble_.members] for e in (network, smaller))
-            if ours != theirs:
+            alone = len(smaller.ensemble_.members) == 1
+            other = 0 if alone else chosen_member(smaller, place)
+            if _inputs_and_units(network, place) != _inputs_and_units(smaller, other):
                 raise ValueError(
-                    "pruned was not made from model: give the model first, and then what its "
-                    "prune(...) returned."
+                    f"pruned has not the inputs and units of member {place} of model: give the "
+                    "model first, then what its prune(...) returned, and a member that sees what "
+                    "the pruned network sees."
                 )
-            after = member_weights(smaller, place, in_place=True)
+            after = member_weights(smaller, other, in_place=True)
         display = cls(
             before=member_weights(network, place, in_place=True),
             after=after,
@@ -134,6 +137,11 @@ class WeightsDisplay:
             _axes.add_figure_legend(fig, [patch], "lower")
         self.figure_, self.axes_ = fig, fig.axes
         return self
+
+
+def _inputs_and_units(model: Any, member: int) -> tuple[Any, list[str]]:
+    """What a member was before anything was pruned."""
+    return original(model.ensemble_.members[member]), member_input_names(model, member)
 
 
 def _draw_layer(fig: Any, panels: Sequence[Any], grids: list[np.ndarray]) -> None:

@@ -1,4 +1,4 @@
-"""Section 3.1: the variational family, q(a) q(gamma) q(omega) q(W, b) q(eta²) q(psi) q(tau).
+"""Section 3.1: the variational family, q(a) q(gamma) q(omega) q(W, b) q(eta²) q(psi) q(tau) q(c²).
 
 Global factors are shared by all observations; local factors belong to the observations of one
 block of rows. Shapes: n rows, D units of a layer, K units of the layer before it. The engine's
@@ -19,7 +19,7 @@ from bowtienet.model.shrinkage import Shrinkage
 
 @dataclass(frozen=True, kw_only=True)
 class LayerFactors:
-    """q(b, W) q(eta²) q(tau) q(psi) of one layer."""
+    """q(b, W) q(eta²) q(tau) q(psi) q(c²) of one layer."""
 
     weights: GaussianRows
     """Mean (D, K+1) and covariance (D, K+1, K+1) of the rows (b, W), bias first."""
@@ -29,6 +29,8 @@ class LayerFactors:
     """tau: a scale of shape ()."""
     local_shrinkage: Shrinkage
     """psi: scales (D, K)."""
+    slab_variance: InverseGamma | None = None
+    """c² of the regularised horseshoe: concentration and scale (D, K)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,8 @@ The paper's two random schemes give the mean of the hidden weights, `laplace` an
 algorithm 3: knots uniform over the range of the layer before, widened by 5 %, so that every unit
 bends inside the data). The output layer is a ridge regression on the last hidden layer, all
 covariances are 0.01 I, noise starts at its prior, and shrinkage scales are drawn so that the mean
-of q is a draw from the prior (with -nu where the paper prints nu, docs/theory/errata, 11).
+of q is a draw from the prior (with -nu where the paper prints nu, docs/theory/errata, 11). A slab
+starts at its update.
 `inference/start.py` chooses between them and a fitted network.
 """
 
@@ -24,7 +25,7 @@ from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInve
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.priors import BowTieModel
-from bowtienet.model.shrinkage import Shrinkage
+from bowtienet.model.shrinkage import Shrinkage, ShrinkagePrior, slab_update
 from bowtienet.model.simulate import sample_shrinkage
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 
@@ -60,6 +61,9 @@ def build_factors(
                 ),
                 global_shrinkage=_draw(shared, width * (size - 1), (), rng),
                 local_shrinkage=_draw(local, 1, (width, size - 1), rng),
+                slab_variance=None
+                if model.prior.slab is None
+                else slab_update(model.prior.slab, mean[:, 1:] ** 2 + variance),
             )
         )
     n_hidden = model.architecture.n_hidden
@@ -68,7 +72,7 @@ def build_factors(
 
 
 def _draw(
-    prior: Shrinkage,
+    prior: ShrinkagePrior,
     count: int,
     shape: tuple[int, ...],
     rng: np.random.Generator,

@@ -12,7 +12,7 @@ then matters only on a path from an input to an output.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,10 +38,6 @@ class Selection:
     """Weights (D, K) of every layer that were chosen and lie on a path from input to output."""
     varying: tuple[Mask, ...]
     """Hidden units (D,) that chosen weights connect with an input; the others are constants."""
-    keep_threshold: float
-    """Least sign probability among the chosen weights; 1 if none was."""
-    false_sign_rate: float
-    """Estimated rate of the chosen weights that lie on such paths; 0 if there are none."""
 
     @property
     def units(self) -> tuple[Mask, ...]:
@@ -67,33 +63,16 @@ def select(model: BowTieModel, factors: GlobalFactors, false_sign_rate: float) -
     pooled = np.concatenate([d[mask] for d, mask in zip(doubts, present, strict=True)])
     largest = largest_doubt(pooled, rate)
     chosen = [mask & (d <= largest) for d, mask in zip(doubts, present, strict=True)]
-    return build_selection(chosen, doubts, 1.0 - max(largest, 0.0))
+    return build_selection(chosen)
 
 
-def keep_between(selection: Selection, present: Sequence[Mask]) -> Selection:
-    """The same units with all weights between them, and all inputs: nothing is decided for good."""
-    inputs = np.ones(len(selection.inputs), dtype=bool)
-    outputs = np.ones(len(present[-1]), dtype=bool)
-    alive = [inputs, *selection.units, outputs]
-    connections = tuple(
-        mask & below & above[:, None]
-        for mask, below, above in zip(present, alive[:-1], alive[1:], strict=True)
-    )
-    return replace(selection, inputs=inputs, connections=connections)
-
-
-def build_selection(
-    chosen: Sequence[Mask], doubts: Sequence[Floats], keep_threshold: float
-) -> Selection:
+def build_selection(chosen: Sequence[Mask]) -> Selection:
     """What remains of chosen weights (D, K) when those on no path from input to output go."""
     connections, varying = on_paths(chosen)
-    kept = np.concatenate([d[mask] for d, mask in zip(doubts, connections, strict=True)])
     return Selection(
         inputs=np.any(connections[0], axis=0),
         connections=connections,
         varying=varying,
-        keep_threshold=float(keep_threshold),
-        false_sign_rate=float(kept.mean()) if kept.size else 0.0,
     )
 
 

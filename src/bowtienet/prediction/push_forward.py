@@ -42,16 +42,34 @@ def push_forward(model: BowTieModel, factors: GlobalFactors, inputs: Array) -> t
     return preactivation_moments(factors.layers[-1].weights, mean, spread)
 
 
+def push_preactivations(
+    model: BowTieModel, factors: GlobalFactors, center: Array, variance: Array
+) -> tuple[Array, Spread]:
+    """`push_forward` from E[z] and Var[z] (n, D_1) of the first layer on."""
+    before = Spread(epistemic=variance, chance=namespace(variance).zeros_like(variance))
+    if len(factors.layers) == 1:
+        return center, before
+    mean, spread = activation_moments(factors.layers[0], center, before, model.gate_temperature)
+    for layer in factors.layers[1:-1]:
+        mean, spread = layer_moments(layer, mean, spread, model.gate_temperature)
+    return preactivation_moments(factors.layers[-1].weights, mean, spread)
+
+
 def layer_moments(
     layer: LayerFactors, mean: Array, spread: Spread | None, gate_temperature: float
 ) -> tuple[Array, Spread]:
     """E[a~] (n, D+1) and the spread of a (n, D) of a hidden layer from those of the layer below."""
     center, before = preactivation_moments(layer.weights, mean, spread)
+    return activation_moments(layer, center, before, gate_temperature)
+
+
+def activation_moments(
+    layer: LayerFactors, center: Array, before: Spread, gate_temperature: float
+) -> tuple[Array, Spread]:
+    """E[a~] (n, D+1) and the spread of a (n, D) of a hidden layer from E[z] and the spread of z."""
     total = before.epistemic + before.chance
     activation, varied, gates = gated_moments(center, total, gate_temperature)
     noise = gates + inverse_gamma.mean(layer.noise_variance)
-    if spread is None:
-        return with_ones(activation), Spread(epistemic=varied, chance=noise)
     xp = namespace(total)
     share = before.epistemic / xp.where(total > 0.0, total, xp.ones_like(total))
     return with_ones(activation), Spread(

@@ -19,7 +19,7 @@ from bowtienet.prediction.intervals import check_coverage
 from bowtienet.report import figures
 from bowtienet.report.column_table import ColumnSummary, summarize
 from bowtienet.report.fit_summary import FitFacts, fit_facts
-from bowtienet.report.network import NetworkContent, network_content, pruned_model
+from bowtienet.report.network import NetworkContent, network_content
 from bowtienet.report.sampled_rows import ReportRows, read_rows
 from bowtienet.report.svg import Plot, page_style
 from bowtienet.report.targets import Progress, TargetContent, TargetParts
@@ -96,10 +96,8 @@ def collect(
         known = None if train is None else _read_training(model, train)
         columns = _summaries(model, rows, names, contents)
         tell("predicting", 0.1)
-        pruned = pruned_model(model)
         targets = TargetParts(
             model=model,
-            pruned=pruned,
             rows=rows,
             train=rows if known is None and seen else known,
             contents=contents,
@@ -122,7 +120,7 @@ def collect(
             rows_named_by=_naming(X, row_numbers),
             fit=fit_facts(model),
             bound=figures.bound_plot("bound", model),
-            network=network_content(model, pruned, names),
+            network=network_content(model, names),
             versions=_versions(),
             written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from bowtienet.data.in_memory import InMemory
+from bowtienet.estimators.importance import Importance
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import (
     CalibrationCurveDisplay,
     ElboDisplay,
+    ImportanceDisplay,
     PitHistogramDisplay,
     PredictedActualDisplay,
     PredictiveBandDisplay,
@@ -83,12 +85,12 @@ def pit_plot(name: str, y: np.ndarray, forecast: Mixture, weights: np.ndarray) -
 
 
 def relevance_plot(
-    name: str, names: Sequence[str], strength: np.ndarray, probability: np.ndarray, target: str
+    name: str, names: Sequence[str], strength: np.ndarray, p_value: np.ndarray, target: str
 ) -> Plot:
     """Strength of the features for one target."""
     figure = new_figure(WIDTH, 0.9 + 0.25 * min(len(names), MOST_BARS))
     shown = [clean(one, _NAME) for one in names]
-    RelevanceDisplay(names=shown, strength=strength, probability=probability).plot(
+    RelevanceDisplay(names=shown, strength=strength, p_value=p_value).plot(
         most=MOST_BARS, ax=figure.add_subplot()
     )
     order = np.argsort(-strength, kind="stable")[:5]
@@ -97,8 +99,24 @@ def relevance_plot(
     return inline_svg(figure, name, words)
 
 
+def importance_plot(name: str, found: Importance, place: int, target: str) -> Plot:
+    """What rows lose of one target without what a feature says."""
+    figure = new_figure(WIDTH, 0.9 + 0.25 * min(len(found.name), MOST_BARS))
+    display = ImportanceDisplay.from_importance(found, target=place)
+    display.names = [clean(one, _NAME) for one in display.names]
+    display.plot(most=MOST_BARS, ax=figure.add_subplot())
+    order = np.argsort(-display.losses, kind="stable")[:5]
+    largest = ", ".join(
+        f"{display.names[i]} {number(float(display.losses[i]), 3)} ± "
+        f"{number(float(display.errors[i]), 2)}"
+        for i in order
+    )
+    words = f"Drop in log density of {target} when a feature is permuted, with errors: {largest}."
+    return inline_svg(figure, name, words)
+
+
 def bound_plot(name: str, model: BowTieRegressor) -> Plot | None:
-    """The evidence bound; None for a pruned model, which has no history of it."""
+    """The evidence bound; None for a model that has no history of it."""
     if len(model.elbo_history_) == 0 or model.elbo_terms_ is None:
         return None
     figure = new_figure(WIDTH, 5.0)

@@ -69,7 +69,6 @@ def _settings(model: BowTieRegressor) -> tuple[tuple[str, str], ...]:
         "solver": "stochastic (svi)" if is_stochastic else "coordinate ascent (cavi)",
         "longest fit": count(int(model.n_iter_), "step" if is_stochastic else "sweep"),
         "max_iter": f"{model.max_iter:,} {'passes over the rows' if is_stochastic else 'sweeps'}",
-        "false_sign_rate": model.false_sign_rate,
         "random_state": model.random_state,
     }
     return tuple((name, clean(value, 120)) for name, value in found.items())

@@ -1,4 +1,4 @@
-"""The network of a report before and after pruning."""
+"""The network of a report, and what pruning made of the one before."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet.estimators.prune_fit import PruneSummary
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import NetworkDisplay
 from bowtienet.plotting.fitted import (
@@ -32,72 +33,50 @@ _SIZES = (("inputs", "input"), ("nodes", "unit"), ("weights", "weight"))
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkContent:
-    """The network before and after pruning."""
+    """The network with the largest weight, and all of them in numbers."""
 
-    sizes: tuple[tuple[str, int, int], ...]
-    """What, before and after, of all members together."""
-    rate: float | None
-    """Estimated false sign rate of the kept weights, where it is known."""
-    was_pruned: bool
-    """Whether the model itself is a pruned one, whose earlier weights are gone."""
+    sizes: tuple[tuple[str, int], ...]
+    """How many inputs, units and weights all members have together."""
+    pruning: PruneSummary | None
+    """What pruning saved and lost; None of a model that was not pruned."""
+    columns_left: str
+    """Names of the columns that pruning left."""
     n_inputs: int
     """Columns that the network sees; one in bins counts once."""
     n_drawn: int
     has_bins: bool
     """Whether some column has several components."""
-    plots: tuple[Plot, ...]
+    plot: Plot
 
 
-def pruned_model(model: BowTieRegressor) -> BowTieRegressor:
-    """The pruned model, or the model itself if it has been pruned."""
-    return model if _is_pruned(model) else model.prune()
-
-
-def network_content(
-    model: BowTieRegressor, pruned: BowTieRegressor, targets: Sequence[str]
-) -> NetworkContent:
-    """Sizes and plots of the network before and after pruning."""
-    sizes, member = pruned.sparsity_, chosen_member(model, None)
-    inputs = _strongest_inputs(model, pruned, member)
-    models = {"after": pruned} if model is pruned else {"before": model, "after": pruned}
-    plots = []
-    for side, which in models.items():
-        numbers = [int(getattr(sizes, f"{name}_{side}")[member]) for name, _ in _SIZES]
-        of = ", ".join(count(n, one) for n, (_, one) in zip(numbers, _SIZES, strict=True))
-        words = f"The network with the largest weight {side} pruning: {of}."
-        words += " It predicts a constant." if numbers[-1] == 0 else ""
-        figure = _draw(which, inputs, member, targets)
-        plots.append(inline_svg(figure, f"network-{side}", words))
-    left = np.where(np.isnan(sizes.false_sign_rate), 0, sizes.weights_after)
+def network_content(model: BowTieRegressor, targets: Sequence[str]) -> NetworkContent:
+    """Sizes and a plot of the network, and what pruning has to do with it."""
+    sizes, member = model.sparsity_, chosen_member(model, None)
+    inputs = _strongest_inputs(model, member)
+    numbers = [int(getattr(sizes, f"{name}_after")[member]) for name, _ in _SIZES]
+    of = ", ".join(count(n, one) for n, (_, one) in zip(numbers, _SIZES, strict=True))
+    pruning: PruneSummary | None = getattr(model, "pruning_", None)
     return NetworkContent(
         sizes=tuple(
-            (
-                f"{one}s",
-                int(getattr(sizes, f"{name}_before").sum()),
-                int(getattr(sizes, f"{name}_after").sum()),
-            )
-            for name, one in _SIZES
+            (f"{one}s", int(getattr(sizes, f"{name}_after").sum())) for name, one in _SIZES
         ),
-        rate=float(np.nansum(sizes.false_sign_rate * left) / left.sum()) if left.sum() else None,
-        was_pruned=model is pruned,
+        pruning=pruning,
+        columns_left="" if pruning is None else clean(", ".join(pruning.columns_after), 400),
         n_inputs=len(member_column_names(model, member)),
         n_drawn=inputs.size,
         has_bins=len(member_input_names(model, member)) > len(member_column_names(model, member)),
-        plots=tuple(plots),
+        plot=inline_svg(
+            _draw(model, inputs, member, targets),
+            "network-plot",
+            f"The network with the largest weight: {of}.",
+        ),
     )
 
 
-def _is_pruned(model: BowTieRegressor) -> bool:
-    """Whether `prune` has chosen among the weights of any member."""
-    return any(member.model.connections is not None for member in model.ensemble_.members)
-
-
-def _strongest_inputs(model: BowTieRegressor, pruned: BowTieRegressor, member: int) -> np.ndarray:
-    """Inputs to draw, in the order of the table: first those left by pruning, then by weight."""
-    before, after = (
-        np.abs(member_column_weights(one, member)[0][:, 1:]).sum(axis=0) for one in (model, pruned)
-    )
-    return np.sort(np.lexsort((-before, after == 0.0))[:_MOST_INPUTS])
+def _strongest_inputs(model: BowTieRegressor, member: int) -> np.ndarray:
+    """Inputs to draw, in the order of the table: those with the largest weights."""
+    size = np.abs(member_column_weights(model, member)[0][:, 1:]).sum(axis=0)
+    return np.sort(np.argsort(-size, kind="stable")[:_MOST_INPUTS])
 
 
 def _draw(model: BowTieRegressor, inputs: np.ndarray, member: int, targets: Sequence[str]) -> Any:

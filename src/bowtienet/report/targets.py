@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from bowtienet.estimators.importance import Importance
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation import Scores, evaluate
+from bowtienet.plotting._along import sample
 from bowtienet.plotting._scored import distribution_of
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.report import figures
@@ -23,6 +25,10 @@ SURPRISES = 20
 _MOST_BANDS = 24
 """Of all targets together: they are most of the page."""
 _SURPRISE_FEATURES = 8
+_PERMUTED_ROWS = 100_000
+"""Rows with a permuted feature that are predicted, about: seconds, whatever the table."""
+_FEWEST_PERMUTED = 100
+"""Rows whose features are permuted, if there are as many."""
 
 Progress = Callable[[str, float], object]
 
@@ -49,7 +55,6 @@ class TargetContent:
     model: Scores
     baseline: Scores | None
     baseline_words: str
-    pruned: Scores
     levels: tuple[int, int, int]
     """Levels of the calibration curve, below the band of chance, and above it."""
     strong: tuple[str, ...]
@@ -59,6 +64,8 @@ class TargetContent:
     calibration: Plot
     pit: Plot
     relevance: Plot
+    importance: Plot | None
+    """None of a single row."""
     bands: tuple[tuple[str, Plot], ...]
     """Along some of the features."""
     surprises: tuple[Surprise, ...]
@@ -70,7 +77,6 @@ class TargetParts:
     """What the parts about single targets have in common."""
 
     model: BowTieRegressor
-    pruned: BowTieRegressor
     rows: ReportRows
     train: ReportRows | None
     contents: dict[str, Numbers | Texts]
@@ -81,21 +87,30 @@ class TargetParts:
         self, names: Sequence[str], max_features: int, tell: Progress
     ) -> tuple[TargetContent, ...]:
         """One part for each target; the more there are, the fewer bands of each."""
-        forecasts = [one.predict_dist(self.rows.source) for one in (self.model, self.pruned)]
+        forecasts = self.model.predict_dist(self.rows.source)
         most_bands = min(max_features, max(2, _MOST_BANDS // len(names)))
+        importance = self._importance()
         found = []
         for place, name in enumerate(names):
             tell(f"scoring {name}", 0.2 + 0.6 * place / len(names))
-            forecast, pruned = (distribution_of(one, place) for one in forecasts)
-            found.append(self._target(clean(name), place, forecast, pruned, most_bands))
+            forecast = distribution_of(forecasts, place)
+            found.append(self._target(clean(name), place, forecast, importance, most_bands))
         return tuple(found)
+
+    def _importance(self) -> Importance | None:
+        """Of some of the rows: few where there are many features."""
+        if self.rows.n_rows < 2:
+            return None
+        most = max(_FEWEST_PERMUTED, _PERMUTED_ROWS // (5 * len(self.contents)))
+        some = self.rows.source.take(sample(self.rows.n_rows, most))
+        return self.model.importance(some, n_repeats=5)
 
     def _target(
         self,
         name: str,
         place: int,
         forecast: Mixture,
-        pruned: Mixture,
+        importance: Importance | None,
         most_bands: int,
     ) -> TargetContent:
         y, weights = self.rows.targets[:, place], self.rows.weights
@@ -104,10 +119,7 @@ class TargetParts:
             f"calibration-{place}", y, forecast, line, weights
         )
         relevance = self.model.feature_relevance_
-        strength, probability = (
-            values.reshape(len(self.contents), -1)[:, place]
-            for values in (relevance.strength, relevance.probability)
-        )
+        strength = relevance.strength.reshape(len(self.contents), -1)[:, place]
         features, order = list(self.contents), np.argsort(-strength, kind="stable")
         strong = [features[i] for i in order if strength[i] > 0.0]
         shown = [features[i] for i in order[:_SURPRISE_FEATURES]]
@@ -120,7 +132,6 @@ class TargetParts:
             model=scored(forecast),
             baseline=None if line is None else scored(line),
             baseline_words=line_words,
-            pruned=scored(pruned),
             levels=(
                 curve.levels.size,
                 int(np.sum(curve.observed < curve.low)),
@@ -134,8 +145,11 @@ class TargetParts:
             calibration=calibration,
             pit=figures.pit_plot(f"pit-{place}", y, forecast, weights),
             relevance=figures.relevance_plot(
-                f"relevance-{place}", features, strength, probability, name
+                f"relevance-{place}", features, strength, relevance.p_value, name
             ),
+            importance=None
+            if importance is None
+            else figures.importance_plot(f"importance-{place}", importance, place, name),
             bands=self._bands(strong, place, name, most_bands),
             surprises=self._surprises(y, forecast, shown),
             surprise_features=tuple(clean(one, 30) for one in shown),

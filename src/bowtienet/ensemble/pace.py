@@ -1,0 +1,71 @@
+"""How far a fit is, and how long it will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from bowtienet.ensemble.fold_networks import FURTHER_STEPS
+from bowtienet.ensemble.settings import EFFORTS, Settings, sweep_lengths
+
+SWEEP_STEPS = 1.2
+"""Steps of L-BFGS, for each input, in the time of a sweep: benchmarks/speed/promise.py."""
+LIKELY_STEPS = 0.4
+"""Steps of L-BFGS for each row that are mostly worth their time."""
+WORTH_SAYING = 5.0
+"""Seconds to come from which on users are told."""
+
+
+class Pace:
+    """Says how a fit comes along, and of a long one how many seconds are to come.
+
+    A step of a network is work of the order of its inputs + 10, for each row; a sweep is as much as
+    `SWEEP_STEPS` (inputs + 10) steps. Rounds so far tell the seconds of a unit of work.
+    """
+
+    def __init__(
+        self, say: Callable[[str], None], settings: Settings, n_rows: int, n_folds: int
+    ) -> None:
+        self.say, self.settings, self.n_folds = say, settings, n_folds
+        self.longest = LIKELY_STEPS * n_rows
+        self.work = 0.0
+        """Of rounds that have begun."""
+        self.began = time.monotonic()
+        self.reached = 0
+        """Steps of networks that are in all folds already."""
+
+    def round(self, n_networks: int, length: int, n_inputs: float) -> None:
+        """Networks of so many inputs, on average, are trained to a length."""
+        work = n_networks * (length - self.reached) * (n_inputs + 10.0)
+        text = f"comparing recipes: {n_networks} networks, {length} steps"
+        if length in EFFORTS[self.settings.effort].lengths:
+            text = self._promise(work + self._to_come(length, n_inputs)) + text
+            self.reached = length
+        self.say(text)
+        self.work += work
+
+    def posteriors(self, n_inputs: float) -> None:
+        """All rounds are over."""
+        self.say(self._promise(self._to_come(None, n_inputs)) + "posteriors out of fold")
+
+    def _to_come(self, length: int | None, n_inputs: float) -> float:
+        """Work after a round to this length: of the rounds that are likely, and of all sweeps."""
+        effort, size = EFFORTS[self.settings.effort], n_inputs + 10.0
+        found, before = 0.0, length
+        for later, n_kept in zip(effort.lengths, effort.kept, strict=True):
+            if before is not None and before < later <= self.longest:
+                found += n_kept * (later - before) * size
+                before = later
+        sweeps = 2.0 * sweep_lengths(self.settings)[-1] * SWEEP_STEPS * size
+        found += effort.n_recipes * (sweeps + FURTHER_STEPS) * size
+        return found * self.n_folds
+
+    def _promise(self, work: float) -> str:
+        """Words about the seconds that this work takes, if they are worth it.
+
+        They come first: a narrow terminal shows the beginning of a line.
+        """
+        if not self.work:
+            return ""
+        seconds = work * (time.monotonic() - self.began) / self.work
+        return f"about {seconds:.0f} s to go, " if seconds > WORTH_SAYING else ""

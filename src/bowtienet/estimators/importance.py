@@ -1,0 +1,126 @@
+"""Importance of columns: what predictions lose without what a column says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import to_numpy
+from bowtienet._validation import whole
+from bowtienet.data.rows import Rows
+from bowtienet.data.source import Source
+from bowtienet.ensemble.importance import permutation_losses, total_effects
+from bowtienet.estimators.column_groups import read_groups
+from bowtienet.estimators.known_columns import encoded_blocks
+from bowtienet.estimators.text_tables import text_table, with_error
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Importance:
+    """What rows lose when a column is permuted; one entry for each column, or group of columns.
+
+    Arrays are (columns,), with several targets (columns, outputs). Errors are standard errors: by
+    how much the numbers would move with other rows of the same kind, as the rows to predict and as
+    those that give permuted values, with the noise of the permutations. The model stays: what
+    another fit would say is not in them.
+    """
+
+    name: NDArray[Any]
+    """Names of the columns or groups."""
+    log_density_drop: Floats
+    """Mean log predictive density of the rows as they are, less that with the column permuted."""
+    log_density_error: Floats
+    rmse_rise: Floats
+    """RMSE with the column permuted, less that of the rows as they are."""
+    rmse_error: Floats
+    log_density: Floats
+    """Of the rows as they are; a number, with several targets (outputs,)."""
+    rmse: Floats
+    target_names: tuple[str, ...]
+    n_rows: int
+    n_repeats: int
+
+    def __repr__(self) -> str:
+        """Tables with the columns that matter most first, one for each target."""
+        count = len(self.target_names)
+        drop, drop_error, rise, rise_error = (
+            np.reshape(values, (len(self.name), count))
+            for values in (
+                self.log_density_drop,
+                self.log_density_error,
+                self.rmse_rise,
+                self.rmse_error,
+            )
+        )
+        density, rmse = np.reshape(self.log_density, count), np.reshape(self.rmse, count)
+        found = []
+        for k, target in enumerate(self.target_names):
+            found.append(
+                f"{target}, {self.n_rows:,} rows, {self.n_repeats} permutations: "
+                f"log density {density[k]:.4g}, RMSE {rmse[k]:.4g}"
+            )
+            lines = [
+                (
+                    str(self.name[i]),
+                    with_error(drop[i, k], drop_error[i, k]),
+                    with_error(rise[i, k], rise_error[i, k]),
+                )
+                for i in np.argsort(-drop[:, k], kind="stable")
+            ]
+            found.append(text_table(("column", "drop in log density", "rise in RMSE"), lines))
+        return "\n".join(found)
+
+
+def permutation_importance(
+    estimator: Any, source: Source, groups: Any, n_repeats: Any, rng: np.random.Generator
+) -> Importance:
+    """The importance of the columns of a fitted estimator for rows with targets."""
+    own = read_groups(groups, [column.name for column in estimator.columns_])
+    repeats = whole(n_repeats, "n_repeats")
+    if repeats < 2:
+        raise ValueError("n_repeats must be at least 2: one permutation has no error.")
+    rows = _counted_rows(estimator, source)
+    found = permutation_losses(estimator.ensemble_, rows, own.places, repeats, rng)
+    squeezed = {name: estimator._squeeze(value) for name, value in found._asdict().items()}
+    return Importance(
+        **squeezed,
+        name=np.asarray(own.names, dtype=object),
+        target_names=tuple(estimator.target_names_),
+        n_rows=len(rows.inputs),
+        n_repeats=repeats,
+    )
+
+
+def importance_shares(estimator: Any) -> Floats:
+    """Total effects of the columns on the predictive mean, as shares with sum 1."""
+    background = estimator.ensemble_.background
+    if background is not None:
+        effects = total_effects(estimator.ensemble_, background, np.random.default_rng(0))
+        total = effects.sum()
+        return effects / total if total > 0.0 else effects
+    known: Floats | None = getattr(estimator, "_importances", None)
+    if known is None:
+        raise AttributeError(
+            "a model from a file that was changed has no rows to find feature_importances_ with: "
+            "ask importance(X, y)."
+        )
+    return known.copy()
+
+
+def _counted_rows(estimator: Any, source: Source) -> Rows:
+    """Encoded rows with a positive weight, in memory and in double precision."""
+    if not source.in_memory:
+        raise ValueError("importance needs the rows in memory: read X into a table first.")
+    [(block, features)] = encoded_blocks(estimator, source)
+    inputs, targets, weights = (
+        to_numpy(values).astype(np.float64) for values in (features, block.targets, block.weights)
+    )
+    counted = weights > 0.0
+    if counted.sum() < 2:
+        raise ValueError("importance needs at least 2 rows with a positive weight.")
+    return Rows(inputs=inputs[counted], targets=targets[counted], weights=weights[counted])
