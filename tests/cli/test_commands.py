@@ -93,7 +93,9 @@ def test_the_example_of_demo_runs_and_says_where_its_files_are(folder):
     assert sum(name.endswith(".png") for name in listed) == 13
     # One table of scores for each fit; `prune` prints one of its own, of other columns.
     fits = [part for part in printed.split("\n$ bowtienet ") if part.startswith("fit ")]
-    scores = [re.search(r"^RMSE +(\S+) +(\S+)$", part, flags=re.MULTILINE).groups() for part in fits]
+    scores = [
+        re.search(r"^RMSE +(\S+) +(\S+)$", part, flags=re.MULTILINE).groups() for part in fits
+    ]
     assert len(scores) == 2
     assert all(float(ours) < float(constant) for ours, constant in scores)
 
