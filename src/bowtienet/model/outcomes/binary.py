@@ -1,0 +1,73 @@
+"""P(y = 1) = sigmoid(z): two classes and one output.
+
+With omega ~ PG(1, A), A² = E[z²], as for the gates of hidden units,
+
+    E[log p(y | z)] >= (y - ½) E[z] - ½ E[omega] (E[z²] - A²) - log 2 cosh(A/2),
+
+so p = E[omega] = tanh(A/2) / (2A) and k = y - ½.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from bowtienet._arrays import Array, namespace, special
+from bowtienet.distributions import polya_gamma
+from bowtienet.model.outcomes.outcome import RowTerms
+
+START_SLOPE = 2.0
+"""Size of the outputs that networks start to learn: classes are fairly sure."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Binary:
+    """Targets (n, 1) of zeros and ones."""
+
+    name: ClassVar[str] = "binary"
+    has_noise: ClassVar[bool] = False
+    by_row: ClassVar[bool] = True
+
+    def n_columns(self, n_outputs: int) -> int:
+        """One: the class, 0 or 1."""
+        return 1
+
+    def row_terms(
+        self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
+    ) -> RowTerms:
+        """p = E[omega], k = y - ½."""
+        xp = namespace(mean)
+        tilt = xp.sqrt(square)
+        precision = polya_gamma.mean(tilt)
+        constant = 0.5 * precision * square - log_two_cosh_half(tilt)
+        return RowTerms(
+            precision=precision,
+            linear=targets - 0.5 + xp.zeros_like(mean),
+            constant=xp.sum(constant, axis=-1),
+            own=mean[..., :0],
+        )
+
+    def renewed(self, own: Array, slope: Array | None, count: Array) -> Binary:
+        """It has no parameters."""
+        return self
+
+    def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
+        """log(1 + e^z) - y z, with the derivative sigmoid(z) - y."""
+        xp = namespace(outputs)
+        value = log_two_cosh_half(outputs) + (0.5 - targets) * outputs
+        return xp.sum(value, axis=-1), special("expit", outputs) - targets
+
+    def log_likelihood(self, targets: Array, outputs: Array) -> Array:
+        """log sigmoid(±z)."""
+        return -self.loss(targets, outputs)[0]
+
+    def working_targets(self, targets: Array) -> Array:
+        """±2."""
+        return START_SLOPE * (2.0 * targets - 1.0)
+
+
+def log_two_cosh_half(x: Array) -> Array:
+    """log(2 cosh(x/2)) = |x|/2 + log(1 + e^{-|x|}), which cannot overflow."""
+    xp = namespace(x)
+    size = xp.abs(x)
+    return 0.5 * size + xp.log1p(xp.exp(-size))

@@ -1,0 +1,108 @@
+"""y ~ NB(r, sigmoid(z + o)): counts with mean m = r e^{z + o} and variance m + m² / r.
+
+o is a constant, b, and the log of the row's exposure e. With omega ~ PG(y + r, A),
+A² = E[(z + o)²] and u = tanh(A/2) / (2A),
+
+    p = (y + r) u,   k = ½ (y - r) - p o,
+
+and the dispersion r is renewed by EM: with L ~ CRT(y, r), the tables of a Chinese restaurant, and
+E[L] = r (psi(y + r) - psi(r)), the bound is E[L] log r + r s + ..., so r = Σ E[L] / -s, where
+
+    s = Σ -½ E[z + o] - log 2 cosh(A/2) - ½ u (E[(z + o)²] - A²).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from bowtienet._arrays import Array, namespace, special, to_numpy
+from bowtienet.distributions import polya_gamma
+from bowtienet.model.outcomes.binary import log_two_cosh_half
+from bowtienet.model.outcomes.outcome import RowTerms, beside
+
+DISPERSIONS = (1e-2, 1e4)
+"""Dispersions that EM looks at: the last is Poisson noise but for counts of many thousands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """Targets (n, 2): whole numbers from 0, and logs of the exposures."""
+
+    dispersion: Array | float = 1.0
+    """r."""
+    offset: Array | float = 0.0
+    """b: z = 0 is a mean count of r e^b for exposure 1."""
+
+    name: ClassVar[str] = "counts"
+    has_noise: ClassVar[bool] = False
+    by_row: ClassVar[bool] = True
+
+    def n_columns(self, n_outputs: int) -> int:
+        """Two: the count, and the log of the exposure."""
+        return 2
+
+    def row_terms(
+        self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
+    ) -> RowTerms:
+        """p = (y + r) u, k = ½ (y - r) - p o."""
+        xp = namespace(mean)
+        r, shift = beside(self.dispersion, mean), self._shift(targets, mean)
+        count = targets[..., :1] + xp.zeros_like(mean)
+        tilt_squared = square + 2.0 * shift * mean + shift * shift
+        tilt_squared = xp.maximum(tilt_squared, xp.zeros_like(tilt_squared))
+        tilt = xp.sqrt(tilt_squared)
+        unit = polya_gamma.mean(tilt)
+        precision, size = (count + r) * unit, log_two_cosh_half(tilt)
+        beyond = 0.5 * unit * (tilt_squared - shift * shift) - size
+        constant = self._log_constant(count) + 0.5 * (count - r) * shift + (count + r) * beyond
+        tables = r * (special("digamma", count + r) - special("digamma", r + xp.zeros_like(mean)))
+        # s but for what is linear and quadratic in z.
+        rest = beyond - 0.5 * shift
+        return RowTerms(
+            precision=precision,
+            linear=0.5 * (count - r) - precision * shift,
+            constant=constant[..., 0],
+            own=xp.concat([tables, rest], axis=-1),
+            slope=(unit, -0.5 - unit * shift),
+        )
+
+    def renewed(self, own: Array, slope: Array | None, count: Array) -> Counts:
+        """r = Σ E[L] / -s."""
+        sums = np.asarray(to_numpy(own), dtype=np.float64)
+        steepness = -(sums[..., 1] + np.asarray(to_numpy(slope), dtype=np.float64))
+        found = np.clip(sums[..., 0] / np.maximum(steepness, 1e-300), *DISPERSIONS)
+        return replace(self, dispersion=found if found.ndim else float(found))
+
+    def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
+        """(y + r) log(1 + e^x) - y x for x = z + o, with the derivative (y + r) sigmoid(x) - y."""
+        r, shift = beside(self.dispersion, outputs), self._shift(targets, outputs)
+        count, x = targets[..., :1], outputs + shift
+        value = (count + r) * (log_two_cosh_half(x) + 0.5 * x) - count * x
+        return value[..., 0], (count + r) * special("expit", x) - count
+
+    def log_likelihood(self, targets: Array, outputs: Array) -> Array:
+        """log NB(y)."""
+        count = targets[..., :1] + 0.0 * outputs
+        return self._log_constant(count)[..., 0] - self.loss(targets, outputs)[0]
+
+    def working_targets(self, targets: Array) -> Array:
+        """log((y + ½) / e) - b - log r."""
+        xp = namespace(targets)
+        logs = xp.log(targets[..., :1] + 0.5) - targets[..., 1:]
+        return logs - float(np.mean(self.offset)) - math.log(float(np.mean(self.dispersion)))
+
+    def _shift(self, targets: Array, reference: Array) -> Array:
+        """o."""
+        return targets[..., 1:] + beside(self.offset, reference)
+
+    def _log_constant(self, count: Array) -> Array:
+        """log Γ(y + r) - log Γ(r) - log y!."""
+        xp = namespace(count)
+        r = beside(self.dispersion, count) + xp.zeros_like(count)
+        return (
+            special("gammaln", count + r) - special("gammaln", r) - special("gammaln", count + 1.0)
+        )

@@ -1,0 +1,78 @@
+"""What every likelihood tells the engine.
+
+Given q of the output z of a row, and with the outcome's own local factors at their best,
+
+    E[log p(y | z)] >= Σ_d c_d (k_d E[z_d] - ½ p_d E[z_d²]) + constant
+
+with p and k of every row and output, and c = E[1/eta²] of the output layer for outcomes with a
+noise variance, 1 for the others. For the engine a row is then like one of Gaussian noise with
+precision c p and target k / p.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+from bowtienet._arrays import Array, is_number, like
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowTerms:
+    """The parabola of n rows and D outputs; networks side by side may stand on leading axes."""
+
+    precision: Array
+    """p (..., n, D)."""
+    linear: Array
+    """k (..., n, D)."""
+    constant: Array
+    """What the bound has beside the parabola, (..., n)."""
+    own: Array
+    """(..., n, Q): numbers whose sums over rows `renewed` asks for; there may be none."""
+    slope: tuple[Array, Array] | None = None
+    """Derivatives of p and k by the outcome's parameter, (..., n, D), where it is in them."""
+
+
+class Outcome(Protocol):
+    """A likelihood; a frozen dataclass whose fields are its own parameters.
+
+    A parameter may be an array (M,), one for each of M networks side by side.
+    """
+
+    name: ClassVar[str]
+    has_noise: ClassVar[bool]
+    """Whether the output layer has a noise variance eta²."""
+    by_row: ClassVar[bool]
+    """Whether p differs between rows. If not it is 1, and the last hidden layer's covariance is
+    shared by all rows."""
+
+    def n_columns(self, n_outputs: int) -> int:
+        """Columns of the targets for a network with so many outputs."""
+
+    def row_terms(
+        self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
+    ) -> RowTerms:
+        """The parabola for E[z] and E[z²] (..., n, D), with E[1/eta²] (..., 1, D) of the output."""
+
+    def renewed(self, own: Array, slope: Array | None, count: Array) -> Outcome:
+        """The outcome with parameters that raise the bound.
+
+        `own` (..., Q) and `slope` (...) are sums over rows, the latter of what `RowTerms.slope`
+        makes of the bound; `count` (...) is the sum of the row weights.
+        """
+
+    def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
+        """-log p(y | z) but for a constant (..., n), and its derivative by z (..., n, D)."""
+
+    def log_likelihood(self, targets: Array, outputs: Array) -> Array:
+        """log p(y | z) (..., n), complete."""
+
+    def working_targets(self, targets: Array) -> Array:
+        """Outputs (n, D) that a linear fit to would be a fair start."""
+
+
+def beside(parameter: Array | float, reference: Array) -> Any:
+    """A parameter, one number or (M,), to be broadcast against (..., n, D)."""
+    if is_number(parameter):
+        return float(parameter)
+    return like(reference, parameter)[..., None, None]
