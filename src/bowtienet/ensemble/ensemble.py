@@ -25,7 +25,10 @@ from bowtienet.distributions.yeo_johnson import (
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import Outcome
+from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.posterior.factors import check_factors
+from bowtienet.prediction.calibration import Calibration, check_calibration
 from bowtienet.prediction.conformal import HeldOut, check_held_out
 from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
@@ -68,17 +71,21 @@ class Ensemble:
     """Noise that differs between rows; None where variances are those of the groups."""
     held_out: HeldOut | None = None
     """What conformal intervals rest on; None where no row was held out."""
+    calibration: Calibration | None = None
+    """Of the outputs of groups, for classes and counts; None where these are as they are."""
     outside: Outside | None = None
     """How functions may bend outside the range of training; None where they go on as they are."""
     background: Background | None = None
     """Rows that predictions are explained by; None of a model from a file, which holds no rows."""
 
 
-def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
+def check_ensemble(ensemble: Ensemble, n_columns: int, n_targets: int) -> None:
     """Raise a clear error if the parts do not fit together."""
     if not ensemble.members:
         raise ValueError("there are no members")
-    check_representation(ensemble.representation, n_columns, n_outputs)
+    outcome = outcome_of(ensemble)
+    n_outputs = outcome.n_outputs(n_targets)
+    check_representation(ensemble.representation, n_columns, outcome.n_columns(n_outputs))
     n_views = len(ensemble.representation.views)
     if not isinstance(ensemble.views, tuple) or len(ensemble.views) != len(ensemble.members):
         raise ValueError("members do not have one view of the columns each")
@@ -99,8 +106,11 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         check_levels(ensemble.levels, n_encoded, n_outputs)
     if ensemble.held_out is not None:
         check_held_out(ensemble.held_out, n_outputs)
+    n_groups = len(set(ensemble.groups))
+    if ensemble.calibration is not None:
+        check_calibration(ensemble.calibration, n_groups)
     if ensemble.outside is not None:
-        n_encoded, n_groups = len(ensemble.representation.column_order), len(set(ensemble.groups))
+        n_encoded = len(ensemble.representation.column_order)
         check_outside(ensemble.outside, n_encoded, n_groups, n_outputs)
 
 
@@ -122,6 +132,11 @@ def _check_groups(ensemble: Ensemble) -> None:
         raise ValueError("groups of members are not counted from 0")
     if len(set(zip(groups, ensemble.views, strict=True))) != len(set(groups)):
         raise ValueError("members of a group have different views of the columns")
+
+
+def outcome_of(ensemble: Ensemble) -> Outcome:
+    """The likelihood that the members were fitted by."""
+    return ensemble.members[0].model.outcome
 
 
 def alone(n_members: int) -> tuple[int, ...]:
@@ -223,7 +238,8 @@ def stack_moments(ensemble: Ensemble, found: Sequence[Predictive]) -> Moments:
         return xp.astype(xp.stack(values), xp.float64, copy=False)
 
     ratios = np.stack([ratio_of(member) for member in ensemble.members])[:, None, :]
-    means = stack([f.mean for f in found])
+    outcomes = [member.model.outcome for member in ensemble.members]
+    means = stack([log_rates(own, f.mean) for own, f in zip(outcomes, found, strict=True)])
     return Moments(
         means=means,
         epistemic_variances=like(means, ratios)
@@ -269,11 +285,21 @@ def combine_members(ensemble: Ensemble, found: Moments, inputs: Array) -> Moment
     range of training.
     """
     joined = _joined(ensemble, found)
-    if ensemble.outside is None:
-        return joined
-    x = standardized_features(ensemble.representation, inputs)
-    beyond = like(joined.means, outside_variances(ensemble.outside, x))
-    return replace(joined, epistemic_variances=joined.epistemic_variances + beyond)
+    if ensemble.outside is not None:
+        x = standardized_features(ensemble.representation, inputs)
+        beyond = like(joined.means, outside_variances(ensemble.outside, x))
+        joined = replace(joined, epistemic_variances=joined.epistemic_variances + beyond)
+    return joined if ensemble.calibration is None else _scaled(ensemble.calibration, joined)
+
+
+def _scaled(calibration: Calibration, found: Moments) -> Moments:
+    """Moments of outputs that are multiplied by the slopes of their groups."""
+    slopes = like(found.means, calibration.slope)[:, None, None]
+    return Moments(
+        means=slopes * found.means,
+        epistemic_variances=slopes**2 * found.epistemic_variances,
+        noise_variances=slopes**2 * found.noise_variances,
+    )
 
 
 def _joined(ensemble: Ensemble, found: Moments) -> Moments:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,12 +14,22 @@ from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.fold_networks import Candidate, Floats
 from bowtienet.ensemble.settings import Settings
-from bowtienet.ensemble.stacking import Forecasts, stack_with_levels
+from bowtienet.ensemble.stacking import (
+    HEAVY_LEVELS,
+    Forecasts,
+    heavy_log_densities,
+    normal_log_densities,
+    stack_with_levels,
+    stacking_weights,
+    variance_ratio,
+)
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import Networks, network_outputs
+from bowtienet.model.outcomes import Outcome, StudentT
+from bowtienet.prediction.calibration import Calibration, calibrate, is_discrete
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
-from bowtienet.prediction.predictive import errors_and_variances, predict
+from bowtienet.prediction.predictive import outputs_and_variances, predict
 
 LEAST_WEIGHT = 0.05
 """Stacking weight of a recipe that is worth its members."""
@@ -33,18 +44,97 @@ LEAST_REST = 0.25
 
 
 @dataclass(frozen=True, kw_only=True)
+class Noise:
+    """What held-out rows say of the noise of an ensemble, or of its probabilities."""
+
+    levels: Levels | None = None
+    held_out: HeldOut | None = None
+    calibration: Calibration | None = None
+    """Of classes and counts, for the recipes that have weight."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Swept:
     """A recipe with the posteriors of its folds, and their forecasts of held-out rows."""
 
     candidate: Candidate
     n_sweeps: int
-    errors: Floats
-    """Of held-out rows (n, D), in the order of the rows."""
+    targets: Floats
+    """Of held-out rows (n, C), in the order of the rows, as the networks see them."""
+    means: Floats
+    """Of the outputs (n, D);"""
     variances: Floats
+    """and of new targets where these have a noise variance."""
     ratio: Floats
     """What the variances are multiplied by to match the errors, (D,)."""
+    log_densities: Floats
+    """(n,), of the targets as the networks see them."""
+    slope: float = 1.0
+    """What the outputs of classes are multiplied by;"""
+    dispersion: float = 1.0
+    """and the dispersion of counts: see `prediction.calibration`."""
     by_chance: Floats | None = None
     """Variance of networks of this recipe that differ by chance, (D,); None if it is not known."""
+
+    @property
+    def errors(self) -> Floats:
+        """Targets minus means (n, D), of outcomes with a noise variance."""
+        return self.targets - self.means
+
+
+def judged(
+    candidate: Candidate,
+    n_sweeps: int,
+    targets: Floats,
+    forecasts: tuple[Floats, Floats],
+    row_weights: Floats,
+    outcome: Outcome,
+) -> Swept:
+    """A recipe with its forecasts, means and variances (n, D), calibrated by the held-out rows."""
+    means, variances = forecasts
+    found = partial(
+        Swept,
+        candidate=candidate,
+        n_sweeps=n_sweeps,
+        targets=targets,
+        means=means,
+        variances=variances,
+    )
+    if is_discrete(outcome):
+        slope, dispersion, logs = calibrate(outcome, targets, means, variances, row_weights)
+        ratio = np.ones(means.shape[1])
+        return found(ratio=ratio, log_densities=logs, slope=slope, dispersion=dispersion)
+    heavy = isinstance(outcome, StudentT)
+    ratio = variance_ratio(targets - means, variances, row_weights, heavy=heavy)
+    density = heavy_log_densities if heavy else normal_log_densities
+    return found(ratio=ratio, log_densities=density(targets - means, ratio * variances))
+
+
+def stack_recipes(
+    swept: Sequence[Swept],
+    slopes: Floats,
+    row_weights: Floats,
+    inputs: Any,
+    settings: Settings,
+) -> tuple[Floats, Noise]:
+    """Weights of recipes, and what held-out rows say of noise and probabilities; see `Noise`."""
+    if is_discrete(settings.outcome):
+        logs = np.stack([one.log_densities for one in swept], axis=1)
+        weights = _worthwhile(stacking_weights(logs, row_weights, prior_rows=1.0))
+        return weights, Noise(
+            calibration=Calibration(
+                slope=np.array([one.slope for one in swept])[weights > 0.0],
+                dispersion=np.array([one.dispersion for one in swept])[weights > 0.0],
+            )
+        )
+    weights, levels, held_out = stack_forecasts(swept, slopes, row_weights, inputs, settings)
+    return weights, Noise(levels=levels, held_out=held_out)
+
+
+def _worthwhile(weights: Floats) -> Floats:
+    """Weights without those that are not worth their members."""
+    weights = np.where(weights >= min(LEAST_WEIGHT, weights.max()), weights, 0.0)
+    return np.asarray(weights / weights.sum())
 
 
 def stack_forecasts(
@@ -67,9 +157,11 @@ def stack_forecasts(
     columns = _gate_columns(forecasts, np.asarray(to_numpy(inputs), dtype=np.float64))
     several = settings.noise == "auto" and row_weights.sum() >= FEWEST_LEVEL_ROWS
     seen = gate_inputs(columns, inputs)
-    weights, scale, gates = stack_with_levels(forecasts, seen, N_LEVELS if several else 1)
-    weights = np.where(weights >= min(LEAST_WEIGHT, weights.max()), weights, 0.0)
-    weights = weights / weights.sum()
+    heavy = several and isinstance(settings.outcome, StudentT)
+    weights, scale, gates = stack_with_levels(
+        forecasts, seen, N_LEVELS if several else 1, first=HEAVY_LEVELS if heavy else None
+    )
+    weights = _worthwhile(weights)
     values = _distribution_values(forecasts, weights, scale, log_gates(gates, seen))
     kept = row_weights > 0.0
     held_out = HeldOut(values=values[kept], weights=row_weights[kept])
@@ -86,15 +178,15 @@ def ratio_of_group(swept: Swept, networks: Sequence[Networks], rows: Rows) -> Fl
     """
     if len(networks) < 2:
         return swept.ratio
-    by_chance = swept.by_chance
-    if by_chance is None:
+    apart = swept.by_chance
+    if apart is None:
         outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
-        by_chance = outputs.var(axis=0, ddof=1).mean(axis=0)
-    lost = 2.0 * (1.0 - 1.0 / len(networks)) * by_chance / np.mean(swept.variances, axis=0)
+        apart = outputs.var(axis=0, ddof=1).mean(axis=0)
+    lost = 2.0 * (1.0 - 1.0 / len(networks)) * apart / np.mean(swept.variances, axis=0)
     return np.asarray(np.maximum(swept.ratio - lost, LEAST_REST * swept.ratio))
 
 
-def _by_chance(candidate: Candidate, rows: Rows, folds: Sequence[slice]) -> Floats | None:
+def by_chance(candidate: Candidate, rows: Rows, folds: Sequence[slice]) -> Floats | None:
     """τ² (D,): variance of a recipe's networks at held-out rows, if they are of several parts."""
     parts = candidate.recipe.parts
     if parts == 1:
@@ -109,7 +201,7 @@ def _by_chance(candidate: Candidate, rows: Rows, folds: Sequence[slice]) -> Floa
 def forecast(
     result: FitResult, rows: Rows, fold: slice, settings: Settings
 ) -> tuple[Floats, Floats]:
-    """Errors and variances of the rows of a fold, (n, D) each."""
+    """Means and variances of the rows of a fold, (n, D) each; logs of rates of counts."""
     found = predict(
         result.model,
         result.factors,
@@ -117,7 +209,7 @@ def forecast(
         propagation=settings.propagation,
         n_threads=1,
     )
-    return errors_and_variances(found, rows.targets[fold, ...])
+    return outputs_and_variances(result.model.outcome, found)
 
 
 def _gate_columns(forecasts: Forecasts, inputs: Floats) -> np.ndarray:

@@ -34,6 +34,7 @@ from bowtienet.ensemble.settings import (
     gate_temperature,
     starts_from_networks,
 )
+from bowtienet.model.outcomes import Gaussian
 from bowtienet.representation.pieces import N_BINS, fit_pieces
 from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import View
@@ -81,7 +82,7 @@ def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
         pieces = View(pieces=found)
         columns = [View(), pieces] if features == "auto" and found is not None else [pieces]
     warps: list[Warp | None] = [None]
-    if settings.target_transform != "none":
+    if settings.target_transform != "none" and isinstance(settings.outcome, Gaussian):
         warp = fit_warp(host.targets, host.weights)
         if settings.target_transform == "yeo-johnson":
             warps = [warp]
@@ -161,7 +162,7 @@ def choose_recipes(
 
     def reach(some: Sequence[Candidate], own: Sequence[slice], length: int) -> list[Candidate]:
         say(len(some) * len(own), length, mean_inputs(some, seen))
-        return advance(some, seen, own, length, settings.hidden_layer_sizes, run)
+        return advance(some, seen, own, length, settings, run)
 
     alive = [Candidate(recipe=recipe) for recipe in recipes]
     few = _few_folds(folds)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bowtienet.model.outcomes import Gaussian, Outcome
 from bowtienet.representation.pieces import MOST_COMPONENTS
 
 AUTO_TEMPERATURE = 0.001
@@ -44,6 +45,8 @@ class Settings:
     features: str | int = "auto"
     target_transform: str = "auto"
     noise: str = "auto"
+    outcome: Outcome = field(default_factory=Gaussian)
+    """The likelihood of the targets."""
 
 
 @dataclass(frozen=True, kw_only=True)

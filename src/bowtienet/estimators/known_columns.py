@@ -23,9 +23,12 @@ PASSED_OVER = {"bowtienet", "sklearn"}
 """Packages whose lines warnings do not point at."""
 
 
-def open_known(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+def open_known(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any
+) -> Source:
     """Rows with targets whose columns are those that the estimator was fitted to."""
-    source = open_source(X, y, sample_weight, features=_known_names(estimator))
+    targets = estimator._target_settings()
+    source = open_source(X, y, sample_weight, features=_known_names(estimator), **targets, **rows)
     _check_columns(estimator, source)
     if source.n_targets != estimator.n_outputs_:
         raise ValueError(

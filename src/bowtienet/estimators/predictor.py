@@ -1,40 +1,28 @@
-"""What a fitted ensemble can be asked: predictions, scores, structure, files."""
+"""Predictions of continuous targets: means, intervals, quantiles, distributions, draws, scores."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils import check_random_state
+from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import Array
 from bowtienet._validation import number, whole
 from bowtienet.data.rows import concatenate
-from bowtienet.data.source import Source
 from bowtienet.ensemble.draws import draw_functions, draw_rows
-from bowtienet.ensemble.ensemble import (
-    Ensemble,
-    components,
-    mean_and_deviation,
-    mixture,
-)
+from bowtienet.ensemble.ensemble import components, mean_and_deviation, mixture
 from bowtienet.ensemble.row_covariance import covariance
-from bowtienet.ensemble.sparsity import FeatureRelevance, Sparsity, column_strength, sparsity
-from bowtienet.ensemble.structure import Structure
-from bowtienet.estimators.explanation import Explanation, explain_rows
-from bowtienet.estimators.importance import Importance, importance_shares, permutation_importance
-from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
+from bowtienet.estimators.base import EnsembleEstimator, generator
+from bowtienet.estimators.known_columns import encoded_chunks, open_known
 from bowtienet.estimators.scoring import determination, held_out_scores, mean_log_density
-from bowtienet.estimators.structure_fit import structure_of
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import conformal_interval
 from bowtienet.prediction.intervals import check_coverage, highest_density
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.representation.columns import Column
 
 
 class Components(NamedTuple):
@@ -47,13 +35,8 @@ class Components(NamedTuple):
     """Aleatoric uncertainty: what no function of these features can explain."""
 
 
-class EnsemblePredictor(RegressorMixin, BaseEstimator):
+class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
     """Answers from `ensemble_`, which a subclass fits or a file holds."""
-
-    ensemble_: Ensemble
-    columns_: tuple[Column, ...]
-    n_outputs_: int
-    _single_target: bool
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predictive mean (n,) or (n, outputs), and if wanted its deviation or covariance.
@@ -122,7 +105,7 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
             check_is_fitted(self)
             held_out = held_out_scores(self, calibration)
             return self._answers(X, lambda found: conformal_interval(found, held_out, coverage))
-        n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
+        n_samples, rng = whole(n_samples, "n_samples"), generator(random_state)
         return self._answers(
             X,
             lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage),
@@ -183,7 +166,7 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         of a target given the network.
         """
         features = self._in_memory(self._features(X))
-        n_samples, rng = whole(n_samples, "n_samples"), _generator(random_state)
+        n_samples, rng = whole(n_samples, "n_samples"), generator(random_state)
         if joint:
             draws = draw_functions(self.ensemble_, features, n_samples, rng, noise=noise)
         else:
@@ -200,207 +183,6 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
         check_is_fitted(self)
         return mean_log_density(self, open_known(self, X, y, sample_weight))
 
-    def structure(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        false_discovery_rate: float = 0.05,
-        random_state: Any = 0,
-    ) -> Structure:
-        """Which columns matter, with a limit to the share of false ones among them.
-
-        A column matters if the target depends on it given all other columns. Each is tested by
-        conditional randomisation: is more to be learnt from it than from columns that are drawn
-        from its distribution given the others? The rate needs no trust in the target's model or in
-        the networks, but it does in that distribution, which is learnt from X: normal scores with
-        linear regressions, and probabilities of levels.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            Rows as for `fit`, mostly those of the fit; of more than 5,000 a random sample is used.
-            With several targets a column matters if it does for one of them.
-        false_discovery_rate : float in (0, 1)
-            Upper limit of the expected share of false columns among those selected.
-        random_state : int, RandomState or None
-            Seed of the draws; an int gives the same answer again.
-
-        Returns
-        -------
-        Structure
-            Also kept as `structure_` and saved with the estimator; the same rows are not tested
-            again, whatever the rate.
-        """
-        check_is_fitted(self)
-        rate = number(false_discovery_rate, "false_discovery_rate")
-        if not 0.0 < rate < 1.0:
-            raise ValueError(
-                f"false_discovery_rate must lie strictly between 0 and 1, got {rate!r}: 0.05 lets "
-                "one in twenty of the selected columns be false."
-            )
-        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        return structure_of(self, open_known(self, X, y, sample_weight), rate, seed)
-
-    @property
-    def sparsity_(self) -> Sparsity:
-        """Inputs, nodes and weights of every member before and after pruning."""
-        check_is_fitted(self)
-        return sparsity(self.ensemble_)
-
-    @property
-    def feature_relevance_(self) -> FeatureRelevance:
-        """Strength of each column in the networks, and its p-value if `structure` was called."""
-        check_is_fitted(self)
-        found: Structure | None = getattr(self, "structure_", None)
-        strength = column_strength(self.ensemble_)
-        return FeatureRelevance(
-            name=np.asarray([column.name for column in self.columns_], dtype=object),
-            strength=self._squeeze(strength),
-            p_value=np.full(len(self.columns_), np.nan) if found is None else found.p_values,
-        )
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Shares (columns,) of the columns in what moves the predictive mean; their sum is 1.
-
-        By how much the mean changes, in squares, when a column of rows kept from the fit is
-        permuted: what the model uses, whether or not it helps with new rows. `importance` says
-        that, with error bars. Zeros if nothing moves the mean; several targets count alike. A model
-        that was loaded from a file and then changed (`prune`, `partial_fit`) has none.
-        """
-        check_is_fitted(self)
-        return importance_shares(self)
-
-    def importance(
-        self,
-        X: Any,
-        y: Any = None,
-        sample_weight: Any = None,
-        *,
-        groups: Any = None,
-        n_repeats: int = 5,
-        random_state: Any = 0,
-    ) -> Importance:
-        """What rows lose when a column is permuted: log density and RMSE, with error bars.
-
-        Give rows that the fit has not seen: of those it has, columns that it fitted by chance seem
-        to matter. All that becomes of a column (categories, bins, the indicator of missing values)
-        is permuted together.
-
-        Parameters
-        ----------
-        X, y, sample_weight :
-            Rows in memory, as for `score`. A row of weight 2 counts, and gives its values, as if it
-            were there twice.
-        groups : dict, optional
-            Columns to permute together, by the name of their group, such as
-            ``{"place": ["lat", "lon"]}``; names or places of columns. Of columns that say the same
-            each alone may seem to be of no use. Columns in no group are permuted by themselves.
-        n_repeats : int
-            Permutations of each column, at least 2.
-        random_state : int, RandomState or Generator
-            Where permutations come from.
-        """
-        check_is_fitted(self)
-        source = open_known(self, X, y, sample_weight)
-        return permutation_importance(self, source, groups, n_repeats, _generator(random_state))
-
-    def explain(
-        self,
-        X: Any,
-        *,
-        background: Any = None,
-        groups: Any = None,
-        n_permutations: int = 10,
-        random_state: Any = 0,
-    ) -> Explanation:
-        """What each column adds to the mean and to the standard deviation of predictions.
-
-        Shapley values: contributions, relative to the mean prediction of a background, whose sum is
-        the prediction. Up to 8 columns or groups they are exact for that background; of more,
-        random orders of the columns are averaged, and there are standard errors.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            Rows to explain, in memory.
-        background : table (m, columns), optional
-            Rows that the other columns take their values from; by default 100 of those that the
-            model has kept from its fit. Files hold no rows: a loaded model must be given some. The
-            time is in proportion to n and m.
-        groups : dict, optional
-            Columns that are one, as for `importance`.
-        n_permutations : int
-            Orders that are drawn of more than 8 columns, each with its reverse; at least 2.
-        random_state : int, RandomState or Generator
-            Where orders come from.
-        """
-        features = self._in_memory(self._features(X))
-        rows = None if background is None else self._in_memory(self._features(background))
-        rng = _generator(random_state)
-        return explain_rows(self, features, rows, groups, n_permutations, rng)
-
-    def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
-        """Write one HTML page about the model and its predictions of rows it has not seen.
-
-        The settings are those of `bowtienet.report.write_report`, such as `title` and `train`
-        (``pip install 'bowtienet[report]'``).
-        """
-        from bowtienet.report import write_report
-
-        check_is_fitted(self)
-        write_report(self, X, y, path, **settings)
-
-    def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
-        """Draws of the members' posteriors for ArviZ (``pip install 'bowtienet[arviz]'``).
-
-        The group `posterior` holds for every layer `weights_1`, ... (draw, unit, input;
-        standardised units, the constant first), `noise_variance_1`, ..., and `member`, the member
-        that each draw is of. Inputs are columns, or ranges of a column in the user's unit. What
-        was pruned is zero, and so is what a member does not see.
-        """
-        from bowtienet.ensemble.arviz_export import to_arviz
-
-        check_is_fitted(self)
-        return to_arviz(self.ensemble_, whole(draws, "draws"), _generator(random_state))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to one file that loads without running code."""
-        from bowtienet.estimators.saving import save_estimator
-
-        check_is_fitted(self)
-        save_estimator(self, path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a fitted estimator that `save` wrote."""
-        from bowtienet.estimators.saving import load_estimator
-
-        return load_estimator(cls, path)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "ensemble_")
-
-    def _features(self, X: Any) -> Source:
-        check_is_fitted(self)
-        return open_known_features(self, X)
-
-    def _in_memory(self, source: Source) -> Array:
-        """All encoded features at once."""
-        if not source.in_memory:
-            raise ValueError("this needs the rows in memory: read X into a table first.")
-        return concatenate(list(encoded_chunks(self, source)))
-
     def _answers(
         self, X: Any, answer: Callable[[Mixture], np.ndarray], draws: int = 1
     ) -> np.ndarray:
@@ -413,10 +195,3 @@ class EnsemblePredictor(RegressorMixin, BaseEstimator):
 
     def _squeeze(self, values: Array) -> Array:
         return values[..., 0] if self._single_target else values
-
-
-def _generator(random_state: Any) -> np.random.Generator:
-    """A generator from whatever scikit-learn takes for a random state."""
-    if isinstance(random_state, np.random.Generator):
-        return random_state
-    return np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))

@@ -23,6 +23,8 @@ from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.execution import block_rows, factors_beside, usable_cores, workers
 from bowtienet.inference.local_step import settle
+from bowtienet.model.outcomes import Outcome
+from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
 from bowtienet.posterior.moments import last_covariance, preactivation_mean
@@ -104,16 +106,17 @@ def log_density(
     found: Predictive, targets: Array, variance_ratio: np.ndarray | None = None
 ) -> np.ndarray:
     """Log density (n,) of targets (n, D_out) under Gaussians of these moments."""
-    error, variance = errors_and_variances(found, targets)
+    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
+    error = to_numpy(targets).astype(float) - to_numpy(found.mean)
     variance = variance if variance_ratio is None else variance_ratio * variance
     terms = -0.5 * (np.log(2.0 * np.pi * variance) + error**2 / variance)
     return np.asarray(terms.sum(axis=1))
 
 
-def errors_and_variances(found: Predictive, targets: Array) -> tuple[np.ndarray, np.ndarray]:
-    """y - E[y] and Var[y], each (n, D_out)."""
-    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
-    return to_numpy(targets).astype(float) - to_numpy(found.mean), variance
+def outputs_and_variances(outcome: Outcome, found: Predictive) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the outputs and variances of new targets, (n, D) each; logs of rates of counts."""
+    variances = to_numpy(found.signal_variance + found.noise_variance).astype(float)
+    return log_rates(outcome, to_numpy(found.mean).astype(float)), variances
 
 
 def without_targets(factors: GlobalFactors) -> GlobalFactors:

@@ -32,6 +32,10 @@ class Binary:
         """One: the class, 0 or 1."""
         return 1
 
+    def n_outputs(self, n_columns: int) -> int:
+        """One: the log odds of the second class."""
+        return 1
+
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:

@@ -48,6 +48,10 @@ class Classes:
         """One: the number of the class."""
         return 1
 
+    def n_outputs(self, n_columns: int) -> int:
+        """One for each class."""
+        return self.n_classes
+
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:

@@ -22,8 +22,9 @@ import numpy as np
 from bowtienet._arrays import Array, namespace, special, to_numpy
 from bowtienet.distributions import polya_gamma
 from bowtienet.model.outcomes.binary import log_two_cosh_half
-from bowtienet.model.outcomes.outcome import RowTerms, beside
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
 
+START_DISPERSIONS = (0.1, 1e3)
 DISPERSIONS = (1e-2, 1e4)
 """Dispersions that EM looks at: the last is Poisson noise but for counts of many thousands."""
 
@@ -44,6 +45,10 @@ class Counts:
     def n_columns(self, n_outputs: int) -> int:
         """Two: the count, and the log of the exposure."""
         return 2
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One: the log of the rate but for a constant."""
+        return 1
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -106,3 +111,23 @@ class Counts:
         return (
             special("gammaln", count + r) - special("gammaln", r) - special("gammaln", count + 1.0)
         )
+
+
+def start_counts(targets: np.ndarray, row_weights: np.ndarray) -> Counts:
+    """Counts whose z = 0 is the mean rate, with the dispersion of its moments."""
+    counts, exposures = targets[:, 0], np.exp(targets[:, 1])
+    rate = max(float(row_weights @ counts / (row_weights @ exposures)), 1e-6)
+    share = row_weights / row_weights.sum()
+    expected = rate * exposures
+    # Var[y] = m + m² / r.
+    excess = float(share @ ((counts - expected) ** 2 - expected))
+    found = float(share @ expected**2) / excess if excess > 0.0 else START_DISPERSIONS[1]
+    dispersion = float(np.clip(found, *START_DISPERSIONS))
+    return Counts(dispersion=dispersion, offset=math.log(rate / dispersion))
+
+
+def log_rates(outcome: Outcome, outputs: Array) -> Array:
+    """Logs of mean counts for exposure 1 from outputs (n, D) of counts; others as they are."""
+    if not isinstance(outcome, Counts):
+        return outputs
+    return outputs + float(outcome.offset) + math.log(float(outcome.dispersion))

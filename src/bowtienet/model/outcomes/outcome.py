@@ -49,6 +49,9 @@ class Outcome(Protocol):
     def n_columns(self, n_outputs: int) -> int:
         """Columns of the targets for a network with so many outputs."""
 
+    def n_outputs(self, n_columns: int) -> int:
+        """Outputs of a network for so many columns of targets."""
+
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:

@@ -49,6 +49,10 @@ class StudentT:
         """One for each output."""
         return n_outputs
 
+    def n_outputs(self, n_columns: int) -> int:
+        """One for each column."""
+        return n_columns
+
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:

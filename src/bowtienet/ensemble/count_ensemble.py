@@ -1,0 +1,54 @@
+"""Counts: the predictive distribution of an ensemble whose outputs are logs of rates.
+
+A group of members has log rates N(m, v) and a dispersion r; its counts are a mixture of negative
+binomial distributions, with rates e^{m + sqrt(v) ξ} at the nodes ξ of Gauss-Hermite quadrature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from bowtienet._arrays import Array, map_arrays, to_numpy
+from bowtienet.ensemble.ensemble import (
+    Ensemble,
+    Floats,
+    Moments,
+    group_moments,
+    group_shares,
+    group_weights,
+)
+from bowtienet.prediction.count_mixture import CountMixture
+
+N_NODES = 8
+LARGEST_LOG_RATE = 36.0
+"""Rates up to e^36: counts beyond are no whole numbers in double precision."""
+
+
+def count_mixture(ensemble: Ensemble, inputs: Array, log_exposures: Floats) -> CountMixture:
+    """Distribution of the counts of rows with encoded features (n, E) and log exposures (n, 1)."""
+    return rate_mixture(
+        ensemble, map_arrays(to_numpy, group_moments(ensemble, inputs)), log_exposures
+    )
+
+
+def rate_mixture(ensemble: Ensemble, found: Moments, log_exposures: Floats) -> CountMixture:
+    """The same from the moments (G, n, 1) of groups."""
+    nodes, shares = np.polynomial.hermite_e.hermegauss(N_NODES)
+    variances = (found.epistemic_variances + found.noise_variances)[..., 0]
+    logs = found.means[..., 0] + log_exposures[:, 0]
+    logs = logs[:, None] + np.sqrt(variances)[:, None] * nodes[:, None]
+    rates = np.exp(np.clip(logs, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
+    weights = group_weights(ensemble)[:, None] * (shares / shares.sum())
+    return CountMixture(
+        weights=weights.ravel(),
+        means=rates.reshape(-1, rates.shape[-1]),
+        dispersions=np.repeat(_dispersions(ensemble), N_NODES),
+    )
+
+
+def _dispersions(ensemble: Ensemble) -> Floats:
+    """r (G,) of the groups: by held-out rows, or those of the members on average."""
+    if ensemble.calibration is not None:
+        return ensemble.calibration.dispersion
+    own = [float(member.model.outcome.dispersion) for member in ensemble.members]
+    return group_shares(ensemble) @ np.asarray(own)
