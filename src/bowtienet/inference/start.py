@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, to_numpy, with_ones
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
-from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.inverse_gamma import InverseGamma, mean_inverse
 from bowtienet.inference import adam
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
@@ -55,6 +55,8 @@ RowBatch = tuple[Array, Array, Floats]
 LEARNING_RATE = 0.1
 """For batches of 256 rows. Short fits with weak penalties would take 0.2; in long fits with strong
 ones that kills units. Batches of 64 rows ask for half of it."""
+NOISE_STEPS = 20
+"""Of rows' weights and the noise of their residuals in turn: near enough for a start."""
 NETWORK_VARIANCE = 1e-4
 """Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 
@@ -104,10 +106,11 @@ def initialize(
         raise ValueError(f"unknown start {init!r}: choose one of {', '.join(INITS)}.")
     init_penalty = non_negative(init_penalty, "init_penalty")
     start_iterations = whole(start_iterations, "start_iterations")
-    check_rows(model.architecture, rows)
+    check_rows(model.architecture, rows, model.outcome)
     rng = np.random.default_rng(rng)
     sample = subsample(rows, START_ROWS, rng)
-    inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
+    inputs = to_numpy(sample.inputs).astype(float)
+    targets = model.outcome.working_targets(to_numpy(sample.targets).astype(float))
     row_weights = to_numpy(sample.weights).astype(float)
     draw = spike_slab_weights if init == "spike_slab" else laplace_weights
     hidden = model.architecture.hidden
@@ -138,18 +141,32 @@ def factors_of_network(
     that of its weights: with scales of the prior the first sweep would forget the network.
     """
     factors = build_factors(model, network, rng, variance=NETWORK_VARIANCE)
-    outputs = network_outputs(Networks(layers=tuple(layer[None] for layer in network)), rows.inputs)
-    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
-    errors = np.asarray(to_numpy(rows.targets), dtype=np.float64) - outputs[0]
-    prior = model.prior.noise(model.architecture.n_hidden)
-    output = factors.layers[-1]
-    noise = InverseGamma(
-        concentration=prior.concentration + 0.5 * weights.sum() * np.ones(errors.shape[1]),
-        scale=prior.scale + 0.5 * weights @ errors**2,
-    )
-    layers = (*factors.layers[:-1], replace(output, noise_variance=noise))
-    factors = replace(factors, layers=layers)
+    if model.outcome.has_noise:
+        networks = Networks(layers=tuple(layer[None] for layer in network))
+        [outputs] = network_outputs(networks, rows.inputs)
+        noise = noise_of_residuals(model, rows, outputs)
+        layers = (*factors.layers[:-1], replace(factors.layers[-1], noise_variance=noise))
+        factors = replace(factors, layers=layers)
     return update_global_shrinkage(model, update_local_shrinkage(model, factors))
+
+
+def noise_of_residuals(model: BowTieModel, rows: Rows, outputs: Floats) -> InverseGamma:
+    """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ p (y - f)²) of outputs f (n, D_out).
+
+    Where p of a row depends on eta² itself, as for Student's t, the two are updated in turn.
+    """
+    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
+    errors = targets - outputs
+    prior = model.prior.noise(model.architecture.n_hidden)
+    concentration = prior.concentration + 0.5 * weights.sum() * np.ones(errors.shape[1])
+    noise = InverseGamma(concentration=concentration, scale=prior.scale + 0.5 * weights @ errors**2)
+    for _ in range(NOISE_STEPS if model.outcome.by_row else 0):
+        precision = mean_inverse(noise)
+        terms = model.outcome.row_terms(targets, outputs, outputs**2, precision)
+        squares = weights @ (terms.precision * errors**2)
+        noise = InverseGamma(concentration=concentration, scale=prior.scale + 0.5 * squares)
+    return noise
 
 
 def random_networks(

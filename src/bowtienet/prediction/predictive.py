@@ -43,7 +43,8 @@ class Predictive:
     chance_variance: Array
     """The part of it that gates and hidden noise make: more rows would not take it away."""
     noise_variance: Array
-    """E[eta²] of the output."""
+    """Of y given z: E[eta²] of the output, nu / (nu - 2) times that for Student's t, and zero for
+    outcomes without a noise variance."""
 
 
 def predict(
@@ -93,7 +94,10 @@ def predict(
     with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
         parts = list(apply(step, blocks))
     mean, signal, chance = (concatenate(column) for column in zip(*parts, strict=True))
-    noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
+    noise = 0.0
+    if model.outcome.has_noise:
+        noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
+        noise = noise * model.outcome.variance_ratio
     return Predictive(
         mean=mean,
         signal_variance=signal,
@@ -121,7 +125,7 @@ def outputs_and_variances(outcome: Outcome, found: Predictive) -> tuple[np.ndarr
 
 def without_targets(factors: GlobalFactors) -> GlobalFactors:
     """Factors whose last hidden covariance is the noise alone, S_L = diag(1 / E[1/eta²_L])."""
-    if factors.shared_covariance is None:
+    if len(factors.layers) == 1:
         return factors
     noise_precision = inverse_gamma.mean_inverse(factors.layers[-2].noise_variance)
     return replace(factors, shared_covariance=diagonal_matrix(1.0 / noise_precision))

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from bowtienet._arrays import Array, namespace, special
 from bowtienet.distributions import polya_gamma
 from bowtienet.model.outcomes.outcome import RowTerms
@@ -27,6 +29,16 @@ class Binary:
     name: ClassVar[str] = "binary"
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
+
+    @property
+    def linear_parameter(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> float:
+        """One, of no noise variance."""
+        return 1.0
 
     def n_columns(self, n_outputs: int) -> int:
         """One: the class, 0 or 1."""
@@ -68,6 +80,12 @@ class Binary:
     def working_targets(self, targets: Array) -> Array:
         """±2."""
         return START_SLOPE * (2.0 * targets - 1.0)
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """1 with probability sigmoid(z)."""
+        return (rng.random(outputs.shape) < special("expit", outputs)).astype(float)
 
 
 def log_two_cosh_half(x: Array) -> Array:

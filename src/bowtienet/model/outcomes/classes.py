@@ -44,6 +44,16 @@ class Classes:
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
 
+    @property
+    def linear_parameter(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> float:
+        """One, of no noise variance."""
+        return 1.0
+
     def n_columns(self, n_outputs: int) -> int:
         """One: the number of the class."""
         return 1
@@ -106,6 +116,15 @@ class Classes:
     def working_targets(self, targets: Array) -> Array:
         """2 for the class of the row, -2 for the others."""
         return START_SLOPE * (2.0 * self.indicators(targets, targets) - 1.0)
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Numbers of classes."""
+        chances = np.exp(log_sigmoid(outputs))
+        bounds = np.cumsum(chances, axis=1)
+        level = rng.random((len(outputs), 1)) * bounds[:, -1:]
+        return np.sum(level > bounds, axis=1, keepdims=True).astype(float)
 
     def indicators(self, targets: Array, reference: Array) -> Array:
         """y (n, C): 1 for the class of the row, 0 for the others."""

@@ -42,6 +42,16 @@ class Counts:
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
 
+    @property
+    def linear_parameter(self) -> Array | float:
+        """r."""
+        return self.dispersion
+
+    @property
+    def variance_ratio(self) -> float:
+        """One, of no noise variance."""
+        return 1.0
+
     def n_columns(self, n_outputs: int) -> int:
         """Two: the count, and the log of the exposure."""
         return 2
@@ -99,6 +109,14 @@ class Counts:
         xp = namespace(targets)
         logs = xp.log(targets[..., :1] + 0.5) - targets[..., 1:]
         return logs - float(np.mean(self.offset)) - math.log(float(np.mean(self.dispersion)))
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Poisson counts with gamma rates, for an exposure of one."""
+        shift = float(np.mean(self.offset))
+        rates = rng.gamma(self.dispersion, np.exp(outputs + shift))
+        return np.concatenate([rng.poisson(rates), np.zeros_like(outputs)], axis=1)
 
     def _shift(self, targets: Array, reference: Array) -> Array:
         """o."""
