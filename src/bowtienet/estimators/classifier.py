@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet._validation import whole
+from bowtienet.data.labels import check_classes
 from bowtienet.data.source import Source
 from bowtienet.ensemble.class_ensemble import (
     ClassMoments,

@@ -44,6 +44,7 @@ def _content(estimator: Any) -> dict[str, Any]:
         "feature_names": None if names is None else [str(name) for name in names],
         "target_names": list(estimator.target_names_),
         "single_target": estimator._single_target,
+        "classes": _labels_content(estimator),
         "n_features": estimator.n_features_in_,
         "solver": estimator.solver_,
         "ensemble": {k: v for k, v in vars(estimator.ensemble_).items() if k != "background"},
@@ -67,9 +68,12 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a fitted estimator that `save` wrote."""
+    from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
 
-    return load_estimator(BowTieRegressor, path)
+    kind = persistence.kind_of(path) if os.path.isfile(path) else None
+    classifies = kind == BowTieClassifier.__name__
+    return load_estimator(BowTieClassifier if classifies else BowTieRegressor, path)
 
 
 def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
@@ -95,11 +99,33 @@ def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
     }
     attributes |= structure_attributes(content["structure"], n_features)
     attributes |= prune_attributes(content["pruning"], n_features)
+    if content.get("classes") is not None:
+        attributes["classes_"] = _read_labels(content["classes"], ensemble)
     if names is not None:
         attributes["feature_names_in_"] = np.asarray(names, dtype=object)
     for name, value in attributes.items():
         setattr(estimator, name, value)
     return estimator
+
+
+def _labels_content(estimator: Any) -> dict[str, Any] | None:
+    """Labels of classes as plain values, with what they were."""
+    classes: np.ndarray | None = getattr(estimator, "classes_", None)
+    if classes is None:
+        return None
+    return {"labels": classes.tolist(), "dtype": classes.dtype.str}
+
+
+def _read_labels(content: dict[str, Any], ensemble: Ensemble) -> np.ndarray:
+    labels, dtype = content["labels"], content["dtype"]
+    plain = isinstance(labels, list) and all(type(x) in (str, int, float, bool) for x in labels)
+    if not plain or not isinstance(dtype, str) or np.dtype(dtype).kind not in "OUSbiuf":
+        raise ValueError(f"its classes are {labels!r:.80}")
+    found = np.asarray(labels, dtype=np.dtype(dtype))
+    outputs = ensemble.members[0].model.architecture.n_outputs
+    if len(set(labels)) != len(labels) or outputs != (1 if len(labels) == 2 else len(labels)):
+        raise ValueError(f"its classes are not those of {outputs} outputs")
+    return found
 
 
 def _read_importances(found: Any, n_features: int) -> np.ndarray | None:

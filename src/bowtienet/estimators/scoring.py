@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,10 @@ import numpy as np
 from bowtienet._arrays import Array, to_numpy
 from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
+from bowtienet.ensemble.class_ensemble import class_probabilities
 from bowtienet.ensemble.ensemble import chunks, mean_and_deviation, mixture
 from bowtienet.estimators.known_columns import encoded_blocks, open_known
+from bowtienet.prediction.calibration import LEAST_PROBABILITY
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.representation.scaling import column_moments, combine_moments
@@ -27,6 +30,40 @@ def mean_log_density(estimator: Any, source: Source) -> float:
         weight += float(share.sum())
     _check_weight(weight)
     return total / weight
+
+
+def mean_log_probability(estimator: Any, source: Source) -> float:
+    """Weighted mean over rows of the log probability of their label."""
+    return _mean_of_probabilities(estimator, source, _log_probabilities)
+
+
+def accuracy(estimator: Any, source: Source) -> float:
+    """Weighted share of rows whose most probable label is theirs."""
+    return _mean_of_probabilities(estimator, source, _hits)
+
+
+def _mean_of_probabilities(
+    estimator: Any, source: Source, score: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> float:
+    """Weighted mean of a score of probabilities (n, C) and codes (n,)."""
+    total = weight = 0.0
+    for block, features in encoded_blocks(estimator, source):
+        found = [class_probabilities(estimator.ensemble_, part) for part in chunks(features)]
+        share = _host(block.weights)
+        codes = _host(block.targets)[:, 0].astype(np.intp)
+        total += float(share @ score(np.concatenate(found), codes))
+        weight += float(share.sum())
+    _check_weight(weight)
+    return total / weight
+
+
+def _log_probabilities(found: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    own = np.take_along_axis(found, codes[:, None], axis=1)[:, 0]
+    return np.asarray(np.log(np.maximum(own, LEAST_PROBABILITY)))
+
+
+def _hits(found: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return (np.argmax(found, axis=1) == codes).astype(float)
 
 
 def held_out_scores(estimator: Any, calibration: tuple[Any, ...] | None = None) -> HeldOut:
