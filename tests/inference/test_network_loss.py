@@ -13,12 +13,13 @@ from bowtienet.inference.network_loss import (
     Batch,
     build_workspace,
     enough_workspace,
+    network_losses,
     outputs_of,
-    plain_errors,
+    plain_losses,
     plain_outputs,
     split,
-    squared_errors,
 )
+from bowtienet.model.outcomes import Gaussian
 
 LIBRARIES = ("torch", "jax.numpy", "array_api_strict")
 HIDDEN = ((), (5,), (4, 2, 3))
@@ -66,7 +67,7 @@ def test_plain_gradient_is_that_of_autodiff(
         return 0.5 * jax.numpy.sum(arguments[2][:, :, None] * residuals**2)
 
     weights = [jax.numpy.asarray(layer) for layer in layers]
-    values, gradients = plain_errors(weights, *arguments)
+    values, gradients = plain_losses(weights, *arguments, Gaussian())
     np.testing.assert_allclose(values.sum(), total(weights), rtol=1e-12)
     assert_same_gradients(flat(gradients), flat(jax.grad(total)(weights)), 1e-12)
 
@@ -89,8 +90,10 @@ def test_fast_as_plain(
         monkeypatch.setattr(network_loss, "BLOCK_NUMBERS", 3 * 17 * (1 + max((*hidden, outputs))))
     batch, layers, shapes = random_problem(rng, hidden, outputs, n_inputs)
     some = np.array([2, 0, 3, 1])[: 4 - len(hidden)]
-    values, gradients = squared_errors(batch, shapes)(flat(layers)[some], some)
-    expected, slopes = plain_errors(layers, batch.inputs, batch.targets, batch.row_weights)
+    values, gradients = network_losses(batch, shapes, Gaussian())(flat(layers)[some], some)
+    expected, slopes = plain_losses(
+        layers, batch.inputs, batch.targets, batch.row_weights, Gaussian()
+    )
     np.testing.assert_allclose(values, expected[some], rtol=1e-5)
     assert_same_gradients(gradients, flat(slopes)[some], 1e-5)
 
@@ -109,8 +112,8 @@ def test_every_library_as_numpy(
         monkeypatch.setattr(network_loss, "DEVICE_NUMBERS", 200)
     batch, layers, shapes = random_problem(rng, hidden)
     there, some = in_library(batch, pytest.importorskip(name)), np.array([3, 1])
-    values, gradients = squared_errors(there, shapes)(flat(layers)[some], some)
-    expected, slopes = squared_errors(batch, shapes)(flat(layers)[some], some)
+    values, gradients = network_losses(there, shapes, Gaussian())(flat(layers)[some], some)
+    expected, slopes = network_losses(batch, shapes, Gaussian())(flat(layers)[some], some)
     np.testing.assert_allclose(values, expected, rtol=1e-5)
     assert_same_gradients(gradients, slopes, 1e-5)
     outputs = outputs_of(layers, there.inputs)
@@ -126,7 +129,7 @@ def test_jax_compiles_for_few_numbers_of_networks(rng: np.random.Generator) -> N
         targets=jax.asarray(batch.targets),
         row_weights=np.tile(batch.row_weights, (5, 1)),
     )
-    errors, points = squared_errors(many, shapes), np.tile(flat(layers), (5, 1))
+    errors, points = network_losses(many, shapes, Gaussian()), np.tile(flat(layers), (5, 1))
     before = network_loss._compiled()._cache_size()
     for count in range(1, 21):
         values, gradients = errors(points[:count], np.arange(count))
@@ -139,8 +142,8 @@ def test_a_workspace_serves_smaller_batches(rng: np.random.Generator) -> None:
     large = build_workspace([5, 2], 4, 80)
     assert enough_workspace(large, shapes, 4, 50) is large
     assert enough_workspace(large, shapes, 4, 81) is not large
-    values, gradients = squared_errors(batch, shapes, large)(flat(layers), np.arange(4))
-    expected, slopes = squared_errors(batch, shapes)(flat(layers), np.arange(4))
+    values, gradients = network_losses(batch, shapes, Gaussian(), large)(flat(layers), np.arange(4))
+    expected, slopes = network_losses(batch, shapes, Gaussian())(flat(layers), np.arange(4))
     np.testing.assert_allclose(values, expected, rtol=1e-6)
     assert_same_gradients(gradients, slopes, 1e-6)
 

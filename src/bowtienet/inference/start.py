@@ -1,10 +1,10 @@
 """Ordinary networks trained side by side, which say where variational fits begin.
 
-    L_r = ( ½ Σ_n w_rn Σ_d (y_nd - f_rnd)² + ½ penalty_r Σ W² ) / Σ_n w_rn
+    L_r = ( Σ_n w_rn l(y_n, f_rn) + ½ penalty_r Σ W² ) / Σ_n w_rn
 
-for networks r = 1..R of one architecture, the objective of the start `relu_network`. All networks
-see the same rows, which are read once for all of them: by a vectorised L-BFGS, or by Adam on
-batches of many rows. Rows may be arrays of any library: products are done there, on their device
+for networks r = 1..R of one architecture, with the loss l of an outcome: half of the squared errors
+for a Gaussian one, which is the objective of the start `relu_network`. All networks see the same
+rows, which are read once for all of them: by a vectorised L-BFGS, or by Adam on batches. Rows may be arrays of any library: products are done there, on their device
 and in single precision, and the optimiser's small vectors live on the host. A network has its own
 history, step length and end; one that has ended takes no further part in the products.
 """
@@ -30,12 +30,13 @@ from bowtienet.inference.lbfgs import Indices, minimize
 from bowtienet.inference.network_loss import (
     SMOOTHING,
     Batch,
-    Errors,
+    Losses,
     enough_workspace,
+    network_losses,
     outputs_of,
     split,
-    squared_errors,
 )
+from bowtienet.model.outcomes import Gaussian, Outcome
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import (
@@ -51,12 +52,13 @@ from bowtienet.posterior.initialize import (
 
 INITS = ("relu_network", "laplace", "spike_slab")
 RowBatch = tuple[Array, Array, Floats]
-"""Inputs (b, D_0), targets (b, D_out) and row weights (R, b)."""
+"""Inputs (b, D_0), targets (b, C) and row weights (R, b)."""
 LEARNING_RATE = 0.1
 """For batches of 256 rows. Short fits with weak penalties would take 0.2; in long fits with strong
 ones that kills units. Batches of 64 rows ask for half of it."""
 NOISE_STEPS = 20
 """Of rows' weights and the noise of their residuals in turn: near enough for a start."""
+SQUARED_ERRORS = Gaussian()
 NETWORK_VARIANCE = 1e-4
 """Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
 
@@ -70,7 +72,7 @@ class Networks:
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    errors: Errors  # with weights of rows that add up to one for each network
+    losses: Losses  # with weights of rows that add up to one for each network
     penalties: Floats  # (R,), divided by the sum of the row weights
     penalised: Floats  # (R, P), 0 for a bias
     kept: Floats | None = None  # (R, P), 0 for a weight that does not exist
@@ -175,13 +177,14 @@ def random_networks(
     targets: Array,
     row_weights: Floats,
     rng: np.random.Generator,
+    outcome: Outcome = SQUARED_ERRORS,
 ) -> Networks:
     """Networks to start from, one for each row of `row_weights` (R, n).
 
     Hidden weights are Laplace, knots lie inside the rows that the network sees, and the output
-    layer is a ridge regression on the last hidden layer.
+    layer is a ridge regression of the outcome's working targets on the last hidden layer.
     """
-    inputs, targets = to_numpy(inputs), to_numpy(targets)
+    inputs, targets = to_numpy(inputs), outcome.working_targets(to_numpy(targets))
     networks = []
     for weights in row_weights:
         seen = weights > 0.0
@@ -204,6 +207,7 @@ def fit_networks(
     lengths: Sequence[int],
     input_penalties: Floats | None = None,
     kept: Networks | None = None,
+    outcome: Outcome = SQUARED_ERRORS,
 ) -> list[Networks]:
     """Networks after each of `lengths` L-BFGS steps on L_r; biases are not penalised.
 
@@ -211,8 +215,8 @@ def fit_networks(
     ----------
     inputs : array of shape (n, D_0)
         Standardised features, the same for all networks, in any array library.
-    targets : array of shape (n, D_out)
-        Standardised targets, in the same library.
+    targets : array of shape (n, C)
+        Targets of the outcome, in the same library; standardised if they are continuous.
     row_weights : array of shape (R, n)
         Weights of the rows for each network; 0 holds a row out.
     start : Networks
@@ -225,12 +229,14 @@ def fit_networks(
         What the penalty of the weights of each input is multiplied by.
     kept : Networks, optional
         1 for weights that exist, 0 for those that are zero and stay so.
+    outcome : Outcome
+        Likelihood whose loss is lowered. Its parameters are numbers, and stay as they are.
     """
     shapes = _shapes(start)
     totals = row_weights.sum(axis=1)
     batch = Batch(inputs=inputs, targets=targets, row_weights=row_weights / totals[:, None])
     problem = _Problem(
-        errors=squared_errors(batch, shapes),
+        losses=network_losses(batch, shapes, outcome),
         penalties=penalties / totals,
         penalised=_penalised(shapes, len(totals), input_penalties),
         kept=None if kept is None else _points(kept),
@@ -249,6 +255,7 @@ def fit_networks_by_batches(
     lengths: Sequence[int],
     learning_rate: float = LEARNING_RATE,
     input_penalties: Floats | None = None,
+    outcome: Outcome = SQUARED_ERRORS,
 ) -> list[Networks]:
     """Networks after each of `lengths` passes of Adam over the rows, on L_r.
 
@@ -258,7 +265,7 @@ def fit_networks_by_batches(
     Parameters
     ----------
     batches : callable
-        The batches of pass 0, 1, ...: inputs (b, D_0), targets (b, D_out), both in any array
+        The batches of pass 0, 1, ...: inputs (b, D_0), targets (b, C), both in any array
         library, and row weights (R, b) on the host; 0 holds a row out.
     start : Networks
         R networks to start from.
@@ -272,6 +279,8 @@ def fit_networks_by_batches(
         Highest step of a weight, for a layer with one input; with K inputs it is over sqrt(K).
     input_penalties : array of shape (R, D_0), optional
         What the penalty of the weights of each input is multiplied by.
+    outcome : Outcome
+        Likelihood whose loss is lowered. Its parameters are numbers, and stay as they are.
     """
     shapes = _shapes(start)
     state = adam.begin(_points(start))
@@ -289,8 +298,8 @@ def fit_networks_by_batches(
             totals = row_weights.sum(axis=1)
             batch = Batch(inputs=inputs, targets=targets, row_weights=_shares(row_weights, totals))
             workspace = enough_workspace(workspace, shapes, *row_weights.shape)
-            errors = squared_errors(batch, shapes, workspace)
-            _, gradients = errors(state.points, np.arange(len(penalties)))
+            losses = network_losses(batch, shapes, outcome, workspace)
+            _, gradients = losses(state.points, np.arange(len(penalties)))
             gradients += shrink * state.points
             n_steps, seen = n_steps + 1, seen + totals / total_weights
             progress = (n_passes + np.minimum(1.0, seen)) / lengths[-1]
@@ -306,7 +315,7 @@ def network_outputs(networks: Networks, inputs: Array) -> Floats:
 def _evaluate(problem: _Problem, points: Floats, networks: Indices) -> tuple[Floats, Floats]:
     """L (A,) and its gradients (A, P) at points (A, P) of the networks (A,)."""
     shrunk = problem.penalties[networks, None] * problem.penalised[networks] * points
-    values, gradients = problem.errors(points, networks)
+    values, gradients = problem.losses(points, networks)
     values += 0.5 * np.einsum("rp,rp->r", shrunk, points)
     shrunk += gradients
     if problem.kept is not None:

@@ -70,8 +70,9 @@ class Binary:
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """log(1 + e^z) - y z, with the derivative sigmoid(z) - y."""
         xp = namespace(outputs)
-        value = log_two_cosh_half(outputs) + (0.5 - targets) * outputs
-        return xp.sum(value, axis=-1), special("expit", outputs) - targets
+        above, below, upper, _ = softplus_and_sigmoid(outputs)
+        # For y = 1 and y = 0 one of the terms is exactly zero: no digit is lost.
+        return xp.sum((1.0 - targets) * above + targets * below, axis=-1), upper - targets
 
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
         """log sigmoid(±z)."""
@@ -93,3 +94,23 @@ def log_two_cosh_half(x: Array) -> Array:
     xp = namespace(x)
     size = xp.abs(x)
     return 0.5 * size + xp.log1p(xp.exp(-size))
+
+
+def softplus_and_sigmoid(x: Array) -> tuple[Array, Array, Array, Array]:
+    """log(1 + e^x), log(1 + e^{-x}), sigmoid(x) and sigmoid(-x), all to their last digits.
+
+    One of a = e^{min(x, 0)} and b = e^{-max(x, 0)} is one, so a b = e^{-|x|}: nothing overflows.
+    """
+    xp = namespace(x)
+    zero = xp.zeros_like(x)
+    low, high = xp.minimum(x, zero), xp.maximum(x, zero)
+    a, b = xp.exp(low), xp.exp(-high)
+    small = a * b
+    log = xp.log1p(small)
+    # In place: memory for many outputs is slow to come by.
+    small += 1.0
+    a /= small
+    b /= small
+    high += log
+    log -= low
+    return high, log, a, b

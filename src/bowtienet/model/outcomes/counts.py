@@ -13,7 +13,6 @@ E[L] = r (psi(y + r) - psi(r)), the bound is E[L] log r + r s + ..., so r = Σ E
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -21,7 +20,7 @@ import numpy as np
 
 from bowtienet._arrays import Array, namespace, special, to_numpy
 from bowtienet.distributions import polya_gamma
-from bowtienet.model.outcomes.binary import log_two_cosh_half
+from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigmoid
 from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
 
 START_DISPERSIONS = (0.1, 1e3)
@@ -93,11 +92,13 @@ class Counts:
         return replace(self, dispersion=found if found.ndim else float(found))
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
-        """(y + r) log(1 + e^x) - y x for x = z + o, with the derivative (y + r) sigmoid(x) - y."""
-        r, shift = beside(self.dispersion, outputs), self._shift(targets, outputs)
-        count, x = targets[..., :1], outputs + shift
-        value = (count + r) * (log_two_cosh_half(x) + 0.5 * x) - count * x
-        return value[..., 0], (count + r) * special("expit", x) - count
+        """r log(1 + e^x) + y log(1 + e^{-x}) for x = z + o.
+
+        The derivative is r sigmoid(x) - y sigmoid(-x). Counts of millions lose no digits in it.
+        """
+        r, count = beside(self.dispersion, outputs), targets[..., :1]
+        above, below, upper, lower = softplus_and_sigmoid(outputs + self._shift(targets, outputs))
+        return (r * above + count * below)[..., 0], r * upper - count * lower
 
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
         """log NB(y)."""
@@ -105,10 +106,14 @@ class Counts:
         return self._log_constant(count)[..., 0] - self.loss(targets, outputs)[0]
 
     def working_targets(self, targets: Array) -> Array:
-        """log((y + ½) / e) - b - log r."""
+        """log((y + ½) / (m + ½)), where m is the mean count for z = 0.
+
+        It is near zero for rows with little exposure: they know nothing of the rate.
+        """
         xp = namespace(targets)
-        logs = xp.log(targets[..., :1] + 0.5) - targets[..., 1:]
-        return logs - float(np.mean(self.offset)) - math.log(float(np.mean(self.dispersion)))
+        shift = targets[..., 1:] + float(np.mean(self.offset))
+        usual = float(np.mean(self.dispersion)) * xp.exp(shift)
+        return xp.log(targets[..., :1] + 0.5) - xp.log(usual + 0.5)
 
     def sample(
         self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
