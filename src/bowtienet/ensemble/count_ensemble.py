@@ -17,6 +17,7 @@ from bowtienet.ensemble.ensemble import (
     group_shares,
     group_weights,
 )
+from bowtienet.model.outcomes import Counts
 from bowtienet.prediction.count_mixture import CountMixture
 
 N_NODES = 8
@@ -50,5 +51,6 @@ def _dispersions(ensemble: Ensemble) -> Floats:
     """r (G,) of the groups: by held-out rows, or those of the members on average."""
     if ensemble.calibration is not None:
         return ensemble.calibration.dispersion
-    own = [float(member.model.outcome.dispersion) for member in ensemble.members]
+    outcomes = [member.model.outcome for member in ensemble.members]
+    own = [float(one.dispersion) for one in outcomes if isinstance(one, Counts)]
     return group_shares(ensemble) @ np.asarray(own)

@@ -111,8 +111,8 @@ def permutation_losses(
         mixed, moments = mixed_rows(ensemble, *mixing), mixed_moments(ensemble, *mixing)
         shape = (len(used), n_repeats, part.stop - part.start)
         y = np.broadcast_to(targets[part], (*shape, targets.shape[1]))
-        after = log_and_squared(ensemble, moments, mixed, y.reshape(-1, targets.shape[1]))
-        after = np.stack(after).reshape(2, *shape, n_scores)
+        scores = log_and_squared(ensemble, moments, mixed, y.reshape(-1, targets.shape[1]))
+        after = np.stack(scores).reshape(2, *shape, n_scores)
         change = after - before[:, None, None, part]
         means[:, :, part] = change.mean(axis=2)
         apart = weights[part, None] * (change - means[:, :, None, part]) / (n_repeats - 1)

@@ -35,13 +35,12 @@ from bowtienet.ensemble.fold_networks import (
     stack,
     without,
 )
-from bowtienet.ensemble.held_out_forecasts import Swept, forecast, stack_forecasts
+from bowtienet.ensemble.held_out_forecasts import Swept, forecast, judged, stack_forecasts
 from bowtienet.ensemble.member import recipe_model
 from bowtienet.ensemble.recipes import choose_recipes, possible_recipes, possible_views
 from bowtienet.ensemble.settings import Settings
 from bowtienet.ensemble.slopes import fit_outside
 from bowtienet.ensemble.smaller_networks import Stage, Trial, shrink_networks, whole_stage
-from bowtienet.ensemble.stacking import variance_ratio
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import Pruning
@@ -209,14 +208,15 @@ def _posterior(
         forecast(member, take_columns(rows, _inputs(member)), fold, settings)
         for member, fold in zip(found, trial.folds, strict=False)
     ]
-    errors, variances = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    ratio = variance_ratio(errors, variances, weights)
-    swept = Swept(
-        candidate=Candidate(recipe=trial.recipe),
-        n_sweeps=N_SWEEPS,
-        errors=errors,
-        variances=variances,
-        ratio=ratio,
+    means, variances = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
+    swept = judged(
+        Candidate(recipe=trial.recipe),
+        N_SWEEPS,
+        targets,
+        (means, variances),
+        weights,
+        settings.outcome,
     )
     left = np.ones(columns.count, dtype=bool)
     if columns.apart:
@@ -229,7 +229,7 @@ def _posterior(
     levels = replace(levels, columns=places[levels.columns])
     return _Posterior(
         member=found[-1],
-        ratio=ratio,
+        ratio=swept.ratio,
         levels=levels,
         held_out=held_out,
         scores=_scores(trial, swept, levels, columns.inputs, unit),
@@ -301,7 +301,7 @@ def _scores(
     scales = levels.scale[:, None, :] * variances
     densities = -0.5 * (np.log(2.0 * np.pi * scales) + swept.errors**2 / scales)
     logs = logsumexp(densities + log_shares, axis=0).sum(axis=1) + trial.seen.log_slopes
-    means = np.asarray(trial.seen.rows.targets) - swept.errors
+    means = swept.means
     if trial.warp is not None:
         spread = np.einsum("knd,knd->nd", np.exp(log_shares), scales)
         means, _ = moments(trial.warp, means, spread)

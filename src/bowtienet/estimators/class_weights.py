@@ -23,7 +23,7 @@ class ClassWeighted(Source):
         self.source, self.factors = source, factors
         for name in ("feature_names", "target_names", "n_features", "n_targets", "single_target"):
             setattr(self, name, getattr(source, name))
-        self.n_pieces, self.classes = source.n_pieces, source.classes
+        self.n_pieces, self.reading = source.n_pieces, source.reading
 
     def read(self, piece: int) -> Iterator[Block]:
         """Blocks of a piece."""
@@ -47,6 +47,7 @@ def weighted_classes(source: Source, class_weight: Mapping[Any, float] | str | N
         factors = _balancing(source)
     else:
         assert isinstance(class_weight, Mapping)
+        assert source.classes is not None
         factors = _factors(class_weight, source.classes)
     if isinstance(source, InMemory):
         found = copy(source)
@@ -73,6 +74,7 @@ def _factors(class_weight: Mapping[Any, float], classes: np.ndarray) -> np.ndarr
 
 def _balancing(source: Source) -> np.ndarray:
     """N / (C N_c), in sums of row weights."""
+    assert source.classes is not None
     totals = np.zeros(len(source.classes))
     for block in in_order(source):
         np.add.at(totals, _codes(block.targets), to_numpy(block.weights).astype(float))

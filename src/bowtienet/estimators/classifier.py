@@ -48,7 +48,7 @@ class ClassComponents(NamedTuple):
 
 
 class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
-    """Ensemble of Bayesian bow tie networks for classes, two or many, with calibrated probabilities.
+    """Ensemble of Bayesian bow tie networks for two or more classes, with calibrated probabilities.
 
     Tables are taken as they are: numbers, categories, text, dates and missing values; labels may be
     texts, numbers or booleans. Two classes have a logistic likelihood and more a logistic softmax,
@@ -281,7 +281,8 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         return class_moments(self.ensemble_, found)
 
     def _outcome(self, source: Source | None, options: FitOptions) -> Outcome:
-        classes = self.classes_ if source is None else source.classes
+        found = None if source is None else source.classes
+        classes = self.classes_ if found is None else found
         return Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
 
     def _target_settings(self) -> dict[str, Any]:
@@ -289,6 +290,7 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
 
     def _open_new(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
         source = super()._open_new(X, y, sample_weight, target="label", **rows)
+        assert source.classes is not None
         check_classes(source.classes)
         return weighted_classes(source, self.class_weight)
 

@@ -4,8 +4,8 @@
 
 Two classes have one output, and E[sigmoid(z)] = Σ_k p_k Phi(s_k m / sqrt(1 + s_k² v)) by the
 mixture of probits of `distributions.gated`. Of more classes, and for entropies, it is a mean over
-points ξ of a standard normal distribution: Gauss-Hermite nodes of one output, a Latin hypercube and its
-mirror image of several.
+points ξ of a standard normal distribution: Gauss-Hermite nodes of one output, a Latin hypercube and
+its mirror image of several.
 """
 
 from __future__ import annotations
@@ -15,12 +15,11 @@ from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import entr, expit, ndtr, ndtri
+from scipy.special import entr, expit, log_expit, ndtr, ndtri
 
 from bowtienet._arrays import slices
 from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
 from bowtienet.model.outcomes import Binary, Outcome
-from bowtienet.model.outcomes.classes import log_sigmoid
 
 Floats = NDArray[np.float64]
 
@@ -49,7 +48,7 @@ def probabilities(outcome: Outcome, outputs: Floats) -> Floats:
     if isinstance(outcome, Binary):
         p = expit(outputs)
         return np.concatenate([1.0 - p, p], axis=-1)
-    logs = log_sigmoid(outputs)
+    logs = log_expit(outputs)
     relative = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return np.asarray(relative / relative.sum(axis=-1, keepdims=True))
 

@@ -125,7 +125,7 @@ class Classes:
         self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Numbers of classes."""
-        chances = np.exp(log_sigmoid(outputs))
+        chances = special("expit", outputs)
         bounds = np.cumsum(chances, axis=1)
         level = rng.random((len(outputs), 1)) * bounds[:, -1:]
         return np.sum(level > bounds, axis=1, keepdims=True).astype(float)

@@ -13,6 +13,7 @@ E[L] = r (psi(y + r) - psi(r)), the bound is E[L] log r + r s + ..., so r = Σ E
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
