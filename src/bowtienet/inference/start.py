@@ -4,9 +4,10 @@
 
 for networks r = 1..R of one architecture, with the loss l of an outcome: half of the squared errors
 for a Gaussian one, which is the objective of the start `relu_network`. All networks see the same
-rows, which are read once for all of them: by a vectorised L-BFGS, or by Adam on batches. Rows may be arrays of any library: products are done there, on their device
-and in single precision, and the optimiser's small vectors live on the host. A network has its own
-history, step length and end; one that has ended takes no further part in the products.
+rows, which are read once for all of them: by a vectorised L-BFGS, or by Adam on batches of many
+rows. Rows may be arrays of any library: products are done there, on their device and in single
+precision, and the optimiser's small vectors live on the host. A network has its own history, step
+length and end; one that has ended takes no further part in the products.
 """
 
 from __future__ import annotations
