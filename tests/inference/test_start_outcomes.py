@@ -17,7 +17,7 @@ from bowtienet.inference.start import (
     random_networks,
 )
 from bowtienet.model.outcomes import Binary, Classes, Counts, Gaussian, Outcome, StudentT
-from bowtienet.model.outcomes.calibration import start_counts
+from bowtienet.model.outcomes.counts import start_counts
 
 OUTCOMES = {
     "gaussian": Gaussian(),
