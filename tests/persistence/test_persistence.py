@@ -43,7 +43,7 @@ from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.pieces import fit_pieces
 from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import PLAIN, Representation, View
-from tests.builders import bound_of, random_point, statistics_of
+from tests.builders import OUTCOMES, bound_of, random_point, statistics_of
 
 KIND = "example"
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
@@ -189,6 +189,15 @@ def snapshots(hidden: tuple[int, ...]) -> list[Any]:
     return [PassSnapshot(position=position, elbo_history=(-7.5, -7.25)), started]
 
 
+def outcomes(hidden: tuple[int, ...]) -> list[Any]:
+    """Models and sums of rows of every likelihood."""
+    points = [
+        random_point(np.random.default_rng(2), hidden, outcome=outcome, n_outputs=n_outputs)
+        for outcome, n_outputs in OUTCOMES.values()
+    ]
+    return [(point.model, point.factors, statistics_of(point)) for point in points]
+
+
 def test_every_container_comes_back(path: Path) -> None:
     seen: set[type] = set()
 
@@ -207,7 +216,7 @@ def test_every_container_comes_back(path: Path) -> None:
         result = fitted(prior, hidden)
         stretched = replace(result, variance_ratio=np.array([1.7, 0.3]))
         content = [result, stretched, pruned(result), representation(), snapshots(hidden)]
-        content += held_out_rows()
+        content += [*held_out_rows(), *outcomes(hidden)]
         assert_same(through_file(path, content), content)
         note(content)
     assert seen == set(persistence.CONTAINERS)
