@@ -135,6 +135,17 @@ def test_bins_have_equal_counts_and_average_to_the_whole() -> None:
     np.testing.assert_allclose(found.predicted, np.mean(p[order, 1].reshape(15, 10), axis=1))
 
 
+@pytest.mark.parametrize("weight", [1.0, 0.1, 1.0 / 3.0, 7.0])
+def test_rows_at_a_border_belong_to_the_upper_bin(weight: float) -> None:
+    """Ranks i + 1/2 of 15 in 10 bins: every third lies at a border, whatever the rounding."""
+    p = np.arange(1, 16) / 16
+    found = reliability_curve(
+        np.arange(15) % 2, p, [0, 1], bins=10, sample_weight=np.full(15, weight)
+    )
+    places = (2 * np.arange(15) + 1) * 10 // 30
+    np.testing.assert_array_equal(found.n_rows, np.bincount(places))
+
+
 def test_equal_probabilities_share_a_bin() -> None:
     found = reliability_curve([1, 0, 0, 1, 1, 1], [0.2, 0.2, 0.2, 0.2, 0.9, 0.9], [0, 1], bins=6)
     np.testing.assert_allclose(found.predicted, [0.2, 0.9])

@@ -17,7 +17,7 @@ from bowtienet.inference.start import (
     random_networks,
 )
 from bowtienet.model.outcomes import Binary, Classes, Counts, Gaussian, Outcome, StudentT
-from bowtienet.model.outcomes.calibration import start_counts
+from bowtienet.model.outcomes.counts import start_counts
 
 OUTCOMES = {
     "gaussian": Gaussian(),
@@ -99,7 +99,7 @@ def test_without_hidden_layer_it_is_a_logistic_regression(
 
 
 def test_without_hidden_layer_it_is_a_poisson_regression(rng: np.random.Generator) -> None:
-    """A dispersion so large is Poisson noise; exposures are weights of rates there, offsets here."""
+    """Dispersion 1e4 is Poisson noise; exposures are weights of rates there and offsets here."""
     inputs, logs = rng.normal(size=(300, 3)), rng.normal(0.0, 0.5, size=300)
     count = rng.poisson(np.exp(0.5 + inputs @ [0.6, -0.4, 0.0] + logs))
     outcome = Counts(dispersion=1e4, offset=-np.log(1e4))
