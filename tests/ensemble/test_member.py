@@ -243,8 +243,8 @@ def test_forecasts_are_those_of_the_rows_held_out() -> None:
     alone = run_task(task(rows=both["rows"], lengths=(8,)), SETTINGS).result
     assert_same_fit(outcome.result, alone)
     new = predict(alone.model, alone.factors, held_out.inputs)
-    errors, variances = outcome.forecasts
-    np.testing.assert_array_equal(errors, held_out.targets - new.mean)
+    means, variances = outcome.forecasts
+    np.testing.assert_array_equal(means, new.mean)
     np.testing.assert_array_equal(variances, new.signal_variance + new.noise_variance)
 
 
