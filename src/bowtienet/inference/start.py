@@ -55,8 +55,9 @@ RowBatch = tuple[Array, Array, Floats]
 LEARNING_RATE = 0.1
 """For batches of 256 rows. Short fits with weak penalties would take 0.2; in long fits with strong
 ones that kills units. Batches of 64 rows ask for half of it."""
-NETWORK_VARIANCE = 1e-4
-"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
+NETWORK_VARIANCE = 1e-6
+"""Of the weights of a network that a fit starts from: little beside the noise, also where there is
+hardly any, or the first sweep forgets the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
