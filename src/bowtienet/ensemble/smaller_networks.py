@@ -10,9 +10,9 @@ a sum over the paths from inputs, by their deviation, to outputs that go through
 each step all networks are trained further, a little or not at all. A step that takes weights counts
 if out of fold neither the root mean squared error in the user's unit, with one standard error
 added, nor the geometric mean of densities is worse than before all steps by more than a tolerance,
-and if predictions have moved little; columns go only without any such loss. Otherwise a smaller
-step is tried. No training is long: it would lead to another network, whose errors in new rows may
-be far from those of the one that it comes from.
+and if predictions have moved little; columns go only without any such loss, and for sure if
+predictions move far. Otherwise a smaller step is tried. No training is long: it would lead to
+another network, whose errors in new rows may be far from those of the one that it comes from.
 """
 
 from __future__ import annotations
@@ -46,6 +46,10 @@ LAST_SHARE = 0.95
 """until it is above this."""
 COLUMNS_AT_ONCE = 4
 """The first step takes this part of the columns."""
+COLUMN_MOVE = 0.1
+"""E[m²] / E[e²] up to which a move m of predictions is short: 5 % in the root of E[e²], at most."""
+SURE = 2.0
+"""Standard errors that a long move has to gain."""
 MOST_MISSES = 3
 """Columns in a row that held-out rows would miss, after which the others stay."""
 
@@ -116,7 +120,7 @@ def _without_columns(trial: Trial, found: list[Stage]) -> list[Stage]:
         first[:, :, 1:] *= columns[trial.owners]
         kept = replace(now.kept, layers=(first, *now.kept.layers[1:]))
         after = max(_trained(trial, now.networks, kept, columns), key=_log_density)
-        if _is_close(trial, start, after, 0.0):
+        if _is_as_good(trial, start, after):
             found, misses = [*found, after], 0
         elif size > 1:
             size //= 2
@@ -161,8 +165,20 @@ def _used(trial: Trial, kept: Networks, count: int) -> Mask:
     return np.bincount(trial.owners[inputs], minlength=count) > 0
 
 
-def _is_close(trial: Trial, start: Stage, now: Stage, tolerance: float) -> bool:
-    """Whether held-out rows lose no more than the tolerance, with one standard error to spare.
+def _is_as_good(trial: Trial, start: Stage, now: Stage) -> bool:
+    """Whether held-out rows lose nothing, for sure if predictions have moved far.
+
+    Columns go by many trials, and the luckiest looks better than it is. With a short move it cannot
+    be worse by much; a long one has to gain more than chance does.
+    """
+    near = _is_near(trial, start, now, COLUMN_MOVE)
+    return _is_close(trial, start, now, 0.0, n_errors=1.0 if near else SURE)
+
+
+def _is_close(
+    trial: Trial, start: Stage, now: Stage, tolerance: float, n_errors: float = 1.0
+) -> bool:
+    """Whether held-out rows lose no more than the tolerance, with standard errors to spare.
 
     The same rows choose among many steps, which makes losses look smaller than they are. With the
     ratio r of root mean squared errors, its error is that of Σ (e²_now - r² e²_start) / (2 r Σ
@@ -173,7 +189,7 @@ def _is_close(trial: Trial, start: Stage, now: Stage, tolerance: float) -> bool:
     excess = now.squares - ratio**2 * start.squares
     error = np.sqrt(weights @ excess**2) / (2.0 * ratio * (weights @ start.squares))
     near = now.log_density >= start.log_density - np.log1p(tolerance)
-    return bool(ratio + error <= 1.0 + tolerance and near)
+    return bool(ratio + n_errors * error <= 1.0 + tolerance and near)
 
 
 def _is_near(trial: Trial, whole: Stage, now: Stage, tolerance: float) -> bool:
