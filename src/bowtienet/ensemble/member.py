@@ -108,7 +108,7 @@ def run_task(
     else:
         end = fit(
             model,
-            task.rows if task.stream is None else task.stream.provider(model.architecture),
+            task.rows if task.stream is None else task.stream.provider(model),
             factors,
             max_iter=max(task.lengths, default=settings.max_iter),
             tol=settings.tol,
