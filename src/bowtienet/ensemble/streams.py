@@ -130,7 +130,9 @@ class SourceStream:
 
     def provider(self, model: BowTieModel) -> RowProvider:
         """All rows, read again for every sweep."""
-        return StreamedRows(self._in_order, self.n_rows, block_rows(model.architecture, outcome=model.outcome))
+        return StreamedRows(
+            self._in_order, self.n_rows, block_rows(model.architecture, outcome=model.outcome)
+        )
 
     def seen_by(self, view: View, inputs: Indices | None) -> SourceStream:
         """The same rows as a member sees them, which may have lost inputs."""
