@@ -12,7 +12,7 @@ from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
-from bowtienet.ensemble.settings import Recipe, Settings
+from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
 from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
@@ -146,7 +146,7 @@ def recipe_model(recipe: Recipe, rows: Rows, settings: Settings) -> BowTieModel:
     return default_model(
         build_architecture(
             rows.inputs.shape[1],
-            settings.hidden_layer_sizes,
+            hidden_of(recipe, settings),
             settings.outcome.n_outputs(rows.targets.shape[1]),
         ),
         rows.inputs,
