@@ -25,7 +25,7 @@ from bowtienet.distributions.yeo_johnson import (
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.outcomes import Outcome
+from bowtienet.model.outcomes import Outcome, StudentT
 from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.calibration import Calibration, aligned, check_calibration
@@ -338,8 +338,13 @@ def _levels_of_rows(ensemble: Ensemble, inputs: Array) -> tuple[Floats, Floats]:
 
 
 def mean_scales(ensemble: Ensemble, inputs: Array) -> Floats:
-    """Factors (n, D) of the variances of rows, over the levels of noise."""
+    """Factors (n, D) of the variance of the function, the mean over the levels of noise.
+
+    Levels for outliers say nothing of the function: with Student-t noise they are 1.
+    """
     scale, shares = _levels_of_rows(ensemble, inputs)
+    if isinstance(outcome_of(ensemble), StudentT):
+        return np.ones(shares.shape[1:])
     return np.asarray(np.einsum("kd,knd->nd", scale, shares))
 
 
@@ -412,12 +417,7 @@ def standardized_moments(
     scale, shares = _levels_of_rows(ensemble, inputs)
     parts = []
     for level, share in zip(scale, shares, strict=True):
-        factor = like(found.means, level)
-        scaled = Moments(
-            means=found.means,
-            epistemic_variances=factor * found.epistemic_variances,
-            noise_variances=factor * found.noise_variances,
-        )
+        scaled = _at_level(ensemble, found, like(found.means, level))
         own = scaled if warps is None else _unwarped(warps, scaled, split)
         parts.append((like(found.means, share)[None, ...], own))
     mean = sum(share * own.means for share, own in parts)
@@ -428,6 +428,16 @@ def standardized_moments(
             share * (own.noise_variances + (own.means - mean) ** 2) for share, own in parts
         ),
     )
+
+
+def _at_level(ensemble: Ensemble, found: Moments, factor: Array) -> Moments:
+    """Moments with variances times a factor, which with Student-t noise is that of the noise."""
+    epistemic, noise = factor * found.epistemic_variances, factor * found.noise_variances
+    if isinstance(outcome_of(ensemble), StudentT):
+        total = epistemic + noise
+        epistemic = namespace(total).minimum(found.epistemic_variances, total)
+        noise = total - epistemic
+    return Moments(means=found.means, epistemic_variances=epistemic, noise_variances=noise)
 
 
 def _unwarped(warps: Warp, found: Moments, split: bool) -> Moments:
