@@ -93,7 +93,7 @@ def test_models_that_cannot_be_drawn(display: Any) -> None:
 def test_plots_of_counts_use_randomised_values(display: Any) -> None:
     """The same plot every time, and no farther off than Kolmogorov's 99.9 % quantile allows."""
     rng = np.random.default_rng(500)
-    found = nbinom(rng.uniform(1.0, 5.0, size=2000), rng.uniform(0.2, 0.9, size=2000))
+    found = nbinom(rng.uniform(1.0, 5.0, size=2000), rng.uniform(0.5, 0.9, size=2000))
     y = found.rvs(random_state=rng)
     made, again = (display.from_predictions(y, found) for _ in range(2))
     values = randomized_pit(found, y, np.random.default_rng(0))
