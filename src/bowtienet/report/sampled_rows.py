@@ -10,8 +10,8 @@ import numpy as np
 from bowtienet._arrays import to_numpy
 from bowtienet.data.in_memory import InMemory
 from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.evaluation.averages import effective_rows
 from bowtienet.plotting._along import sample
-from bowtienet.plotting._scored import effective_rows
 from bowtienet.plotting.fitted import open_rows
 
 
