@@ -14,7 +14,7 @@ from bowtienet.ensemble import large_tables, member, recipes
 from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble import training as module
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble, mean_and_deviation
-from bowtienet.ensemble.member import Outcome, Task, run_task
+from bowtienet.ensemble.member import Task, TaskResult, run_task
 from bowtienet.ensemble.settings import EFFORTS, Effort, Settings
 from bowtienet.ensemble.training import fit_alike, fit_further, fit_members
 from bowtienet.inference.convergence import Status
@@ -46,10 +46,10 @@ class Stage:
         self.stop_after = stop_after
         self.calls: list[list[Task]] = []
 
-    def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[TaskResult]:
         self.calls.append(list(tasks))
         for place, one in enumerate(tasks[: self.stop_after]):
-            yield Outcome(result=result_of(one, elbo_history=(-float(place),)))
+            yield TaskResult(result=result_of(one, elbo_history=(-float(place),)))
 
 
 def result_of(task: Task, **changes: Any) -> FitResult:
@@ -294,7 +294,7 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left(
         def seen_by(self, view: View, inputs: np.ndarray | None) -> Any:
             return SimpleNamespace(provider=lambda architecture: (view, inputs))
 
-    def run(tasks: Sequence[Task]) -> list[Outcome]:
+    def run(tasks: Sequence[Task]) -> list[TaskResult]:
         return [run_task(one, SETTINGS) for one in tasks]
 
     model: Any = SimpleNamespace(architecture=None)

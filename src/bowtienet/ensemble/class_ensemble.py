@@ -16,14 +16,13 @@ import numpy as np
 from scipy.special import entr
 
 from bowtienet._arrays import Array, map_arrays, to_numpy
+from bowtienet.ensemble.draws import draw_outputs
 from bowtienet.ensemble.ensemble import (
     Ensemble,
     Floats,
     Moments,
     group_moments,
     group_weights,
-    member_inputs,
-    member_views,
     outcome_of,
 )
 from bowtienet.prediction.class_probabilities import (
@@ -31,8 +30,6 @@ from bowtienet.prediction.class_probabilities import (
     probabilities,
     probability_moments,
 )
-from bowtienet.prediction.sampling import sample_functions
-from bowtienet.representation.representation import network_features, standardized_features
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,7 +93,7 @@ def draw_probabilities(
     """
     outcome = outcome_of(ensemble)
     if joint:
-        return probabilities(outcome, _functions(ensemble, inputs, n_draws, rng))
+        return probabilities(outcome, draw_outputs(ensemble, inputs, n_draws, rng)[0])
     found = map_arrays(to_numpy, group_moments(ensemble, inputs))
     weights = group_weights(ensemble)
     chosen = rng.choice(len(weights), size=(n_draws, found.means.shape[1]), p=weights)
@@ -104,19 +101,3 @@ def draw_probabilities(
     deviations = np.sqrt(found.epistemic_variances[chosen, rows])
     outputs = found.means[chosen, rows] + deviations * rng.standard_normal(deviations.shape)
     return probabilities(outcome, outputs)
-
-
-def _functions(ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Outputs (n_draws, n, D) of whole networks, calibrated."""
-    chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights).tolist()
-    x = np.asarray(to_numpy(standardized_features(ensemble.representation, inputs)), dtype=float)
-    views, draws = member_views(ensemble), []
-    for index in chosen:
-        member = ensemble.members[index]
-        seen = member_inputs(member, network_features(views[index], x))
-        [draw] = sample_functions(member, seen, 1, rng, noise=False)
-        slope = 1.0
-        if ensemble.calibration is not None:
-            slope = float(ensemble.calibration.slope[ensemble.groups[index]])
-        draws.append(slope * draw)
-    return np.stack(draws)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, map_arrays, to_numpy
 from bowtienet.distributions.yeo_johnson import Warp, from_warped, moments
@@ -20,6 +21,7 @@ from bowtienet.ensemble.ensemble import (
     mixture,
     ratio_of,
 )
+from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.prediction.levels import level_probabilities
 from bowtienet.prediction.outside import draw_outside
 from bowtienet.prediction.sampling import sample_functions
@@ -80,6 +82,30 @@ def draw_functions(
         draw = middle + np.sqrt(scale) * (draw - middle)
         draws.append(_unwarped(views[index].warp, draw, groups, group, scale, noise=noise))
     return np.asarray(restore_mean(ensemble.representation.target_scaling, np.stack(draws)))
+
+
+def draw_outputs(
+    ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Outputs (n_draws, n, D) of whole networks of classes or counts, and their groups.
+
+    They are calibrated; outputs of counts are logs of rates.
+    """
+    chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
+    x = np.asarray(to_numpy(standardized_features(ensemble.representation, inputs)), dtype=float)
+    views, draws = member_views(ensemble), []
+    groups = np.asarray(ensemble.groups)[chosen]
+    for index, group in zip(chosen.tolist(), groups.tolist(), strict=True):
+        member = ensemble.members[index]
+        seen = member_inputs(member, network_features(views[index], x))
+        [draw] = sample_functions(member, seen, 1, rng, noise=False)
+        draw = log_rates(member.model.outcome, draw)
+        if ensemble.outside is not None:
+            draw = draw + draw_outside(ensemble.outside, x, group, rng)
+        if ensemble.calibration is not None:
+            draw = ensemble.calibration.slope[group] * draw
+        draws.append(draw)
+    return np.stack(draws), groups
 
 
 class _Levels:

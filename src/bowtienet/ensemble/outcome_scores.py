@@ -6,7 +6,7 @@ import numpy as np
 
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet.ensemble.class_ensemble import class_moments, mixed_probabilities
-from bowtienet.ensemble.count_ensemble import rate_mixture
+from bowtienet.ensemble.count_ensemble import is_counts, rate_mixture
 from bowtienet.ensemble.ensemble import (
     Ensemble,
     Floats,
@@ -18,7 +18,6 @@ from bowtienet.ensemble.ensemble import (
     split_variance,
     standardized_moments,
 )
-from bowtienet.model.outcomes import Counts
 from bowtienet.prediction.calibration import LEAST_PROBABILITY, is_discrete
 
 
@@ -33,7 +32,7 @@ def log_and_squared(
     if not is_discrete(outcome_of(ensemble)):
         own = level_mixture(ensemble, found, inputs)
         return own.logpdf(targets), (targets - own.mean()) ** 2
-    if isinstance(outcome_of(ensemble), Counts):
+    if is_counts(ensemble):
         rates = rate_mixture(ensemble, found, targets[:, 1:])
         counts = targets[:, 0]
         return rates.logpmf(counts)[:, None], ((counts - rates.mean()) ** 2)[:, None]
@@ -52,7 +51,7 @@ def mean_and_spread(ensemble: Ensemble, found: Moments, inputs: Floats) -> tuple
     """
     if not is_discrete(outcome_of(ensemble)):
         return combine_groups(ensemble, found, inputs)
-    if isinstance(outcome_of(ensemble), Counts):
+    if is_counts(ensemble):
         rates = rate_mixture(ensemble, found, np.zeros((len(inputs), 1)))
         return rates.mean()[:, None], rates.std()[:, None]
     moments = class_moments(ensemble, map_arrays(to_numpy, found))
@@ -62,7 +61,7 @@ def mean_and_spread(ensemble: Ensemble, found: Moments, inputs: Floats) -> tuple
 def effect_means(ensemble: Ensemble, found: Moments, inputs: Floats) -> Floats:
     """Predictive means (n, D) on the scale of standardised targets, or probabilities."""
     if is_discrete(outcome_of(ensemble)):
-        if isinstance(outcome_of(ensemble), Counts):
+        if is_counts(ensemble):
             return mean_and_spread(ensemble, found, inputs)[0]
         return mixed_probabilities(ensemble, map_arrays(to_numpy, found))
     found = standardized_moments(ensemble, found, inputs)

@@ -340,9 +340,9 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         if message is not None:
             warnings.warn(message, ConvergenceWarning, stacklevel=warning_level())
 
-    def _features(self, X: Any) -> Source:
+    def _features(self, X: Any, exposure: Any = None) -> Source:
         check_is_fitted(self)
-        return open_known_features(self, X)
+        return open_known_features(self, X, exposure)
 
     def _in_memory(self, source: Source) -> Array:
         """All encoded features at once."""

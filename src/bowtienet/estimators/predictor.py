@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,16 +13,22 @@ from sklearn.utils.validation import check_is_fitted
 from bowtienet._arrays import Array
 from bowtienet._validation import number, whole
 from bowtienet.data.rows import concatenate
+from bowtienet.ensemble.count_ensemble import (
+    count_components,
+    count_mixture,
+    draw_counts,
+    is_counts,
+)
 from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import components, mean_and_deviation, mixture
 from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.estimators.base import EnsembleEstimator, generator
-from bowtienet.estimators.known_columns import encoded_chunks, open_known
+from bowtienet.estimators.known_columns import encoded_chunks, exposed_chunks, open_known
 from bowtienet.estimators.scoring import determination, held_out_scores, mean_log_density
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import conformal_interval
+from bowtienet.prediction.count_mixture import join_counts
 from bowtienet.prediction.intervals import check_coverage, highest_density
-from bowtienet.prediction.mixture import Mixture
 
 
 class Components(NamedTuple):
@@ -38,7 +44,9 @@ class Components(NamedTuple):
 class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
     """Answers from `ensemble_`, which a subclass fits or a file holds."""
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, exposure: Any = None
+    ) -> Any:
         """Predictive mean (n,) or (n, outputs), and if wanted its deviation or covariance.
 
         Parameters
@@ -51,10 +59,20 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         return_cov : bool
             Also the covariance (n, n) or (n, n, outputs) of new targets between all pairs of rows,
             noise on the diagonal; by the push-forward, in memory of order n².
+        exposure : (n,) or name, optional
+            Of counts, here and in all other methods: exposures of the rows, 1 by default.
         """
         if return_std and return_cov:
             raise ValueError("return_std and return_cov exclude each other: ask for one.")
-        source = self._features(X)
+        if self._counts():
+            if return_cov:
+                raise ValueError("counts have no return_cov: ask for return_std.")
+            moments = [
+                (part.mean(), part.std()) for part in self._distributions(X, exposure=exposure)
+            ]
+            mean, deviation = (np.concatenate(part) for part in zip(*moments, strict=True))
+            return (mean, deviation) if return_std else mean
+        source = self._features(X, exposure)
         if return_cov:
             features = self._in_memory(source)
             mean, _ = mean_and_deviation(self.ensemble_, features)
@@ -74,6 +92,7 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         calibration: tuple[Any, ...] | None = None,
         n_samples: int = 2000,
         random_state: Any = 0,
+        exposure: Any = None,
     ) -> np.ndarray:
         """Intervals (n, 2) that hold a new target with given probability.
 
@@ -100,9 +119,11 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         if calibration is not None and method != "conformal":
             raise ValueError("calibration rows are for method='conformal'.")
         if method == "central":
-            return self._answers(X, lambda found: found.interval(coverage))
+            return self._answers(X, lambda found: found.interval(coverage), exposure=exposure)
         if method == "conformal":
             check_is_fitted(self)
+            if self._counts():
+                raise ValueError("conformal intervals are for continuous targets: ask for others.")
             held_out = held_out_scores(self, calibration)
             return self._answers(X, lambda found: conformal_interval(found, held_out, coverage))
         n_samples, rng = whole(n_samples, "n_samples"), generator(random_state)
@@ -110,30 +131,43 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
             X,
             lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage),
             draws=n_samples,
+            exposure=exposure,
         )
 
-    def predict_quantiles(self, X: Any, quantiles: Any = (0.05, 0.5, 0.95)) -> np.ndarray:
+    def predict_quantiles(
+        self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, exposure: Any = None
+    ) -> np.ndarray:
         """Quantiles (n, q) of new targets; (n, outputs, q) with several. They never cross."""
         levels = np.atleast_1d(np.asarray(quantiles, dtype=float))
-        return self._answers(X, lambda found: found.ppf(levels))
+        return self._answers(X, lambda found: found.ppf(levels), exposure=exposure)
 
-    def predict_components(self, X: Any) -> Components:
+    def predict_components(self, X: Any, *, exposure: Any = None) -> Components:
         """Mean, epistemic variance and noise variance, which add up to the predictive variance."""
-        source = self._features(X)
+        source = self._features(X, exposure)
+        if self._counts():
+            found = [
+                count_components(self.ensemble_, *part) for part in exposed_chunks(self, source)
+            ]
+            return Components(*(np.concatenate(part) for part in zip(*found, strict=True)))
         parts = [components(self.ensemble_, chunk) for chunk in encoded_chunks(self, source)]
         return Components(*(self._squeeze(concatenate(part)) for part in zip(*parts, strict=True)))
 
-    def predict_dist(self, X: Any) -> Mixture:
+    def predict_dist(self, X: Any, *, exposure: Any = None) -> Any:
         """Predictive distribution of every row, in the manner of SciPy's distributions.
 
         It has ``mean``, ``var``, ``std``, ``pdf``, ``logpdf``, ``cdf``, ``sf``, ``ppf``,
-        ``interval`` and ``rvs``.
+        ``interval`` and ``rvs``; of counts ``pmf`` and ``logpmf``.
         """
-        source = self._features(X)
-        return join_mixtures([self._mixture(chunk) for chunk in encoded_chunks(self, source)])
+        parts: list[Any] = list(self._distributions(X, exposure=exposure))
+        return join_counts(parts) if self._counts() else join_mixtures(parts)
 
     def predict_to_parquet(
-        self, X: Any, path: str | os.PathLike[str], *, coverage: float | None = 0.9
+        self,
+        X: Any,
+        path: str | os.PathLike[str],
+        *,
+        coverage: float | None = 0.9,
+        exposure: Any = None,
     ) -> None:
         """Write predictions larger than memory to a Parquet file, block by block.
 
@@ -147,8 +181,7 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
             check_coverage(number(coverage, "coverage"))
         if isinstance(X, (str, os.PathLike)):
             refuse_own_input(X, path)
-        source = self._features(X)
-        write_parquet(path, map(self._mixture, encoded_chunks(self, source)), coverage)
+        write_parquet(path, self._distributions(X, exposure=exposure), coverage)
 
     def sample_y(
         self,
@@ -158,6 +191,7 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         *,
         joint: bool = False,
         noise: bool = True,
+        exposure: Any = None,
     ) -> np.ndarray:
         """Draws (n, n_samples) of new targets; (n, outputs, n_samples) with several.
 
@@ -165,33 +199,61 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         otherwise rows are drawn each by itself. Without `noise`, values of the function: the mean
         of a target given the network.
         """
-        features = self._in_memory(self._features(X))
+        source = self._features(X, exposure)
+        features = self._in_memory(source)
         n_samples, rng = whole(n_samples, "n_samples"), generator(random_state)
+        if self._counts():
+            logs = np.concatenate([own for _, own in exposed_chunks(self, source)])
+            return draw_counts(
+                self.ensemble_, features, logs, n_samples, rng, joint=joint, noise=noise
+            ).T
         if joint:
             draws = draw_functions(self.ensemble_, features, n_samples, rng, noise=noise)
         else:
             draws = draw_rows(self.ensemble_, features, n_samples, rng, noise=noise)
         return np.moveaxis(np.asarray(self._squeeze(draws)), 0, -1)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
+    ) -> float:
         """Coefficient of determination R² of the mean, averaged over targets."""
         check_is_fitted(self)
-        return determination(self, open_known(self, X, y, sample_weight))
+        return determination(self, open_known(self, X, y, sample_weight, exposure=exposure))
 
-    def log_score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log predictive density in the user's units, over rows and targets."""
+    def log_score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
+    ) -> float:
+        """Mean log predictive density in the user's units, over rows and targets.
+
+        Of counts, the mean log probability.
+        """
         check_is_fitted(self)
-        return mean_log_density(self, open_known(self, X, y, sample_weight))
+        return mean_log_density(self, open_known(self, X, y, sample_weight, exposure=exposure))
+
+    def _counts(self) -> bool:
+        check_is_fitted(self)
+        return is_counts(self.ensemble_)
 
     def _answers(
-        self, X: Any, answer: Callable[[Mixture], np.ndarray], draws: int = 1
+        self,
+        X: Any,
+        answer: Callable[[Any], np.ndarray],
+        draws: int = 1,
+        exposure: Any = None,
     ) -> np.ndarray:
-        chunks = encoded_chunks(self, self._features(X), draws)
-        return np.concatenate([answer(self._mixture(chunk)) for chunk in chunks])
+        return np.concatenate([answer(part) for part in self._distributions(X, draws, exposure)])
 
-    def _mixture(self, features: Array) -> Mixture:
-        found = mixture(self.ensemble_, features)
-        return found.of_target(0) if self._single_target else found
+    def _distributions(self, X: Any, draws: int = 1, exposure: Any = None) -> Iterator[Any]:
+        """Predictive distributions of the rows, part by part: `Mixture` or `CountMixture`."""
+        counts, source = self._counts(), self._features(X, exposure)
+        if not counts and exposure is not None:
+            raise ValueError("exposure is for outcome='counts'.")
+        for features, logs in exposed_chunks(self, source, draws):
+            if counts:
+                yield count_mixture(self.ensemble_, features, logs)
+            else:
+                found = mixture(self.ensemble_, features)
+                yield found.of_target(0) if self._single_target else found
 
     def _squeeze(self, values: Array) -> Array:
         return values[..., 0] if self._single_target else values

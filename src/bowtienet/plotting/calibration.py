@@ -14,8 +14,6 @@ from bowtienet.plotting._scored import ScoredDisplay, pit_values
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bowtienet.prediction.mixture import Mixture
-
 _CURVE = "calibration curve"
 
 
@@ -67,7 +65,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: Mixture,
+        distribution: Any,
         *,
         target: int = 0,
         levels: Any = None,

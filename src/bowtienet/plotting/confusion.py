@@ -147,7 +147,7 @@ class ConfusionDisplay:
 
     def _write(self, ax: Any, points: float) -> None:
         """Shares in percent, and counts below where a cell has room for both."""
-        size = _axes.fitted_size(0.42 * points)
+        size = _axes.fitted_size((0.42 if points >= _BOTH_LINES else 0.55) * points)
         self.texts_ = {}
         for row, column in np.argwhere(self.counts > 0):
             share = self.shares[row, column]

@@ -15,8 +15,6 @@ from bowtienet.plotting._scored import ScoredDisplay, pit_values
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from bowtienet.prediction.mixture import Mixture
-
 _HINT = "U shape: overconfident; hump: underconfident"
 
 
@@ -69,7 +67,7 @@ class PitHistogramDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: Mixture,
+        distribution: Any,
         *,
         target: int = 0,
         bins: int = 10,

@@ -136,31 +136,31 @@ class ReliabilityDisplay(ClassifiedDisplay):
         )
         return display.plot(ax=ax, **line)
 
-    def plot(self, *, ax: Any = None, **line: Any) -> Self:
+    def plot(self, *, ax: Axes | None = None, **line: Any) -> Self:
         """Draw again, elsewhere or beside another curve; with `ax` and `line` as above."""
-        ax = _axes.axes_or_new(ax, 4.4, 5.2)
-        earlier = sum(artist.get_gid() == _CURVE for artist in ax.lines)
+        axes: Any = _axes.axes_or_new(ax, 4.4, 5.2)
+        earlier = sum(artist.get_gid() == _CURVE for artist in axes.lines)
         color, style, marker = _axes.CURVES[earlier % len(_axes.CURVES)]
         if earlier == 0:
-            self.below_ax_ = _add_axes_below(ax)
-            self.diagonal_ = _draw_diagonal(ax)
+            self.below_ax_ = _add_axes_below(axes)
+            self.diagonal_ = _draw_diagonal(axes)
         else:
-            self.below_ax_ = next(child for child in ax.child_axes if child.get_gid() == _CURVE)
+            self.below_ax_ = next(child for child in axes.child_axes if child.get_gid() == _CURVE)
             self.diagonal_ = None
         look: dict[str, Any] = {"color": color, "linestyle": style, "lw": 1.0, "marker": marker}
         look |= {"markersize": 4.5, "zorder": 3, "label": self.name or "observed"}
-        (self.line_,) = ax.plot(self.curve.predicted, self.curve.observed, **(look | line))
+        (self.line_,) = axes.plot(self.curve.predicted, self.curve.observed, **(look | line))
         self.line_.set_gid(_CURVE)
         shade = _axes.tint(self.line_.get_color(), 0.25)
         ends = (self.curve.predicted, self.low, self.high)
-        self.band_ = ax.vlines(*ends, color=shade, lw=5.0, zorder=1)
+        self.band_ = axes.vlines(*ends, color=shade, lw=5.0, zorder=1)
         if earlier == 0:
             self.band_.set_label(f"by chance, {_axes.percent(self.probability)}")
-        self._draw_outside(ax)
+        self._draw_outside(axes)
         self._draw_shares(self.line_.get_color(), style)
-        self._name_axes(ax, earlier)
-        _axes.add_legend(ax, loc="upper left")
-        self.ax_, self.figure_ = ax, ax.figure
+        self._name_axes(axes, earlier)
+        _axes.add_legend(axes, loc="upper left")
+        self.ax_, self.figure_ = axes, axes.figure
         return self
 
     def _draw_outside(self, ax: Any) -> None:

@@ -110,7 +110,7 @@ class CountMixture:
             middle = np.floor(0.5 * (low + high))
             reached = self.cdf(middle) >= goal
             low, high = np.where(reached, low, middle), np.where(reached, middle, high)
-        return high
+        return np.maximum(high, 0.0)
 
 
 def join_counts(parts: list[CountMixture]) -> CountMixture:

@@ -25,6 +25,7 @@ from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigm
 from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
 
 START_DISPERSIONS = (0.1, 1e3)
+"""Dispersions that fits may begin with."""
 DISPERSIONS = (1e-2, 1e4)
 """Dispersions that EM looks at: the last is Poisson noise but for counts of many thousands."""
 
@@ -137,17 +138,28 @@ class Counts:
         )
 
 
-def start_counts(targets: np.ndarray, row_weights: np.ndarray) -> Counts:
-    """Counts whose z = 0 is the mean rate, with the dispersion of its moments."""
-    counts, exposures = targets[:, 0], np.exp(targets[:, 1])
-    rate = max(float(row_weights @ counts / (row_weights @ exposures)), 1e-6)
-    share = row_weights / row_weights.sum()
-    expected = rate * exposures
-    # Var[y] = m + m² / r.
-    excess = float(share @ ((counts - expected) ** 2 - expected))
-    found = float(share @ expected**2) / excess if excess > 0.0 else START_DISPERSIONS[1]
-    dispersion = float(np.clip(found, *START_DISPERSIONS))
-    return Counts(dispersion=dispersion, offset=math.log(rate / dispersion))
+def start_counts(targets: Array, row_weights: Array) -> Counts:
+    """Counts for which z = 0 is the mean rate, with a dispersion by moments.
+
+        u = Σ w y / Σ w e,    r = Σ w (u e)² / Σ w ((y - u e)² - u e),    b = log(u / r)
+
+    Rows with little exposure, whose rates y / e are anything, weigh little in it.
+    """
+    y, logs = np.asarray(to_numpy(targets), dtype=np.float64).T
+    w = np.asarray(to_numpy(row_weights), dtype=np.float64)
+    # Logs relative to the largest: exposures may be on any scale.
+    largest = float(np.max(logs[w > 0.0], initial=-math.inf))
+    if not math.isfinite(largest):
+        return Counts()
+    exposures = np.where(w > 0.0, np.exp(np.minimum(logs - largest, 0.0)), 0.0)
+    # Half a count: a table of zeros has a rate as well.
+    rate = max(float(w @ y), 0.5 * float(np.mean(w[w > 0.0]))) / float(w @ exposures)
+    means = rate * exposures
+    beyond = float(w @ ((y - means) ** 2 - means))
+    least, most = START_DISPERSIONS
+    squares = float(w @ means**2)
+    dispersion = float(np.clip(squares / beyond, least, most)) if beyond > 0.0 else most
+    return Counts(dispersion=dispersion, offset=math.log(rate) - math.log(dispersion) - largest)
 
 
 def log_rates(outcome: Outcome, outputs: Array) -> Array:
