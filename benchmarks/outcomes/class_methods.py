@@ -27,7 +27,6 @@ from bowtienet import BowTieClassifier
 
 GAUSSIAN_PROCESS_ROWS = 1000
 """Most training rows of the Gaussian process, whose time is cubic in them."""
-OURS = "bowtienet"
 
 Forecast = tuple[np.ndarray, np.ndarray]
 """Classes (c,), sorted, and probabilities (n, c)."""
@@ -81,7 +80,7 @@ def laplace(X_train: Any, y_train: np.ndarray, X_test: Any, seed: int) -> Foreca
 
 
 CLASS_METHODS: dict[str, ClassMethod] = {
-    OURS: ours,
+    "bowtienet": ours,
     "logistic regression": logistic_regression,
     "Gaussian process": gaussian_process,
     "random forest, isotonic": random_forest,
