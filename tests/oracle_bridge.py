@@ -180,7 +180,7 @@ def to_outcome(outcome: OracleOutcome | None, n_outputs: int) -> Outcome:
     return Binary()
 
 
-def to_row_terms(state: OracleState, x: Array, y: Array) -> RowTerms | None:
+def to_row_terms(state: OracleState, x: Array, y: Array | None) -> RowTerms | None:
     """p and k; the constant is what the oracle's bound has beside the engine's terms in z."""
     if state.outcome is None:
         return None
@@ -279,7 +279,7 @@ def to_activations(state: OracleState, x: Array) -> tuple[Activations, ...]:
     return tuple(result)
 
 
-def to_local(state: OracleState, x: Array, y: Array) -> LocalFactors:
+def to_local(state: OracleState, x: Array, y: Array | None = None) -> LocalFactors:
     return LocalFactors(
         activations=to_activations(state, x),
         gate_probability=stack(state.gate),
@@ -289,7 +289,7 @@ def to_local(state: OracleState, x: Array, y: Array) -> LocalFactors:
     )
 
 
-def to_memory(state: OracleState, y: Array) -> LocalMemory:
+def to_memory(state: OracleState, y: Array | None = None) -> LocalMemory:
     outcome = None
     if state.outcome is not None:
         # Of counts p and k for no dispersion and their slopes, of others p and k.

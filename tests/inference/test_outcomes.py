@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from bowtienet.inference.stochastic import (
     stochastic_step,
 )
 from bowtienet.inference.together import sweep_together
-from bowtienet.model.outcomes import Classes, Counts, StudentT
+from bowtienet.model.outcomes import GAUSSIAN, Classes, Counts, StudentT
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
 from tests import builders
@@ -250,18 +251,20 @@ def test_exposures_are_shifts_of_the_output() -> None:
 
 
 def test_many_degrees_of_freedom_are_gaussian_noise() -> None:
+    """Sweep by sweep: with one round of global updates S_L is renewed at the same places."""
     model, rows, factors = problem((4,), "student_t")
-    bounds = []
-    for freedom in (1e4, 1e6, 1e8):
+    gaussian = replace(model, outcome=GAUSSIAN)
+    settings: dict[str, Any] = {"max_iter": 6, "tol": 0.0, "repeats": 1, "accelerate": False}
+    expected = fit(gaussian, rows, factors, **settings).factors.layers
+    errors = []
+    for freedom in (1e3, 1e5, 1e7):
         outcome = StudentT(freedom=freedom, free=False)
-        result = fit(replace(model, outcome=outcome), rows, factors, max_iter=6, tol=0.0)
-        bounds.append(result.elbo_terms.total)
-    gaussian = builders.fixed_model((4,), gate_temperature=0.3)
-    expected = fit(gaussian, rows, factors, max_iter=6, tol=0.0).elbo_terms.total
-    errors = np.abs(np.array(bounds) - expected)
-    assert errors[0] < 0.1
+        found = fit(replace(model, outcome=outcome), rows, factors, **settings).factors.layers
+        pairs = zip(numbers(found), numbers(expected), strict=True)
+        errors.append(max(np.max(np.abs(a - b) / (1.0 + np.abs(b))) for a, b in pairs))
+    assert errors[0] < 0.02
     assert errors[1] < 0.02 * errors[0]
-    assert errors[2] < 1e-4
+    assert errors[2] < 0.02 * errors[1]
 
 
 # ------------------------------------------------------------------------------------------------
@@ -325,12 +328,19 @@ def test_stochastic_steps_climb_too(name: str) -> None:
     assert best[0] < result.elbo_history[-1] < best[-1] + 1.0
 
 
-@pytest.mark.parametrize("library", ["torch", "jax.numpy", "array_api_strict"])
-@pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
-@all_outcomes
-def test_array_libraries(name: str, hidden: tuple[int, ...], library: str) -> None:
-    if library == "jax.numpy" and hidden != (4,):
-        pytest.skip("half a minute of compiling")
+@pytest.mark.parametrize(
+    ("library", "hidden", "name"),
+    [
+        *product(("torch", "array_api_strict"), ((4,), (4, 3)), builders.OUTCOMES),
+        *product(("jax.numpy",), ((4,),), ("binary", "student_t")),
+        # ten seconds of compiling each
+        *(
+            pytest.param("jax.numpy", hidden, name, marks=pytest.mark.slow)
+            for hidden, name in (((4,), "classes"), ((4,), "counts"), ((4, 3), "student_t"))
+        ),
+    ],
+)
+def test_array_libraries(library: str, hidden: tuple[int, ...], name: str) -> None:
     xp = pytest.importorskip(library)
     model, rows, factors = problem(hidden, name)
     other = build_rows(*(xp.asarray(x) for x in (rows.inputs, rows.targets, rows.weights)))

@@ -242,7 +242,7 @@ def add_group(
 def _fit_few(seen: Sequence[SeenRows], recipes: Sequence[Recipe], settings: Settings) -> Fitted:
     """Members fitted to rows too few to hold any out: the plainest view, the largest penalty."""
     effort = EFFORTS[settings.effort]
-    plain = [recipe for recipe in recipes if recipe.view == 0]
+    plain = [recipe for recipe in recipes if recipe.view == 0 and not recipe.linear]
     recipe = replace(
         max(plain, key=lambda one: (one.init_penalty, -one.parts)),
         start_iterations=effort.lengths[0],

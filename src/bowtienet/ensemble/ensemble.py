@@ -28,7 +28,7 @@ from bowtienet.model.architecture import Architecture
 from bowtienet.model.outcomes import Outcome
 from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.posterior.factors import check_factors
-from bowtienet.prediction.calibration import Calibration, check_calibration
+from bowtienet.prediction.calibration import Calibration, aligned, check_calibration
 from bowtienet.prediction.conformal import HeldOut, check_held_out
 from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
@@ -311,6 +311,7 @@ def _joined(ensemble: Ensemble, found: Moments) -> Moments:
     for own in group_shares(ensemble):
         places = np.flatnonzero(own)
         some = map_arrays(lambda values, places=places: take(values, places, axis=0), found)
+        some = replace(some, means=aligned(outcome_of(ensemble), some.means))
         parts.append(split_variance(own[places], some))
     xp = namespace(found.means)
     means, epistemic, noise = (xp.stack(column) for column in zip(*parts, strict=True))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import like, map_arrays, slices, to_numpy
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.settings import Recipe, Settings
+from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
 from bowtienet.ensemble.stacking import heavy_log_densities, normal_log_densities, variance_ratio
 from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
 from bowtienet.model.outcomes import Gaussian, Outcome, StudentT
@@ -104,17 +104,17 @@ def advance(
     Networks of one view and size that go equally far are trained side by side.
     """
     outcome = settings.outcome
-    tasks: dict[tuple[int, int, bool, int], list[tuple[int, int]]] = {}
+    tasks: dict[tuple[int, int, bool, bool, int], list[tuple[int, int]]] = {}
     for place, candidate in enumerate(candidates):
         recipe = candidate.recipe
         for fold in range(len(folds)):
             known = fold < len(candidate.networks)
             steps = length - recipe.start_iterations if known else length
-            key = (recipe.view, recipe.parts, recipe.adaptive, steps)
+            key = (recipe.view, recipe.parts, recipe.adaptive, recipe.linear, steps)
             tasks.setdefault(key, []).append((place, fold))
     trained: dict[tuple[int, int], Networks] = {}
     arguments = []
-    for (view, _, adaptive, steps), pairs in tasks.items():
+    for (view, _, adaptive, _, steps), pairs in tasks.items():
         rows = seen[view].rows
         starts = [_start(candidates[place], fold, rows, folds, settings) for place, fold in pairs]
         held_out = [folds[fold] for _, fold in pairs]
@@ -150,7 +150,7 @@ def new_networks(recipe: Recipe, number: int, rows: Rows, settings: Settings) ->
     """Small networks to start from, of a recipe's seed and a number."""
     host, parts = on_host(rows), recipe.parts
     return random_networks(
-        [width // parts for width in settings.hidden_layer_sizes],
+        [width // parts for width in hidden_of(recipe, settings)],
         host.inputs,
         host.targets,
         np.tile(host.weights, (parts, 1)),

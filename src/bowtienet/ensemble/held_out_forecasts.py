@@ -33,6 +33,8 @@ from bowtienet.prediction.predictive import outputs_and_variances, predict
 
 LEAST_WEIGHT = 0.05
 """Stacking weight of a recipe that is worth its members."""
+STACKING_ROWS = 10.0
+"""Rows that speak for equal weights of the recipes of classes and counts."""
 N_LEVELS = 3
 FEWEST_LEVEL_ROWS = 50
 """Held-out rows below which noise has one level."""
@@ -120,7 +122,7 @@ def stack_recipes(
     """Weights of recipes, and what held-out rows say of noise and probabilities; see `Noise`."""
     if is_discrete(settings.outcome):
         logs = np.stack([one.log_densities for one in swept], axis=1)
-        weights = _worthwhile(stacking_weights(logs, row_weights, prior_rows=1.0))
+        weights = _worthwhile(stacking_weights(logs, row_weights, prior_rows=STACKING_ROWS))
         return weights, Noise(
             calibration=Calibration(
                 slope=np.array([one.slope for one in swept])[weights > 0.0],

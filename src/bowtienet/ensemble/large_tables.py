@@ -40,7 +40,7 @@ from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.inference.together import sweep_together
 from bowtienet.model.outcomes import Outcome
 from bowtienet.posterior.initialize import join_networks
-from bowtienet.prediction.calibration import is_discrete
+from bowtienet.prediction.calibration import aligned, is_discrete
 from bowtienet.representation.representation import View, log_slopes, network_rows
 
 SAMPLE_ROWS = 3_000
@@ -280,6 +280,7 @@ def _together(
     Their variance is r v + spread; r is such that it is on average the one that errors ask for.
     """
     means, variances = np.stack(forecasts, axis=1)
+    means = aligned(settings.outcome, means)
     mean, spread, own = means.mean(axis=0), means.var(axis=0), variances.mean(axis=0)
     found = judged(
         group.candidate, n_sweeps, targets, (mean, own + spread), row_weights, settings.outcome

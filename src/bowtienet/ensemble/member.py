@@ -12,7 +12,7 @@ from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
-from bowtienet.ensemble.settings import Recipe, Settings
+from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
 from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
@@ -108,7 +108,7 @@ def run_task(
     else:
         end = fit(
             model,
-            task.rows if task.stream is None else task.stream.provider(model.architecture),
+            task.rows if task.stream is None else task.stream.provider(model),
             factors,
             max_iter=max(task.lengths, default=settings.max_iter),
             tol=settings.tol,
@@ -146,7 +146,7 @@ def recipe_model(recipe: Recipe, rows: Rows, settings: Settings) -> BowTieModel:
     return default_model(
         build_architecture(
             rows.inputs.shape[1],
-            settings.hidden_layer_sizes,
+            hidden_of(recipe, settings),
             settings.outcome.n_outputs(rows.targets.shape[1]),
         ),
         rows.inputs,

@@ -117,8 +117,10 @@ def prune_ensemble(
     """
     begin = time.perf_counter()
     rng = np.random.default_rng(seed)
-    rows = on_host(take_rows(rows, rng.permutation(rows.inputs.shape[0])))
+    # Before the rows are put into random order, as in a fit: long training makes of a sum that
+    # rounds otherwise another network, and perhaps another recipe.
     views, folds = possible_views(rows, settings), held_out_folds(rows.inputs.shape[0])
+    rows = on_host(take_rows(rows, rng.permutation(rows.inputs.shape[0])))
     with one_blas_thread():
         candidate, seen, networks = _fold_networks(rows, views, folds, settings, rng)
         view = views[candidate.recipe.view]
@@ -203,7 +205,8 @@ def _posterior(
     found = []
     for place, fold in enumerate((*trial.folds, None)):
         own = part(stage.networks, slice(place * parts, (place + 1) * parts))
-        found.append(_member(trial, own, without(weights, fold), settings))
+        number = 0 if fold is None else place
+        found.append(_member(trial, own, without(weights, fold), number, settings))
     pairs = [
         forecast(member, take_columns(rows, _inputs(member)), fold, settings)
         for member, fold in zip(found, trial.folds, strict=False)
@@ -242,8 +245,10 @@ def _inputs(member: FitResult) -> np.ndarray:
     return member.pruning.inputs
 
 
-def _member(trial: Trial, networks: Networks, row_weights: Floats, settings: Settings) -> FitResult:
-    """The posterior of one network on the weights that it has."""
+def _member(
+    trial: Trial, networks: Networks, row_weights: Floats, number: int, settings: Settings
+) -> FitResult:
+    """The posterior of one network on the weights that it has, from the draws of a fit's."""
     joined = join_networks(list(zip(*networks.layers, strict=True)))
     layers, places = _taken(joined)
     rows = take_columns(trial.seen.rows, places[0])
@@ -252,7 +257,7 @@ def _member(trial: Trial, networks: Networks, row_weights: Floats, settings: Set
     model = recipe_model(trial.recipe, small, replace(settings, hidden_layer_sizes=hidden))
     connections = tuple(layer[:, 1:] != 0.0 for layer in layers)
     model = replace(model, connections=connections)
-    rng = np.random.default_rng(trial.recipe.seed)
+    rng = np.random.default_rng((trial.recipe.seed, number))
     factors = _without_variance(factors_of_network(model, layers, small, rng), connections)
     [[result]] = sweep_together(
         model,

@@ -35,6 +35,7 @@ from bowtienet.ensemble.settings import (
     starts_from_networks,
 )
 from bowtienet.model.outcomes import Gaussian
+from bowtienet.prediction.calibration import is_discrete
 from bowtienet.representation.pieces import N_BINS, fit_pieces
 from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import View
@@ -60,6 +61,10 @@ MANY_COLUMNS = 128
 """Of more columns networks see principal components."""
 WIDE = 0.4
 """Inputs for each row above which penalties are ten times as strong."""
+DISCRETE = 10.0
+"""What the penalties of networks for classes and counts are multiplied by: rows tell less."""
+LINEAR = 0.1
+"""Log density per row by which a linear recipe may be behind and still join the others."""
 MANY_ROWS = 5_000
 """Above this a table is large."""
 
@@ -116,6 +121,27 @@ def possible_recipes(
         for count in parts
         for adaptive in ((False, True) if adapts else (False,))
         for penalty in _penalties(own.rows, settings)
+    ] + _linear_recipes(seen, settings, rng)
+
+
+def _linear_recipes(
+    seen: Sequence[SeenRows], settings: Settings, rng: np.random.Generator
+) -> list[Recipe]:
+    """Linear functions of each view, for classes and counts: often a few rows support no more."""
+    stacked = starts_from_networks(settings) and settings.weighting == "stacking"
+    if not stacked or not is_discrete(settings.outcome):
+        return []
+    return [
+        Recipe(
+            gate_temperature=gate_temperature(settings),
+            init_penalty=penalty,
+            start_iterations=0,
+            linear=True,
+            view=view,
+            seed=int(rng.integers(2**32)),
+        )
+        for view, own in enumerate(seen)
+        for penalty in _penalties(own.rows, settings)
     ]
 
 
@@ -125,6 +151,8 @@ def _penalties(rows: Rows, settings: Settings) -> tuple[float, ...]:
         return (float(settings.init_penalty),)
     n_rows, n_inputs = rows.inputs.shape
     factor = 10.0 if n_inputs > WIDE * n_rows else 1.0
+    if is_discrete(settings.outcome):
+        factor *= DISCRETE
     return tuple(factor * penalty for penalty in EFFORTS[settings.effort].penalties)
 
 
@@ -164,6 +192,8 @@ def choose_recipes(
         say(len(some) * len(own), length, mean_inputs(some, seen))
         return advance(some, seen, own, length, settings, run)
 
+    lines = [Candidate(recipe=recipe) for recipe in recipes if recipe.linear]
+    recipes = [recipe for recipe in recipes if not recipe.linear]
     alive = [Candidate(recipe=recipe) for recipe in recipes]
     few = _few_folds(folds)
     if effort.screens and len(seen) > 1:
@@ -188,7 +218,13 @@ def choose_recipes(
             alive = _with_twin(alive, recipes)[:n_kept]
         elif gain < np.inf:
             alive = _with_weaker_penalty(alive, recipes)[:n_kept]
-    return _companion_second(_distinct(_best(found, len(found))), seen)[: effort.n_recipes]
+    chosen = _companion_second(_distinct(_best(found, len(found))), seen)[: effort.n_recipes]
+    if lines:
+        line = _best(reach(lines, folds, effort.lengths[0]), 1)[0]
+        ahead = score(line) > score(chosen[0])
+        if score(line) > score(chosen[0]) - LINEAR:
+            chosen = [line, *chosen] if ahead else [*chosen, line]
+    return chosen
 
 
 def possible_parts(hidden: Sequence[int], wanted: Sequence[int]) -> list[int]:

@@ -129,9 +129,16 @@ class Recipe:
     """Small networks that share out its units, each fitted by itself: their mean errs less."""
     adaptive: bool = False
     """Whether the penalty of a column falls as its weights grow: columns that matter little go."""
+    linear: bool = False
+    """Whether it has no hidden layer: a linear function, and with bins an additive one."""
     view: int = 0
     """What the network sees of the rows, by its place among the views to compare."""
     seed: int
+
+
+def hidden_of(recipe: Recipe, settings: Settings) -> tuple[int, ...]:
+    """Widths of the hidden layers of a recipe's networks, all parts together."""
+    return () if recipe.linear else settings.hidden_layer_sizes
 
 
 def gate_temperature(settings: Settings) -> float:

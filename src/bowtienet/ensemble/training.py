@@ -121,7 +121,7 @@ def _best_recipe(
     seen = see(rows, views, folds)
     recipes = possible_recipes(seen, settings, rng)
     if not folds:
-        plain = [one for one in recipes if one.view == 0]
+        plain = [one for one in recipes if one.view == 0 and not one.linear]
         smoothest = max(plain, key=lambda one: (one.init_penalty, -one.parts))
         length = EFFORTS[settings.effort].lengths[0]
         return Candidate(recipe=replace(smoothest, start_iterations=length))

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy, transpose, with_ones
-from bowtienet.model.outcomes import Outcome
+from bowtienet.model.outcomes import Gaussian, Outcome
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -115,7 +115,9 @@ def network_losses(
         workspace = build_workspace([width for width, _ in shapes], *batch.row_weights.shape)
     rows = _HostRows(
         columns=_columns(batch.inputs),
-        targets=np.asfortranarray(batch.targets, dtype=np.float32),
+        targets=np.asfortranarray(
+            batch.targets, dtype=np.float64 if isinstance(outcome, Gaussian) else np.float32
+        ),
         row_weights=batch.row_weights,
         shapes=shapes,
         outcome=outcome,
@@ -169,8 +171,11 @@ def plain_losses(
     xp = namespace(inputs)
     below, slopes = plain_outputs(layers, inputs)
     losses, derivatives = outcome.loss(targets, below[-1])
-    weighted = xp.astype(row_weights * losses, _widest(inputs))
     e = row_weights[:, :, None] * derivatives
+    if isinstance(outcome, Gaussian):  # the targets of a row are summed in double, too
+        weighted = 0.5 * xp.sum(xp.astype(e * derivatives, _widest(inputs)), axis=2)
+    else:
+        weighted = xp.astype(row_weights * losses, _widest(inputs))
     gradients = []
     for index in reversed(range(len(layers))):
         gradients.append(transpose(e) @ below[index])
@@ -250,7 +255,7 @@ def _widest(x: Array) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class _HostRows:
     columns: Singles  # (1 + D_0, n), with a leading one
-    targets: Singles  # (n, C), column after column
+    targets: NDArray[Any]  # (n, C), column after column; in double for squared errors
     row_weights: Floats  # (R, n)
     shapes: Shapes
     outcome: Outcome
@@ -269,12 +274,27 @@ def _blocked_losses(
         for block in slices(rows.columns.shape[1], rows.workspace.rows):
             columns = rows.columns[:, block]
             above, roots = _forward(own, columns, rooms)
-            outputs, row_weights = above[-1], rows.row_weights[networks[some], block]
-            losses, derivatives = rows.outcome.loss(rows.targets[block], outputs.transpose(0, 2, 1))
-            values[some] += np.vecdot(row_weights, losses)
-            e = row_weights.astype(np.float32)[:, None] * derivatives.transpose(0, 2, 1)
+            row_weights = rows.row_weights[networks[some], block]
+            losses, e = _weighted(rows.outcome, rows.targets[block], above[-1], row_weights)
+            values[some] += losses
             _backward(own, [columns, *above[:-1]], roots, e, rooms, own_slopes)
     return values, gradients
+
+
+def _weighted(
+    outcome: Outcome, targets: NDArray[Any], outputs: Singles, row_weights: Floats
+) -> tuple[Floats, Singles]:
+    """Σ_n w_n l(y_n, f_n) (A,) and its derivatives by outputs (A, D_out, n).
+
+    Squared errors are as fast in double precision; other losses have many more operations.
+    """
+    if isinstance(outcome, Gaussian):
+        residuals = outputs - targets.T
+        weighted = row_weights[:, None] * residuals
+        return 0.5 * np.einsum("rdn,rdn->r", weighted, residuals), weighted.astype(np.float32)
+    losses, derivatives = outcome.loss(targets, outputs.transpose(0, 2, 1))
+    e = row_weights.astype(np.float32)[:, None] * derivatives.transpose(0, 2, 1)
+    return np.vecdot(row_weights, losses), e
 
 
 def _columns(inputs: NDArray[Any]) -> Singles:

@@ -60,8 +60,9 @@ ones that kills units. Batches of 64 rows ask for half of it."""
 NOISE_STEPS = 20
 """Of rows' weights and the noise of their residuals in turn: near enough for a start."""
 SQUARED_ERRORS = Gaussian()
-NETWORK_VARIANCE = 1e-4
-"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
+NETWORK_VARIANCE = 1e-6
+"""Of the weights of a network that a fit starts from: little beside the noise, also where there is
+hardly any, or the first sweep forgets the network."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ asked for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -319,7 +320,7 @@ def _sweep(
     # All groups work on a block before the next one: its second moments are near by then.
     tasks = list(product(range(len(groups[0].blocks)), range(len(groups))))
     found = apply(
-        _call,
+        operator.call,
         [steps[g] for _, g in tasks],
         [beside[g] for _, g in tasks],
         [groups[g].blocks[b] for b, g in tasks],
@@ -337,10 +338,6 @@ def _sweep(
     ]
     update = partial(_update, with_bound=with_bound, repeats=repeats, empirical=empirical_bayes)
     return list(apply(update, passed))
-
-
-def _call(step: Callable[..., Any], *arguments: Any) -> Any:
-    return step(*arguments)
 
 
 def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -> _Group:

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from bowtienet.model.outcomes import Counts, Outcome
+from bowtienet._arrays import Array, namespace
+from bowtienet.model.outcomes import Classes, Counts, Outcome
 from bowtienet.model.outcomes.counts import DISPERSIONS
 from bowtienet.prediction.class_probabilities import expected_probabilities
 
@@ -109,6 +110,19 @@ def log_probabilities(
     found = expected_probabilities(outcome, means, variances)
     own = np.take_along_axis(found, targets[:, :1].astype(np.intp), axis=1)[:, 0]
     return np.asarray(np.log(np.maximum(own, LEAST_PROBABILITY)))
+
+
+def aligned(outcome: Outcome, outputs: Array) -> Array:
+    """Outputs (K, n, D) of members without what they differ by and classes do not depend on.
+
+    A logistic softmax far below zero is a softmax: a shift that all outputs of a row share changes
+    nothing, and members have one by chance. They all get the mean one; means over members stay.
+    """
+    if not isinstance(outcome, Classes):
+        return outputs
+    xp = namespace(outputs)
+    shifts = xp.mean(outputs, axis=-1, keepdims=True)
+    return outputs - shifts + xp.mean(shifts, axis=0, keepdims=True)
 
 
 def check_calibration(calibration: Calibration, n_groups: int) -> None:
