@@ -31,7 +31,7 @@ from bowtienet.model.outcomes import Counts, Gaussian, Outcome, StudentT
 from bowtienet.model.shrinkage import FAMILIES
 
 FEWEST_CLASS_ROWS = 10
-"""Of fewer rows, two distinct targets are no sign of classes."""
+"""Of fewer rows, targets that are 0 or 1 are no sign of classes."""
 
 
 class BowTieRegressor(EnsemblePredictor):
@@ -315,9 +315,9 @@ class BowTieRegressor(EnsemblePredictor):
 
     def _open_new(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
         source = super()._open_new(X, y, sample_weight, **rows, **self._target_settings())
-        if self.outcome == "gaussian" and isinstance(source, InMemory) and _has_two_values(source):
+        if self.outcome == "gaussian" and isinstance(source, InMemory) and _is_zero_or_one(source):
             warnings.warn(
-                "y has two distinct values: if these are classes, BowTieClassifier gives their "
+                "y holds nothing but 0 and 1: if these are classes, BowTieClassifier gives their "
                 "probabilities.",
                 UserWarning,
                 stacklevel=warning_level(),
@@ -325,11 +325,11 @@ class BowTieRegressor(EnsemblePredictor):
         return source
 
 
-def _has_two_values(source: InMemory) -> bool:
-    """Whether a single target has two values in ten rows or more."""
+def _is_zero_or_one(source: InMemory) -> bool:
+    """Whether a single target is 0 and 1, both of them, in ten rows or more."""
     targets, weights = to_numpy(source.block.targets), to_numpy(source.block.weights)
     values = targets[weights > 0.0]
     if values.shape[0] < FEWEST_CLASS_ROWS or values.shape[1] != 1:
         return False
-    least, most = values.min(), values.max()
-    return bool(least < most and np.all((values == least) | (values == most)))
+    ones = values == 1.0
+    return bool(ones.any() and not ones.all() and np.all(ones | (values == 0.0)))
