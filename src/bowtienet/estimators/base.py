@@ -298,7 +298,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
             "This goes on from the last fit; a new estimator, or warm_start=False, starts anew."
         )
         try:
-            source = open_known(self, X, y, sample_weight, **rows)
+            source = self._open_more(X, y, sample_weight, **rows)
         except ValueError as error:
             raise ValueError(f"{error} {remedy}") from error
         layers, wanted = original(self.ensemble_.members[0]).hidden, self._widths()
@@ -367,15 +367,23 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         """Rows of a fit that begins anew."""
         return open_source(X, y, sample_weight, min_rows=2, **rows)
 
+    def _open_more(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
+        """Rows of a fit that goes on, with the columns and targets that are known."""
+        return open_known(self, X, y, sample_weight, **rows)
+
     def _attributes(self, source: Source) -> dict[str, Any]:
         """What is known of the columns before the fit."""
         return source_attributes(source)
+
+    def _effect_names(self) -> tuple[str, ...]:
+        """Names of what columns contribute to: targets, or probabilities of classes."""
+        return tuple(self.target_names_)
 
     def _take_in(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Self:
         """More rows for `partial_fit`: the first ones are fitted."""
         if not hasattr(self, "ensemble_"):
             self._fit(X, y, sample_weight, **rows)
-            source = open_known(self, X, y, sample_weight, **rows)
+            source = self._open_more(X, y, sample_weight, **rows)
             self._arrivals = remember(self._arriving(source))
             return self
         if any(member.statistics is None for member in self.ensemble_.members):
@@ -383,7 +391,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
                 "the sums over the rows so far are not known: partial_fit cannot go on from this "
                 "model; fit it to all rows."
             )
-        batches = self._arriving(open_known(self, X, y, sample_weight, **rows))
+        batches = self._arriving(self._open_more(X, y, sample_weight, **rows))
         before: Arrivals | None = getattr(self, "_arrivals", None)
         reweigh = (self.options or FitOptions()).weighting == "stacking"
         ensemble, arrivals = take_in(self.ensemble_, batches, before, reweigh=reweigh)

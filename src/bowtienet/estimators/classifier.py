@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any, ClassVar, NamedTuple, Self
@@ -10,13 +11,15 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import logit
 from sklearn.base import ClassifierMixin, _fit_context
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet._validation import whole
-from bowtienet.data.labels import check_classes
+from bowtienet.data.labels import check_classes, read_classes
 from bowtienet.data.source import Source
+from bowtienet.data.tables import is_names
 from bowtienet.ensemble.class_ensemble import (
     ClassMoments,
     class_moments,
@@ -28,7 +31,7 @@ from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.estimators.base import EnsembleEstimator, generator
 from bowtienet.estimators.class_weights import weighted_classes
 from bowtienet.estimators.fit_options import FitOptions
-from bowtienet.estimators.known_columns import encoded_chunks, open_known
+from bowtienet.estimators.known_columns import encoded_chunks, open_known, warning_level
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.scoring import accuracy, mean_log_probability
 from bowtienet.model.outcomes import Binary, Classes, Outcome
@@ -212,13 +215,17 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         classes : sequence, optional
             All labels that will come, in the first call; by default those of its rows.
         """
-        first = not hasattr(self, "ensemble_")
-        if first and classes is not None:
-            return self._take_in(X, y, sample_weight, classes=classes)
-        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+        if self.class_weight == "balanced":
             raise ValueError(
-                f"classes={list(np.asarray(classes))!r} is not those of the calls before, "
-                f"{list(self.classes_)!r}: fit a new estimator for other classes."
+                "class_weight='balanced' needs all rows at once: for partial_fit give the weights "
+                "of the classes as a dict."
+            )
+        if not hasattr(self, "ensemble_"):
+            return self._take_in(X, y, sample_weight, classes=classes)
+        if classes is not None and not np.array_equal(read_classes(classes), self.classes_):
+            raise ValueError(
+                f"classes={list(classes)!r:.200} are not those of the calls before, "
+                f"{self.classes_.tolist()!r:.200}: fit a new estimator for other classes."
             )
         return self._take_in(X, y, sample_weight)
 
@@ -235,10 +242,12 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable labels (n,)."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        most_probable = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[most_probable])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Log odds (n,) of the second of two classes; log probabilities (n, classes) of more."""
+        check_is_fitted(self)
         if len(self.classes_) > 2:
             return self.predict_log_proba(X)
         p = np.clip(self.predict_proba(X)[:, 1], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
@@ -292,10 +301,25 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         source = super()._open_new(X, y, sample_weight, target="label", **rows)
         assert source.classes is not None
         check_classes(source.classes)
+        if not source.single_target and y is not None and not is_names(y):
+            warnings.warn(
+                "A column-vector y was passed when a 1d array was expected: give y.ravel().",
+                DataConversionWarning,
+                stacklevel=warning_level(),
+            )
         return weighted_classes(source, self.class_weight)
+
+    def _open_more(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
+        # The classes are those that were fitted, whatever the first call was told.
+        rows.pop("classes", None)
+        return weighted_classes(super()._open_more(X, y, sample_weight), self.class_weight)
 
     def _attributes(self, source: Source) -> dict[str, Any]:
         return {**super()._attributes(source), "classes_": source.classes}
+
+    def _effect_names(self) -> tuple[str, ...]:
+        [target] = self.target_names_
+        return tuple(f"P({target} = {label})" for label in self.classes_.tolist())
 
     def _squeeze(self, values: Any) -> Any:
         """Scores of a row are one number; contributions to probabilities are those of classes."""

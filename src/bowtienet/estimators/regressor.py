@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import warnings
 from collections.abc import Sequence
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -14,18 +15,23 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from bowtienet._arrays import to_numpy
 from bowtienet._validation import non_negative
+from bowtienet.data.in_memory import InMemory
 from bowtienet.data.source import Source
 from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.estimators.fit_options import FitOptions
-from bowtienet.estimators.known_columns import open_known
+from bowtienet.estimators.known_columns import open_known, warning_level
 from bowtienet.estimators.predictor import EnsemblePredictor
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.prune_fit import PruneSummary, pruned_of, summarize
 from bowtienet.estimators.saving import file_size
 from bowtienet.model.outcomes import Counts, Gaussian, Outcome, StudentT
 from bowtienet.model.shrinkage import FAMILIES
+
+FEWEST_CLASS_ROWS = 10
+"""Of fewer rows, targets that are 0 or 1 are no sign of classes."""
 
 
 class BowTieRegressor(EnsemblePredictor):
@@ -308,4 +314,22 @@ class BowTieRegressor(EnsemblePredictor):
         return {"target": "count" if self.outcome == "counts" else "number"}
 
     def _open_new(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
-        return super()._open_new(X, y, sample_weight, **rows, **self._target_settings())
+        source = super()._open_new(X, y, sample_weight, **rows, **self._target_settings())
+        if self.outcome == "gaussian" and isinstance(source, InMemory) and _is_zero_or_one(source):
+            warnings.warn(
+                "y holds nothing but 0 and 1: if these are classes, BowTieClassifier gives their "
+                "probabilities.",
+                UserWarning,
+                stacklevel=warning_level(),
+            )
+        return source
+
+
+def _is_zero_or_one(source: InMemory) -> bool:
+    """Whether a single target is 0 and 1, both of them, in ten rows or more."""
+    targets, weights = to_numpy(source.block.targets), to_numpy(source.block.weights)
+    values = targets[weights > 0.0]
+    if values.shape[0] < FEWEST_CLASS_ROWS or values.shape[1] != 1:
+        return False
+    ones = values == 1.0
+    return bool(ones.any() and not ones.all() and np.all(ones | (values == 0.0)))

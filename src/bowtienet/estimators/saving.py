@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -80,7 +81,8 @@ def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
     options = FitOptions(**content["options"])
     options._validate_params()
     standard = options.get_params() == FitOptions().get_params()
-    estimator = cls(**content["settings"], options=None if standard else options)
+    settings = _read_settings(content["settings"])
+    estimator = cls(**settings, options=None if standard else options)
     estimator._validate_params()
     ensemble = Ensemble(**content["ensemble"])
     n_features, targets = content["n_features"], content["target_names"]
@@ -113,15 +115,18 @@ def _labels_content(estimator: Any) -> dict[str, Any] | None:
     classes: np.ndarray | None = getattr(estimator, "classes_", None)
     if classes is None:
         return None
-    return {"labels": classes.tolist(), "dtype": classes.dtype.str}
+    labels, is_bytes = classes.tolist(), isinstance(classes[0], bytes)
+    plain = [label.decode("latin-1") for label in labels] if is_bytes else labels
+    return {"labels": plain, "bytes": is_bytes, "dtype": classes.dtype.str}
 
 
 def _read_labels(content: dict[str, Any], ensemble: Ensemble) -> np.ndarray:
-    labels, dtype = content["labels"], content["dtype"]
+    labels, dtype, is_bytes = content["labels"], content["dtype"], content["bytes"]
     plain = isinstance(labels, list) and all(type(x) in (str, int, float, bool) for x in labels)
     if not plain or not isinstance(dtype, str) or np.dtype(dtype).kind not in "OUSbiuf":
         raise ValueError(f"its classes are {labels!r:.80}")
-    found = np.asarray(labels, dtype=np.dtype(dtype))
+    values = [label.encode("latin-1") for label in labels] if is_bytes else labels
+    found = np.asarray(values, dtype=np.dtype(dtype))
     outputs = ensemble.members[0].model.architecture.n_outputs
     if len(set(labels)) != len(labels) or outputs != (1 if len(labels) == 2 else len(labels)):
         raise ValueError(f"its classes are not those of {outputs} outputs")
@@ -145,4 +150,17 @@ def _plain(name: str, value: Any) -> Any:
     """A setting as it can be written: the state of a random generator cannot."""
     if name == "random_state" and not isinstance(value, (int, np.integer, type(None))):
         return None
+    if name == "class_weight" and isinstance(value, Mapping):
+        # Keys of a file are texts, and labels need not be.
+        labels = [label.item() if isinstance(label, np.generic) else label for label in value]
+        return {"labels": labels, "weights": [float(weight) for weight in value.values()]}
     return value
+
+
+def _read_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they were before `_plain`."""
+    weights = settings.get("class_weight")
+    if not isinstance(weights, dict):
+        return settings
+    pairs = zip(weights["labels"], weights["weights"], strict=True)
+    return {**settings, "class_weight": dict(pairs)}

@@ -94,16 +94,20 @@ def predict(
     with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
         parts = list(apply(step, blocks))
     mean, signal, chance = (concatenate(column) for column in zip(*parts, strict=True))
-    noise = 0.0
-    if model.outcome.has_noise:
-        noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
-        noise = noise * model.outcome.variance_ratio
     return Predictive(
         mean=mean,
         signal_variance=signal,
         chance_variance=chance,
-        noise_variance=namespace(mean).zeros_like(mean) + noise,
+        noise_variance=namespace(mean).zeros_like(mean) + output_noise(model, factors),
     )
+
+
+def output_noise(model: BowTieModel, factors: GlobalFactors) -> Array:
+    """Noise variance (D_out,) of new targets; 0 of classes and counts, whose noise is their own."""
+    noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
+    if not model.outcome.has_noise:
+        return namespace(noise).zeros_like(noise)
+    return noise * model.outcome.variance_ratio
 
 
 def log_density(
