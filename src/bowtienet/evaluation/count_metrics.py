@@ -142,7 +142,7 @@ def evaluate_counts(
     share = single_coverage(coverage)
     if intervals is None:
         tails = (0.5 * (1.0 - share), 0.5 * (1.0 + share))
-        ends = [_read_rows(found.ppf(np.full(counts.size, q)), counts) for q in tails]
+        ends = [_read_rows(found.ppf(q), counts) for q in tails]
         intervals = np.stack(ends, axis=1)
     mean = _read_rows(found.mean(), counts)
     return CountScores(
