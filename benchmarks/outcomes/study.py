@@ -108,9 +108,9 @@ def cases(
                         yield task, name, seed, method
 
 
-def run(keys: Iterator[tuple[str, str, int, str]], out: Path) -> None:
-    """Add the records that are not there yet."""
-    known = {key_of(record) for record in read(out)}
+def run(keys: Iterator[tuple[str, str, int, str]], out: Path, *, anew: bool = False) -> None:
+    """Add the records that are not there yet, or with `anew` all; the last of a case counts."""
+    known = set() if anew else {key_of(record) for record in read(out)}
     for key in keys:
         task, name, seed, method = key
         if key in known or not is_available(method):
@@ -152,10 +152,11 @@ def main(given: list[str] | None = None) -> None:
     parser.add_argument("--methods", nargs="+", default=[], help="some methods only")
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--out", type=Path, default=Path("outcomes.jsonl"))
+    parser.add_argument("--anew", action="store_true", help="measure again what has a record")
     parser.add_argument("--page", type=Path, help="page whose tables are written anew")
     chosen = parser.parse_args(given)
     seeds = range(FIRST_SEED, FIRST_SEED + chosen.repeats)
-    run(cases(chosen.tasks, chosen.sets, chosen.methods, seeds), chosen.out)
+    run(cases(chosen.tasks, chosen.sets, chosen.methods, seeds), chosen.out, anew=chosen.anew)
     tables = all_tables(read(chosen.out))
     if chosen.page:
         write_page(chosen.page, tables)

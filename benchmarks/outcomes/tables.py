@@ -159,12 +159,12 @@ def verdict(frame: pd.DataFrame) -> str:
     found = {name: difference(values, OURS) for name, values in there.items()}
     good = [name for name, one in found.items() if one.within_noise]
     worse = [name for name in found if name not in good]
-    n_repeats = min(int(values[OURS].count()) for values in there.values())
+    seeds = frame[frame["method"] == OURS]["seed"]
     n_best = sum(best_of(values) == OURS for values in there.values())
     own = frame[(frame["method"] == OURS) & (frame["n_test"] >= LARGE)]
     text = (
-        f"Of {len(there)} sets with at least {n_repeats} repeats, `{OURS}` has the lowest mean"
-        f" log loss on {n_best}, and is best or within noise on {len(good)}."
+        f"Of {len(there)} sets, `{OURS}` has the lowest mean log loss on {n_best}, and is best or"
+        f" within noise on {len(good)} (seeds {seeds.min()} to {seeds.max()})."
     )
     if worse:
         text += f" It is worse on {', '.join(worse)}."

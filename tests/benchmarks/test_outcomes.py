@@ -95,6 +95,9 @@ def test_tiny_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     study.main(given)
     assert out.read_bytes() == content
     assert page.read_text() == text
+    study.main([*given, "--anew"])
+    assert out.read_bytes().count(b"\n") == 4
+    assert len(read(out)) == 2
 
 
 def test_records_go_on_after_a_cut_line(tmp_path: Path) -> None:
