@@ -115,18 +115,27 @@ def _labels_content(estimator: Any) -> dict[str, Any] | None:
     classes: np.ndarray | None = getattr(estimator, "classes_", None)
     if classes is None:
         return None
-    labels, is_bytes = classes.tolist(), isinstance(classes[0], bytes)
+    return {**_plain_labels(classes.tolist()), "dtype": classes.dtype.str}
+
+
+def _plain_labels(labels: list[Any]) -> dict[str, Any]:
+    """Labels without bytes, which a file cannot hold, and whether they were bytes."""
+    is_bytes = isinstance(labels[0], bytes)
     plain = [label.decode("latin-1") for label in labels] if is_bytes else labels
-    return {"labels": plain, "bytes": is_bytes, "dtype": classes.dtype.str}
+    return {"labels": plain, "bytes": is_bytes}
+
+
+def _read_plain_labels(content: dict[str, Any]) -> list[Any]:
+    labels: list[Any] = content["labels"]
+    return [label.encode("latin-1") for label in labels] if content["bytes"] else labels
 
 
 def _read_labels(content: dict[str, Any], ensemble: Ensemble) -> np.ndarray:
-    labels, dtype, is_bytes = content["labels"], content["dtype"], content["bytes"]
+    labels, dtype = content["labels"], content["dtype"]
     plain = isinstance(labels, list) and all(type(x) in (str, int, float, bool) for x in labels)
     if not plain or not isinstance(dtype, str) or np.dtype(dtype).kind not in "OUSbiuf":
         raise ValueError(f"its classes are {labels!r:.80}")
-    values = [label.encode("latin-1") for label in labels] if is_bytes else labels
-    found = np.asarray(values, dtype=np.dtype(dtype))
+    found = np.asarray(_read_plain_labels(content), dtype=np.dtype(dtype))
     outputs = ensemble.members[0].model.architecture.n_outputs
     if len(set(labels)) != len(labels) or outputs != (1 if len(labels) == 2 else len(labels)):
         raise ValueError(f"its classes are not those of {outputs} outputs")
@@ -150,17 +159,17 @@ def _plain(name: str, value: Any) -> Any:
     """A setting as it can be written: the state of a random generator cannot."""
     if name == "random_state" and not isinstance(value, (int, np.integer, type(None))):
         return None
-    if name == "class_weight" and isinstance(value, Mapping):
+    if name == "class_weight" and isinstance(value, Mapping) and value:
         # Keys of a file are texts, and labels need not be.
         labels = [label.item() if isinstance(label, np.generic) else label for label in value]
-        return {"labels": labels, "weights": [float(weight) for weight in value.values()]}
+        return {**_plain_labels(labels), "weights": [float(weight) for weight in value.values()]}
     return value
 
 
 def _read_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as they were before `_plain`."""
     weights = settings.get("class_weight")
-    if not isinstance(weights, dict):
+    if not weights or isinstance(weights, str):
         return settings
-    pairs = zip(weights["labels"], weights["weights"], strict=True)
+    pairs = zip(_read_plain_labels(weights), weights["weights"], strict=True)
     return {**settings, "class_weight": dict(pairs)}
