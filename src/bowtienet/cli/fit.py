@@ -87,8 +87,15 @@ def fit(
     )
     table = read(data, output, delimiter, decimal, encoding)
     kind = find_task(table, data.name, target, asked, exposure)
-    columns_of = {"targets": target, "drop": drop or [], "weight": weight, "exposure": exposure}
-    rows = known_rows(table, data.name, task=kind, **columns_of)
+    rows = known_rows(
+        table,
+        data.name,
+        targets=target,
+        drop=drop or [],
+        weight=weight,
+        task=kind,
+        exposure=exposure,
+    )
     estimator = options.for_task(regressor, kind)
     train, test = hold_out(rows, test_size, seed)
     columns = _show_columns(rows, train, asked, max_categories, output)

@@ -11,7 +11,7 @@ from bowtienet.evaluation.checks import read_targets
 from bowtienet.evaluation.count_metrics import is_discrete, randomized_pit
 from bowtienet.evaluation.metrics import pit
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting.fitted import network_of, open_rows, target_names
+from bowtienet.plotting.fitted import open_rows, regressor_of, target_names
 from bowtienet.prediction.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class ScoredDisplay:
         **settings
             Those of `from_predictions`.
         """
-        network, source = network_of(model), open_rows(model, X, y)
+        network, source = regressor_of(model), open_rows(model, X, y)
         names = target_names(network, source)
         if cls._names_its_target and target in range(len(names)):
             settings.setdefault("target_name", names[target])
