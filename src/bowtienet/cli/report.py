@@ -46,12 +46,21 @@ def report(
     output = Output(as_json)
     place = check_place(out, model, data, endings=PAGES)
     fitted = load(model)
+    check_reportable(fitted)
     table = read(data, output, delimiter, decimal, encoding)
     rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
     settings = {"coverage": coverage, "title": title, "max_features": max_features}
     write_page(fitted, rows, place, output, model_file=str(model), **settings)
     output.say(f"report: {place}")
     output.result({"report": str(place), "bytes": place.stat().st_size, "rows": rows.n_rows})
+
+
+def check_reportable(model: Any) -> None:
+    """Raise if there are no reports about such a model."""
+    from bowtienet.cli.tasks import Task, task_of
+
+    if task_of(model) == Task.COUNTS:
+        raise ValueError("reports are for numbers and classes: for counts there are inspect, plot.")
 
 
 def write_page(model: Any, rows: NamedTable, place: Path, output: Output, **settings: Any) -> None:

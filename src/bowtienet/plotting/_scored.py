@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet.ensemble.count_ensemble import is_counts
 from bowtienet.evaluation.checks import read_targets
 from bowtienet.evaluation.count_metrics import is_discrete, randomized_pit
 from bowtienet.evaluation.metrics import pit
@@ -63,6 +64,8 @@ class ScoredDisplay:
         if cls._names_its_target and target in range(len(names)):
             settings.setdefault("target_name", names[target])
         targets = to_numpy(source.block.targets)
+        if is_counts(network.ensemble_):
+            targets = targets[:, 0]  # beside it stand the logs of exposures
         return cls.from_predictions(
             targets, network.predict_dist(source), target=target, **settings
         )

@@ -68,6 +68,14 @@ def target_names(network: EnsembleEstimator, source: InMemory) -> list[str]:
     return list(source.target_names or network.target_names_)
 
 
+def output_names(network: EnsembleEstimator) -> list[str]:
+    """Names of a network's outputs: the targets, or more than two classes."""
+    classes = getattr(network, "classes_", None)
+    if classes is None or len(classes) == 2:
+        return list(network.target_names_)
+    return [str(label) for label in classes.tolist()]
+
+
 def member_input_names(model: EnsembleEstimator, member: int) -> list[str]:
     """Names of a network's inputs, in the order of the user's columns."""
     ensemble = model.ensemble_

@@ -66,7 +66,7 @@ class ImportanceDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         X, y, sample_weight :
             Rows in memory, best such as the fit has not seen.
