@@ -73,6 +73,7 @@ def fit(
     from bowtienet.cli.input_tables import known_rows, read
     from bowtienet.cli.model_facts import fit_facts
     from bowtienet.cli.plot import draw, painters_of
+    from bowtienet.cli.report import check_reportable
     from bowtienet.cli.scores import hold_out, score, show_scores
     from bowtienet.cli.tasks import find_task, read_task
     from bowtienet.ensemble.structure import FEWEST_ROWS
@@ -87,8 +88,17 @@ def fit(
     )
     table = read(data, output, delimiter, decimal, encoding)
     kind = find_task(table, data.name, target, asked, exposure)
-    columns_of = {"targets": target, "drop": drop or [], "weight": weight, "exposure": exposure}
-    rows = known_rows(table, data.name, task=kind, **columns_of)
+    if report is not None:
+        check_reportable(kind)
+    rows = known_rows(
+        table,
+        data.name,
+        targets=target,
+        drop=drop or [],
+        weight=weight,
+        task=kind,
+        exposure=exposure,
+    )
     estimator = options.for_task(regressor, kind)
     train, test = hold_out(rows, test_size, seed)
     columns = _show_columns(rows, train, asked, max_categories, output)

@@ -165,6 +165,7 @@ def known_rows_of_model(
 
 
 def check_names(table: Any, label: str, used: Sequence[str]) -> None:
+    """Raise if a table has not all of these columns, or one is named twice."""
     for name in used:
         if name not in table.column_names:
             near = suggestion(name, table.column_names)

@@ -132,7 +132,7 @@ def _predict(
 
 
 def _predict_classes(model: Any, table: Any, label: str, entropy: bool, output: Output) -> Any:
-    """The most probable class of every row, the probability of each, and perhaps parts of entropy."""
+    """The most probable class, the probability of each, and perhaps the parts of entropy."""
     from bowtienet.cli.input_tables import needed_columns
     from bowtienet.cli.tasks import label_texts
     from bowtienet.data.arrow_files import pyarrow

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from bowtienet.cli.console import Output, number
 from bowtienet.cli.input_tables import NamedTable
@@ -23,6 +22,7 @@ from bowtienet.evaluation import (
     evaluate_counts,
 )
 from bowtienet.evaluation.class_methods import logistic_probabilities
+from bowtienet.evaluation.splits import split_rows
 from bowtienet.prediction.count_mixture import CountMixture
 from bowtienet.prediction.mixture import build_mixture
 from bowtienet.representation.columns import encode
@@ -80,26 +80,11 @@ def hold_out(
         raise ValueError(
             f"--test-size {share:g} leaves {left} of {rows.n_rows} rows to fit: hold out fewer."
         )
+    codes = None
     if rows.task == Task.CLASSES:
-        train, test = _split_classes(rows.labels, share, seed)
-    else:
-        train, test = train_test_split(np.arange(rows.n_rows), test_size=share, random_state=seed)
+        codes = np.unique(rows.labels, return_inverse=True)[1]
+    train, test = split_rows(rows.n_rows, share, seed, codes)
     return rows.take(train), rows.take(test) if len(test) else None
-
-
-def _split_classes(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Places of training rows and held-out rows; every class has training rows."""
-    _, codes, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-    n_test = math.ceil(share * codes.size)
-    possible = sizes.min() > 1 and min(n_test, codes.size - n_test) >= sizes.size
-    train, test = train_test_split(
-        np.arange(codes.size),
-        test_size=share,
-        random_state=seed,
-        stratify=codes if possible else None,
-    )
-    known = np.isin(codes[test], codes[train])
-    return np.concatenate([train, test[~known]]), test[known]
 
 
 def score(model: Any, test: NamedTable, train: NamedTable, coverage: float) -> dict[str, ByMethod]:

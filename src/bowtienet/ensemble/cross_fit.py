@@ -37,6 +37,7 @@ from bowtienet.ensemble.held_out_forecasts import (
     forecast,
     judged,
     ratio_of_group,
+    slope_of_group,
     stack_recipes,
 )
 from bowtienet.ensemble.member import recipe_model
@@ -194,7 +195,7 @@ def _swept(
             judged(candidate, length, targets, (means, variances), weights, settings.outcome)
         )
     best = max(tried, key=lambda one: float(one.log_densities @ weights))
-    return replace(best, by_chance=by_chance(candidate, rows, folds))
+    return replace(best, by_chance=by_chance(candidate, rows, folds, settings.outcome))
 
 
 def _with_all_rows(
@@ -207,7 +208,7 @@ def _with_all_rows(
     run: Callable[..., Iterable[Networks]],
 ) -> Fitted:
     """The networks of the folds go on with all rows; what comes of them are the members."""
-    fitted = Fitted([], [], [], [], noise)
+    fitted, slopes = Fitted([], [], [], [], noise), []
     for one, weight, count in zip(swept, weights, counts, strict=True):
         if not count:
             continue
@@ -221,10 +222,14 @@ def _with_all_rows(
         ratio: Floats | None = one.ratio
         if is_discrete(settings.outcome):
             ratio = None
+            slopes.append(slope_of_group(one, networks, rows, settings.outcome))
         elif starts_from_networks(settings):
             ratio = ratio_of_group(one, networks, rows)
         add_group(fitted, results, ratio, recipe.view, float(weight))
-    return fitted
+    if noise.calibration is None:
+        return fitted
+    calibration = replace(noise.calibration, slope=np.asarray(slopes))
+    return fitted._replace(noise=replace(noise, calibration=calibration))
 
 
 def add_group(

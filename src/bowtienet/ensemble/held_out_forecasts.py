@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,8 +26,8 @@ from bowtienet.ensemble.stacking import (
 )
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import Networks, network_outputs
-from bowtienet.model.outcomes import Outcome, StudentT
-from bowtienet.prediction.calibration import Calibration, calibrate, is_discrete
+from bowtienet.model.outcomes import Binary, Classes, Outcome, StudentT
+from bowtienet.prediction.calibration import Calibration, aligned, calibrate, is_discrete
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import outputs_and_variances, predict
@@ -188,13 +189,41 @@ def ratio_of_group(swept: Swept, networks: Sequence[Networks], rows: Rows) -> Fl
     return np.asarray(np.maximum(swept.ratio - lost, LEAST_REST * swept.ratio))
 
 
-def by_chance(candidate: Candidate, rows: Rows, folds: Sequence[slice]) -> Floats | None:
+def slope_of_group(
+    swept: Swept, networks: Sequence[Networks], rows: Rows, outcome: Outcome
+) -> float:
+    """The slope of a group of m members, from that of single networks out of fold.
+
+    Outputs of single networks carry a noise of variance τ² by chance, for which their slope a is
+    smaller than that of a function without: by V / (V + τ²), as slopes of regressions are, with
+    V + τ² the variance of outputs over the rows. The mean of m networks has noise τ² / m. And the
+    disagreement of members, which makes the group less sure, is no reason to be less sure on
+    average: b E[z] for the mean has the slope b' = b / sqrt(1 - π/8 b² τ²).
+    """
+    if len(networks) < 2 or not isinstance(outcome, (Binary, Classes)):
+        return swept.slope
+    apart = swept.by_chance
+    if apart is None:
+        outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
+        apart = aligned(outcome, outputs).var(axis=0, ddof=1).mean(axis=0)
+    chance = float(np.mean(apart))
+    single = aligned(outcome, np.stack([swept.means, np.zeros_like(swept.means)]))[0]
+    total = float(np.mean(np.var(single, axis=0)))
+    lost = (1.0 - 1.0 / len(networks)) * chance / total if total > 0.0 else 0.0
+    slope = swept.slope / max(1.0 - lost, LEAST_REST)
+    moderation = math.pi / 8.0 * slope**2 * chance
+    return float(slope / math.sqrt(max(1.0 - moderation, LEAST_REST)))
+
+
+def by_chance(
+    candidate: Candidate, rows: Rows, folds: Sequence[slice], outcome: Outcome
+) -> Floats | None:
     """τ² (D,): variance of a recipe's networks at held-out rows, if they are of several parts."""
     parts = candidate.recipe.parts
     if parts == 1:
         return None
     spreads = [
-        network_outputs(own, rows.inputs[fold, ...]).var(axis=0, ddof=1)
+        aligned(outcome, network_outputs(own, rows.inputs[fold, ...])).var(axis=0, ddof=1)
         for own, fold in zip(candidate.networks, folds, strict=True)
     ]
     return np.concatenate(spreads).mean(axis=0) / parts

@@ -3,6 +3,14 @@
 CRPS needs scoringrules (``pip install 'bowtienet[cli]'``); the rest needs nothing more.
 """
 
+from bowtienet.evaluation.class_methods import (
+    ClassMethod,
+    boosted_classes,
+    bow_tie_classes,
+    default_class_methods,
+    logistic_regression,
+    random_forest,
+)
 from bowtienet.evaluation.class_metrics import (
     BINS,
     PROBABILITY_FLOOR,
@@ -65,6 +73,7 @@ __all__ = [
     "BINS",
     "LEVELS",
     "PROBABILITY_FLOOR",
+    "ClassMethod",
     "ClassScores",
     "Comparison",
     "CountScores",
@@ -77,14 +86,17 @@ __all__ = [
     "balanced_accuracy",
     "bayesian_ridge",
     "binomial_band",
+    "boosted_classes",
     "boosted_quantiles",
     "bow_tie",
+    "bow_tie_classes",
     "brier_score",
     "calibration_curve",
     "calibration_error",
     "compare",
     "coverage_scorer",
     "crps",
+    "default_class_methods",
     "default_methods",
     "evaluate",
     "evaluate_classes",
@@ -97,6 +109,7 @@ __all__ = [
     "log_density_scorer",
     "log_loss",
     "log_score",
+    "logistic_regression",
     "make_coverage_scorer",
     "make_interval_scorer",
     "neg_brier_score_scorer",
@@ -107,6 +120,7 @@ __all__ = [
     "neg_log_loss_scorer",
     "negative_log_density",
     "pit",
+    "random_forest",
     "randomized_pit",
     "reliability_curve",
     "rmse",

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet.ensemble.count_ensemble import is_counts
 from bowtienet.evaluation.checks import read_targets
 from bowtienet.evaluation.count_metrics import is_discrete, randomized_pit
 from bowtienet.evaluation.metrics import pit
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting.fitted import network_of, open_rows, target_names
+from bowtienet.plotting.fitted import open_rows, regressor_of, target_names
 from bowtienet.prediction.mixture import Mixture
 
 if TYPE_CHECKING:
@@ -58,11 +59,13 @@ class ScoredDisplay:
         **settings
             Those of `from_predictions`.
         """
-        network, source = network_of(model), open_rows(model, X, y)
+        network, source = regressor_of(model), open_rows(model, X, y)
         names = target_names(network, source)
         if cls._names_its_target and target in range(len(names)):
             settings.setdefault("target_name", names[target])
         targets = to_numpy(source.block.targets)
+        if is_counts(network.ensemble_):
+            targets = targets[:, 0]  # beside it stand the logs of exposures
         return cls.from_predictions(
             targets, network.predict_dist(source), target=target, **settings
         )
