@@ -208,7 +208,8 @@ def _with_all_rows(
     run: Callable[..., Iterable[Networks]],
 ) -> Fitted:
     """The networks of the folds go on with all rows; what comes of them are the members."""
-    fitted, slopes = Fitted([], [], [], [], noise), []
+    fitted = Fitted([], [], [], [], noise)
+    slopes: list[float] = []
     for one, weight, count in zip(swept, weights, counts, strict=True):
         if not count:
             continue
@@ -222,7 +223,9 @@ def _with_all_rows(
         ratio: Floats | None = one.ratio
         if is_discrete(settings.outcome):
             ratio = None
-            slopes.append(slope_of_group(one, networks, rows, settings.outcome))
+            assert noise.calibration is not None
+            slope = float(noise.calibration.slope[len(slopes)])
+            slopes.append(slope_of_group(one, slope, networks, rows, settings.outcome))
         elif starts_from_networks(settings):
             ratio = ratio_of_group(one, networks, rows)
         add_group(fitted, results, ratio, recipe.view, float(weight))

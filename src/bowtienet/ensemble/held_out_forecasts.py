@@ -27,7 +27,13 @@ from bowtienet.ensemble.stacking import (
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import Networks, network_outputs
 from bowtienet.model.outcomes import Binary, Classes, Outcome, StudentT
-from bowtienet.prediction.calibration import Calibration, aligned, calibrate, is_discrete
+from bowtienet.prediction.calibration import (
+    Calibration,
+    aligned,
+    calibrate,
+    common_slope,
+    is_discrete,
+)
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import outputs_and_variances, predict
@@ -124,14 +130,22 @@ def stack_recipes(
     if is_discrete(settings.outcome):
         logs = np.stack([one.log_densities for one in swept], axis=1)
         weights = _worthwhile(stacking_weights(logs, row_weights, prior_rows=STACKING_ROWS))
-        return weights, Noise(
-            calibration=Calibration(
-                slope=np.array([one.slope for one in swept])[weights > 0.0],
-                dispersion=np.array([one.dispersion for one in swept])[weights > 0.0],
-            )
-        )
+        return weights, Noise(calibration=_calibration(swept, weights, row_weights, settings))
     weights, levels, held_out = stack_forecasts(swept, slopes, row_weights, inputs, settings)
     return weights, Noise(levels=levels, held_out=held_out)
+
+
+def _calibration(
+    swept: Sequence[Swept], weights: Floats, row_weights: Floats, settings: Settings
+) -> Calibration:
+    """Slopes and dispersions of the recipes that have weight."""
+    chosen = [one for one, weight in zip(swept, weights, strict=True) if weight > 0.0]
+    slopes = np.array([one.slope for one in chosen])
+    if len(chosen) > 1 and isinstance(settings.outcome, (Binary, Classes)):
+        forecasts = [(one.slope * one.means, one.slope**2 * one.variances) for one in chosen]
+        targets, shares = chosen[0].targets, weights[weights > 0.0]
+        slopes *= common_slope(settings.outcome, targets, forecasts, shares, row_weights)
+    return Calibration(slope=slopes, dispersion=np.array([one.dispersion for one in chosen]))
 
 
 def _worthwhile(weights: Floats) -> Floats:
@@ -190,7 +204,7 @@ def ratio_of_group(swept: Swept, networks: Sequence[Networks], rows: Rows) -> Fl
 
 
 def slope_of_group(
-    swept: Swept, networks: Sequence[Networks], rows: Rows, outcome: Outcome
+    swept: Swept, slope: float, networks: Sequence[Networks], rows: Rows, outcome: Outcome
 ) -> float:
     """The slope of a group of m members, from that of single networks out of fold.
 
@@ -201,7 +215,7 @@ def slope_of_group(
     average: b E[z] for the mean has the slope b' = b / sqrt(1 - π/8 b² τ²).
     """
     if len(networks) < 2 or not isinstance(outcome, (Binary, Classes)):
-        return swept.slope
+        return slope
     apart = swept.by_chance
     if apart is None:
         outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
@@ -210,7 +224,7 @@ def slope_of_group(
     single = aligned(outcome, np.stack([swept.means, np.zeros_like(swept.means)]))[0]
     total = float(np.mean(np.var(single, axis=0)))
     lost = (1.0 - 1.0 / len(networks)) * chance / total if total > 0.0 else 0.0
-    slope = swept.slope / max(1.0 - lost, LEAST_REST)
+    slope = slope / max(1.0 - lost, LEAST_REST)
     moderation = math.pi / 8.0 * slope**2 * chance
     return float(slope / math.sqrt(max(1.0 - moderation, LEAST_REST)))
 

@@ -61,8 +61,8 @@ MANY_COLUMNS = 128
 """Of more columns networks see principal components."""
 WIDE = 0.4
 """Inputs for each row above which penalties are ten times as strong."""
-DISCRETE = 10.0
-"""What the penalties of networks for classes and counts are multiplied by: rows tell less."""
+STRONGER = 10.0
+"""How much stronger one more penalty is for classes and counts, whose rows tell less."""
 LINEAR = 0.1
 """Log density per row by which a linear recipe may be behind and still join the others."""
 MANY_ROWS = 5_000
@@ -151,9 +151,10 @@ def _penalties(rows: Rows, settings: Settings) -> tuple[float, ...]:
         return (float(settings.init_penalty),)
     n_rows, n_inputs = rows.inputs.shape
     factor = 10.0 if n_inputs > WIDE * n_rows else 1.0
+    penalties = EFFORTS[settings.effort].penalties
     if is_discrete(settings.outcome):
-        factor *= DISCRETE
-    return tuple(factor * penalty for penalty in EFFORTS[settings.effort].penalties)
+        penalties = (*penalties, STRONGER * max(penalties))
+    return tuple(factor * penalty for penalty in penalties)
 
 
 def choose_recipes(

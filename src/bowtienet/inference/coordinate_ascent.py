@@ -122,15 +122,16 @@ def sweep(
 ) -> tuple[State, ElboTerms]:
     """One pass over the data and the updates that follow from it, with the bound they reach.
 
-    The bound is that of the outcome's parameters during the pass: the next one uses those that EM
-    finds, and can only be above it.
+    EM of the outcome's own parameters comes first, by the sums of the pass before: so the factors
+    in the end are those of the parameters beside them.
     """
-    statistics, memory = rows.local_pass(state.model, state.factors, state.memory, apply)
-    factors = global_step(state.model, state.factors, statistics, repeats)
-    model = update_hyperparameters(state.model, factors) if empirical_bayes else state.model
+    model = state.model
+    if empirical_bayes and state.statistics is not None:
+        model = renew_outcome(model, state.factors, state.statistics)
+    statistics, memory = rows.local_pass(model, state.factors, state.memory, apply)
+    factors = global_step(model, state.factors, statistics, repeats)
+    model = update_hyperparameters(model, factors) if empirical_bayes else model
     terms = elbo(model, factors, statistics)
-    if empirical_bayes:
-        model = renew_outcome(model, factors, statistics)
     return State(model=model, factors=factors, memory=memory, statistics=statistics), terms
 
 

@@ -113,16 +113,17 @@ def stochastic_step(
 ) -> tuple[StochasticState, ElboTerms]:
     """Local factors of a batch, blended statistics, and the updates that follow from them."""
     blocks = split(batch, block_rows(state.model.architecture, None, state.model.outcome))
-    at = state.factors if state.ahead is None else state.ahead
-    found = settled_pass(state.model, at, blocks, tolerance, max_iterations, apply)
+    at, model = state.factors if state.ahead is None else state.ahead, state.model
+    if state.statistics is not None:
+        model = renew_outcome(model, state.factors, state.statistics)
+    found = settled_pass(model, at, blocks, tolerance, max_iterations, apply)
     scale = n_rows / found.count
     found = blended = map_arrays(lambda x: scale * x, found)
     if state.statistics is not None:
         blended = map_arrays(partial(_blend, amount), state.statistics, found)
-    factors = global_step(state.model, at, blended, repeats)
-    model = update_hyperparameters(state.model, factors)
+    factors = global_step(model, at, blended, repeats)
+    model = update_hyperparameters(model, factors)
     terms = elbo(model, factors, found)
-    model = renew_outcome(model, factors, blended)
     ahead = None
     if momentum > 0.0 and state.statistics is not None:
         ahead = extrapolate(factors, state.factors, momentum)

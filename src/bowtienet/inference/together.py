@@ -314,6 +314,9 @@ def _sweep(
     """One sweep of all groups; sums are taken in the order of the blocks."""
     if not groups:
         return []
+    before = groups
+    if empirical_bayes:
+        groups = [_renewed(group) for group in groups]
     reference = groups[0].blocks[0].inputs
     steps = [block_pass_for(group.model, reference, with_entropy=with_bound) for group in groups]
     beside = [factors_beside(group.factors, reference) for group in groups]
@@ -333,11 +336,18 @@ def _sweep(
         totals[g] = part if total is None else add(total, part)
         memories[g].append(memory)
     passed = [
-        replace(group, memory=tuple(memory), statistics=total, before=group)
-        for group, memory, total in zip(groups, memories, totals, strict=True)
+        replace(group, memory=tuple(memory), statistics=total, before=earlier)
+        for group, memory, total, earlier in zip(groups, memories, totals, before, strict=True)
     ]
     update = partial(_update, with_bound=with_bound, repeats=repeats, empirical=empirical_bayes)
     return list(apply(update, passed))
+
+
+def _renewed(group: _Group) -> _Group:
+    """EM of the outcome's own parameters, by the sums of the last sweep."""
+    if group.statistics is None:
+        return group
+    return replace(group, model=renew_outcome(group.model, group.factors, group.statistics))
 
 
 def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -> _Group:
@@ -349,7 +359,7 @@ def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -
     terms = elbo(model, factors, group.statistics) if with_bound else None
     return replace(
         group,
-        model=renew_outcome(model, factors, group.statistics) if empirical else model,
+        model=model,
         factors=factors,
         elbo_terms=terms,
         before=replace(group.before, before=None),

@@ -12,7 +12,7 @@ Outputs of counts are logs of rates: their mean is e^z for exposure 1, whatever 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -85,6 +85,32 @@ def calibrate(
         slope = _least(loss_of_slope, SLOPES)
     logs = log_probabilities(outcome, targets, slope * means, slope**2 * variances)
     return slope, dispersion, logs
+
+
+def common_slope(
+    outcome: Outcome,
+    targets: Floats,
+    forecasts: Sequence[tuple[Floats, Floats]],
+    weights: Floats,
+    row_weights: Floats,
+) -> float:
+    """The slope of the outputs of all recipes under which their mixture is most likely.
+
+    A mixture of forecasts that are each as sure as they should be is less sure than it could be.
+    Forecasts are means and variances (n, D), calibrated already; weights (R,) those of the recipes.
+    """
+
+    def loss(log_slope: float) -> float:
+        slope = math.exp(log_slope)
+        logs = [
+            log_probabilities(outcome, targets, slope * means, slope**2 * variances)
+            for means, variances in forecasts
+        ]
+        mixed = logsumexp(np.stack(logs), axis=0, b=weights[:, None])
+        prior = 0.5 * PRIOR_ROWS * log_slope**2
+        return float(-row_weights @ mixed + prior) / float(row_weights.sum())
+
+    return _least(loss, SLOPES)
 
 
 def rate_outcome(dispersion: float) -> Counts:
