@@ -49,7 +49,7 @@ def draw(ax, image, title, **settings):
 
 
 fig, ax = plt.subplots(figsize=(5.0, 4.6), layout="constrained")
-draw(ax, (parts.probabilities @ colours).reshape(80, 80, 3), "Probabilities as a mixture of colours")
+draw(ax, (parts.probabilities @ colours).reshape(80, 80, 3), "Probabilities as colours")
 for name, colour in zip(NAMES, colours, strict=True):
     ax.scatter(*X[y == name].T, s=20, color=colour, edgecolor="white", linewidth=0.6, label=name)
 ax.legend(loc="upper right")
