@@ -85,4 +85,4 @@ ConfusionDisplay.from_estimator(model, new_X, new_y, ax=right)
 # Scores of the same rows. A model that knows nothing has a log loss of log 3 = 1.1.
 
 scores = evaluate_classes(new_y, model.predict_proba(new_X), classes=model.classes_)
-pd.DataFrame([asdict(scores)]).round(3)
+pd.DataFrame([asdict(scores)]).dropna(axis=1).round(3)
