@@ -57,8 +57,8 @@ ax.legend(loc="upper right")
 # %%
 # The entropy of the class, in nats, has two parts. What is left if the function were known is
 # aleatoric: arms that overlap. The rest is epistemic, what class and function tell of each other:
-# more rows would take it away. It is high where borders leave the rows, for nobody knows how they
-# go on there; far from all borders networks agree, rightly or not.
+# more rows would take it away. It is high outside the rows, above all where borders leave them, for
+# nobody knows how they go on there.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained", sharey=True)
 for ax, name in zip(axes, ("aleatoric", "epistemic"), strict=True):
