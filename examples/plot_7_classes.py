@@ -3,7 +3,7 @@ Classes, and what is not known of them
 ======================================
 
 Three interleaved arms, and a classifier that gives each place of the plane a probability of every
-class. What is uncertain there has two parts: arms that overlap, and places without rows.
+class. What is uncertain there has two parts: arms that overlap, and borders without rows.
 """
 
 # %%
@@ -49,7 +49,7 @@ def draw(ax, image, title, **settings):
 
 
 fig, ax = plt.subplots(figsize=(5.0, 4.6), layout="constrained")
-draw(ax, (parts.probabilities @ colours).reshape(80, 80, 3), "Probabilities as a mixture of colours")
+draw(ax, (parts.probabilities @ colours).reshape(80, 80, 3), "Probabilities as colours")
 for name, colour in zip(NAMES, colours, strict=True):
     ax.scatter(*X[y == name].T, s=20, color=colour, edgecolor="white", linewidth=0.6, label=name)
 ax.legend(loc="upper right")
@@ -57,7 +57,8 @@ ax.legend(loc="upper right")
 # %%
 # The entropy of the class, in nats, has two parts. What is left if the function were known is
 # aleatoric: arms that overlap. The rest is epistemic, what class and function tell of each other:
-# more rows would take it away, and it is high where there are none.
+# more rows would take it away. It is high outside the rows, above all where borders leave them, for
+# nobody knows how they go on there.
 
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained", sharey=True)
 for ax, name in zip(axes, ("aleatoric", "epistemic"), strict=True):
@@ -84,4 +85,4 @@ ConfusionDisplay.from_estimator(model, new_X, new_y, ax=right)
 # Scores of the same rows. A model that knows nothing has a log loss of log 3 = 1.1.
 
 scores = evaluate_classes(new_y, model.predict_proba(new_X), classes=model.classes_)
-pd.DataFrame([asdict(scores)]).round(3)
+pd.DataFrame([asdict(scores)]).dropna(axis=1).round(3)

@@ -66,7 +66,7 @@ for ax, rain in zip(axes, ("no", "yes"), strict=True):
     ax.scatter(X["temperature"][own], counts[own] / hours[own], s=6, color="grey", alpha=0.6)
     ax.set(title=f"Rain: {rain}", xlabel="temperature")
 axes[0].set_ylabel("visitors by hour")
-axes[0].legend(loc="upper left")
+axes[1].legend(loc="upper left")
 
 # %%
 # The distribution of a row has probabilities of counts, in the manner of SciPy.
@@ -75,7 +75,7 @@ fig, ax = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
 numbers = np.arange(60)
 for place, row in enumerate(("cold", "warm", "warm, rain")):
     one = model.predict_dist(new.iloc[[place] * 60], exposure=np.full(60, 4.0))
-    ax.step(numbers, one.pmf(numbers), where="mid", label=f"{row}")
+    ax.step(numbers, one.pmf(numbers), where="mid", label=row)
 ax.set(xlabel="visitors in four hours", ylabel="probability")
 ax.legend()
 
