@@ -25,7 +25,7 @@ from bowtienet.distributions.yeo_johnson import (
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.outcomes import Outcome
+from bowtienet.model.outcomes import Outcome, StudentT
 from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.calibration import Calibration, aligned, check_calibration
@@ -343,6 +343,18 @@ def mean_scales(ensemble: Ensemble, inputs: Array) -> Floats:
     return np.asarray(np.einsum("kd,knd->nd", scale, shares))
 
 
+def function_scales(ensemble: Ensemble, inputs: Array) -> Floats:
+    """Factors (n, D) of the variances of the function.
+
+    1 / E[1/s] over the levels s where outliers have levels of their own: rows tell of the function
+    by their precisions, and a wild one by next to nothing.
+    """
+    if not isinstance(outcome_of(ensemble), StudentT):
+        return mean_scales(ensemble, inputs)
+    scale, shares = _levels_of_rows(ensemble, inputs)
+    return np.asarray(1.0 / np.einsum("kd,knd->nd", 1.0 / scale, shares))
+
+
 def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
     """Predictive distribution of the targets: groups and levels of noise are its components."""
     return level_mixture(ensemble, map_arrays(to_numpy, group_moments(ensemble, inputs)), inputs)
@@ -409,6 +421,11 @@ def standardized_moments(
     warps = group_warps(ensemble)
     if warps is None and ensemble.levels is None:
         return found
+    if split and warps is None and isinstance(outcome_of(ensemble), StudentT):
+        total = like(found.means, mean_scales(ensemble, inputs))
+        epistemic = like(found.means, function_scales(ensemble, inputs)) * found.epistemic_variances
+        noise = total * (found.epistemic_variances + found.noise_variances) - epistemic
+        return Moments(means=found.means, epistemic_variances=epistemic, noise_variances=noise)
     scale, shares = _levels_of_rows(ensemble, inputs)
     parts = []
     for level, share in zip(scale, shares, strict=True):
