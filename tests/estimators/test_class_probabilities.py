@@ -102,12 +102,25 @@ def test_parts_of_the_entropy_add_up(which: str, request: pytest.FixtureRequest)
     assert found.epistemic.mean() < found.aleatoric.mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("two", [False, True])
 def test_epistemic_entropy_falls_with_more_rows(two: bool) -> None:
+    """On average over six tables: of a single one it depends on the recipes that are chosen."""
+    found = np.zeros(2)
+    for seed in range(550, 556):
+        for place, n in enumerate((150, 1500)):
+            table, y = rows(n, seed)
+            model = stacked(init_penalty="auto", n_estimators=None)
+            model.fit(table, y == "ash" if two else y)
+            found[place] += model.predict_components(NEW[:1000]).epistemic.mean()
+    assert found[1] < 0.6 * found[0]
+
+
+def test_epistemic_entropy_of_two_classes_falls_with_more_rows() -> None:
     found = []
     for n in (60, 600):
         table, y = rows(n, 545)
-        model = stacked().fit(table, y == "ash" if two else y)
+        model = stacked().fit(table, y == "ash")
         found.append(model.predict_components(NEW).epistemic.mean())
     assert found[1] < 0.6 * found[0]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bowtienet.ensemble.ensemble import describe_levels, describe_views
+from bowtienet.ensemble.descriptions import describe_levels, describe_views
 from bowtienet.representation.columns import describe
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from bowtienet.ensemble.ensemble import describe_levels, describe_views
+from bowtienet.ensemble.descriptions import describe_levels, describe_views
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.convergence import Status
 from bowtienet.report.wording import clean, count, number
