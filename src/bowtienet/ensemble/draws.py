@@ -11,10 +11,10 @@ from bowtienet.ensemble.ensemble import (
     Ensemble,
     Floats,
     Moments,
+    function_scales,
     group_moments,
     group_warps,
     group_weights,
-    mean_scales,
     member_inputs,
     member_moments,
     member_views,
@@ -36,7 +36,7 @@ def draw_rows(
     if noise:
         return mixture(ensemble, inputs).rvs(n_draws, random_state=rng)
     found = map_arrays(to_numpy, group_moments(ensemble, inputs))
-    weights, scale = group_weights(ensemble), mean_scales(ensemble, inputs)
+    weights, scale = group_weights(ensemble), function_scales(ensemble, inputs)
     chosen = rng.choice(len(weights), size=(n_draws, *found.means.shape[1:]), p=weights)
 
     def of_chosen(values: Floats) -> Floats:
@@ -112,7 +112,7 @@ class _Levels:
     """The factors (n, D) of the variances of rows: their mean, or one of each row's levels."""
 
     def __init__(self, ensemble: Ensemble, inputs: Array) -> None:
-        self.mean, self.scale = mean_scales(ensemble, inputs), None
+        self.mean, self.scale = function_scales(ensemble, inputs), None
         if ensemble.levels is not None:
             self.scale = ensemble.levels.scale
             x = standardized_features(ensemble.representation, inputs)

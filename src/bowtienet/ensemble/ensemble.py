@@ -303,14 +303,21 @@ def _levels_of_rows(ensemble: Ensemble, inputs: Array) -> tuple[Floats, Floats]:
 
 
 def mean_scales(ensemble: Ensemble, inputs: Array) -> Floats:
-    """Factors (n, D) of the variance of the function, the mean over the levels of noise.
-
-    Levels for outliers say nothing of the function: with Student-t noise they are 1.
-    """
+    """Factors (n, D) of the variances of rows, over the levels of noise."""
     scale, shares = _levels_of_rows(ensemble, inputs)
-    if isinstance(outcome_of(ensemble), StudentT):
-        return np.ones(shares.shape[1:])
     return np.asarray(np.einsum("kd,knd->nd", scale, shares))
+
+
+def function_scales(ensemble: Ensemble, inputs: Array) -> Floats:
+    """Factors (n, D) of the variances of the function.
+
+    1 / E[1/s] over the levels s where outliers have levels of their own: rows tell of the function
+    by their precisions, and a wild one by next to nothing.
+    """
+    if not isinstance(outcome_of(ensemble), StudentT):
+        return mean_scales(ensemble, inputs)
+    scale, shares = _levels_of_rows(ensemble, inputs)
+    return np.asarray(1.0 / np.einsum("kd,knd->nd", 1.0 / scale, shares))
 
 
 def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
@@ -379,10 +386,20 @@ def standardized_moments(
     warps = group_warps(ensemble)
     if warps is None and ensemble.levels is None:
         return found
+    if split and warps is None and isinstance(outcome_of(ensemble), StudentT):
+        total = like(found.means, mean_scales(ensemble, inputs))
+        epistemic = like(found.means, function_scales(ensemble, inputs)) * found.epistemic_variances
+        noise = total * (found.epistemic_variances + found.noise_variances) - epistemic
+        return Moments(means=found.means, epistemic_variances=epistemic, noise_variances=noise)
     scale, shares = _levels_of_rows(ensemble, inputs)
     parts = []
     for level, share in zip(scale, shares, strict=True):
-        scaled = _at_level(ensemble, found, like(found.means, level))
+        factor = like(found.means, level)
+        scaled = Moments(
+            means=found.means,
+            epistemic_variances=factor * found.epistemic_variances,
+            noise_variances=factor * found.noise_variances,
+        )
         own = scaled if warps is None else _unwarped(warps, scaled, split)
         parts.append((like(found.means, share)[None, ...], own))
     mean = sum(share * own.means for share, own in parts)
@@ -393,16 +410,6 @@ def standardized_moments(
             share * (own.noise_variances + (own.means - mean) ** 2) for share, own in parts
         ),
     )
-
-
-def _at_level(ensemble: Ensemble, found: Moments, factor: Array) -> Moments:
-    """Moments with variances times a factor, which with Student-t noise is that of the noise."""
-    epistemic, noise = factor * found.epistemic_variances, factor * found.noise_variances
-    if isinstance(outcome_of(ensemble), StudentT):
-        total = epistemic + noise
-        epistemic = namespace(total).minimum(found.epistemic_variances, total)
-        noise = total - epistemic
-    return Moments(means=found.means, epistemic_variances=epistemic, noise_variances=noise)
 
 
 def _unwarped(warps: Warp, found: Moments, split: bool) -> Moments:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from bowtienet._arrays import Array
 from bowtienet._validation import number, whole
 from bowtienet.data.rows import concatenate
+from bowtienet.data.source import Source
 from bowtienet.ensemble.count_ensemble import (
     count_components,
     count_mixture,
@@ -230,6 +231,11 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         check_is_fitted(self)
         return mean_log_density(self, open_known(self, X, y, sample_weight, exposure=exposure))
 
+    def _features(self, X: Any, exposure: Any = None) -> Source:
+        if not self._counts() and exposure is not None:
+            raise ValueError("exposure is for outcome='counts'.")
+        return super()._features(X, exposure)
+
     def _counts(self) -> bool:
         check_is_fitted(self)
         return is_counts(self.ensemble_)
@@ -246,8 +252,6 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
     def _distributions(self, X: Any, draws: int = 1, exposure: Any = None) -> Iterator[Any]:
         """Predictive distributions of the rows, part by part: `Mixture` or `CountMixture`."""
         counts, source = self._counts(), self._features(X, exposure)
-        if not counts and exposure is not None:
-            raise ValueError("exposure is for outcome='counts'.")
         for features, logs in exposed_chunks(self, source, draws):
             if counts:
                 yield count_mixture(self.ensemble_, features, logs)

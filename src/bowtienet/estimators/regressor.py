@@ -286,6 +286,11 @@ class BowTieRegressor(EnsemblePredictor):
         """
         check_is_fitted(self)
         self._validate_params()
+        if self.outcome != "gaussian":
+            raise ValueError(
+                f"prune compares squared errors, and so is not for outcome={self.outcome!r}: "
+                "structure and importance tell which columns matter."
+            )
         share = non_negative(tolerance, "tolerance")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         source = open_known(self, X, y, sample_weight)

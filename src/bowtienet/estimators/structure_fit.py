@@ -40,8 +40,7 @@ def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Stru
         estimator.structure_ = find_structure(
             rows.inputs,
             owners(estimator.columns_),
-            _tested_targets(estimator.ensemble_, rows),
-            rows.weights,
+            *_tested_targets(estimator.ensemble_, rows),
             [column.name for column in estimator.columns_],
             false_discovery_rate=rate,
             seed=seed,
@@ -51,20 +50,22 @@ def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Stru
     return estimator.structure_
 
 
-def _tested_targets(ensemble: Ensemble, rows: Rows) -> np.ndarray:
-    """Targets (n, D) that columns may be relevant for.
+def _tested_targets(ensemble: Ensemble, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Targets (n, D) that columns may be relevant for, and the weights (n,) of their residuals.
 
-    Of several classes their indicators, since numbers of classes have no order; of counts the root
-    of the rate, whose noise hardly depends on the rate.
+    Of several classes their indicators, since numbers of classes have no order. Of counts y with
+    exposure e the rates y / e: with weights sqrt(e) residuals (y - e r) / sqrt(e) are about as
+    large for all exposures.
     """
-    targets = to_numpy(rows.targets)
+    targets, weights = to_numpy(rows.targets), to_numpy(rows.weights)
     if is_counts(ensemble):
-        return np.asarray(np.sqrt(targets[:, :1] * np.exp(-targets[:, 1:])))
+        exposures = np.exp(targets[:, 1:])
+        return targets[:, :1] / exposures, weights * np.sqrt(exposures[:, 0])
     if not isinstance(outcome_of(ensemble), Classes):
-        return targets
+        return targets, weights
     codes, counts = np.unique(targets[:, 0], return_counts=True)
     frequent = codes[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
-    return (targets == frequent).astype(np.float64)
+    return (targets == frequent).astype(np.float64), weights
 
 
 def structure_content(estimator: Any) -> dict[str, Any] | None:
