@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from dataclasses import asdict
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -18,6 +21,7 @@ import bowtienet as bt
 from bowtienet import BowTieClassifier, BowTieRegressor, FitOptions
 from bowtienet.cli.plot import BY_TASK, OF_MODELS
 from bowtienet.cli.tasks import Task, describe_task, find_task, read_task
+from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.evaluation import average_scores, compare, evaluate_classes, evaluate_counts
 from tests.cli.conftest import TINY, accepted, refused
 
@@ -296,3 +300,23 @@ def test_a_report_of_held_out_classes(folder):
     assert "fitted to 60 training rows" in page
     accepted("report", "model.btn", "new.csv", "-o", "other.html", "--title", "Kinds")
     assert "<title>Kinds</title>" in Path("other.html").read_text()
+
+
+def test_the_commands_of_the_manual_run(folder, monkeypatch):
+    """Those of its section on classes and counts, with as little effort as there is."""
+    page = Path(__file__).parents[2] / "docs" / "guide" / "commandline.md"
+    section = page.read_text().partition("## Classes and counts")[2].partition("\n## ")[0]
+    [block] = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
+    monkeypatch.setitem(EFFORTS, "balanced", EFFORTS["fast"])
+    columns = {"customers": ["a", "b", "churn"], "shops": ["a", "b", "hours", "visits"]}
+    for name, chosen in columns.items():
+        pd.read_csv("data.csv")[chosen].to_csv(f"{name}.csv", index=False)
+    pd.read_csv("new.csv").to_csv("new-shops.csv", index=False)
+    with joblib.parallel_config("sequential"):
+        for line in block.splitlines():
+            program, *arguments = shlex.split(line)
+            assert program == "bowtienet"
+            accepted(*arguments)
+    assert list(pd.read_csv("churn-predictions.csv")) == ["class", "p_no", "p_yes"]
+    assert list(pd.read_csv("visits-predictions.csv")) == ["mean", "std", "lower", "upper"]
+    assert {path.stem for path in Path("plots").iterdir()} == {"reliability", "confusion"}
