@@ -47,6 +47,8 @@ BY_TASK = {
     "counts": ("calibration", "pit", "importance"),
 }
 """Plots of rows."""
+_OF_TWO_CLASSES = ("roc", "precision-recall")
+"""Plots that tell classes apart."""
 Format = StrEnum("Format", "PNG SVG PDF")
 Others = StrEnum("Others", "FIXED AVERAGE")
 
@@ -163,7 +165,8 @@ def painters_of(
     if not len(model.elbo_history_):
         del settings["elbo"]
     if rows is not None:
-        settings |= {kind: _of_rows(kind, model, rows, target) for kind in BY_TASK[rows.task]}
+        drawn = set(BY_TASK[rows.task]) - (set() if _is_mixed(rows) else {*_OF_TWO_CLASSES})
+        settings |= {kind: _of_rows(kind, model, rows, target) for kind in OF_ROWS if kind in drawn}
     if "predicted" in settings:
         settings["predicted"]["coverage"] = coverage
     if "band" in settings:
@@ -187,6 +190,11 @@ def _of_rows(kind: str, model: Any, rows: NamedTable, target: int) -> dict[str, 
     return {"X": rows.source(model), "y": None}
 
 
+def _is_mixed(rows: NamedTable) -> bool:
+    """Whether rows are of numbers or counts, or of more than one class."""
+    return rows.task != "classes" or len(set(rows.labels.tolist())) > 1
+
+
 def _chosen(
     model: Any, painters: dict[str, Callable[[], Any]], kinds: list[str] | None
 ) -> dict[str, Callable[[], Any]]:
@@ -200,6 +208,8 @@ def _chosen(
                 f"{kind} is not for {task}: choose among {', '.join(BY_TASK[task])}, or plots of "
                 "the model alone."
             )
+        if kind in _OF_TWO_CLASSES and "confusion" in painters:
+            raise ValueError(f"{kind} needs rows of two classes or more: give others.")
         if kind in OF_ROWS:
             raise ValueError(f"{kind} needs rows with targets: name a table after the model.")
         raise ValueError(f"{kind} cannot be drawn: this model has no history of its bound.")

@@ -188,10 +188,10 @@ def _choose(
 ) -> list[AnyMethod]:
     kind, defaults = _METHODS[task]
     known: dict[str, AnyMethod] = {method.name: method for method in defaults(estimator)}
-    chosen = []
+    chosen: list[AnyMethod] = []
     for given in known if methods is None else methods:
         method = known.get(given) if isinstance(given, str) else given
-        if not isinstance(method, kind):
+        if method is None or not isinstance(method, kind):
             raise ValueError(
                 f"unknown method {given!r}: choose among {', '.join(map(repr, known))}, or give "
                 f"a {kind.__name__}."

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet.evaluation import BINS
+from bowtienet.evaluation.averages import effective_rows
 from bowtienet.plotting import (
     ConfusionDisplay,
     PrecisionRecallCurvesDisplay,
@@ -16,6 +18,10 @@ from bowtienet.plotting import (
 from bowtienet.report.figures import WIDTH
 from bowtienet.report.svg import Plot, inline_svg, new_figure
 from bowtienet.report.wording import count, percent
+
+_ROWS_OF_BIN = 20
+_FEWEST_BINS = 4
+"""Of a reliability diagram, however few the rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,23 +61,21 @@ def confusion_plot(name: str, found: Judged) -> Plot:
     return inline_svg(figure, name, words)
 
 
-def reliability_plot(name: str, found: Judged, baseline: np.ndarray | None) -> Plot:
-    """Observed shares over predicted probabilities, of the logistic regression too."""
+def reliability_plot(name: str, found: Judged, who: str) -> Plot:
+    """Observed shares over predicted probabilities, in bins of at least about 20 rows."""
     figure = new_figure(WIDTH, WIDTH)
-    ax = figure.add_subplot()
-    forecasts = {"this model": found.probabilities, "logistic regression": baseline}
-    for words, probabilities in forecasts.items():
-        if probabilities is not None:
-            ReliabilityDisplay.from_predictions(
-                found.labels,
-                probabilities,
-                list(found.classes),
-                sample_weight=found.weights,
-                name=words,
-                ax=ax,
-            )
+    rows = effective_rows(found.codes.size, found.weights)
+    ReliabilityDisplay.from_predictions(
+        found.labels,
+        found.probabilities,
+        list(found.classes),
+        bins=int(np.clip(rows // _ROWS_OF_BIN, _FEWEST_BINS, BINS)),
+        sample_weight=found.weights,
+        name=who,
+        ax=figure.add_subplot(),
+    )
     what = f"class {found.classes[1]}" if len(found.classes) == 2 else "the most probable class"
-    return inline_svg(figure, name, f"Observed share over the probability of {what}.")
+    return inline_svg(figure, name, f"Observed share over the probability of {what}, {who}.")
 
 
 def roc_plot(name: str, found: Judged) -> Plot | None:

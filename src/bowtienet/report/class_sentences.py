@@ -19,7 +19,7 @@ _SCORES = (
     (
         "calibration_error",
         "calibration error",
-        "mean distance of confidence and share that is right",
+        "mean distance of confidence and accuracy",
     ),
 )
 SHARES = ("accuracy", "balanced_accuracy", "calibration_error")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ class ClassContent:
     n_features: int
     confusion: Plot
     reliability: Plot
+    baseline_reliability: Plot | None
     roc: Plot | None
     """None of rows of a single class; and so the next."""
     precision_recall: Plot | None
@@ -121,7 +122,12 @@ class ClassParts:
             strong=tuple(clean(one) for one in strong),
             n_features=len(features),
             confusion=class_figures.confusion_plot("confusion", drawn),
-            reliability=class_figures.reliability_plot("reliability", drawn, line),
+            reliability=class_figures.reliability_plot("reliability", drawn, "this model"),
+            baseline_reliability=None
+            if line is None
+            else class_figures.reliability_plot(
+                "baseline-reliability", replace(drawn, probabilities=line), "logistic regression"
+            ),
             roc=class_figures.roc_plot("roc", drawn),
             precision_recall=class_figures.precision_recall_plot("precision-recall", drawn),
             relevance=figures.relevance_plot(

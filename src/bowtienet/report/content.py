@@ -107,7 +107,7 @@ def collect(
         known = None if train is None else _read_training(model, train)
         columns = _summaries(model, rows, names, contents)
         tell("predicting", 0.1)
-        parts = {
+        parts: dict[str, Any] = {
             "rows": rows,
             "train": rows if known is None and seen else known,
             "contents": contents,
