@@ -34,7 +34,7 @@ from bowtienet.ensemble.settings import (
     gate_temperature,
     starts_from_networks,
 )
-from bowtienet.model.outcomes import Gaussian
+from bowtienet.model.outcomes import Classes, Gaussian
 from bowtienet.prediction.calibration import is_discrete
 from bowtienet.representation.pieces import N_BINS, fit_pieces
 from bowtienet.representation.principal import fit_principal
@@ -101,7 +101,7 @@ def possible_recipes(
 ) -> list[Recipe]:
     """All recipes to compare, each with a seed."""
     effort = EFFORTS[settings.effort]
-    parts = possible_parts(settings.hidden_layer_sizes, effort.parts)
+    parts = possible_parts(settings.hidden_layer_sizes, effort.parts, _fewest_units(settings))
     adapts = effort.adapts and bool(settings.hidden_layer_sizes)
     if not starts_from_networks(settings) or settings.weighting != "stacking":
         # These only tell what to see; or one network goes on to convergence, and its prior shrinks
@@ -228,15 +228,22 @@ def choose_recipes(
     return chosen
 
 
-def possible_parts(hidden: Sequence[int], wanted: Sequence[int]) -> list[int]:
+def _fewest_units(settings: Settings) -> int:
+    """Units that a small network has in each layer, at least: more classes ask for more."""
+    outcome = settings.outcome
+    return 2 * outcome.n_classes if isinstance(outcome, Classes) else FEWEST_UNITS
+
+
+def possible_parts(
+    hidden: Sequence[int], wanted: Sequence[int], fewest: int = FEWEST_UNITS
+) -> list[int]:
     """Numbers of small networks to compare: those that share out all units of all layers."""
     found = {
         max(
             parts
             for parts in range(1, most + 1)
             if all(
-                width % parts == 0 and (parts == 1 or width >= FEWEST_UNITS * parts)
-                for width in hidden
+                width % parts == 0 and (parts == 1 or width >= fewest * parts) for width in hidden
             )
         )
         for most in wanted
