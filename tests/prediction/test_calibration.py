@@ -13,8 +13,10 @@ from bowtienet.model.outcomes import Binary, Classes, Counts, Gaussian, Outcome,
 from bowtienet.prediction.calibration import (
     PRIOR_ROWS,
     Calibration,
+    aligned,
     calibrate,
     check_calibration,
+    common_slope,
     is_discrete,
     log_probabilities,
     rate_outcome,
@@ -107,3 +109,33 @@ def test_calibrations_that_do_not_fit_are_refused(slope: np.ndarray) -> None:
     check_calibration(Calibration(slope=np.ones(2), dispersion=np.ones(2)), 2)
     with pytest.raises(ValueError, match="each group"):
         check_calibration(Calibration(slope=slope, dispersion=np.ones(2)), 2)
+
+
+def test_a_mixture_of_noisy_forecasts_may_be_surer(rng: np.random.Generator) -> None:
+    """Forecasts with noise of their own, each calibrated: their mixture is not sure enough."""
+    z = 2.0 * rng.normal(size=(4000, 1))
+    targets = draw(Binary(), z, rng)
+    zeros, ones = np.zeros_like(z), np.ones(4000)
+    forecasts = []
+    for _ in range(3):
+        noisy = z + 1.5 * rng.normal(size=z.shape)
+        slope, _, _ = calibrate(Binary(), targets, noisy, zeros, ones)
+        forecasts.append((slope * noisy, zeros))
+    weights = np.full(3, 1.0 / 3.0)
+    found = common_slope(Binary(), targets, forecasts, weights, ones)
+    assert found > 1.1
+    [single] = [common_slope(Binary(), targets, forecasts[:1], np.ones(1), ones)]
+    assert single == pytest.approx(1.0, abs=0.03)
+
+
+def test_members_are_aligned_without_moving_their_mean(rng: np.random.Generator) -> None:
+    """Shifts that all classes of a row share are gone, differences of classes and means stay."""
+    outputs = rng.normal(size=(4, 6, 3))
+    shifted = outputs + 10.0 * rng.normal(size=(4, 6, 1))
+    found = aligned(Classes(n_classes=3), shifted)
+    np.testing.assert_allclose(found.mean(axis=0), shifted.mean(axis=0), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        np.diff(found, axis=-1), np.diff(outputs, axis=-1), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(np.ptp(found.mean(axis=-1), axis=0), 0.0, atol=1e-12)
+    np.testing.assert_array_equal(aligned(Binary(), shifted), shifted)

@@ -48,6 +48,8 @@ FEWEST_LEVEL_ROWS = 50
 MOST_GATE_COLUMNS = 30
 ROWS_PER_GATE = 10
 """Held-out rows for each column that gates see, at least."""
+MODERATION = math.pi / 8.0
+"""E[sigmoid(z)] is about sigmoid(m / sqrt(1 + π/8 v)) for z ~ N(m, v)."""
 LEAST_REST = 0.25
 """Of a group's variance that disagreement of its members may not take the place of."""
 
@@ -208,11 +210,12 @@ def slope_of_group(
 ) -> float:
     """The slope of a group of m members, from that of single networks out of fold.
 
-    Outputs of single networks carry a noise of variance τ² by chance, for which their slope a is
-    smaller than that of a function without: by V / (V + τ²), as slopes of regressions are, with
-    V + τ² the variance of outputs over the rows. The mean of m networks has noise τ² / m. And the
-    disagreement of members, which makes the group less sure, is no reason to be less sure on
-    average: b E[z] for the mean has the slope b' = b / sqrt(1 - π/8 b² τ²).
+    Outputs z of single networks are those of a function with variance V over the rows and a noise
+    by chance of variance τ². Given z, the function is N(k z, s²) with k = V / (V + τ²) and
+    s² = k τ², so for the slope a* of the function that of z is a* k / sqrt(1 + c a*² s²), c = π/8.
+    This is solved for a*; the mean of m networks has τ² / m in place of τ². And the disagreement of
+    members, a part of the variance of their group, is no reason to be less sure on average: the
+    slope b of the mean becomes b / sqrt(1 - c b² τ²).
     """
     if len(networks) < 2 or not isinstance(outcome, (Binary, Classes)):
         return slope
@@ -223,10 +226,16 @@ def slope_of_group(
     chance = float(np.mean(apart))
     single = aligned(outcome, np.stack([swept.means, np.zeros_like(swept.means)]))[0]
     total = float(np.mean(np.var(single, axis=0)))
-    lost = (1.0 - 1.0 / len(networks)) * chance / total if total > 0.0 else 0.0
-    slope = slope / max(1.0 - lost, LEAST_REST)
-    moderation = math.pi / 8.0 * slope**2 * chance
-    return float(slope / math.sqrt(max(1.0 - moderation, LEAST_REST)))
+    function = max(total - chance, LEAST_REST * total)
+    if not function > 0.0:
+        return slope
+    share = function / (function + chance)
+    rest = share**2 - MODERATION * slope**2 * share * chance
+    of_function = slope**2 / max(rest, LEAST_REST * share**2)
+    share = function / (function + chance / len(networks))
+    flattened = 1.0 + MODERATION * of_function * share * chance / len(networks)
+    of_mean = of_function * share**2 / flattened
+    return math.sqrt(of_mean / max(1.0 - MODERATION * of_mean * chance, LEAST_REST))
 
 
 def by_chance(
