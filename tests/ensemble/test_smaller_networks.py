@@ -9,7 +9,7 @@ import pytest
 
 from bowtienet.data.rows import build_rows
 from bowtienet.ensemble.fold_networks import SeenRows, held_out_folds, new_networks, stack, train
-from bowtienet.ensemble.settings import Recipe
+from bowtienet.ensemble.settings import Recipe, Settings
 from bowtienet.ensemble.smaller_networks import (
     Stage,
     Trial,
@@ -46,7 +46,10 @@ def trial() -> Trial:
 def stages(trial: Trial) -> list[Stage]:
     rows, recipe = trial.seen.rows, trial.recipe
     held_out = [*trial.folds, None]
-    starts = [new_networks(recipe, number, rows, (8,)) for number in range(len(held_out))]
+    starts = [
+        new_networks(recipe, number, rows, Settings(hidden_layer_sizes=(8,)))
+        for number in range(len(held_out))
+    ]
     penalties = [recipe.init_penalty] * len(starts)
     networks = train(rows, starts, held_out, penalties, recipe.start_iterations, None)
     return shrink_networks(trial, whole_stage(trial, networks), 0.02)

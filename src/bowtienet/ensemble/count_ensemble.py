@@ -75,21 +75,23 @@ def draw_counts(
     rates = np.exp(np.clip(logs, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
     if not noise:
         return rates
-    dispersions = _dispersions(ensemble)[groups][:, None]
+    dispersions = _dispersions(ensemble)[groups]
+    dispersions = dispersions if dispersions.ndim == 2 else dispersions[:, None]
     return rng.poisson(rng.gamma(dispersions, rates / dispersions)).astype(float)
 
 
 def _row_outputs(
     ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator
 ) -> tuple[Floats, np.ndarray]:
-    """Outputs (n_draws, n, 1) of groups that are drawn, each row by itself, and the groups."""
+    """Outputs (n_draws, n, 1) of groups that are drawn for each row, and the groups."""
     found, weights = (
         map_arrays(to_numpy, group_moments(ensemble, inputs)),
         group_weights(ensemble),
     )
-    groups = rng.choice(len(weights), size=n_draws, p=weights)
-    deviations = np.sqrt(found.epistemic_variances[groups])
-    return found.means[groups] + deviations * rng.standard_normal(deviations.shape), groups
+    n_rows = found.means.shape[1]
+    groups, rows = rng.choice(len(weights), size=(n_draws, n_rows), p=weights), np.arange(n_rows)
+    deviations = np.sqrt(found.epistemic_variances[groups, rows])
+    return found.means[groups, rows] + deviations * rng.standard_normal(deviations.shape), groups
 
 
 def rate_mixture(ensemble: Ensemble, found: Moments, log_exposures: Floats) -> CountMixture:

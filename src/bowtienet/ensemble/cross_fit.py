@@ -57,7 +57,7 @@ from bowtienet.inference.together import sweep_together
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import join_networks
-from bowtienet.prediction.calibration import is_discrete
+from bowtienet.prediction.calibration import Calibration, is_discrete
 from bowtienet.representation.representation import View
 
 REPEATS = 2
@@ -209,8 +209,11 @@ def _with_all_rows(
 ) -> Fitted:
     """The networks of the folds go on with all rows; what comes of them are the members."""
     fitted = Fitted([], [], [], [], noise)
+    kept: list[int] = []
     slopes: list[float] = []
-    for one, weight, count in zip(swept, weights, counts, strict=True):
+    # The calibration has an entry for each recipe with weight, whether it gets members or not.
+    weighted = np.cumsum(np.asarray(weights) > 0.0) - 1
+    for one, weight, count, place in zip(swept, weights, counts, weighted, strict=True):
         if not count:
             continue
         recipe, rows = one.candidate.recipe, seen[one.candidate.recipe.view].rows
@@ -224,14 +227,16 @@ def _with_all_rows(
         if is_discrete(settings.outcome):
             ratio = None
             assert noise.calibration is not None
-            slope = float(noise.calibration.slope[len(slopes)])
+            slope = float(noise.calibration.slope[place])
+            kept.append(int(place))
             slopes.append(slope_of_group(one, slope, networks, rows, settings.outcome))
         elif starts_from_networks(settings):
             ratio = ratio_of_group(one, networks, rows)
         add_group(fitted, results, ratio, recipe.view, float(weight))
     if noise.calibration is None:
         return fitted
-    calibration = replace(noise.calibration, slope=np.asarray(slopes))
+    dispersion = noise.calibration.dispersion[kept]
+    calibration = Calibration(slope=np.asarray(slopes), dispersion=dispersion)
     return fitted._replace(noise=replace(noise, calibration=calibration))
 
 

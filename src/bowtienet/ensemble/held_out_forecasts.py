@@ -224,7 +224,9 @@ def slope_of_group(
         outputs = np.stack([network_outputs(own, rows.inputs).mean(axis=0) for own in networks])
         apart = aligned(outcome, outputs).var(axis=0, ddof=1).mean(axis=0)
     chance = float(np.mean(apart))
-    single = aligned(outcome, np.stack([swept.means, np.zeros_like(swept.means)]))[0]
+    single = swept.means
+    if isinstance(outcome, Classes):
+        single = single - single.mean(axis=1, keepdims=True)  # as `aligned` for the members
     total = float(np.mean(np.var(single, axis=0)))
     function = max(total - chance, LEAST_REST * total)
     if not function > 0.0:

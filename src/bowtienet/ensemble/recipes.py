@@ -129,7 +129,7 @@ def _linear_recipes(
 ) -> list[Recipe]:
     """Linear functions of each view, for classes and counts: often a few rows support no more."""
     stacked = starts_from_networks(settings) and settings.weighting == "stacking"
-    if not stacked or not is_discrete(settings.outcome):
+    if not stacked or not is_discrete(settings.outcome) or not settings.hidden_layer_sizes:
         return []
     return [
         Recipe(

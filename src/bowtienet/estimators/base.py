@@ -65,6 +65,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         *,
         false_discovery_rate: float = 0.05,
         random_state: Any = 0,
+        exposure: Any = None,
     ) -> Structure:
         """Which columns matter, with a limit to the share of false ones among them.
 
@@ -83,6 +84,8 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
             Upper limit of the expected share of false columns among those selected.
         random_state : int, RandomState or None
             Seed of the draws; an int gives the same answer again.
+        exposure : (n,) or name, optional
+            Of counts, as for `fit`.
 
         Returns
         -------
@@ -98,7 +101,8 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
                 "one in twenty of the selected columns be false."
             )
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
-        return structure_of(self, open_known(self, X, y, sample_weight), rate, seed)
+        source = open_known(self, X, y, sample_weight, **self._exposed(exposure))
+        return structure_of(self, source, rate, seed)
 
     @property
     def sparsity_(self) -> Sparsity:
@@ -139,6 +143,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         groups: Any = None,
         n_repeats: int = 5,
         random_state: Any = 0,
+        exposure: Any = None,
     ) -> Importance:
         """What rows lose when a column is permuted: log density and RMSE, with error bars.
 
@@ -159,9 +164,11 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
             Permutations of each column, at least 2.
         random_state : int, RandomState or Generator
             Where permutations come from.
+        exposure : (n,) or name, optional
+            Of counts, as for `fit`.
         """
         check_is_fitted(self)
-        source = open_known(self, X, y, sample_weight)
+        source = open_known(self, X, y, sample_weight, **self._exposed(exposure))
         return permutation_importance(self, source, groups, n_repeats, generator(random_state))
 
     def explain(
@@ -301,8 +308,10 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
             source = self._open_more(X, y, sample_weight, **rows)
         except ValueError as error:
             raise ValueError(f"{error} {remedy}") from error
-        layers, wanted = original(self.ensemble_.members[0]).hidden, self._widths()
-        if layers != wanted:
+        # Linear members stand beside networks of any widths.
+        hidden = [original(member).hidden for member in self.ensemble_.members]
+        layers, wanted = max(hidden, key=len), self._widths()
+        if layers not in (wanted, ()):
             raise ValueError(
                 f"hidden_layer_sizes is {wanted}, but it was {layers} in the last fit. {remedy}"
             )
@@ -349,6 +358,10 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         if not source.in_memory:
             raise ValueError("this needs the rows in memory: read X into a table first.")
         return concatenate(list(encoded_chunks(self, source)))
+
+    def _exposed(self, exposure: Any) -> dict[str, Any]:
+        """What `open_source` is told of exposures, which only counts have."""
+        return {} if exposure is None else {"exposure": exposure}
 
     def _widths(self) -> tuple[int, ...]:
         sizes: Any = self.hidden_layer_sizes

@@ -56,6 +56,19 @@ def weighted_classes(source: Source, class_weight: Mapping[Any, float] | str | N
     return ClassWeighted(source, factors)
 
 
+def check_weighted_classes(source: Source) -> None:
+    """Raise if fewer than two classes have rows of positive weight; of tables in memory."""
+    if not isinstance(source, InMemory) or source.classes is None:
+        return
+    counted = to_numpy(source.block.weights) > 0.0
+    present = source.classes[np.unique(_codes(source.block.targets)[counted])]
+    if len(present) < 2:
+        raise ValueError(
+            f"y has only one class of positive weight, {present.tolist()[0]!r}: a classifier needs "
+            "at least two; give rows of another class a weight."
+        )
+
+
 def _factors(class_weight: Mapping[Any, float], classes: np.ndarray) -> np.ndarray:
     known = list(classes.tolist())
     unknown = [label for label in class_weight if label not in known]

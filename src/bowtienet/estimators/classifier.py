@@ -29,7 +29,7 @@ from bowtienet.ensemble.class_ensemble import (
 from bowtienet.ensemble.ensemble import group_moments
 from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.estimators.base import EnsembleEstimator, generator
-from bowtienet.estimators.class_weights import weighted_classes
+from bowtienet.estimators.class_weights import check_weighted_classes, weighted_classes
 from bowtienet.estimators.fit_options import FitOptions
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, warning_level
 from bowtienet.estimators.progress import with_callbacks
@@ -307,7 +307,9 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
                 DataConversionWarning,
                 stacklevel=warning_level(),
             )
-        return weighted_classes(source, self.class_weight)
+        weighted = weighted_classes(source, self.class_weight)
+        check_weighted_classes(weighted)
+        return weighted
 
     def _open_more(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
         # The classes are those that were fitted, whatever the first call was told.

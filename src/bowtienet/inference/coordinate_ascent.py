@@ -122,16 +122,18 @@ def sweep(
 ) -> tuple[State, ElboTerms]:
     """One pass over the data and the updates that follow from it, with the bound they reach.
 
-    EM of the outcome's own parameters comes first, by the sums of the pass before: so the factors
-    in the end are those of the parameters beside them.
+    The bound is that of the outcome's parameters during the pass: EM moves them before it, by the
+    sums of the pass before, or after it (`renew_outcome`).
     """
     model = state.model
-    if empirical_bayes and state.statistics is not None:
-        model = renew_outcome(model, state.factors, state.statistics)
+    if empirical_bayes:
+        model = renew_outcome(model, state.factors, state.statistics, before=True)
     statistics, memory = rows.local_pass(model, state.factors, state.memory, apply)
     factors = global_step(model, state.factors, statistics, repeats)
     model = update_hyperparameters(model, factors) if empirical_bayes else model
     terms = elbo(model, factors, statistics)
+    if empirical_bayes:
+        model = renew_outcome(model, factors, statistics, before=False)
     return State(model=model, factors=factors, memory=memory, statistics=statistics), terms
 
 

@@ -58,12 +58,17 @@ def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTie
 
 
 def renew_outcome(
-    model: BowTieModel, factors: GlobalFactors, statistics: Statistics
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics | None, *, before: bool
 ) -> BowTieModel:
     """The model with parameters of its outcome that raise the bound of these statistics.
 
     They take part from the next local step on: the statistics are those of the parameters before.
+    A parameter that outputs depend on, such as the dispersion, which the rate is in proportion to,
+    is renewed just before that step, so that fitted outputs are those of the parameter beside them;
+    others at once.
     """
+    if statistics is None or before != (model.outcome.linear_parameter is not None):
+        return model
     output = statistics.output
     if output.own is None:
         return model

@@ -114,8 +114,7 @@ def stochastic_step(
     """Local factors of a batch, blended statistics, and the updates that follow from them."""
     blocks = split(batch, block_rows(state.model.architecture, None, state.model.outcome))
     at, model = state.factors if state.ahead is None else state.ahead, state.model
-    if state.statistics is not None:
-        model = renew_outcome(model, state.factors, state.statistics)
+    model = renew_outcome(model, state.factors, state.statistics, before=True)
     found = settled_pass(model, at, blocks, tolerance, max_iterations, apply)
     scale = n_rows / found.count
     found = blended = map_arrays(lambda x: scale * x, found)
@@ -124,6 +123,7 @@ def stochastic_step(
     factors = global_step(model, at, blended, repeats)
     model = update_hyperparameters(model, factors)
     terms = elbo(model, factors, found)
+    model = renew_outcome(model, factors, blended, before=False)
     ahead = None
     if momentum > 0.0 and state.statistics is not None:
         ahead = extrapolate(factors, state.factors, momentum)

@@ -345,9 +345,8 @@ def _sweep(
 
 def _renewed(group: _Group) -> _Group:
     """EM of the outcome's own parameters, by the sums of the last sweep."""
-    if group.statistics is None:
-        return group
-    return replace(group, model=renew_outcome(group.model, group.factors, group.statistics))
+    model = renew_outcome(group.model, group.factors, group.statistics, before=True)
+    return replace(group, model=model)
 
 
 def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -> _Group:
@@ -359,7 +358,7 @@ def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -
     terms = elbo(model, factors, group.statistics) if with_bound else None
     return replace(
         group,
-        model=model,
+        model=renew_outcome(model, factors, group.statistics, before=False) if empirical else model,
         factors=factors,
         elbo_terms=terms,
         before=replace(group.before, before=None),

@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 N_NODES = 32
 """Of Gauss-Hermite quadrature."""
-N_POINTS = 128
+N_POINTS = 256
 """Of the Latin hypercube with its mirror image."""
 CHUNK_NUMBERS = 2**22
 """Rows x points x classes that are worked on at a time."""
