@@ -38,6 +38,7 @@ def test_calibrations_are_those_of_the_members(table, count, tmp_path) -> None:
         np.testing.assert_array_equal(load(tmp_path / "model.btn").predict(X), model.predict(X))
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_linear_members_stand_beside_networks(table) -> None:
     """Warm starts, exports to ArviZ and draws know both."""
     X, z = table
