@@ -28,7 +28,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-prune bench-structure bench-bigdata study-fit study-defaults study-priors study-representation reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-prune bench-structure bench-outcomes bench-bigdata study-fit study-defaults study-priors study-representation reproduce figures docs clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -104,6 +104,10 @@ study-fit: $(DEV) ## what a default fit reaches, and its parts (needs BOWTIENET_
 bench-structure: $(DEV) ## columns found in planted tables and how many are false, beside others; goes on if run again
 	mkdir -p $(OUT)
 	$(BIN)/python -m benchmarks.structure.study --out $(OUT)/structure.jsonl
+
+bench-outcomes: $(BENCH) ## classes, counts and outliers beside others, with their page; goes on if run again
+	mkdir -p $(OUT)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.outcomes.study --out $(OUT)/outcomes.jsonl --page docs/measurements/outcomes.md
 
 study-defaults: $(DEV) ## each default of the estimator against its alternatives
 	$(BIN)/python -m benchmarks.accuracy.defaults

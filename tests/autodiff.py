@@ -27,7 +27,13 @@ from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.shrinkage import Shrinkage
-from bowtienet.posterior.factors import Activations, GlobalFactors, LayerFactors, LocalFactors
+from bowtienet.posterior.factors import (
+    Activations,
+    CommonAxes,
+    GlobalFactors,
+    LayerFactors,
+    LocalFactors,
+)
 from tests import builders
 from tests.builders import Point
 
@@ -41,7 +47,7 @@ def free_parameters(point: Point) -> Parameters:
     """Every free parameter of q, and the one hyperparameter, as NumPy arrays."""
     local, factors = point.local, point.factors
     parameters: Parameters = {
-        "shared_covariance": {"": factors.shared_covariance},
+        "shared_covariance": {},
         "activations": {},
         "tilts": {f"{i}": tilt for i, tilt in enumerate(local.tilt)},
         "gates": {f"{i}": logit(gates) for i, gates in enumerate(local.gate_probability)},
@@ -56,8 +62,17 @@ def free_parameters(point: Point) -> Parameters:
         parameters["activations"][f"offset {index}"] = factor.offset
         if factor.gain is not None:
             parameters["activations"][f"gain {index}"] = factor.gain
-        if index + 1 < len(local.activations):
-            parameters["activations"][f"covariance {index}"] = factor.covariance
+        if index + 1 < len(local.activations) or factors.shared_covariance is None:
+            parameters["activations"][f"covariance {index}"] = as_matrices(factor.covariance)
+    if factors.shared_covariance is not None:
+        parameters["shared_covariance"][""] = factors.shared_covariance
+    if local.outcome is not None:
+        terms = local.outcome
+        parameters["outcome"] = {
+            "precision": terms.precision,
+            "linear": terms.linear,
+            "constant": terms.constant,
+        }
     for index, layer in enumerate(factors.layers):
         parameters["weights"][f"mean {index}"] = layer.weights.mean
         parameters["weights"][f"covariance {index}"] = layer.weights.covariance
@@ -83,7 +98,8 @@ def free_parameters(point: Point) -> Parameters:
 
 def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Point:
     """The point with these parameters; covariances are symmetrised, log|S| is made anew."""
-    shared = _symmetric(parameters["shared_covariance"][""])
+    shared = parameters["shared_covariance"].get("")
+    shared = None if shared is None else _symmetric(shared)
     activations, layers = [], []
     values = parameters["activations"]
     for index in range(len(template.local.activations)):
@@ -135,6 +151,9 @@ def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Poin
             gate_probability=tuple(gate for gate, _ in gates),
             gate_entropy=tuple(entropy for _, entropy in gates),
             tilt=tuple(parameters["tilts"][f"{i}"] for i in n_hidden),
+            outcome=None
+            if template.local.outcome is None
+            else replace(template.local.outcome, **parameters["outcome"]),
         ),
     )
 
@@ -198,6 +217,30 @@ def gradient(
     compiled = compiled_gradient(point.model.architecture.hidden, family, recurrence)
     result = compiled(moving, still, rows.inputs, rows.targets, rows.weights)
     return jax.tree.map(np.asarray, result)
+
+
+def outcome_gradient(template: Point, names: tuple[str, ...]) -> Callable[[Point], Parameters]:
+    """`gradient` in the named factors, at points with the rows and the outcome of the template."""
+    inputs, targets, weights = (
+        jnp.asarray(x) for x in (template.rows.inputs, template.rows.targets, template.rows.weights)
+    )
+    rows = Rows(inputs=inputs, targets=targets, weights=weights)
+    compiled = compile_gradient(lambda moving, still: bound_value(template, moving, still, rows))
+
+    def slopes(point: Point) -> Parameters:
+        still = free_parameters(point)
+        moving = {name: still.pop(name) for name in names}
+        return jax.tree.map(np.asarray, compiled(moving, still))
+
+    return slopes
+
+
+def as_matrices(covariance: Any) -> Any:
+    """Covariances (n, D, D) of rows that may have common axes."""
+    if not isinstance(covariance, CommonAxes):
+        return covariance
+    axes = covariance.axes
+    return np.einsum("ij,nj,kj->nik", axes, covariance.variances, axes)
 
 
 def _symmetric(x: jax.Array) -> jax.Array:

@@ -30,9 +30,24 @@ from bowtienet.inference.global_step import (
     update_slab,
     update_weights,
 )
-from bowtienet.inference.local_step import update_activations, update_gates, update_tilts
+from bowtienet.inference.local_step import (
+    local_memory,
+    update_activations,
+    update_gates,
+    update_outcome,
+    update_tilts,
+)
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
+from bowtienet.model.outcomes import (
+    GAUSSIAN,
+    Binary,
+    Classes,
+    Counts,
+    Outcome,
+    RowTerms,
+    StudentT,
+)
 from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.model.shrinkage import FAMILIES, Shrinkage, ShrinkagePrior
 from bowtienet.posterior.factors import (
@@ -40,7 +55,6 @@ from bowtienet.posterior.factors import (
     GlobalFactors,
     LayerFactors,
     LocalFactors,
-    LocalMemory,
 )
 from bowtienet.posterior.moments import ChainMoments, chain_moments
 
@@ -49,6 +63,14 @@ LEARNT_FAMILIES = tuple(family for family in FAMILIES if family != "gaussian")
 """Families whose scales are not held fixed."""
 HIDDEN = ((4,), (4, 3), (3, 5, 2))
 """One, two and three hidden layers of unequal widths."""
+OUTCOMES: dict[str, tuple[Outcome, int]] = {
+    "student_t": (StudentT(freedom=3.3), 2),
+    "student_t of one": (StudentT(freedom=5.1), 1),
+    "binary": (Binary(), 1),
+    "classes": (Classes(n_classes=3), 3),
+    "counts": (Counts(dispersion=2.3, offset=0.4), 1),
+}
+"""Outcomes that are not Gaussian, each with a number of outputs."""
 
 _GLOBAL_PARAMETERS: dict[str, dict[str, float]] = {
     "student_t": {"order": -1.7, "scale": 0.6},
@@ -89,6 +111,7 @@ def fixed_model(
     n_inputs: int = 3,
     n_outputs: int = 2,
     gate_temperature: float = 0.7,
+    outcome: Outcome = GAUSSIAN,
 ) -> BowTieModel:
     """The model of this shape; no parameter of its prior equals another or a default."""
     return build_model(
@@ -101,6 +124,7 @@ def fixed_model(
         bias_variance=1.3,
         slab=(3.4, 0.8),
         gate_temperature=gate_temperature,
+        outcome=outcome,
     )
 
 
@@ -109,9 +133,20 @@ def random_rows(rng: np.random.Generator, model: BowTieModel, n: int) -> Rows:
     architecture = model.architecture
     return build_rows(
         rng.normal(size=(n, architecture.n_inputs)),
-        rng.normal(size=(n, architecture.n_outputs)),
+        random_targets(rng, model.outcome, n, architecture.n_outputs),
         rng.uniform(0.3, 2.0, size=n),
     )
+
+
+def random_targets(
+    rng: np.random.Generator, outcome: Outcome, n: int, n_outputs: int
+) -> np.ndarray:
+    """Targets that the outcome allows; exposures of counts differ between rows."""
+    if outcome.has_noise:
+        return rng.normal(size=(n, n_outputs))
+    if isinstance(outcome, Counts):
+        return np.column_stack([rng.poisson(2.0, size=n), rng.normal(0.0, 0.5, size=n)])
+    return rng.integers(0, max(n_outputs, 2), size=(n, 1)).astype(float)
 
 
 def random_covariance(rng: np.random.Generator, *shape: int) -> np.ndarray:
@@ -152,20 +187,25 @@ def random_factors(rng: np.random.Generator, model: BowTieModel) -> GlobalFactor
     hidden = model.architecture.hidden
     return GlobalFactors(
         layers=tuple(layers),
-        shared_covariance=random_covariance(rng, hidden[-1]) if hidden else None,
+        shared_covariance=random_covariance(rng, hidden[-1])
+        if hidden and not model.outcome.by_row
+        else None,
     )
 
 
 def random_local(
-    rng: np.random.Generator, model: BowTieModel, factors: GlobalFactors, n: int
+    rng: np.random.Generator, model: BowTieModel, factors: GlobalFactors, rows: Rows
 ) -> LocalFactors:
-    """Local factors of n rows; the last layer's covariance is the shared one."""
+    """Local factors of n rows; the last layer's covariance is the shared one if there is one."""
+    n = rows.inputs.shape[0]
     hidden = model.architecture.hidden
     activations = []
     for index, width in enumerate(hidden):
         is_last = index + 1 == len(hidden)
         covariance = (
-            factors.shared_covariance[None] if is_last else random_covariance(rng, n, width)
+            factors.shared_covariance[None]
+            if is_last and factors.shared_covariance is not None
+            else random_covariance(rng, n, width)
         )
         activations.append(
             Activations(
@@ -182,21 +222,34 @@ def random_local(
         gate_probability=tuple(probability for probability, _ in gates),
         gate_entropy=tuple(entropy for _, entropy in gates),
         tilt=tuple(rng.uniform(0.2, 3.0, size=(n, width)) for width in hidden),
+        outcome=_random_terms(rng, model, rows),
     )
+
+
+def _random_terms(rng: np.random.Generator, model: BowTieModel, rows: Rows) -> RowTerms | None:
+    """The outcome's parabolas that suit a random q(z), not that of the network."""
+    if not model.outcome.by_row:
+        return None
+    shape = (rows.inputs.shape[0], model.architecture.n_outputs)
+    mean, precision = rng.normal(size=shape), rng.uniform(0.5, 2.0, size=shape[1:])
+    square = mean**2 + rng.uniform(0.2, 1.0, size=shape)
+    return model.outcome.row_terms(rows.targets, mean, square, precision)
 
 
 def random_point(
-    rng: np.random.Generator, hidden: tuple[int, ...], family: str = "student_t", n: int = 4
+    rng: np.random.Generator,
+    hidden: tuple[int, ...],
+    family: str = "student_t",
+    n: int = 4,
+    outcome: Outcome = GAUSSIAN,
+    n_outputs: int = 2,
 ) -> Point:
     """A generic point: no factor is at its optimum given the others."""
-    model = fixed_model(hidden, family)
+    model = fixed_model(hidden, family, outcome=outcome, n_outputs=n_outputs)
     factors = random_factors(rng, model)
-    return Point(
-        model=model,
-        rows=random_rows(rng, model, n),
-        factors=factors,
-        local=random_local(rng, model, factors, n),
-    )
+    rows = random_rows(rng, model, n)
+    local = random_local(rng, model, factors, rows)
+    return Point(model=model, rows=rows, factors=factors, local=local)
 
 
 def moments_of(point: Point) -> ChainMoments:
@@ -207,7 +260,13 @@ def moments_of(point: Point) -> ChainMoments:
 def statistics_of(point: Point) -> Statistics:
     """Statistics of the point's local factors."""
     rows = point.rows
-    return block_statistics(point.local, moments_of(point), rows.targets, rows.weights)
+    return block_statistics(
+        point.local,
+        moments_of(point),
+        rows.targets,
+        rows.weights,
+        has_noise=point.model.outcome.has_noise,
+    )
 
 
 def bound_of(point: Point) -> ElboTerms:
@@ -232,7 +291,7 @@ def weight_block(model: BowTieModel, factors: GlobalFactors) -> float:
 
 def _update_shared_covariance(point: Point) -> Point:
     """S_L, kept the same in the local factors, which repeat it."""
-    factors = update_shared_covariance(point.factors)
+    factors = update_shared_covariance(point.factors, by_row=point.model.outcome.by_row)
     if factors.shared_covariance is None:
         return point
     covariance = factors.shared_covariance[None]
@@ -247,12 +306,19 @@ def _update_shared_covariance(point: Point) -> Point:
 
 def _update_activations(point: Point) -> Point:
     """q(a) whole: the shared covariance of the last layer first, as the backward pass needs it."""
-    factors = update_shared_covariance(point.factors)
-    memory = LocalMemory(gate_probability=point.local.gate_probability, tilt=point.local.tilt[1:])
+    factors = update_shared_covariance(point.factors, by_row=point.model.outcome.by_row)
+    memory = local_memory(point.model, point.local)
     activations = update_activations(
         point.model, factors, point.rows.inputs, point.rows.targets, memory
     )
     return replace(point, factors=factors, local=replace(point.local, activations=activations))
+
+
+def _update_outcome(point: Point) -> Point:
+    """The outcome's own local factors; Gaussian rows have none."""
+    activations, moments = point.local.activations, moments_of(point)
+    terms = update_outcome(point.model, point.factors, point.rows.targets, activations, moments)
+    return replace(point, local=replace(point.local, outcome=terms))
 
 
 def _update_tilts(point: Point) -> Point:
@@ -299,6 +365,7 @@ UPDATES: dict[str, Callable[[Point], Point]] = {
     "activations": _update_activations,
     "tilts": _update_tilts,
     "gates": _update_gates,
+    "outcome": _update_outcome,
     "weights": _update_weights,
     "noise": _update_noise,
     "global_shrinkage": _update_global_shrinkage,

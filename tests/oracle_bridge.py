@@ -24,6 +24,15 @@ from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.elbo import elbo as bowtie_elbo
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
+from bowtienet.model.outcomes import (
+    GAUSSIAN,
+    Binary,
+    Classes,
+    Counts,
+    Outcome,
+    RowTerms,
+    StudentT,
+)
 from bowtienet.model.priors import BowTieModel, Prior
 from bowtienet.model.shrinkage import Shrinkage, ShrinkagePrior
 from bowtienet.posterior.factors import (
@@ -34,7 +43,9 @@ from bowtienet.posterior.factors import (
     LocalMemory,
 )
 from bowtienet.posterior.moments import ChainMoments, chain_moments
+from tests.oracles import outcome_loops
 from tests.oracles import plain_loops as oracle
+from tests.oracles.outcome_loops import OracleOutcome
 from tests.oracles.plain_loops import Array, OraclePrior, OracleState
 
 RTOL = 1e-9
@@ -64,11 +75,11 @@ class Case:
 
     @property
     def local(self) -> LocalFactors:
-        return to_local(self.state, self.x)
+        return to_local(self.state, self.x, self.y)
 
     @property
     def memory(self) -> LocalMemory:
-        return to_memory(self.state)
+        return to_memory(self.state, self.y)
 
     @property
     def moments(self) -> ChainMoments:
@@ -80,7 +91,8 @@ class Case:
 
     @property
     def statistics(self) -> Statistics:
-        return block_statistics(self.local, self.moments, self.y, self.weights)
+        has_noise = self.model.outcome.has_noise
+        return block_statistics(self.local, self.moments, self.y, self.weights, has_noise=has_noise)
 
     @property
     def elbo(self) -> ElboTerms:
@@ -92,17 +104,27 @@ def random_case(
     widths: tuple[int, ...],
     families: str | tuple[str, str] = "student_t",
     count: int = 3,
+    outcome: OracleOutcome | None = None,
 ) -> Case:
     """Random state, prior and data that both sides can express."""
     state, prior = oracle.random_state(rng, widths, count, families)
     x, y, weights = oracle.random_data(rng, widths, count)
+    if outcome is not None:
+        y = outcome_loops.random_targets(rng, outcome, count, widths[-1])
+        local = [outcome_loops.random_local(rng, outcome, widths[-1]) for _ in range(count)]
+        state = replace(state, outcome=outcome, outcome_local=local)
     return Case(state=with_shared_covariance(state), prior=prior, x=x, y=y, weights=weights)
 
 
 def with_shared_covariance(state: OracleState) -> OracleState:
-    """The state with row 0's last hidden covariance in all rows, and layer 0's fixed tau."""
-    covariance = [[*row[:-1], state.covariance[0][-1]] if row else [] for row in state.covariance]
+    """The state with row 0's last hidden covariance in all rows, and layer 0's fixed tau.
+
+    Rows of an outcome that is not Gaussian have covariances of their own.
+    """
     tau = [state.fixed_tau[0]] * len(state.fixed_tau)
+    if state.outcome is not None:
+        return replace(state, fixed_tau=tau)
+    covariance = [[*row[:-1], state.covariance[0][-1]] if row else [] for row in state.covariance]
     return replace(state, covariance=covariance, fixed_tau=tau)
 
 
@@ -112,6 +134,8 @@ def swept(case: Case, sweeps: int) -> Case:
     for _ in range(sweeps):
         state = oracle.update_activations(state, case.x, case.y)
         state = oracle.update_gates(oracle.update_tilts(state, case.x), case.x)
+        if state.outcome is not None:
+            state = oracle.update_outcome(state, case.x, case.y)
         for layer in range(len(state.widths) - 1):
             state = oracle.update_weights(state, prior, *data, layer)
             state = oracle.update_noise(state, prior, *data, layer)
@@ -144,6 +168,52 @@ def to_slab(values: tuple[Any, Any] | None) -> InverseGamma | None:
     return InverseGamma(concentration=values[0], scale=values[1])
 
 
+def to_outcome(outcome: OracleOutcome | None, n_outputs: int) -> Outcome:
+    if outcome is None:
+        return GAUSSIAN
+    if outcome.kind == "student_t":
+        return StudentT(freedom=outcome.freedom)
+    if outcome.kind == "classes":
+        return Classes(n_classes=n_outputs)
+    if outcome.kind == "counts":
+        return Counts(dispersion=outcome.dispersion, offset=outcome.offset)
+    return Binary()
+
+
+def to_row_terms(state: OracleState, x: Array, y: Array | None) -> RowTerms | None:
+    """p and k; the constant is what the oracle's bound has beside the engine's terms in z."""
+    if state.outcome is None:
+        return None
+    precision, linear, constant, slopes = [], [], [], []
+    noise_precision, log_noise = oracle.output_noise(state)
+    for n in range(x.shape[0]):
+        local, width = state.outcome_local[n], state.widths[-1]
+        p, k = outcome_loops.parabola(state.outcome, local, y[n], width)
+        mean, square = oracle.output_moments(state, x[n], n)
+        with_z = np.sum(k * mean - 0.5 * p * square)
+        if state.outcome.has_noise:
+            error = y[n] ** 2 - 2.0 * y[n] * mean + square
+            terms = oracle.LOG_2PI + log_noise + noise_precision * p * error
+            with_z = -0.5 * np.sum(terms)
+        constant.append(oracle.outcome_bound(state, x[n], y[n], n) - with_z)
+        precision.append(p)
+        linear.append(k)
+        # Both are linear in the dispersion of counts.
+        more = replace(state.outcome, dispersion=state.outcome.dispersion + 1.0)
+        more_p, more_k = outcome_loops.parabola(more, local, y[n], width)
+        slopes.append((more_p - p, more_k - k))
+    slope = None
+    if state.outcome.kind == "counts":
+        slope = (np.stack([s[0] for s in slopes]), np.stack([s[1] for s in slopes]))
+    return RowTerms(
+        precision=np.stack(precision),
+        linear=np.stack(linear),
+        constant=np.array(constant),
+        own=np.zeros((x.shape[0], 0)),
+        slope=slope,
+    )
+
+
 def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
     widths = state.widths
     return BowTieModel(
@@ -164,6 +234,7 @@ def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
             slab=to_slab(prior.slab),
         ),
         gate_temperature=state.gate_temperature,
+        outcome=to_outcome(state.outcome, widths[-1]),
     )
 
 
@@ -181,7 +252,7 @@ def to_global(state: OracleState) -> GlobalFactors:
         for l in range(len(state.widths) - 1)
     )
     hidden = oracle.hidden_layers(state)
-    shared = state.covariance[0][-1] if hidden else None
+    shared = state.covariance[0][-1] if hidden and state.outcome is None else None
     return GlobalFactors(layers=layers, shared_covariance=shared)
 
 
@@ -194,7 +265,7 @@ def to_activations(state: OracleState, x: Array) -> tuple[Activations, ...]:
         covariance = np.stack([state.covariance[n][l] for n in range(count)])
         if l == 0:
             offset = offset + np.einsum("nij,nj->ni", gain, x)
-        if l == last:
+        if l == last and state.outcome is None:
             assert np.ptp(covariance, axis=0).max() == 0.0, "rows must share the last covariance"
             covariance = covariance[:1]
         result.append(
@@ -208,17 +279,33 @@ def to_activations(state: OracleState, x: Array) -> tuple[Activations, ...]:
     return tuple(result)
 
 
-def to_local(state: OracleState, x: Array) -> LocalFactors:
+def to_local(state: OracleState, x: Array, y: Array | None = None) -> LocalFactors:
     return LocalFactors(
         activations=to_activations(state, x),
         gate_probability=stack(state.gate),
         gate_entropy=tuple(stats.bernoulli(rho).entropy().sum(axis=1) for rho in stack(state.gate)),
         tilt=stack(state.tilt),
+        outcome=to_row_terms(state, x, y),
     )
 
 
-def to_memory(state: OracleState) -> LocalMemory:
-    return LocalMemory(gate_probability=stack(state.gate), tilt=stack(state.tilt)[1:])
+def to_memory(state: OracleState, y: Array | None = None) -> LocalMemory:
+    outcome = None
+    if state.outcome is not None:
+        # Of counts p and k for no dispersion and their slopes, of others p and k.
+        zero = replace(state.outcome, dispersion=0.0)
+        rows = zip(state.outcome_local, y, strict=True)
+        pairs = [outcome_loops.parabola(zero, q, y_n, state.widths[-1]) for q, y_n in rows]
+        outcome = stack(pairs)
+        if state.outcome.kind == "counts":
+            one = replace(state.outcome, dispersion=1.0)
+            rows = zip(state.outcome_local, y, strict=True)
+            ones = [outcome_loops.parabola(one, q, y_n, state.widths[-1]) for q, y_n in rows]
+            slopes = (a - b for a, b in zip(stack(ones), outcome, strict=True))
+            outcome = (*outcome, *slopes)
+    return LocalMemory(
+        gate_probability=stack(state.gate), tilt=stack(state.tilt)[1:], outcome=outcome
+    )
 
 
 def stack(values: list[list[Array]]) -> tuple[Array, ...]:

@@ -1,8 +1,8 @@
 """What `prune` saves and what it loses on real sets.
 
-Puts a tenth of each set (`benchmarks.paper.sets`) aside with seeds 500, 501, ... and fits three
-models to the rest: a single network (`n_estimators=1`), the default ensemble, and what `prune`
-makes of the ensemble with the same rows. Prints Markdown with means over the splits; `make
+Puts a tenth of each set (`benchmarks.paper.sets`) aside with seeds 500, 501, ... (`--first`) and
+fits three models to the rest: a single network (`n_estimators=1`), the default ensemble, and what
+`prune` makes of the ensemble with the same rows. Prints Markdown with means over the splits; `make
 bench-prune` runs it.
 """
 
@@ -86,6 +86,7 @@ def one_split(name: str, seed: int) -> Row:
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--first", type=int, default=FIRST_SEED)
     parser.add_argument("--splits", type=int, default=3)
     parser.add_argument("--sets", nargs="+", default=SETS)
     options = parser.parse_args()
@@ -96,7 +97,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for name in options.sets:
         rows = []
-        for seed in range(FIRST_SEED, FIRST_SEED + options.splits):
+        for seed in range(options.first, options.first + options.splits):
             rows.append(one_split(name, seed))
             print(name, seed, rows[-1], file=sys.stderr)
         mean = Row(*np.mean(rows, axis=0))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from bowtienet import engine
     from bowtienet.data.door import open_source
     from bowtienet.data.files import read_table
+    from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.fit_options import FitOptions
     from bowtienet.estimators.regressor import BowTieRegressor
     from bowtienet.estimators.saving import load
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "BowTieClassifier",
     "BowTieRegressor",
     "FitOptions",
     "__version__",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "BowTieClassifier": "estimators.classifier",
     "BowTieRegressor": "estimators.regressor",
     "FitOptions": "estimators.fit_options",
     "compare": "evaluation.comparison",

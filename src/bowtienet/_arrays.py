@@ -116,7 +116,8 @@ def as_arrays(*values: Any) -> list[Array]:
 def map_arrays(function: Callable[..., Any], *containers: Any) -> Any:
     """`function` of the arrays that stand at the same place of equal containers.
 
-    Containers are dataclasses and tuples, nested in any way; Python numbers, and None, stay.
+    Containers are dataclasses and tuples, nested in any way; Python numbers and booleans, and None,
+    stay.
     """
     first = containers[0]
     if is_dataclass(first):
@@ -128,7 +129,7 @@ def map_arrays(function: Callable[..., Any], *containers: Any) -> Any:
     if isinstance(first, tuple):
         return tuple(map_arrays(function, *parts) for parts in zip(*containers, strict=True))
     # A NumPy number is an instance of float, but an array to us: compare the type itself.
-    if first is None or type(first) in (int, float):
+    if first is None or type(first) in (int, float, bool):
         return first
     return function(*containers)
 
@@ -317,6 +318,22 @@ def log_determinant(x: Array) -> Array:
     scale = 1.0 / xp.sqrt(diagonal(x))
     factor = _cholesky(x * scale[..., :, None] * scale[..., None, :])
     return 2.0 * xp.sum(xp.log(diagonal(factor)) - xp.log(scale), axis=-1)
+
+
+def eigenvalues_and_vectors(x: Array) -> tuple[Array, Array]:
+    """l (..., K) and U (..., K, K) with x = U diag(l) U'; NaN where there are none, as below."""
+    xp = namespace(x)
+    try:
+        found = xp.linalg.eigh(x)
+        return found[0], found[1]
+    except Exception as error:
+        if "LinAlgError" not in type(error).__name__:
+            raise
+        if x.ndim == 2:
+            return xp.full_like(x[0, :], float("nan")), xp.full_like(x, float("nan"))
+        parts = [eigenvalues_and_vectors(x[i, ...]) for i in range(x.shape[0])]
+        values, vectors = zip(*parts, strict=True)
+        return xp.stack(values, axis=0), xp.stack(vectors, axis=0)
 
 
 def sum_of_logs(x: Array) -> Array:

@@ -25,6 +25,7 @@ from bowtienet.inference.pruning import Pruning, prune
 from bowtienet.inference.start import initialize
 from bowtienet.inference.stochastic import fit_stochastic, minibatches
 from bowtienet.model.architecture import Architecture, build_architecture
+from bowtienet.model.outcomes import Binary, Classes, Counts, Gaussian, Outcome, StudentT
 from bowtienet.model.priors import BowTieModel, Prior, build_model, default_model
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.model.simulate import Parameters, Simulation, sample_model, sample_prior
@@ -40,11 +41,16 @@ from bowtienet.representation.scaling import (
 
 __all__ = [
     "Architecture",
+    "Binary",
     "BowTieModel",
+    "Classes",
+    "Counts",
     "ElboTerms",
     "FitResult",
+    "Gaussian",
     "GlobalFactors",
     "LayerFactors",
+    "Outcome",
     "Parameters",
     "Predictive",
     "Prior",
@@ -54,6 +60,7 @@ __all__ = [
     "Scaling",
     "Simulation",
     "Status",
+    "StudentT",
     "build_architecture",
     "build_model",
     "build_rows",

@@ -20,13 +20,14 @@ from sklearn.model_selection import train_test_split
 import bowtienet as bt
 from bowtienet import BowTieRegressor, FitOptions
 from bowtienet.cli.app import EXAMPLES
-from bowtienet.cli.plot import KINDS, OF_MODELS
+from bowtienet.cli.plot import BY_TASK, OF_MODELS
 from bowtienet.cli.writing import write
 from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.evaluation import average_scores, compare, evaluate
 from tests.cli.conftest import TINY, accepted, refused, run, write_rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "guide" / "commandline.md"
+KINDS = [*OF_MODELS, *BY_TASK["numbers"]]
 COMMANDS = [command.__name__ for command in EXAMPLES]
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -324,7 +325,7 @@ def test_inspect_with_rows_permutes_features(model):
 
 def test_plot_draws_what_is_asked_for(model):
     places = answer("plot", model, "data.csv", "--out", "all")["plots"]
-    assert [Path(place).stem for place in places] == list(KINDS)
+    assert [Path(place).stem for place in places] == KINDS
     for place in places:
         assert plt.imread(place).std() > 0.01  # not blank
     without = answer("plot", model)["plots"]

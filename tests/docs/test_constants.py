@@ -14,9 +14,10 @@ from tests.docs.pages import DOCS
 
 CONSTANT = re.compile(r"^\| `(\w+(?:\.\w+)+)\.([A-Z_]+)` \| `([^`]+)` \|", flags=re.MULTILINE)
 PAGE = (DOCS / "theory" / "ensembles.md").read_text()
+OUTCOMES = (DOCS / "theory" / "outcomes.md").read_text()
 
 
-@pytest.mark.parametrize(("module", "name", "value"), CONSTANT.findall(PAGE))
+@pytest.mark.parametrize(("module", "name", "value"), CONSTANT.findall(PAGE + OUTCOMES))
 def test_constants_are_those_of_the_code(module, name, value):
     found = getattr(importlib.import_module(f"bowtienet.{module}"), name)
     assert found == ast.literal_eval(value)
@@ -25,6 +26,8 @@ def test_constants_are_those_of_the_code(module, name, value):
 def test_constants_are_found():
     table = PAGE[PAGE.index("## Constants") : PAGE.index("## What is guaranteed")]
     assert len(CONSTANT.findall(PAGE)) == table.count("\n|") - 2 > 20
+    table = OUTCOMES[OUTCOMES.index("## Constants") :]
+    assert len(CONSTANT.findall(OUTCOMES)) == table.count("\n|") - 2 > 10
 
 
 def some(values: Sequence[float]) -> str:

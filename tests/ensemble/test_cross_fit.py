@@ -20,7 +20,11 @@ from bowtienet.ensemble import fold_networks, member
 from bowtienet.ensemble.cross_fit import Fitted, allocate, cross_fit, members_of_recipes
 from bowtienet.ensemble.ensemble import check_ensemble, mean_and_deviation
 from bowtienet.ensemble.fold_networks import Candidate, held_out_folds, new_networks, see
-from bowtienet.ensemble.held_out_forecasts import Swept, ratio_of_group, stack_forecasts
+from bowtienet.ensemble.held_out_forecasts import (
+    Swept,
+    ratio_of_group,
+    stack_forecasts,
+)
 from bowtienet.ensemble.settings import EFFORTS, FIRST_LENGTH, Effort, Settings, sweep_lengths
 from bowtienet.ensemble.stacking import LARGEST_RATIO
 from bowtienet.inference.start import network_outputs
@@ -147,14 +151,14 @@ def noted(
 ) -> tuple[list[Swept], Fitted]:
     """What each recipe says of held-out rows, and what comes of it."""
     swept: list[Swept] = []
-    whole = module.stack_forecasts
+    whole = module.stack_recipes
 
     def note(own: Sequence[Swept], *arguments: Any) -> Any:
         swept.extend(own)
         return whole(own, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(module, "stack_forecasts", note)
+        patch.setattr(module, "stack_recipes", note)
         found = fitted(rows, **changes)
     return swept, found
 
@@ -192,8 +196,9 @@ def test_every_row_is_held_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     for one in swept:
         assert one.errors.shape == one.variances.shape == (60, 1)
         assert np.all(one.variances > 0.0)
-    assert found.held_out.values.shape == (60, 1)
-    np.testing.assert_array_equal(found.held_out.weights, np.ones(60))
+    held_out = found.noise.held_out
+    assert held_out.values.shape == (60, 1)
+    np.testing.assert_array_equal(held_out.weights, np.ones(60))
 
 
 def test_members_have_seen_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +231,11 @@ def random_swept(n: int = 80, n_recipes: int = 2, seed: int = 0) -> list[Swept]:
         Swept(
             candidate=Candidate(recipe=RECIPE),
             n_sweeps=1,
-            errors=rng.normal(size=(n, 2)),
+            targets=rng.normal(size=(n, 2)),
+            means=np.zeros((n, 2)),
             variances=rng.gamma(4.0, 0.25, size=(n, 2)),
             ratio=rng.uniform(0.7, 1.5, size=2),
+            log_densities=np.zeros(n),
         )
         for _ in range(n_recipes)
     ]
@@ -262,7 +269,7 @@ def test_scores_are_uniform_where_noise_is_as_forecast() -> None:
     rng = np.random.default_rng(2)
     swept = random_swept(2000, 1)
     deviations = np.sqrt(swept[0].ratio * swept[0].variances)
-    swept = [replace(swept[0], errors=deviations * rng.normal(size=(2000, 2)))]
+    swept = [replace(swept[0], targets=deviations * rng.normal(size=(2000, 2)))]
     _, _, held_out = stack_forecasts(
         swept, np.zeros((1, 2000)), np.ones(2000), rng.normal(size=(2000, 2)), Settings()
     )
@@ -289,7 +296,7 @@ def test_gates_see_the_columns_that_errors_follow() -> None:
     [one] = random_swept(100, 1)
     errors = np.sqrt(one.variances) * np.exp(1.5 * inputs[:, [17]]) * rng.normal(size=(100, 2))
     _, levels, _ = stack_forecasts(
-        [replace(one, errors=errors)], np.zeros((1, 100)), np.ones(100), inputs, Settings()
+        [replace(one, targets=errors)], np.zeros((1, 100)), np.ones(100), inputs, Settings()
     )
     assert len(levels.columns) == 10
     assert 17 in levels.columns
@@ -299,7 +306,7 @@ def test_gates_see_the_columns_that_errors_follow() -> None:
 
 def test_recipes_of_little_weight_are_left_out() -> None:
     good, bad = random_swept(200, 2)
-    bad = replace(bad, errors=9.0 * bad.errors)
+    bad = replace(bad, targets=9.0 * bad.errors)
     weights, _, _ = stack_forecasts(
         [bad, good], np.zeros((2, 200)), np.ones(200), np.zeros((200, 1)), Settings()
     )
@@ -309,7 +316,7 @@ def test_recipes_of_little_weight_are_left_out() -> None:
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
 def test_a_recipe_that_broke_down_is_left_out(bad: float) -> None:
     good, broken = random_swept(80, 2)
-    broken = replace(broken, errors=np.full_like(broken.errors, bad))
+    broken = replace(broken, means=np.full_like(broken.errors, bad))
     weights, levels, held_out = stack_forecasts(
         [good, broken], np.zeros((2, 80)), np.ones(80), np.zeros((80, 1)), Settings()
     )
@@ -322,16 +329,18 @@ def test_a_recipe_that_broke_down_is_left_out(bad: float) -> None:
 def test_the_ratio_of_a_group_leaves_room_for_disagreement() -> None:
     """r - 2 (1 - 1/m) τ² / v, with τ² of the parts if it is known, else that of the members."""
     [seen] = see(bent_rows(30), [PLAIN])
-    networks = [new_networks(RECIPE, number, seen.rows, (6,)) for number in range(3)]
+    networks = [new_networks(RECIPE, number, seen.rows, small()) for number in range(3)]
     outputs = [network_outputs(own, seen.rows.inputs)[0, :, 0] for own in networks]
     spread = sum((own - sum(outputs) / 3.0) ** 2 for own in outputs).mean() / 2.0
     variances = np.random.default_rng(4).uniform(200.0, 300.0, size=(30, 1))
     one = Swept(
         candidate=Candidate(recipe=RECIPE),
         n_sweeps=1,
-        errors=variances,
+        targets=variances,
+        means=np.zeros_like(variances),
         variances=variances,
         ratio=np.array([1.5]),
+        log_densities=np.zeros(30),
     )
     expected = 1.5 - 2.0 * (2.0 / 3.0) * spread / variances.mean()
     np.testing.assert_allclose(ratio_of_group(one, networks, seen.rows), [expected], rtol=1e-5)
@@ -389,9 +398,8 @@ def test_rows_of_weight_zero_have_no_influence(changes: dict[str, Any]) -> None:
     for one, other in zip(first.members, second.members, strict=True):
         assert_same_fit(one, other)
     assert first.weights == second.weights
-    map_arrays(np.testing.assert_array_equal, first.levels, second.levels)
-    map_arrays(np.testing.assert_array_equal, first.held_out, second.held_out)
-    assert first.held_out.values.shape == (45, 1)
+    map_arrays(np.testing.assert_array_equal, first.noise, second.noise)
+    assert first.noise.held_out.values.shape == (45, 1)
 
 
 @pytest.mark.parametrize(

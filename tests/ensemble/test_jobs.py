@@ -12,7 +12,7 @@ import pytest
 from bowtienet.ensemble import jobs as module
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.jobs import Jobs
-from bowtienet.ensemble.member import Outcome, Task, last_bound, run_task
+from bowtienet.ensemble.member import Task, TaskResult, last_bound, run_task
 from tests.ensemble.fits import (
     RECIPE,
     SETTINGS,
@@ -31,7 +31,7 @@ TASKS = [task(recipe=replace(RECIPE, seed=seed), lengths=(2,)) for seed in range
 
 def run(
     tasks: list[Task], watch: Watching | None = None, n_jobs: int | None = None
-) -> tuple[list[Outcome], Jobs]:
+) -> tuple[list[TaskResult], Jobs]:
     settings = replace(SETTINGS, n_jobs=n_jobs)
     jobs = Jobs(settings, Checkpoint(None, 0, resume=False), watch or Watching())
     with joblib.parallel_config(backend="threading"):
@@ -74,7 +74,7 @@ def test_ctrl_c_before_a_sweep_keeps_what_is_finished(
 ) -> None:
     watch = Watching()
 
-    def interrupted(one: Task, *arguments: Any, **settings: Any) -> Outcome:
+    def interrupted(one: Task, *arguments: Any, **settings: Any) -> TaskResult:
         if one.recipe.seed != 2:
             return run_task(one, *arguments, **settings)
         deadline = time.monotonic() + 20.0

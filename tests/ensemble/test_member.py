@@ -86,15 +86,15 @@ def test_a_task_starts_with_as_many_networks_as_its_recipe_says(
 
 
 def test_a_task_starts_at_its_network_with_little_variance(starts: list[GlobalFactors]) -> None:
-    """Its weights to the bit; variances of 1e-4, which the first sweeps do not forget."""
+    """Its weights to the bit; variances of 1e-6, which the first sweeps do not forget."""
     one = from_network(task(lengths=(1,)), RECIPE, SETTINGS)
     assert one.network is not None
     outcome = run_task(one, SETTINGS)
     for layer, weights in zip(starts[0].layers, one.network, strict=True):
         np.testing.assert_array_equal(layer.weights.mean, weights)
-        expected = np.broadcast_to(1e-4 * np.eye(weights.shape[1]), layer.weights.covariance.shape)
+        expected = np.broadcast_to(1e-6 * np.eye(weights.shape[1]), layer.weights.covariance.shape)
         np.testing.assert_array_equal(layer.weights.covariance, expected)
-    np.testing.assert_array_equal(starts[0].shared_covariance, 1e-4 * np.eye(5))
+    np.testing.assert_array_equal(starts[0].shared_covariance, 1e-6 * np.eye(5))
     noise = outcome.result.model.prior.noise(0)
     assert (noise.concentration, noise.scale) == (2.0, 0.01)
 
@@ -243,8 +243,8 @@ def test_forecasts_are_those_of_the_rows_held_out() -> None:
     alone = run_task(task(rows=both["rows"], lengths=(8,)), SETTINGS).result
     assert_same_fit(outcome.result, alone)
     new = predict(alone.model, alone.factors, held_out.inputs)
-    errors, variances = outcome.forecasts
-    np.testing.assert_array_equal(errors, held_out.targets - new.mean)
+    means, variances = outcome.forecasts
+    np.testing.assert_array_equal(means, new.mean)
     np.testing.assert_array_equal(variances, new.signal_variance + new.noise_variance)
 
 

@@ -45,6 +45,7 @@ from bowtienet.ensemble.recipes import (
 )
 from bowtienet.ensemble.settings import AUTO_TEMPERATURE, EFFORTS, Effort, Recipe, Settings
 from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
+from bowtienet.model.outcomes import Gaussian
 from bowtienet.representation.pieces import MOST_COMPONENTS, N_BINS, fit_pieces
 from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import PLAIN, View, log_slopes, network_rows
@@ -53,6 +54,7 @@ SINGLE = 2e-4
 RECIPE = Recipe(gate_temperature=0.1, init_penalty=0.5, start_iterations=0, seed=1)
 RUN = runner(1)
 HIDDEN = (6,)
+SMALL = Settings(hidden_layer_sizes=HIDDEN)
 SHORT = Effort(
     screens=True,
     penalties=(0.03, 0.3, 3.0),
@@ -305,7 +307,7 @@ def test_held_out_densities_in_loops(parts: int, rng: np.random.Generator) -> No
     networks = tuple(
         random_networks((4,), rows.inputs, rows.targets, np.ones((parts, 50)), rng) for _ in folds
     )
-    found = fold_networks._log_densities(networks, seen, folds)
+    found = fold_networks._log_densities(networks, seen, folds, Gaussian())
     errors = np.empty((30, 2))
     for row in range(30):
         own = network_outputs(networks[row // 10], rows.inputs[[row]])[:, 0]
@@ -424,7 +426,7 @@ def advanced(
     rows: Rows, candidates: Sequence[Candidate], length: int, views: Sequence[View] = (PLAIN,)
 ) -> list[Candidate]:
     folds = held_out_folds(rows.inputs.shape[0])[:3]
-    return advance(candidates, see(rows, views), folds, length, HIDDEN, RUN)
+    return advance(candidates, see(rows, views), folds, length, SMALL, RUN)
 
 
 def new(*recipes: Recipe) -> list[Candidate]:
@@ -468,7 +470,7 @@ def test_a_network_without_a_fold_is_one_of_the_other_rows() -> None:
     fold = held_out_folds(60)[0]
     [found] = advanced(rows, new(RECIPE), 4)
     others = take_rows(rows, np.arange(fold.stop, 60))
-    start = fold_networks.new_networks(RECIPE, 0, others, HIDDEN)
+    start = fold_networks.new_networks(RECIPE, 0, others, SMALL)
     alone = train(others, [start], [None], [RECIPE.init_penalty], 4, None)
     assert_networks(found.networks[0], alone)
 
@@ -516,12 +518,12 @@ def test_networks_go_on_from_where_they_were(monkeypatch: pytest.MonkeyPatch) ->
 def test_candidates_of_fewer_folds_get_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     rows, folds = curved_rows(60), held_out_folds(60)
     seen = see(rows, [PLAIN])
-    first = advance(new(RECIPE), seen, folds[:2], 4, HIDDEN, RUN)
-    [more] = advance(first, seen, folds, 6, HIDDEN, RUN)
+    first = advance(new(RECIPE), seen, folds[:2], 4, SMALL, RUN)
+    [more] = advance(first, seen, folds, 6, SMALL, RUN)
     assert len(more.networks) == len(folds)
     assert more.log_densities is not None
     assert len(more.log_densities) == 60
-    [alone] = advance(new(RECIPE), seen, folds, 6, HIDDEN, RUN)
+    [alone] = advance(new(RECIPE), seen, folds, 6, SMALL, RUN)
     for fold in range(2, len(folds)):
         assert_networks(more.networks[fold], alone.networks[fold])
 
@@ -584,8 +586,8 @@ def test_a_weight_of_two_is_a_row_that_comes_twice() -> None:
     twice = take_rows(rows, np.repeat(np.arange(50), 2))
     folds = [slice(0, 10), slice(10, 20)]
     doubled = [slice(0, 20), slice(20, 40)]
-    [one] = advance(new(RECIPE), see(heavy, [PLAIN]), folds, 4, HIDDEN, RUN)
-    [other] = advance(new(RECIPE), see(twice, [PLAIN]), doubled, 4, HIDDEN, RUN)
+    [one] = advance(new(RECIPE), see(heavy, [PLAIN]), folds, 4, SMALL, RUN)
+    [other] = advance(new(RECIPE), see(twice, [PLAIN]), doubled, 4, SMALL, RUN)
     for own, wanted in zip(one.networks, other.networks, strict=True):
         assert_networks(own, wanted)
     assert score(one) == pytest.approx(score(other), rel=5 * SINGLE, abs=5 * SINGLE)
@@ -601,7 +603,7 @@ def planted(
     rounds: list[tuple[list[int], int, int]] = []
 
     def reach(
-        some: Sequence[Candidate], seen: Any, folds: Any, length: int, hidden: Any, run: Any
+        some: Sequence[Candidate], seen: Any, folds: Any, length: int, settings: Any, run: Any
     ) -> list[Candidate]:
         rounds.append(([one.recipe.seed for one in some], len(folds), length))
         place = SHORT.lengths.index(length) if length in SHORT.lengths else 0

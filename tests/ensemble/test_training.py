@@ -14,7 +14,7 @@ from bowtienet.ensemble import large_tables, member, recipes
 from bowtienet.ensemble import member as member_module
 from bowtienet.ensemble import training as module
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble, mean_and_deviation
-from bowtienet.ensemble.member import Outcome, Task, run_task
+from bowtienet.ensemble.member import Task, TaskResult, run_task
 from bowtienet.ensemble.settings import EFFORTS, Effort, Settings
 from bowtienet.ensemble.training import fit_alike, fit_further, fit_members
 from bowtienet.inference.convergence import Status
@@ -46,10 +46,10 @@ class Stage:
         self.stop_after = stop_after
         self.calls: list[list[Task]] = []
 
-    def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[TaskResult]:
         self.calls.append(list(tasks))
         for place, one in enumerate(tasks[: self.stop_after]):
-            yield Outcome(result=result_of(one, elbo_history=(-float(place),)))
+            yield TaskResult(result=result_of(one, elbo_history=(-float(place),)))
 
 
 def result_of(task: Task, **changes: Any) -> FitResult:
@@ -178,9 +178,9 @@ def test_held_out_rows_of_a_large_table_are_not_fitted(monkeypatch: pytest.Monke
     rows, noted = bent_rows(200), []
     whole = large_tables._together
 
-    def note(group: Any, forecasts: Any, *others: Any) -> Any:
-        noted.append(np.stack(forecasts))
-        return whole(group, forecasts, *others)
+    def note(group: Any, targets: Any, forecasts: Any, *others: Any) -> Any:
+        noted.append((targets, np.stack(forecasts)))
+        return whole(group, targets, forecasts, *others)
 
     monkeypatch.setattr(large_tables, "_together", note)
     prior = rows.targets
@@ -196,8 +196,9 @@ def test_held_out_rows_of_a_large_table_are_not_fitted(monkeypatch: pytest.Monke
         found = fit_members(Task(rows=own), [PLAIN], large(2), Stage(), rng, silent)
         members.append(found.members)
     half = len(noted) // 2
-    for before, after in zip(noted[:half], noted[half:], strict=True):
-        np.testing.assert_allclose(after[:, 0] - before[:, 0], 0.2, rtol=1e-9)
+    for (y, before), (moved, after) in zip(noted[:half], noted[half:], strict=True):
+        np.testing.assert_allclose(moved - y, 0.2, rtol=1e-9)
+        np.testing.assert_allclose(after[:, 0] - before[:, 0], 0.0, atol=2e-10)
         np.testing.assert_allclose(after[:, 1], before[:, 1], rtol=1e-9)
     first, second = (own[0].factors.layers[0].weights.mean for own in members)
     assert not np.array_equal(first, second)
@@ -227,14 +228,16 @@ def test_the_variance_of_a_group_is_right_on_average() -> None:
     forecasts = [np.stack([rng.normal(size=(50, 2)), np.full((50, 2), 4.0)]) for _ in range(3)]
     weights = rng.uniform(0.5, 2.0, size=50)
     group: Any = SimpleNamespace(candidate=None)
-    found = large_tables._together(group, forecasts, weights, 1)
-    errors = np.mean([one[0] for one in forecasts], axis=0)
+    targets = rng.normal(size=(50, 2)) * [0.0, 2.0]
+    found = large_tables._together(group, targets, forecasts, weights, 1, Settings())
+    errors = targets - np.mean([one[0] for one in forecasts], axis=0)
     spread = np.var([one[0] for one in forecasts], axis=0)
     np.testing.assert_allclose(found.errors, errors)
     np.testing.assert_allclose(found.variances, found.ratio * 4.0 + spread)
     asked = (weights @ (errors**2 / (4.0 + spread)) + 5.0) / (weights.sum() + 5.0)
     wanted = asked * (4.0 + spread.mean(axis=0))
     kept = wanted - spread.mean(axis=0) > 0.25 * asked * 4.0
+    np.testing.assert_array_equal(kept, [False, True])
     np.testing.assert_allclose(found.variances.mean(axis=0)[kept], wanted[kept])
     np.testing.assert_allclose(found.ratio[~kept], 0.25 * asked[~kept])
 
@@ -267,7 +270,7 @@ def test_members_that_go_on_keep_their_weights() -> None:
     members = found.members
     assert found.weights == list(ensemble.weights)
     assert (found.views, found.groups) == ([0, 0], [0, 1])
-    assert found.levels is LEVELS
+    assert found.noise.levels is LEVELS
     assert len(members) == 2
     (tasks,) = stage.calls
     assert [one.start for one in tasks] == before
@@ -294,7 +297,7 @@ def test_members_that_go_on_see_the_inputs_that_they_have_left(
         def seen_by(self, view: View, inputs: np.ndarray | None) -> Any:
             return SimpleNamespace(provider=lambda architecture: (view, inputs))
 
-    def run(tasks: Sequence[Task]) -> list[Outcome]:
+    def run(tasks: Sequence[Task]) -> list[TaskResult]:
         return [run_task(one, SETTINGS) for one in tasks]
 
     model: Any = SimpleNamespace(architecture=None)

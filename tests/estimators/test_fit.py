@@ -367,7 +367,7 @@ def ctrl_c(*_: Any, **__: Any) -> Any:
         (small, "member.factors_of_network"),
         (stacked, "fold_networks.train"),
         (stacked, "cross_fit.sweep_together"),
-        (stacked, "cross_fit.stack_forecasts"),
+        (stacked, "cross_fit.stack_recipes"),
         (stacked, "cross_fit.further_networks"),
     ],
 )

@@ -12,7 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from bowtienet import BowTieRegressor, load, plotting
-from bowtienet.ensemble.ensemble import describe_levels, describe_views
+from bowtienet.ensemble.descriptions import describe_levels, describe_views
 from bowtienet.ensemble.settings import EFFORTS
 from tests.estimators.models import answers, assert_same, rows
 

@@ -12,6 +12,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 from bowtienet import BowTieRegressor, load, open_source
+from bowtienet.ensemble import prune_ensemble
 from tests.estimators.models import stacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -71,6 +72,22 @@ def test_the_old_estimator_is_unchanged(model: BowTieRegressor) -> None:
     assert pickle.dumps(model) == before
     assert not hasattr(model, "pruning_")
     assert found.get_params(deep=False) == model.get_params(deep=False)
+
+
+@pytest.mark.parametrize("n_rows", [60, 150])
+def test_before_anything_goes_it_is_the_single_network(
+    n_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bins and a warp included: training makes other networks of sums that round otherwise."""
+    monkeypatch.setattr(prune_ensemble, "shrink_networks", lambda trial, start, tolerance: [start])
+    table, targets = FRAME[:n_rows], np.exp(0.5 * Y[:n_rows])
+    changes = {"features": "auto", "target_transform": "auto", "n_estimators": None}
+    found = quick(**changes).fit(table, targets).prune(table, targets)
+    single = quick(**(changes | {"n_estimators": 1})).fit(table, targets)
+    [own], [other] = found.ensemble_.members, single.ensemble_.members
+    for a, b in zip(own.factors.layers, other.factors.layers, strict=True):
+        np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.predict(table), single.predict(table), rtol=2e-3)
 
 
 def test_columns_that_matter_are_left_by_name(pruned: BowTieRegressor) -> None:

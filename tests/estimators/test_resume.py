@@ -98,7 +98,7 @@ def test_ctrl_c_leaves_a_model_and_a_checkpoint(
     assert_same(undisturbed(kind), make(kind, checkpoint=path).resume(*given))
 
 
-@pytest.mark.parametrize("place", ["fold_networks.train", "cross_fit.stack_forecasts"])
+@pytest.mark.parametrize("place", ["fold_networks.train", "cross_fit.stack_recipes"])
 def test_a_cross_fit_that_was_cut_short_starts_again_from_its_seed(
     place: str, path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

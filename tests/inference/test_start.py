@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from bowtienet.data.rows import build_rows
 from bowtienet.inference import lbfgs, network_loss, start
 from bowtienet.inference.start import (
     SMOOTHING,
@@ -16,6 +17,10 @@ from bowtienet.inference.start import (
     network_outputs,
     random_networks,
 )
+from bowtienet.inference.together import sweep_together
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.priors import default_model
+from bowtienet.prediction.predictive import predict
 
 DEEP = (4, 2, 3)
 
@@ -336,3 +341,28 @@ def test_random_networks_end_in_a_ridge_regression(rng: np.random.Generator) -> 
     residuals = case.targets - network_outputs(case.start, case.inputs)
     means = np.einsum("rn,rnd->rd", case.row_weights, residuals)
     np.testing.assert_allclose(means, 0.0, atol=1e-4)
+
+
+@pytest.mark.parametrize("noise", [0.003, 0.03, 0.3])
+def test_a_sweep_does_not_forget_a_network_however_little_noise_there_is(noise: float) -> None:
+    """Planted, 40 inputs of order 1: errors against its outputs stay below half the noise."""
+    rng = np.random.default_rng(2)
+    inputs = rng.normal(size=(1000, 40))
+    layers = [rng.normal(size=(6, 41)) / 6.0, rng.normal(size=(1, 7)) / 2.0]
+    outputs = network_outputs(Networks(layers=tuple(layer[None] for layer in layers)), inputs)[0]
+    rows = build_rows(inputs, outputs + noise * rng.normal(size=(1000, 1)))
+    model = default_model(
+        build_architecture(40, (6,), 1),
+        rows.inputs,
+        rows.targets,
+        rows.weights,
+        gate_temperature=0.001,
+        hidden_noise=(2.0, 0.01),
+    )
+    factors = start.factors_of_network(model, layers, rows, rng)
+    [[swept]] = sweep_together(
+        model, rows, rows.weights[None], [factors], lengths=[1], repeats=2, n_threads=1
+    )
+    found = predict(swept.model, swept.factors, rows.inputs, n_threads=1)
+    errors = outputs - np.asarray(found.mean)
+    assert np.sqrt(np.mean(errors**2)) < 0.5 * noise

@@ -78,7 +78,7 @@ def assert_same_fit(actual: FitResult, expected: FitResult, rtol: float = RTOL) 
 @pytest.fixture
 def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Groups of two networks and blocks of a few rows."""
-    monkeypatch.setattr(together, "group_size", lambda _: 2)
+    monkeypatch.setattr(together, "group_size", lambda *_: 2)
     monkeypatch.setattr(together, "group_rows", lambda *_: 17)
 
 

@@ -23,6 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
+from tests.oracles import outcome_loops
+from tests.oracles.outcome_loops import Local, OracleOutcome
+
 Array = NDArray[np.float64]
 Gig = tuple[float, float, float]
 GigArray = tuple[float, Array, float]
@@ -72,6 +75,8 @@ class OracleState:
     covariance: list[list[Array]]  # (D_l, D_l)
     gate: list[list[Array]]  # (D_l,) rho
     tilt: list[list[Array]]  # (D_l,) A
+    outcome: OracleOutcome | None = None  # None: Gaussian
+    outcome_local: list[Local] | None = None  # q of every observation's own latent variables
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -399,6 +404,59 @@ def mean_square_weight(state: OracleState, layer: int, d: int, j: int) -> float:
     return mean**2 + float(state.weight_covariance[layer][d, j + 1, j + 1])
 
 
+def output_parabola(state: OracleState, y_n: Array, n: int, d: int) -> tuple[float, float]:
+    """Precision and linear term of z_d in the expected log likelihood of observation n."""
+    last = hidden_layers(state)
+    if state.outcome is None:
+        precision = mean_precision(state, last, d)
+        return precision, precision * float(y_n[d])
+    weight = mean_precision(state, last, d) if state.outcome.has_noise else 1.0
+    assert state.outcome_local is not None
+    p, k = outcome_loops.parabola(state.outcome, state.outcome_local[n], y_n, state.widths[-1])
+    return weight * float(p[d]), weight * float(k[d])
+
+
+def output_moments(state: OracleState, x_n: Array, n: int) -> tuple[Array, Array]:
+    """E[z] and E[z^2] of all outputs of observation n."""
+    last, width = hidden_layers(state), state.widths[-1]
+    moments = layer_moments(state, x_n, n, last)
+    mean = [mean_preactivation(state, moments, last, d) for d in range(width)]
+    square = [square_preactivation(state, moments, last, d) for d in range(width)]
+    return np.array(mean), np.array(square)
+
+
+def output_noise(state: OracleState) -> tuple[Array, Array]:
+    """E[1/eta2] and E[log eta2] of all outputs."""
+    last, width = hidden_layers(state), state.widths[-1]
+    precision = [mean_precision(state, last, d) for d in range(width)]
+    return np.array(precision), np.array([mean_log_noise(state, last, d) for d in range(width)])
+
+
+def outcome_bound(state: OracleState, x_n: Array, y_n: Array, n: int) -> float:
+    """Bound on the expected log likelihood of observation n, of an outcome that is not Gaussian."""
+    assert state.outcome is not None
+    assert state.outcome_local is not None
+    moments, noise = output_moments(state, x_n, n), output_noise(state)
+    return float(outcome_loops.bound(state.outcome, state.outcome_local[n], y_n, *moments, *noise))
+
+
+def update_outcome(state: OracleState, x: Array, y: Array) -> OracleState:
+    """q of the outcome's own latent variables of every observation."""
+    assert state.outcome is not None
+    precision, _ = output_noise(state)
+    local = [
+        outcome_loops.updated(state.outcome, y[n], *output_moments(state, x[n], n), precision)
+        for n in range(x.shape[0])
+    ]
+    return replace(state, outcome_local=local)
+
+
+def has_noise(state: OracleState, layer: int) -> bool:
+    """Whether the layer has noise variances: an output may not."""
+    is_output = layer == hidden_layers(state)
+    return not is_output or state.outcome is None or state.outcome.has_noise
+
+
 def noise_prior(state: OracleState, prior: OraclePrior, layer: int, d: int) -> tuple[float, float]:
     """(alpha_0, beta_0) of unit d of a layer."""
     if layer < hidden_layers(state):
@@ -432,7 +490,9 @@ def local_elbo(
     for n in range(x.shape[0]):
         weight = 1.0 if weights is None else float(weights[n])
         y_n = None if y is None else y[n]
-        if y_n is not None:
+        if y_n is not None and state.outcome is not None:
+            terms["output_likelihood"] += weight * outcome_bound(state, x[n], y_n, n)
+        elif y_n is not None:
             moments = layer_moments(state, x[n], n, last)
             for d in range(state.widths[-1]):
                 error = expected_square_error(state, moments, y_n, n, last, d)
@@ -525,6 +585,8 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
                 ("noise_prior", 1.0, noise_prior(state, prior, layer, d)),
                 ("noise_entropy", -1.0, own),
             ):
+                if not has_noise(state, layer):
+                    continue
                 terms[name] += sign * (
                     alpha * math.log(beta)
                     - math.lgamma(alpha)
@@ -650,11 +712,9 @@ def update_activations(state: OracleState, x: Array, y: Array | None) -> OracleS
         if y is not None:
             for d in range(state.widths[-1]):
                 second = weight_second_moment(state, last, d)
-                precision = mean_precision(state, last, d)
+                precision, pull = output_parabola(state, y[n], n, d)
                 message_precision += precision * second[1:, 1:]
-                message_linear += precision * (
-                    y[n, d] * state.weight_mean[last][d, 1:] - second[1:, 0]
-                )
+                message_linear += pull * state.weight_mean[last][d, 1:] - precision * second[1:, 0]
         for layer in reversed(range(last)):
             width, width_before = state.widths[layer + 1], state.widths[layer]
             own = np.array([mean_precision(state, layer, d) for d in range(width)])
@@ -765,8 +825,9 @@ def update_weights(
             weight = 1.0 if weights is None else float(weights[n])
             moments = layer_moments(state, x[n], n, layer)
             if layer == hidden_layers(state):
-                precision += weight * noise * moments.parent_square
-                linear += weight * noise * y[n, d] * moments.parent
+                curvature, pull = output_parabola(state, y[n], n, d)
+                precision += weight * curvature * moments.parent_square
+                linear += weight * pull * moments.parent
                 continue
             rho = float(state.gate[n][layer][d])
             omega = pg_mean(float(state.tilt[n][layer][d]))
@@ -793,6 +854,8 @@ def update_noise(
     layer: int,
 ) -> OracleState:
     """Optimal IG of every unit: alpha_0 + sum w / 2, beta_0 + sum w E[(a - gamma z)^2] / 2."""
+    if not has_noise(state, layer):
+        return state
     width = state.widths[layer + 1]
     concentration, scale = np.zeros(width), np.zeros(width)
     for d in range(width):
@@ -801,6 +864,10 @@ def update_noise(
             weight = 1.0 if weights is None else float(weights[n])
             moments = layer_moments(state, x[n], n, layer)
             error = expected_square_error(state, moments, y[n], n, layer, d)
+            if layer == hidden_layers(state) and state.outcome is not None:
+                assert state.outcome_local is not None
+                local = state.outcome_local[n]
+                error *= outcome_loops.parabola(state.outcome, local, y[n], width)[0][d]
             concentration[d] += 0.5 * weight
             scale[d] += 0.5 * weight * error
     return replace(

@@ -35,7 +35,9 @@ from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.yeo_johnson import fit_warp
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.stochastic import PassSnapshot, Position, StochasticState
+from bowtienet.model.outcomes import Binary, Classes, Counts, Outcome, StudentT
 from bowtienet.persistence import load, save
+from bowtienet.prediction.calibration import Calibration
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels
 from bowtienet.prediction.outside import Outside
@@ -43,7 +45,7 @@ from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.pieces import fit_pieces
 from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import PLAIN, Representation, View
-from tests.builders import bound_of, random_point, statistics_of
+from tests.builders import OUTCOMES, bound_of, random_point, statistics_of
 
 KIND = "example"
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
@@ -122,6 +124,18 @@ def fitted(prior: str, hidden: tuple[int, ...]) -> engine.FitResult:
     return engine.fit(model, rows, engine.initialize(model, rows, rng), max_iter=5, n_threads=1)
 
 
+def fitted_outcome(outcome: Outcome) -> engine.FitResult:
+    """After a few sweeps, in which EM has moved what the outcome has of its own."""
+    rng = np.random.default_rng(4)
+    inputs = rng.normal(size=(30, 3))
+    n_outputs = 3 if isinstance(outcome, Classes) else 1
+    targets = rng.integers(2, size=(30, outcome.n_columns(n_outputs))).astype(float)
+    rows = engine.build_rows(inputs, targets)
+    architecture = engine.build_architecture(3, (4,), n_outputs)
+    model = engine.default_model(architecture, inputs, targets, outcome=outcome)
+    return engine.fit(model, rows, engine.initialize(model, rows, rng), max_iter=5, n_threads=1)
+
+
 def pruned(result: engine.FitResult) -> engine.FitResult:
     model, factors, pruning = engine.prune(result.model, result.factors, false_sign_rate=0.1)
     return replace(result, model=model, factors=factors, pruning=pruning)
@@ -173,7 +187,8 @@ def held_out_rows() -> list[Any]:
         slope_variances=rng.random(size=(2, 2, 2)),
         bounded=np.array([True, False]),
     )
-    return [levels, held_out, outside]
+    calibration = Calibration(slope=rng.gamma(1.0, size=2), dispersion=np.array([1.0, 3.5]))
+    return [levels, held_out, outside, calibration]
 
 
 def snapshots(hidden: tuple[int, ...]) -> list[Any]:
@@ -187,6 +202,15 @@ def snapshots(hidden: tuple[int, ...]) -> list[Any]:
     )
     started = replace(state, statistics=None, step=0, ahead=point.factors)
     return [PassSnapshot(position=position, elbo_history=(-7.5, -7.25)), started]
+
+
+def outcomes(hidden: tuple[int, ...]) -> list[Any]:
+    """Models and sums of rows of every likelihood."""
+    points = [
+        random_point(np.random.default_rng(2), hidden, outcome=outcome, n_outputs=n_outputs)
+        for outcome, n_outputs in OUTCOMES.values()
+    ]
+    return [(point.model, point.factors, statistics_of(point)) for point in points]
 
 
 def test_every_container_comes_back(path: Path) -> None:
@@ -207,9 +231,13 @@ def test_every_container_comes_back(path: Path) -> None:
         result = fitted(prior, hidden)
         stretched = replace(result, variance_ratio=np.array([1.7, 0.3]))
         content = [result, stretched, pruned(result), representation(), snapshots(hidden)]
-        content += held_out_rows()
+        content += [*held_out_rows(), *outcomes(hidden)]
         assert_same(through_file(path, content), content)
         note(content)
+    for outcome in (Binary(), Classes(n_classes=3), Counts(offset=0.25), StudentT()):
+        result = fitted_outcome(outcome)
+        assert_same(through_file(path, result), result)
+        note(result)
     assert seen == set(persistence.CONTAINERS)
 
 

@@ -13,8 +13,14 @@ from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bowtienet import BowTieRegressor
-from bowtienet.plotting import ElboDisplay, NetworkDisplay, WeightsDisplay
+from bowtienet import BowTieClassifier, BowTieRegressor, FitOptions, open_source
+from bowtienet.plotting import (
+    ElboDisplay,
+    ImportanceDisplay,
+    NetworkDisplay,
+    PitHistogramDisplay,
+    WeightsDisplay,
+)
 from bowtienet.plotting.fitted import (
     encoded_features,
     feature_names,
@@ -24,6 +30,7 @@ from bowtienet.plotting.fitted import (
     member_weights,
     network_of,
     open_rows,
+    output_names,
     target_names,
 )
 from bowtienet.representation.representation import input_names
@@ -38,6 +45,36 @@ def test_the_network_is_the_model_or_the_last_step_of_its_pipeline(model: BowTie
     assert network_of(Pipeline([("first", StandardScaler()), ("last", model)])) is model
     with pytest.raises(TypeError, match="LinearRegression"):
         network_of(make_pipeline(LinearRegression()))
+
+
+def test_classes_are_outputs_and_have_no_plots_of_numbers() -> None:
+    X = np.random.default_rng(500).normal(size=(60, 2))
+    options = FitOptions(weighting="equal", tol=1e-2)
+    settings = {"n_estimators": 1, "max_iter": 80, "random_state": 0, "options": options}
+    codes = np.searchsorted([-0.4, 0.4], X[:, 0])
+    three = BowTieClassifier((3,), **settings).fit(X, np.array(["a", "b", "c"])[codes])
+    two = BowTieClassifier((3,), **settings).fit(X, codes > 1)
+    assert output_names(three) == ["a", "b", "c"]
+    assert output_names(two) == list(two.target_names_)
+    assert NetworkDisplay.from_estimator(three).output_names == ["a", "b", "c"]
+    label = ImportanceDisplay.from_estimator(three, X, np.array(["a", "b", "c"])[codes]).label
+    assert "log probability" in label
+    with pytest.raises(TypeError, match="ReliabilityDisplay"):
+        PitHistogramDisplay.from_estimator(two, X, codes > 1)
+
+
+def test_plots_of_counts_know_exposures() -> None:
+    rng = np.random.default_rng(500)
+    table = pd.DataFrame({"x": rng.normal(size=80), "hours": rng.uniform(0.5, 4.0, size=80)})
+    table["y"] = rng.poisson(table["hours"] * np.exp(0.5 * table["x"]))
+    options = FitOptions(weighting="equal", tol=1e-2)
+    settings = {"n_estimators": 1, "max_iter": 80, "random_state": 0, "options": options}
+    model = BowTieRegressor((3,), outcome="counts", **settings).fit(table, "y", exposure="hours")
+    source = open_source(table, "y", target="count", exposure="hours")
+    shown = PitHistogramDisplay.from_estimator(model, source, None)
+    found = model.predict_dist(table[["x"]], exposure=table["hours"])
+    expected = PitHistogramDisplay.from_predictions(table["y"].to_numpy(), found)
+    np.testing.assert_array_equal(shown.values, expected.values)
 
 
 def test_names_of_a_table(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:

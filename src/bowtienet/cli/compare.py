@@ -12,12 +12,22 @@ from bowtienet.cli.console import Output, number
 if TYPE_CHECKING:
     from bowtienet.evaluation import Comparison
 
-_SHOWN = ("rmse", "nll", "crps", "coverage")
+_SHOWN = {
+    "numbers": {"rmse": "RMSE", "nll": "NLL", "crps": "CRPS", "coverage": "{:g} % coverage"},
+    "classes": {
+        "log_loss": "log loss",
+        "brier_score": "Brier",
+        "accuracy": "accuracy",
+        "calibration_error": "calibration error",
+    },
+}
+"""Scores in the order of a table."""
 
 
 def compare(
     data: options.Data,
     target: options.Target,
+    task: options.TargetTask = None,
     drop: options.Drop = None,
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random splits.")] = 3,
     test_size: Annotated[
@@ -43,24 +53,33 @@ def compare(
 ) -> None:
     """Compare with scikit-learn's models on the same splits.
 
-    These are Bayesian ridge regression, a Gaussian process and boosted quantiles. Split i holds out
-    a share of the rows with the seed plus i; figures are means over the splits, in the unit of the
-    target. Seconds are those of a fit.
+    These are Bayesian ridge regression, a Gaussian process and boosted quantiles; of classes
+    logistic regression, a random forest and boosted trees. Split i holds out a share of the rows
+    with the seed plus i; figures are means over the splits, in the unit of the target. Seconds are
+    those of a fit.
     """
     from bowtienet.cli.input_tables import known_rows, read
+    from bowtienet.cli.tasks import Task, describe_task, find_task, read_task
     from bowtienet.evaluation import compare as compare_methods
     from bowtienet.evaluation import default_methods
 
-    output = Output(as_json)
+    output, asked = Output(as_json), read_task(task)
     if len(target) > 1:
         raise ValueError("compare takes one target at a time: name --target once.")
+    if asked == Task.COUNTS:
+        raise ValueError("compare is for numbers and classes: give --task numbers, or leave it.")
     # Without a seed of its own, a fit has that of its split.
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
     ensemble |= {"noise": noise, "effort": effort}
     regressor = options.make_regressor(hidden, weighting, max_categories, jobs, **ensemble)
     table = read(data, output, delimiter, decimal, encoding)
-    rows = known_rows(table, data.name, targets=target, drop=drop or [])
+    kind = find_task(table, data.name, target, asked)
+    rows = known_rows(table, data.name, targets=target, drop=drop or [], task=kind)
+    words = describe_task(rows.table, rows.names, kind, asked or Task.NUMBERS)
+    ours = {
+        "classifier" if kind == Task.CLASSES else "regressor": options.for_task(regressor, kind)
+    }
     total, done = splits * len(default_methods()), 0
     with output.stage("comparing") as bar:
 
@@ -72,7 +91,8 @@ def compare(
         found = compare_methods(
             rows.table,
             rows.target,
-            regressor=regressor,
+            task=str(kind),
+            **ours,
             n_splits=splits,
             test_size=test_size,
             random_state=seed,
@@ -80,10 +100,12 @@ def compare(
             max_categories=max_categories,
             callback=advance,
         )
-    _show(found, rows.n_rows, coverage, output)
+    output.explain(words)
+    output.say()
+    _show(found, rows.n_rows, kind, coverage, output)
 
 
-def _show(found: list[Comparison], n_rows: int, coverage: float, output: Output) -> None:
+def _show(found: list[Comparison], n_rows: int, task: str, coverage: float, output: Output) -> None:
     """The table, what must be known to read it, and all of it for machines."""
     from bowtienet.evaluation import average_scores
 
@@ -91,11 +113,11 @@ def _show(found: list[Comparison], n_rows: int, coverage: float, output: Output)
     means = {one.method: average_scores(one.scores) for one in found}
     size = f"{n_rows:,} rows, {splits} split{'s' if splits > 1 else ''}"
     output.table(
-        (size, "RMSE", "NLL", "CRPS", f"{100 * coverage:g} % coverage", "seconds"),
+        (size, *(words.format(100 * coverage) for words in _SHOWN[task].values()), "seconds"),
         [
             (
                 one.method,
-                *(number(getattr(means[one.method], name)) for name in _SHOWN),
+                *(number(getattr(means[one.method], name)) for name in _SHOWN[task]),
                 number(round(sum(one.seconds) / splits, 2)),
             )
             for one in found
@@ -114,4 +136,4 @@ def _show(found: list[Comparison], n_rows: int, coverage: float, output: Output)
         }
         for one in found
     ]
-    output.result({"rows": n_rows, "splits": splits, "methods": methods})
+    output.result({"task": task, "rows": n_rows, "splits": splits, "methods": methods})

@@ -11,6 +11,7 @@ from bowtienet.cli.console import Output, note
 
 if TYPE_CHECKING:
     from bowtienet.cli.input_tables import NamedTable
+    from bowtienet.cli.tasks import Task
 
 ModelPlace = Annotated[
     Path | None,
@@ -35,11 +36,13 @@ TestSize = Annotated[
 def fit(
     data: options.Data,
     target: options.Target,
+    task: options.TargetTask = None,
     out: ModelPlace = None,
     plots: PlotPlace = None,
     report: PagePlace = None,
     drop: options.Drop = None,
     weight: options.Weight = None,
+    exposure: options.Exposure = None,
     test_size: TestSize = None,
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
@@ -61,6 +64,8 @@ def fit(
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it.
 
+    A target of texts, booleans or two different whole numbers has classes, any other is numbers;
+    --task says otherwise, and is needed for counts.
     Text columns are one-hot encoded, missing values imputed by the median beside an indicator; the
     model file remembers both. The model that is saved is the one that was scored: held-out rows are
     not used. With --test-size 0 all rows are.
@@ -68,10 +73,12 @@ def fit(
     from bowtienet.cli.input_tables import known_rows, read
     from bowtienet.cli.model_facts import fit_facts
     from bowtienet.cli.plot import draw, painters_of
+    from bowtienet.cli.report import check_reportable
     from bowtienet.cli.scores import hold_out, score, show_scores
+    from bowtienet.cli.tasks import find_task, read_task
     from bowtienet.ensemble.structure import FEWEST_ROWS
 
-    output = Output(as_json)
+    output, asked = Output(as_json), read_task(task)
     place = _check_places(data, out, plots, report)
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
@@ -80,15 +87,27 @@ def fit(
         hidden, weighting, max_categories, jobs, random_state=seed, **ensemble
     )
     table = read(data, output, delimiter, decimal, encoding)
-    rows = known_rows(table, data.name, targets=target, drop=drop or [], weight=weight)
+    kind = find_task(table, data.name, target, asked, exposure)
+    if report is not None:
+        check_reportable(kind)
+    rows = known_rows(
+        table,
+        data.name,
+        targets=target,
+        drop=drop or [],
+        weight=weight,
+        task=kind,
+        exposure=exposure,
+    )
+    estimator = options.for_task(regressor, kind)
     train, test = hold_out(rows, test_size, seed)
-    columns = _show_columns(train, max_categories, output)
+    columns = _show_columns(rows, train, asked, max_categories, output)
     begin = time.perf_counter()
-    model = _fit(regressor, train, output)
+    model = _fit(estimator, train, output)
     seconds = time.perf_counter() - begin
     if train.n_rows >= FEWEST_ROWS:
         with output.stage("testing which columns matter"):
-            model.structure(train.table, train.target, train.weight)
+            model.structure(train.source(model))
     with output.stage("scoring and saving"):
         scores = None if test is None else score(model, test, train, coverage)
         model.save(place)
@@ -111,6 +130,8 @@ def fit(
             "model": str(place),
             "plots": drawn,
             "report": None if report is None else str(report),
+            "task": kind,
+            "classes": getattr(model, "classes_", None),
             "rows": {"fitted": train.n_rows, "held_out": held_out},
             "columns": columns,
             "targets": rows.names,
@@ -133,30 +154,41 @@ def _check_places(data: Path, out: Path | None, plots: Path | None, report: Path
     return place
 
 
-def _show_columns(rows: NamedTable, max_categories: int, output: Output) -> list[dict[str, str]]:
-    """What becomes of each column, before the long part begins."""
+def _show_columns(
+    rows: NamedTable, train: NamedTable, asked: Task | None, max_categories: int, output: Output
+) -> list[dict[str, str]]:
+    """What the target is and what becomes of each column, before the long part begins."""
     from bowtienet.cli.model_facts import column_uses
-    from bowtienet.data.door import open_source
+    from bowtienet.cli.tasks import describe_task
+    from bowtienet.data.labels import check_classes
     from bowtienet.representation.learning import learn_columns
 
     with output.stage("looking at the columns"):
-        source = open_source(rows.table, rows.target, rows.weight)
+        source = train.source()
+        if source.classes is not None:
+            check_classes(source.classes)
         columns = column_uses(learn_columns(source, max_categories=max_categories))
+        target = describe_task(rows.table, rows.names, rows.task, asked)
+    output.explain(target)
+    output.say()
     shown = [(column["name"], column["use"]) for column in columns]
     shown += [(name, "target") for name in rows.names]
     if rows.weight is not None:
         shown.append((rows.weight, "weight"))
+    if rows.exposure is not None:
+        shown.append((rows.exposure, "exposure"))
     output.table(("column", "use"), shown, n_texts=2)
     return columns
 
 
-def _fit(regressor: Any, rows: NamedTable, output: Output) -> Any:
+def _fit(estimator: Any, rows: NamedTable, output: Output) -> Any:
     """Fit with a bar."""
     from bowtienet.cli.model_facts import without_column_notes
     from bowtienet.estimators.progress import reporting_to
 
     with output.stage("fitting") as bar, reporting_to(bar), without_column_notes():
-        return regressor.fit(rows.table, rows.target, sample_weight=rows.weight)
+        exposure = {} if rows.exposure is None else {"exposure": rows.exposure}
+        return estimator.fit(rows.table, rows.target, sample_weight=rows.weight, **exposure)
 
 
 def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Output) -> None:

@@ -1,4 +1,4 @@
-"""From a file to the rows of a regression, or to the columns that a model needs."""
+"""From a file to rows with targets, or to the columns that a model needs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import numpy as np
 
 from bowtienet._validation import listed_with_hints, suggestion
 from bowtienet.cli.console import Output, note
+from bowtienet.cli.tasks import TARGETS, Task, task_of
 from bowtienet.data.arrow_files import pyarrow
+from bowtienet.data.door import open_source
 from bowtienet.data.files import read_table
+from bowtienet.data.labels import read_labels
 from bowtienet.data.parsing import parse
 from bowtienet.representation.columns import encoded_names_of
 from bowtienet.representation.written import reads_as_number
@@ -32,6 +35,9 @@ class NamedTable:
     """Name of the weights."""
     numbers: np.ndarray
     """Numbers (n,) of the rows in their file, from 1."""
+    task: Task = Task.NUMBERS
+    exposure: str | None = None
+    """Name of the exposures of counts."""
 
     @property
     def n_rows(self) -> int:
@@ -46,7 +52,8 @@ class NamedTable:
     @property
     def features(self) -> Any:
         """The features alone, in a pyarrow table."""
-        return self.table.drop_columns([*self.names, *([self.weight] if self.weight else [])])
+        others = [name for name in (self.weight, self.exposure) if name]
+        return self.table.drop_columns([*self.names, *others])
 
     @property
     def targets(self) -> Any:
@@ -57,6 +64,27 @@ class NamedTable:
     def weights(self) -> np.ndarray | None:
         """(n,)."""
         return None if self.weight is None else self.table.column(self.weight).to_numpy()
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Classes (n,)."""
+        return read_labels(self.targets).values
+
+    @property
+    def exposures(self) -> np.ndarray | None:
+        """(n,)."""
+        return None if self.exposure is None else self.table.column(self.exposure).to_numpy()
+
+    def source(self, model: Any = None) -> Any:
+        """All of it as estimators read it; by the classes of a fitted one, if it has any."""
+        return open_source(
+            self.table,
+            self.target,
+            self.weight,
+            target=TARGETS[self.task],
+            classes=getattr(model, "classes_", None),
+            exposure=self.exposure,
+        )
 
     def take(self, places: np.ndarray) -> NamedTable:
         """Some of the rows."""
@@ -76,11 +104,18 @@ def known_rows(
     targets: Sequence[str],
     drop: Sequence[str] = (),
     weight: str | None = None,
+    task: Task = Task.NUMBERS,
+    exposure: str | None = None,
 ) -> NamedTable:
     """The rows of a table that have targets; how many have not is told."""
-    _check_names(table, label, [*targets, *([weight] if weight else []), *drop])
-    values = np.stack([_numbers(table, name, label) for name in targets])
-    kept = np.flatnonzero(~np.isnan(values).any(axis=0))
+    others = [name for name in (weight, exposure) if name]
+    check_names(table, label, [*targets, *others, *drop])
+    if task == Task.CLASSES:
+        missing = _without_label(table, targets[0])
+    else:
+        values = np.stack([column_numbers(table, name, label) for name in targets])
+        missing = np.isnan(values).any(axis=0)
+    kept = np.flatnonzero(~missing)
     if len(kept) < _FEWEST:
         raise ValueError(
             f"{label} has {len(kept)} rows with a value of {targets[0]!r}, but at least {_FEWEST} "
@@ -90,7 +125,14 @@ def known_rows(
     if n_missing:
         note(f"{n_missing:,} row{'s' if n_missing > 1 else ''} without a target left out.")
     table = table.drop_columns(list(drop)).take(kept)
-    return NamedTable(table=table, names=list(targets), weight=weight, numbers=1 + kept)
+    return NamedTable(
+        table=table,
+        names=list(targets),
+        weight=weight,
+        numbers=1 + kept,
+        task=task,
+        exposure=exposure,
+    )
 
 
 def known_rows_of_model(
@@ -100,6 +142,7 @@ def known_rows_of_model(
     *,
     targets: Sequence[str] | None = None,
     weight: str | None = None,
+    exposure: str | None = None,
 ) -> NamedTable:
     """The rows of a table that have targets, with the features that a model was fitted to.
 
@@ -112,23 +155,39 @@ def known_rows_of_model(
             f"the model has the target{several} {', '.join(map(repr, model.target_names_))}: name "
             "--target as often, or not at all."
         )
-    rows = known_rows(table, label, targets=names, weight=weight)
+    task = task_of(model)
+    check_exposure(task, exposure)
+    rows = known_rows(table, label, targets=names, weight=weight, task=task, exposure=exposure)
     features = needed_columns(model, rows.features, label)
-    for name in (*names, *([weight] if weight else [])):
+    for name in (*names, *(name for name in (weight, exposure) if name)):
         features = features.append_column(name, rows.table.column(name))
     return replace(rows, table=features)
 
 
-def _check_names(table: Any, label: str, used: Sequence[str]) -> None:
+def check_names(table: Any, label: str, used: Sequence[str]) -> None:
+    """Raise if a table has not all of these columns, or one is named twice."""
     for name in used:
         if name not in table.column_names:
             near = suggestion(name, table.column_names)
             raise ValueError(f"{label} has no column {name!r}{near}")
         if used.count(name) > 1:
-            raise ValueError(f"{name!r} is named twice, as target, weight or drop: name it once.")
+            raise ValueError(
+                f"{name!r} is named twice, as target, weight, exposure or drop: name it once."
+            )
 
 
-def _numbers(table: Any, name: str, label: str) -> np.ndarray:
+def check_exposure(task: Task, exposure: str | None) -> None:
+    """Raise if exposures are given for what is not counted."""
+    if exposure is not None and task != Task.COUNTS:
+        raise ValueError(f"--exposure is for counts, but the model is of {task}: leave it out.")
+
+
+def _without_label(table: Any, name: str) -> np.ndarray:
+    """Where a column (n,) has no label."""
+    return np.asarray(table.column(name).is_null(nan_is_null=True).to_numpy(), dtype=bool)
+
+
+def column_numbers(table: Any, name: str, label: str) -> np.ndarray:
     """A column of numbers (n,) as floats, NaN where they are missing."""
     found = parse(table.select([name]), "y").array
     if found is not None:
@@ -136,7 +195,11 @@ def _numbers(table: Any, name: str, label: str) -> np.ndarray:
     entries = [str(value) for value in table.column(name).drop_null().to_pylist()]
     example = next((entry for entry in entries if not reads_as_number(entry)), entries[0])
     comma = reads_as_number(example.replace(",", ".", 1))
-    remedy = "give --decimal ','" if comma else "name another column, or correct its entries"
+    remedy = (
+        "give --decimal ','"
+        if comma
+        else "name another column, correct its entries, or give --task classes"
+    )
     raise ValueError(
         f"the column {name!r} of {label} holds {example!r}, where numbers are needed: {remedy}."
     )

@@ -18,6 +18,7 @@ def inspect(
     data: options.OptionalKnownRows = None,
     target: options.KnownTarget = None,
     weight: options.Weight = None,
+    exposure: options.Exposure = None,
     delimiter: options.Delimiter = None,
     decimal: options.Decimal = ".",
     encoding: options.Encoding = "utf-8",
@@ -25,19 +26,26 @@ def inspect(
 ) -> None:
     """Show what a model file holds, and how strong its features are.
 
-    With rows also what these lose, in log density and RMSE, when a feature is permuted.
+    With rows also what these lose, in log density and RMSE, when a feature is permuted; of classes
+    in log probability and in the root of the Brier score.
     """
     from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.model_facts import column_uses, fit_facts, relevance, sizes
+    from bowtienet.cli.tasks import describe_classes, task_of
     from bowtienet.estimators.saving import load
 
     output, fitted, n_bytes = Output(as_json), load(model), model.stat().st_size
     rows = None
     if data is not None:
         table = read(data, output, delimiter, decimal, encoding)
-        rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
-    kind, targets = type(fitted).__name__, list(fitted.target_names_)
-    output.say(f"{model}: {n_bytes / 1e3:,.0f} kB, a {kind} for {', '.join(targets)}\n")
+        rows = known_rows_of_model(
+            fitted, table, data.name, targets=target, weight=weight, exposure=exposure
+        )
+    kind, targets, task = type(fitted).__name__, list(fitted.target_names_), task_of(fitted)
+    classes = getattr(fitted, "classes_", None)
+    words = str(task) if classes is None else describe_classes(classes)
+    output.explain(f"{model}: {n_bytes / 1e3:,.0f} kB, a {kind} for {', '.join(targets)}: {words}")
+    output.say()
     columns = column_uses(fitted.columns_)
     output.table(("column", "use"), [(one["name"], one["use"]) for one in columns], n_texts=2)
     output.say()
@@ -71,7 +79,9 @@ def inspect(
             "file": str(model),
             "bytes": n_bytes,
             "kind": kind,
+            "task": task,
             "targets": targets,
+            "classes": classes,
             "columns": columns,
             "fit": facts,
             "size": size,
@@ -84,7 +94,14 @@ def inspect(
 def _show_losses(model: Any, rows: NamedTable, output: Output) -> list[dict[str, Any]]:
     """What rows lose when a feature is permuted."""
     from bowtienet.cli.model_facts import importance
+    from bowtienet.cli.tasks import Task
     from bowtienet.estimators.text_tables import with_error
+
+    log, error = {
+        Task.NUMBERS: ("drop in log density", "rise in RMSE"),
+        Task.COUNTS: ("drop in log probability", "rise in RMSE"),
+        Task.CLASSES: ("drop in log probability", "rise in root Brier score"),
+    }[rows.task]
 
     with output.stage("permuting features"):
         found = importance(model, rows)
@@ -92,7 +109,7 @@ def _show_losses(model: Any, rows: NamedTable, output: Output) -> list[dict[str,
         own = [one for one in found if one["target"] == target]
         output.say()
         output.table(
-            (f"{target}, permuted", "drop in log density", "rise in RMSE"),
+            (f"{target}, permuted", log, error),
             [
                 (
                     one["name"],

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bowtienet.ensemble.ensemble import describe_levels, describe_views
+from bowtienet.cli.tasks import Task, task_of
+from bowtienet.ensemble.descriptions import describe_levels, describe_views
 from bowtienet.representation.columns import describe
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ if TYPE_CHECKING:
 
 def fit_facts(model: Any) -> dict[str, Any]:
     """How a fit ended."""
+    noise = {"noise": describe_levels(model.ensemble_)} if task_of(model) == Task.NUMBERS else {}
     return {
         "networks": len(model.ensemble_.members),
         "networks_see": describe_views(model.ensemble_),
-        "noise": describe_levels(model.ensemble_),
+        **noise,
         "effective_networks": round(float(model.n_effective_members_), 2),
         "solver": model.solver_,
         "sweeps": int(model.n_iter_),
@@ -68,7 +70,7 @@ def relevance(model: Any) -> list[dict[str, Any]]:
 
 def importance(model: Any, rows: NamedTable) -> list[dict[str, Any]]:
     """What rows lose when a feature is permuted, by target, the largest loss first."""
-    found = model.importance(rows.features, rows.targets, rows.weights)
+    found = model.importance(rows.source(model))
     losses = ("log_density_drop", "log_density_error", "rmse_rise", "rmse_error")
     shape = (len(found.name), len(found.target_names))
     values = np.stack([getattr(found, name).reshape(shape) for name in losses], axis=-1)

@@ -25,15 +25,30 @@ OF_MODELS = {
     "shrinkage": "ShrinkageDisplay",
     "activation": "ActivationDisplay",
 }
-OF_ROWS = {
+_OF_NUMBERS = {
     "calibration": "CalibrationCurveDisplay",
     "pit": "PitHistogramDisplay",
     "predicted": "PredictedActualDisplay",
     "importance": "ImportanceDisplay",
     "band": "PredictiveBandDisplay",
 }
+_OF_CLASSES = {
+    "reliability": "ReliabilityDisplay",
+    "roc": "RocCurvesDisplay",
+    "precision-recall": "PrecisionRecallCurvesDisplay",
+    "confusion": "ConfusionDisplay",
+}
+OF_ROWS = _OF_NUMBERS | _OF_CLASSES
 KINDS = OF_MODELS | OF_ROWS
 """Plots by name, and what draws them."""
+BY_TASK = {
+    "numbers": tuple(_OF_NUMBERS),
+    "classes": (*_OF_CLASSES, "importance"),
+    "counts": ("calibration", "pit", "importance"),
+}
+"""Plots of rows."""
+_OF_TWO_CLASSES = ("roc", "precision-recall")
+"""Plots that tell classes apart."""
 Format = StrEnum("Format", "PNG SVG PDF")
 Others = StrEnum("Others", "FIXED AVERAGE")
 
@@ -56,8 +71,9 @@ def plot(
             metavar="KIND",
             callback=_known,
             show_default=False,
-            help=f"Plot to draw, repeat it for several; all by default: {', '.join(KINDS)}. "
-            f"Those that need DATA are {', '.join(OF_ROWS)}.",
+            help=f"Plot to draw, repeat it for several; all that apply by default. Of models: "
+            f"{', '.join(OF_MODELS)}. Of models and DATA: {', '.join(_OF_NUMBERS)}; of classes "
+            f"{', '.join(BY_TASK['classes'])}; of counts {', '.join(BY_TASK['counts'])}.",
         ),
     ] = None,
     feature: Annotated[
@@ -78,6 +94,7 @@ def plot(
             "-t",
         ),
     ] = None,
+    exposure: options.Exposure = None,
     file_format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = Format.PNG,
     coverage: options.Coverage = 0.9,
     delimiter: options.Delimiter = None,
@@ -97,9 +114,9 @@ def plot(
     rows = None
     if data is not None:
         table = read(data, output, delimiter, decimal, encoding)
-        rows = known_rows_of_model(fitted, table, data.name, targets=names)
+        rows = known_rows_of_model(fitted, table, data.name, targets=names, exposure=exposure)
     painters = painters_of(fitted, rows, feature, others, place, coverage)
-    found = draw(_chosen(painters, kind), out, output, file_format)
+    found = draw(_chosen(fitted, painters, kind), out, output, file_format)
     output.say("\n".join(found))
     output.result({"plots": found})
 
@@ -148,9 +165,11 @@ def painters_of(
     if not len(model.elbo_history_):
         del settings["elbo"]
     if rows is not None:
-        scored = {"X": rows.features, "y": rows.targets, "target": target}
-        settings |= {kind: dict(scored) for kind in OF_ROWS}
+        drawn = set(BY_TASK[rows.task]) - (set() if _is_mixed(rows) else {*_OF_TWO_CLASSES})
+        settings |= {kind: _of_rows(kind, model, rows, target) for kind in OF_ROWS if kind in drawn}
+    if "predicted" in settings:
         settings["predicted"]["coverage"] = coverage
+    if "band" in settings:
         settings["band"] |= {
             "feature": _strongest(model) if feature is None else feature,
             "others": others,
@@ -162,11 +181,35 @@ def painters_of(
     }
 
 
+def _of_rows(kind: str, model: Any, rows: NamedTable, target: int) -> dict[str, Any]:
+    """The rows as the display of a kind takes them."""
+    if kind in _OF_CLASSES:
+        return {"X": rows.features, "y": rows.labels}
+    if rows.task == "numbers":
+        return {"X": rows.features, "y": rows.targets, "target": target}
+    return {"X": rows.source(model), "y": None}
+
+
+def _is_mixed(rows: NamedTable) -> bool:
+    """Whether rows are of numbers or counts, or of more than one class."""
+    return rows.task != "classes" or len(set(rows.labels.tolist())) > 1
+
+
 def _chosen(
-    painters: dict[str, Callable[[], Any]], kinds: list[str] | None
+    model: Any, painters: dict[str, Callable[[], Any]], kinds: list[str] | None
 ) -> dict[str, Callable[[], Any]]:
     """Plots that are asked for, all of them if none is, in the order of `KINDS`."""
-    for kind in set(kinds or ()) - set(painters):
+    from bowtienet.cli.tasks import task_of
+
+    task = task_of(model)
+    for kind in sorted(set(kinds or ()) - set(painters)):
+        if kind in OF_ROWS and kind not in BY_TASK[task]:
+            raise ValueError(
+                f"{kind} is not for {task}: choose among {', '.join(BY_TASK[task])}, or plots of "
+                "the model alone."
+            )
+        if kind in _OF_TWO_CLASSES and "confusion" in painters:
+            raise ValueError(f"{kind} needs rows of two classes or more: give others.")
         if kind in OF_ROWS:
             raise ValueError(f"{kind} needs rows with targets: name a table after the model.")
         raise ValueError(f"{kind} cannot be drawn: this model has no history of its bound.")

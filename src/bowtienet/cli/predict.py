@@ -1,4 +1,4 @@
-"""``bowtienet predict``: means, deviations and intervals for new rows."""
+"""``bowtienet predict``: means, deviations and intervals, or probabilities, for new rows."""
 
 from __future__ import annotations
 
@@ -40,6 +40,14 @@ def predict(
             "share of the rows that the fit held out.",
         ),
     ] = "central",
+    entropy: Annotated[
+        bool,
+        typer.Option(
+            "--entropy",
+            help="Of classes: also the epistemic and the aleatoric part of their entropy, in nats.",
+        ),
+    ] = False,
+    exposure: options.Exposure = None,
     with_columns: Annotated[
         bool, typer.Option("--with-columns", help="Put the columns of DATA before the predictions.")
     ] = False,
@@ -48,13 +56,15 @@ def predict(
     encoding: options.Encoding = "utf-8",
     as_json: options.Json = False,
 ) -> None:
-    """Predict the rows of a table, with intervals.
+    """Predict the rows of a table, with intervals or probabilities.
 
-    The predictions have the columns mean, std, lower and upper, the ends of the interval. Columns
-    of DATA are found by their names, in any order; others are ignored. Several targets have columns
-    such as mean_price and mean_size.
+    The predictions have the columns mean, std, lower and upper, the ends of the interval; of counts
+    these are whole numbers. Of classes they have class, the most probable one, and the probability
+    of each, such as p_no and p_yes. Columns of DATA are found by their names, in any order; others
+    are ignored. Several targets have columns such as mean_price and mean_size.
     """
-    from bowtienet.cli.input_tables import read
+    from bowtienet.cli.input_tables import check_exposure, check_names, read
+    from bowtienet.cli.tasks import Task, task_of
     from bowtienet.cli.writing import TABLES, check_place, write
     from bowtienet.estimators.saving import load
 
@@ -64,8 +74,21 @@ def predict(
     if out is not None:
         check_place(out, data, model, endings=TABLES)
     fitted = load(model)
+    task = task_of(fitted)
+    if method == "conformal" and task != Task.NUMBERS:
+        raise ValueError(f"conformal intervals are for numbers, but the model is of {task}.")
+    if entropy and task != Task.CLASSES:
+        raise ValueError(f"--entropy is for classes, but the model is of {task}: leave it out.")
+    check_exposure(task, exposure)
     table = read(data, output, delimiter, decimal, encoding)
-    found = _predict(fitted, table, data.name, coverage, method, output)
+    if exposure is not None:
+        check_names(table, data.name, [exposure])
+    if task == Task.CLASSES:
+        found = _predict_classes(fitted, table, data.name, entropy, output)
+    elif task == Task.COUNTS:
+        found = _predict_counts(fitted, table, data.name, coverage, exposure, output)
+    else:
+        found = _predict(fitted, table, data.name, coverage, method, output)
     if with_columns:
         found = _beside(table, found)
     if out is not None:
@@ -106,6 +129,40 @@ def _predict(
             n_done += len(chunk)
             bar.show("predicting", n_done / table.num_rows)
     return pyarrow().concat_tables(parts)
+
+
+def _predict_classes(model: Any, table: Any, label: str, entropy: bool, output: Output) -> Any:
+    """The most probable class, the probability of each, and perhaps the parts of entropy."""
+    from bowtienet.cli.input_tables import needed_columns
+    from bowtienet.cli.tasks import label_texts
+    from bowtienet.data.arrow_files import pyarrow
+
+    features = needed_columns(model, table, label)
+    parts: dict[str, Any] = {}
+    with output.stage("predicting"):
+        found = model.predict_proba(features)
+        if entropy:
+            components = model.predict_components(features)
+            parts = {"epistemic": components.epistemic, "aleatoric": components.aleatoric}
+    names = [f"p_{text}" for text in label_texts(model.classes_)]
+    columns = {"class": model.classes_[found.argmax(axis=1)]}
+    columns |= dict(zip(names, found.T, strict=True))
+    return pyarrow().table(columns | parts)
+
+
+def _predict_counts(
+    model: Any, table: Any, label: str, coverage: float, exposure: str | None, output: Output
+) -> Any:
+    """Mean, deviation and an interval of whole numbers for every row."""
+    from bowtienet.cli.input_tables import column_numbers, needed_columns
+    from bowtienet.data.arrow_files import pyarrow
+
+    exposures = None if exposure is None else column_numbers(table, exposure, label)
+    with output.stage("predicting"):
+        found = model.predict_dist(needed_columns(model, table, label), exposure=exposures)
+        ends = found.interval(coverage).astype("int64")
+    columns = {"mean": found.mean(), "std": found.std(), "lower": ends[:, 0], "upper": ends[:, 1]}
+    return pyarrow().table(columns)
 
 
 def _beside(table: Any, found: Any) -> Any:

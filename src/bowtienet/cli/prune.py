@@ -38,11 +38,14 @@ def prune(
     DATA has the rows to fit it to, mostly those of the model.
     """
     from bowtienet.cli.input_tables import known_rows_of_model, read
+    from bowtienet.cli.tasks import Task, task_of
     from bowtienet.cli.writing import check_place
     from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     before = load(model)
+    if task_of(before) != Task.NUMBERS:
+        raise ValueError(f"prune is for models of numbers, but {model} is of {task_of(before)}.")
     place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
     check_place(place, model, data)
     table = read(data, output, delimiter, decimal, encoding)

@@ -40,18 +40,26 @@ def report(
     fit --report writes the page for held-out rows.
     """
     from bowtienet.cli.input_tables import known_rows_of_model, read
+    from bowtienet.cli.tasks import task_of
     from bowtienet.cli.writing import PAGES, check_place
     from bowtienet.estimators.saving import load
 
     output = Output(as_json)
     place = check_place(out, model, data, endings=PAGES)
     fitted = load(model)
+    check_reportable(task_of(fitted))
     table = read(data, output, delimiter, decimal, encoding)
     rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
     settings = {"coverage": coverage, "title": title, "max_features": max_features}
     write_page(fitted, rows, place, output, model_file=str(model), **settings)
     output.say(f"report: {place}")
     output.result({"report": str(place), "bytes": place.stat().st_size, "rows": rows.n_rows})
+
+
+def check_reportable(task: str) -> None:
+    """Raise if there are no reports about such a model."""
+    if task == "counts":
+        raise ValueError("reports are for numbers and classes; for counts use inspect and plot.")
 
 
 def write_page(model: Any, rows: NamedTable, place: Path, output: Output, **settings: Any) -> None:

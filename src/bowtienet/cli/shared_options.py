@@ -54,6 +54,23 @@ Drop = Annotated[
 Weight = Annotated[
     str | None, unset("Column that says how often a row counts.", "COLUMN", "--weight")
 ]
+TargetTask = Annotated[
+    str | None,
+    unset(
+        "What the target is: numbers, classes or counts; by default texts, booleans and two "
+        "different whole numbers are classes.",
+        "TASK",
+        "--task",
+    ),
+]
+Exposure = Annotated[
+    str | None,
+    unset(
+        "Column with the exposure of counts: for how long, or among how many, a row counted.",
+        "COLUMN",
+        "--exposure",
+    ),
+]
 Coverage = Annotated[float, share("Probability of the intervals, between 0 and 1.", "--coverage")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Fits at the same time; -1 for all cores.")]
@@ -132,6 +149,23 @@ def make_regressor(
     regressor._validate_params()
     options._validate_params()
     return regressor
+
+
+def for_task(regressor: BowTieRegressor, task: str) -> Any:
+    """The estimator with the settings of a regressor that fits numbers, classes or counts."""
+    from bowtienet.estimators.classifier import BowTieClassifier
+
+    if task == "numbers":
+        return regressor
+    for name in ("noise", "target_transform"):
+        if getattr(regressor, name) != "auto":
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} is for numbers, but {task} are fitted: leave it out.")
+    if task == "counts":
+        return regressor.set_params(outcome="counts")
+    known = BowTieClassifier().get_params(deep=False)
+    settings = regressor.get_params(deep=False)
+    return BowTieClassifier(**{name: settings[name] for name in known if name in settings})
 
 
 def _sizes(text: str) -> tuple[int, ...]:

@@ -8,11 +8,22 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bowtienet.data.arrow_files import open_path, pyarrow
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.parsing import check_unique
-from bowtienet.data.source import BLOCK_ROWS, Source, Stamp, check_stamp, read_part, stamp
+from bowtienet.data.source import (
+    BLOCK_ROWS,
+    Source,
+    Stamp,
+    check_stamp,
+    read_part,
+    read_part_classes,
+    stamp,
+)
 from bowtienet.data.tables import Block, Chosen, choose_columns, split_block
+from bowtienet.data.targets import NUMBERS, Reading
 
 INDEX = re.compile(r"__index_level_\d+__")
 """Columns of an index without a name, which pandas writes beside the others."""
@@ -41,30 +52,47 @@ class ArrowSource(Source):
     Made by `open_arrow`, which checks names and types before anything is read.
     """
 
-    def __init__(self, files: Sequence[DataFile], chosen: Chosen) -> None:
+    def __init__(
+        self, files: Sequence[DataFile], chosen: Chosen, reading: Reading = NUMBERS
+    ) -> None:
         self.feature_names, self.n_features = chosen.features, len(chosen.features)
         self.target_names, self.n_targets = chosen.targets or None, len(chosen.targets)
         self.single_target = isinstance(chosen.y, str)
-        self._chosen = chosen
+        self.has_exposure = reading.target == "count" or chosen.exposure is not None
+        self._chosen, self.reading = chosen, reading
         self._pieces = [(file, group) for file in files for group in file.groups]
         self.n_pieces = len(self._pieces)
 
     def read(self, piece: int) -> Iterator[Block]:
         """Blocks of a group of rows; memory is bounded by one group."""
-        file, group = self._pieces[piece]
-        chosen, where = self._chosen, f"{file.path}, row group {group}"
-        _check_unchanged(file)
-        try:
-            for batch in _read_group(file, group, chosen.all):
-                block, _ = read_part(where, batch, chosen.y, chosen.weight)
-                yield from split_block(block, BLOCK_ROWS)
-        except (OSError, pyarrow().ArrowException) as error:
-            raise ValueError(f"{where} cannot be read ({error}): write the file again.") from error
+        chosen = self._chosen
+        settings = {"exposure": chosen.exposure, "reading": self.reading}
+        for where, batch in self._batches(piece, chosen.all):
+            block, _ = read_part(where, batch, chosen.y, chosen.weight, **settings)
+            yield from split_block(block, BLOCK_ROWS)
+
+    def part_classes(self) -> Iterator[np.ndarray]:
+        """Classes of each group of rows; only the column of labels is read."""
+        chosen = self._chosen
+        for piece in range(self.n_pieces):
+            for where, batch in self._batches(piece, chosen.targets):
+                yield read_part_classes(where, batch, chosen.y)
 
     def check_unchanged(self) -> None:
         """Raise if a file changed since it was opened."""
         for file in {file.path: file for file, _ in self._pieces}.values():
             _check_unchanged(file)
+
+    def _batches(self, piece: int, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """Tables with the given columns of a group of rows, and where they are."""
+        file, group = self._pieces[piece]
+        where = f"{file.path}, row group {group}"
+        _check_unchanged(file)
+        try:
+            for batch in _read_group(file, group, names):
+                yield where, batch
+        except (OSError, pyarrow().ArrowException) as error:
+            raise ValueError(f"{where} cannot be read ({error}): write the file again.") from error
 
 
 def is_arrow(X: Any) -> bool:
@@ -84,22 +112,31 @@ def is_arrow(X: Any) -> bool:
     return kind.endswith("Dataset")
 
 
-def open_arrow(X: Any, y: Any, sample_weight: Any, features: Sequence[str] | None) -> Source:
+def open_arrow(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    *,
+    features: Sequence[str] | None = None,
+    exposure: Any = None,
+    reading: Reading = NUMBERS,
+) -> Source:
     """The source of `X`, for which `is_arrow` holds; see `open_source`."""
     dataset = open_path(X) if isinstance(X, (str, os.PathLike, list, tuple)) else X
     if isinstance(dataset, pyarrow(".dataset").InMemoryDataset):
-        return InMemory(dataset.to_table(), y, sample_weight, features=features)
+        settings = {"features": features, "exposure": exposure, "reading": reading}
+        return InMemory(dataset.to_table(), y, sample_weight, **settings)
     files = [_open_file(fragment) for fragment in dataset.get_fragments()]
     files = [file for file in files if file.groups]
     if not files:
         raise ValueError(f"{X} has 0 sample(s): at least one is needed.")
     names = [name for name in dataset.schema.names if not INDEX.fullmatch(name)]
-    chosen = choose_columns(names, y, sample_weight, features)
+    chosen = choose_columns(names, y, sample_weight, features, exposure)
     for file in files:
-        _check_columns(file, chosen)
+        _check_columns(file, chosen, reading)
         if features is None:
             _check_no_others(file, names)
-    return ArrowSource(files, chosen)
+    return ArrowSource(files, chosen, reading)
 
 
 def _open_file(fragment: Any) -> DataFile:
@@ -137,11 +174,10 @@ def _is_ipc(file_format: Any) -> bool:
     return isinstance(file_format, pyarrow(".dataset").IpcFileFormat)
 
 
-def _check_columns(file: DataFile, chosen: Chosen) -> None:
+def _check_columns(file: DataFile, chosen: Chosen, reading: Reading) -> None:
     """Raise if a file lacks a column, which pyarrow would fill with nulls, or it cannot be used."""
     check_unique(file.schema.names, file.path)
     types = pyarrow().types
-    real = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
     for name in chosen.all:
         if name not in file.schema.names and name not in file.folders:
             raise ValueError(
@@ -150,10 +186,34 @@ def _check_columns(file: DataFile, chosen: Chosen) -> None:
             )
         folder = name in file.folders
         kind = pyarrow().scalar(file.folders[name]).type if folder else file.schema.field(name).type
-        if name not in chosen.features and not any(check(kind) for check in real):
+        if name in chosen.targets:
+            _check_target(file, name, kind, reading)
+        elif name not in chosen.features and not _is_number(kind) and not types.is_boolean(kind):
             raise ValueError(f"{file.path} has no numbers in {name!r} ({kind}).")
         if types.is_nested(kind):
             raise ValueError(f"{file.path} has lists or tables in {name!r} ({kind}).")
+
+
+def _check_target(file: DataFile, name: str, kind: Any, reading: Reading) -> None:
+    types = pyarrow().types
+    if reading.target != "label":
+        if not _is_number(kind):
+            raise ValueError(
+                f"{file.path} has no numbers in {name!r} ({kind}): use BowTieClassifier for "
+                "classes."
+            )
+        return
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_boolean)
+    if not _is_number(kind) and not any(check(kind) for check in texts):
+        raise ValueError(
+            f"{file.path} has no labels in {name!r} ({kind}): give text, booleans or whole numbers."
+        )
+
+
+def _is_number(kind: Any) -> bool:
+    types = pyarrow().types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _check_no_others(file: DataFile, names: Sequence[str]) -> None:

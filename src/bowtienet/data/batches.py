@@ -7,8 +7,11 @@ from dataclasses import fields
 from numbers import Number
 from typing import Any
 
-from bowtienet.data.source import BLOCK_ROWS, Source, read_part
+import numpy as np
+
+from bowtienet.data.source import BLOCK_ROWS, Source, read_part, read_part_classes
 from bowtienet.data.tables import Block, Layout, is_names, split_block
+from bowtienet.data.targets import NUMBERS, Reading
 
 _FORM = "(X, y) or (X, y, weights), or X alone to predict"
 _TABLE_LIKE = ("shape", "dtype", "columns", "__array__", "__dataframe__", "__arrow_c_stream__")
@@ -22,10 +25,12 @@ class BatchSource(Source):
     batches : iterable
         A list, or an object whose ``__iter__`` starts anew each time and gives the same rows in
         the same order. Batches without rows are passed over.
-    y, sample_weight : names, optional
+    y, sample_weight, exposure : names, optional
         Names of columns of batches that are frames.
     features : list of names, optional
         The columns of frames that are features, in this order.
+    reading : Reading
+        What the targets are.
     with_targets : bool
         False passes over targets and weights.
     """
@@ -39,6 +44,8 @@ class BatchSource(Source):
         sample_weight: Any = None,
         *,
         features: Sequence[str] | None = None,
+        exposure: str | None = None,
+        reading: Reading = NUMBERS,
         with_targets: bool = True,
     ) -> None:
         first = iter(batches)
@@ -50,7 +57,7 @@ class BatchSource(Source):
             )
         self._batches = batches
         self._names = (y, sample_weight)
-        self._features = features
+        self._features, self._exposure, self.reading = features, exposure, reading
         self._with_targets = with_targets
         found = next(self._blocks(first), None)
         if found is None:
@@ -60,22 +67,33 @@ class BatchSource(Source):
 
     def read(self, piece: int) -> Iterator[Block]:
         """All batches from the beginning, cut where they are longer than a block."""
-        for number, block, layout in self._blocks(iter(self._batches)):
-            _compare(layout, self._layout, f"batch {number}")
+        for where, block, layout in self._blocks(iter(self._batches)):
+            _compare(layout, self._layout, where)
             yield from split_block(block, BLOCK_ROWS)
+
+    def part_classes(self) -> Iterator[np.ndarray]:
+        """Classes of each batch."""
+        for where, X, y, _ in self._with_rows(iter(self._batches)):
+            yield read_part_classes(where, X, y)
 
     def check_unchanged(self) -> None:
         """No file to look at; a fit compares the rows of its passes."""
 
-    def _blocks(self, batches: Iterator[Any]) -> Iterator[tuple[int, Block, Layout]]:
-        """Number, rows and layout of the batches that have rows."""
+    def _blocks(self, batches: Iterator[Any]) -> Iterator[tuple[str, Block, Layout]]:
+        """Name, rows and layout of the batches that have rows."""
+        settings = {"features": self._features, "exposure": self._exposure, "reading": self.reading}
+        for where, X, y, weights in self._with_rows(batches):
+            yield where, *read_part(where, X, y, weights, **settings)
+
+    def _with_rows(self, batches: Iterator[Any]) -> Iterator[tuple[str, Any, Any, Any]]:
+        """Name, X, y and weights of the batches that have rows."""
         for number, batch in enumerate(batches):
             where = f"batch {number}"
             X, y, weights = _parts(batch, where, self._names)
             if not self._with_targets:
                 y = weights = None
             if _length(X) > 0 or _length(y) > 0:
-                yield number, *read_part(where, X, y, weights, features=self._features)
+                yield where, X, y, weights
 
 
 def gives_batches(X: Any) -> bool:
@@ -93,7 +111,7 @@ def _compare(found: Layout, first: Layout, where: str) -> None:
     """Raise if a batch is not laid out as the first one."""
     for field in fields(Layout):
         now, before = getattr(found, field.name), getattr(first, field.name)
-        if now != before:
+        if field.compare and now != before:
             raise ValueError(
                 f"{where} has {field.name} = {now!r}, but the first one has {before!r}: let all "
                 "batches have the same columns in one order."

@@ -5,23 +5,24 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Self
 
 import narwhals as nw
 import numpy as np
 
-from bowtienet.data.parsing import check_rank, check_unique, text_names
-from bowtienet.data.source import BLOCK_ROWS, Source, read_part
+from bowtienet.data.labels import names_or_labels
+from bowtienet.data.parsing import check_lengths, check_rank, check_unique, text_names
+from bowtienet.data.source import BLOCK_ROWS, Source, read_part, read_part_classes
 from bowtienet.data.tables import (
     Block,
     Layout,
     Table,
-    check_lengths,
     choose_columns,
     is_names,
     names_of,
     split_block,
 )
+from bowtienet.data.targets import NUMBERS, Reading
 
 
 class DaskSource(Source):
@@ -34,10 +35,12 @@ class DaskSource(Source):
     y : name, list of names, Dask table or array, or array; optional
         The targets: names of columns if `X` is a data frame, or what has the same partitions as
         `X`, or an array in memory if the lengths of those are known.
-    sample_weight : name, Dask table or array, or array; optional
-        How many times each row counts, in the same way; 1 by default.
+    sample_weight, exposure : name, Dask table or array, or array; optional
+        How many times each row counts, and its exposure, in the same way.
     features : list of names, optional
         The columns of a data frame that are features; by default all others.
+    reading : Reading
+        What the targets are.
     """
 
     def __init__(
@@ -47,15 +50,22 @@ class DaskSource(Source):
         sample_weight: Any = None,
         *,
         features: Sequence[str] | None = None,
+        exposure: Any = None,
+        reading: Reading = NUMBERS,
     ) -> None:
-        X, layout = _chosen(X, y, sample_weight, features)
+        if reading.target == "label":
+            y = names_or_labels(y, getattr(X, "columns", ()))
+        X, layout = _chosen(X, y, sample_weight, features, exposure, reading)
         self.set_layout(layout)
-        tables = [_delayed(X), _beside(X, y, "y"), _beside(X, sample_weight, "sample_weight")]
-        build = importlib.import_module("dask").delayed(_build, pure=False, traverse=False)
-        self._parts = [
-            build(number, layout, *parts) for number, parts in enumerate(zip(*tables, strict=True))
-        ]
-        self.n_pieces = len(self._parts)
+        given = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+        self._layout, self.reading = layout, reading
+        self._tables = [_delayed(X), *(_beside(X, values, name) for name, values in given.items())]
+        if reading.target == "label" and is_names(y):
+            # Dask then reads the one column, if it can.
+            self._labels = [_delayed(X[list(names_of(y))]), self._tables[1]]
+        else:
+            self._labels = [[None] * X.npartitions, self._tables[1]]
+        self._build()
 
     def partitions(self) -> list[Any]:
         """For each partition a Dask Delayed of its rows, one checked `Block`."""
@@ -66,6 +76,28 @@ class DaskSource(Source):
         block = self._parts[piece].compute()
         if block.table.n_rows > 0:
             yield from split_block(block, BLOCK_ROWS)
+
+    def part_classes(self) -> Iterator[np.ndarray]:
+        """Classes of each partition, computed together."""
+        dask = importlib.import_module("dask")
+        find = dask.delayed(_classes, pure=False, traverse=False)
+        parts = zip(*self._labels, strict=True)
+        found = dask.compute(*(find(number, *part) for number, part in enumerate(parts)))
+        return (classes for classes in found if classes is not None)
+
+    def with_classes(self, classes: np.ndarray) -> Self:
+        """The same rows, with labels coded by these classes."""
+        other = super().with_classes(classes)
+        other._build()
+        return other
+
+    def _build(self) -> None:
+        build = importlib.import_module("dask").delayed(_build, pure=False, traverse=False)
+        parts = zip(*self._tables, strict=True)
+        self._parts = [
+            build(number, self._layout, self.reading, *part) for number, part in enumerate(parts)
+        ]
+        self.n_pieces = len(self._parts)
 
     def check_unchanged(self) -> None:
         """Dask has no means to tell; that partitions agree in length is checked while reading."""
@@ -79,7 +111,12 @@ def is_dask(values: Any) -> bool:
 
 
 def _chosen(
-    X: Any, y: Any, sample_weight: Any, features: Sequence[str] | None
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    features: Sequence[str] | None,
+    exposure: Any,
+    reading: Reading,
 ) -> tuple[Any, Layout]:
     """The columns of `X` that are used, and what is known of them before they are read."""
     names = None
@@ -91,8 +128,10 @@ def _chosen(
     check_rank(X.shape, "X")
     n_features = int(X.shape[1])
     if names is not None:
-        weight = sample_weight if is_names(sample_weight) else None
-        chosen = choose_columns(names, y if is_names(y) else None, weight, features)
+        y_name, weight, exposed = (
+            values if is_names(values) else None for values in (y, sample_weight, exposure)
+        )
+        chosen = choose_columns(names, y_name, weight, features, exposed)
         X, names, n_features = X[list(chosen.all)], chosen.features, len(chosen.features)
     layout = Layout(
         feature_names=names,
@@ -100,6 +139,7 @@ def _chosen(
         target_names=_target_names(y),
         n_targets=_n_targets(y),
         single_target=isinstance(y, str) or getattr(y, "ndim", 2) == 1,
+        has_exposure=reading.target == "count" or exposure is not None,
     )
     if n_features == 0:
         raise ValueError("X has 0 feature(s) while a minimum of 1 is required.")
@@ -155,10 +195,19 @@ def _delayed(values: Any) -> list[Any]:
     return list(np.ravel(values.to_delayed()))
 
 
-def _build(number: int, layout: Layout, X: Any, y: Any, sample_weight: Any) -> Block:
+def _build(
+    number: int,
+    layout: Layout,
+    reading: Reading,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    exposure: Any,
+) -> Block:
     """Checked rows of a partition, which may have none."""
     if len(X) > 0:
-        return read_part(f"partition {number}", X, y, sample_weight)[0]
+        settings = {"exposure": exposure, "reading": reading}
+        return read_part(f"partition {number}", X, y, sample_weight, **settings)[0]
     table = Table(
         n_rows=0,
         n_columns=layout.n_features,
@@ -166,4 +215,12 @@ def _build(number: int, layout: Layout, X: Any, y: Any, sample_weight: Any) -> B
         matrix=np.empty((0, layout.n_features)),
         columns=None,
     )
-    return Block(table=table, targets=np.empty((0, layout.n_targets)), weights=np.empty(0))
+    n_columns = layout.n_targets + layout.has_exposure
+    return Block(table=table, targets=np.empty((0, n_columns)), weights=np.empty(0))
+
+
+def _classes(number: int, X: Any, y: Any) -> np.ndarray | None:
+    """Classes of a partition; None if it has no rows."""
+    if len(y if X is None else X) == 0:
+        return None
+    return read_part_classes(f"partition {number}", X, y)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from copy import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from bowtienet._arrays import slices, to_numpy
+from bowtienet.data.labels import encode_labels
 from bowtienet.data.source import PIECE_ROWS, Source
 from bowtienet.data.tables import Block, read_block, slice_block, take_block
+from bowtienet.data.targets import NUMBERS, Reading
 
 
 class InMemory(Source):
@@ -18,7 +21,7 @@ class InMemory(Source):
 
     Parameters
     ----------
-    X, y, sample_weight, features
+    X, y, sample_weight, features, exposure
         See `open_source`.
 
     Attributes
@@ -30,9 +33,10 @@ class InMemory(Source):
     in_memory = True
 
     def __init__(
-        self, X: Any, y: Any, sample_weight: Any, *, features: Sequence[str] | None = None
+        self, X: Any, y: Any, sample_weight: Any, *, reading: Reading = NUMBERS, **settings: Any
     ) -> None:
-        self.block, layout = read_block(X, y, sample_weight, features=features)
+        self.block, layout = read_block(X, y, sample_weight, reading=reading, **settings)
+        self.reading = replace(reading, classes=layout.classes)
         if not np.any(to_numpy(self.block.weights) > 0.0):
             raise ValueError(
                 "sample_weight is zero for all rows: at least one must have a positive weight."
@@ -50,6 +54,19 @@ class InMemory(Source):
         some.block = take_block(self.block, rows)
         some._cut()
         return some
+
+    def part_classes(self) -> Iterator[np.ndarray]:
+        """All classes."""
+        if self.classes is not None:
+            yield self.classes
+
+    def with_classes(self, classes: np.ndarray) -> InMemory:
+        """The same rows, coded by other classes, which have all labels."""
+        other = super().with_classes(classes)
+        if self.classes is not None:
+            labels = self.classes[self.block.targets[:, 0].astype(np.intp)]
+            other.block = replace(self.block, targets=encode_labels(labels, classes))
+        return other
 
     def check_unchanged(self) -> None:
         """What is in memory was read when the source was made."""

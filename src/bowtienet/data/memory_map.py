@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import slices
-from bowtienet.data.parsing import check_rank
-from bowtienet.data.source import PIECE_ROWS, Source, read_part
-from bowtienet.data.tables import Block, check_lengths
+from bowtienet.data.parsing import check_lengths, check_rank
+from bowtienet.data.source import PIECE_ROWS, Source, read_part, read_part_classes
+from bowtienet.data.tables import Block
+from bowtienet.data.targets import NUMBERS, Reading
 
 
 class MemoryMap(Source):
@@ -23,33 +24,56 @@ class MemoryMap(Source):
     X : numpy.memmap (rows, columns)
     y : array (rows,) or (rows, outputs), optional
         Targets, in memory or mapped.
-    sample_weight : array (rows,), optional
+    sample_weight, exposure : array (rows,), optional
+    reading : Reading
+        What the targets are.
     """
 
-    def __init__(self, X: np.memmap, y: Any = None, sample_weight: Any = None) -> None:
-        self._arrays = [
-            _array(values, name)
-            for values, name in ((X, "X"), (y, "y"), (sample_weight, "sample_weight"))
-        ]
+    def __init__(
+        self,
+        X: np.memmap,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        exposure: Any = None,
+        reading: Reading = NUMBERS,
+    ) -> None:
+        self.reading = reading
+        given = {"X": X, "y": y, "sample_weight": sample_weight, "exposure": exposure}
+        self._arrays = [_array(values, name) for name, values in given.items()]
         n_rows = len(X)
-        for values, name in zip(self._arrays[1:], ("y", "sample_weight"), strict=True):
-            if values is not None:
-                check_lengths(len(values), n_rows, name)
+        for array, name in zip(self._arrays, given, strict=True):
+            if array is not None:
+                check_lengths(len(array), n_rows, name)
         self._pieces = slices(n_rows, PIECE_ROWS)
         self.n_pieces = len(self._pieces)
         # One row is enough to know the columns, and to refuse what cannot be read at all.
-        self.set_layout(read_part("X", *self._rows(slice(0, 1)))[1])
+        self.set_layout(self._read("X", slice(0, 1))[1])
 
     def read(self, piece: int) -> Iterator[Block]:
         """The one block of a piece."""
         part = self._pieces[piece]
-        yield read_part(f"rows {part.start} to {part.stop - 1} of X", *self._rows(part))[0]
+        yield self._read(_where(part), part)[0]
+
+    def part_classes(self) -> Iterator[np.ndarray]:
+        """Classes of each piece."""
+        for part in self._pieces:
+            X, y, _, _ = self._rows(part)
+            yield read_part_classes(_where(part), X, y)
 
     def check_unchanged(self) -> None:
         """Whoever maps a file may write to it."""
 
+    def _read(self, where: str, part: slice) -> tuple[Block, Any]:
+        X, y, weights, exposure = self._rows(part)
+        return read_part(where, X, y, weights, exposure=exposure, reading=self.reading)
+
     def _rows(self, part: slice) -> list[np.ndarray | None]:
         return [None if array is None else np.asarray(array[part]) for array in self._arrays]
+
+
+def _where(part: slice) -> str:
+    return f"rows {part.start} to {part.stop - 1} of X"
 
 
 def _array(values: Any, name: str) -> np.ndarray | None:

@@ -19,10 +19,12 @@ import array_api_compat
 import narwhals as nw
 import numpy as np
 
-from bowtienet._arrays import Array, namespace
+from bowtienet._arrays import Array, namespace, to_numpy
 
 _SHOWN = 5
 _REAL = "fiub"
+_VECTORS = ("sample_weight", "exposure")
+"""What has one number for each row."""
 _NESTED = (list, tuple, dict, set, np.ndarray)
 _NUMBERS = (numbers.Real, Decimal, np.bool_, type(None))
 
@@ -39,6 +41,8 @@ class Parsed:
     """All of it as floats, NaN where missing; None if a column does not hold numbers."""
     columns: tuple[Any, ...] | None
     """Where `array` is None: floats of the columns that hold numbers, the others as they came."""
+    booleans: tuple[int, ...] = ()
+    """Which columns of targets hold True and False; not looked for elsewhere."""
 
 
 def parse(values: Any, name: str) -> Parsed:
@@ -47,7 +51,7 @@ def parse(values: Any, name: str) -> Parsed:
     if frame is not None:
         check_rank(frame.shape, name)
         return _parse_frame(frame, name)
-    array = values if _is_foreign(values) else _as_array(values, name)
+    array = as_array(values, name)
     check_rank(array.shape, name)
     if isinstance(array, np.ndarray) and array.dtype.kind not in _REAL:
         columns = tuple(array.T) if array.ndim == 2 else (array,)
@@ -55,9 +59,17 @@ def parse(values: Any, name: str) -> Parsed:
     xp = namespace(array)
     if xp.isdtype(array.dtype, "complex floating"):
         refuse_complex(name)
+    flags = name == "y" and xp.isdtype(array.dtype, "bool")
     if array.dtype not in (xp.float64, xp.float32):
         array = xp.astype(array, xp.float64)
-    return Parsed(shape=tuple(array.shape), labels=None, array=array, columns=None)
+    booleans = (0,) if flags else ()
+    shape = tuple(array.shape)
+    return Parsed(shape=shape, labels=None, array=array, columns=None, booleans=booleans)
+
+
+def as_array(values: Any, name: str) -> Array:
+    """An array where it lives; lists and other sequences as an array of NumPy."""
+    return values if _is_foreign(values) else _as_array(values, name)
 
 
 def as_frame(values: Any, name: str) -> Any | None:
@@ -79,7 +91,7 @@ def column_floats(column: Any, label: str) -> np.ndarray | None:
         return _array_floats(column, label)
     dtype = column.dtype
     if dtype.is_nested():
-        _refuse_nested(label)
+        refuse_nested(label)
     if dtype.is_numeric() or dtype == nw.Boolean:
         # pyarrow refuses to round whole numbers that no float can hold, and NumPy does it.
         with suppress(ValueError):
@@ -89,7 +101,7 @@ def column_floats(column: Any, label: str) -> np.ndarray | None:
         return None
     values = column.to_numpy()
     if values.dtype.kind == "O" and any(issubclass(k, _NESTED) for k in set(map(type, values))):
-        _refuse_nested(label)
+        refuse_nested(label)
     return _array_floats(values, label)
 
 
@@ -109,7 +121,7 @@ def text_names(labels: Sequence[Any] | None, name: str = "X") -> tuple[str, ...]
 
 def label_of(name: str, index: int, labels: Sequence[Any] | None) -> str:
     """What errors call a column: column 'size', column 2, target 'price' or target 0."""
-    if name == "sample_weight":
+    if name in _VECTORS:
         return name
     kind = "target" if name == "y" else "column"
     return f"{kind} {index if labels is None else labels[index]!r}"
@@ -117,7 +129,7 @@ def label_of(name: str, index: int, labels: Sequence[Any] | None) -> str:
 
 def check_rank(shape: tuple[int, ...], name: str) -> None:
     """Refuse features that are no table, targets that are no column or table, and so on."""
-    if len(shape) in {"X": (2,), "sample_weight": (1,)}.get(name, (1, 2)):
+    if len(shape) in ((2,) if name == "X" else (1,) if name in _VECTORS else (1, 2)):
         return
     if name == "X":
         raise ValueError(
@@ -125,7 +137,7 @@ def check_rank(shape: tuple[int, ...], name: str) -> None:
             "Reshape your data: x.reshape(-1, 1) for a single column, x.reshape(1, -1) for a "
             "single row."
         )
-    wanted = "(rows,)" if name == "sample_weight" else "(rows,) or (rows, columns)"
+    wanted = "(rows,)" if name in _VECTORS else "(rows,) or (rows, columns)"
     raise ValueError(f"{name} must have shape {wanted}, got {tuple(shape)}: reshape it.")
 
 
@@ -145,6 +157,52 @@ def refuse_complex(what: str) -> None:
         f"Complex data not supported: {what} holds complex numbers; give real numbers, such as the "
         "real and the imaginary part as two columns."
     )
+
+
+def refuse_texts(parsed: Parsed, name: str, remedy: str = "") -> None:
+    """Raise the error for columns that do not hold numbers; `remedy` ends the sentence."""
+    bad = [
+        label_of(name, index, parsed.labels)
+        for index, column in enumerate(parsed.columns or ())
+        if not _is_numbers(column)
+    ]
+    raise ValueError(
+        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} does not: give one number for "
+        f"each row{remedy}."
+    )
+
+
+def _is_numbers(column: Any) -> bool:
+    return isinstance(column, np.ndarray) and column.dtype.kind == "f"
+
+
+def check_lengths(found: int, n_rows: int, name: str) -> None:
+    """Raise if there are not as many values as rows."""
+    if found != n_rows:
+        raise ValueError(
+            f"X has {n_rows} rows and {name} has {found}: found input variables with inconsistent "
+            "numbers of samples; give one for each row."
+        )
+
+
+def check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
+    """Refuse infinite values, and missing ones unless they are allowed, and name their columns."""
+    if parsed.array is not None:
+        xp = namespace(parsed.array)
+        bad = xp.isinf(parsed.array) if allow_nan else ~xp.isfinite(parsed.array)
+        if not bool(xp.any(bad)):
+            return
+        columns = list(np.atleast_2d(to_numpy(bad).T))
+    else:
+        columns = [np.isinf(c) if _is_numbers(c) else np.zeros(1) for c in parsed.columns or ()]
+    found = [label_of(name, i, parsed.labels) for i, column in enumerate(columns) if column.any()]
+    if found:
+        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        what = "infinity" if allow_nan else "NaN or infinity"
+        raise ValueError(
+            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}: give finite numbers or "
+            "leave those rows out."
+        )
 
 
 def _is_foreign(values: Any) -> bool:
@@ -175,12 +233,18 @@ def _as_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
+def frame_labels(frame: Any) -> tuple[Any, ...] | None:
+    """What the columns of a narwhals DataFrame or Series are called."""
+    if isinstance(frame, nw.Series):
+        return None if frame.name is None or frame.name == "" else (frame.name,)
+    return tuple(frame.columns)
+
+
 def _parse_frame(frame: Any, name: str) -> Parsed:
     if isinstance(frame, nw.Series):
-        labels = None if frame.name is None or frame.name == "" else (frame.name,)
-        return _together(frame.shape, labels, (frame,), name)
+        return _together(frame.shape, frame_labels(frame), (frame,), name)
     columns = tuple(frame.get_column(column) for column in frame.columns)
-    return _together(frame.shape, tuple(frame.columns), columns, name)
+    return _together(frame.shape, frame_labels(frame), columns, name)
 
 
 def _together(
@@ -197,10 +261,22 @@ def _together(
     if len(shape) == 2:
         for index, column in enumerate(found):
             array[:, index] = column
-    return Parsed(shape=shape, labels=labels, array=array, columns=None)
+    flags = tuple(i for i, c in enumerate(columns) if name == "y" and _holds_booleans(c))
+    return Parsed(shape=shape, labels=labels, array=array, columns=None, booleans=flags)
 
 
-def _refuse_nested(label: str) -> None:
+def _holds_booleans(column: Any) -> bool:
+    """Whether all values of a column of numbers that are not missing are True or False."""
+    if not isinstance(column, np.ndarray):
+        if column.dtype not in (nw.Object, nw.Unknown):
+            return bool(column.dtype == nw.Boolean)
+        column = column.to_numpy()
+    kinds = {kind for kind in set(map(type, column)) if not _is_missing(kind)}
+    return bool(kinds) and kinds <= {bool, np.bool_}
+
+
+def refuse_nested(label: str) -> None:
+    """Raise the error for a column of lists or tables."""
     raise ValueError(f"{label} holds lists or tables: give one value for each row.")
 
 

@@ -7,15 +7,26 @@ comes from.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from bowtienet._arrays import Array, namespace, slices, take, to_numpy
 from bowtienet._validation import suggestion
-from bowtienet.data.parsing import Parsed, as_frame, check_unique, label_of, parse, text_names
+from bowtienet.data.labels import distinct, names_or_labels, read_labels
+from bowtienet.data.parsing import (
+    Parsed,
+    as_frame,
+    check_finite,
+    check_lengths,
+    check_unique,
+    parse,
+    refuse_texts,
+    text_names,
+)
 from bowtienet.data.rows import build_weights
+from bowtienet.data.targets import NUMBERS, Reading, read_log_exposure, read_targets
 
 _SHOWN = 5
 
@@ -41,7 +52,8 @@ class Block:
 
     table: Table
     targets: Array
-    """(n, n_targets) finite floats; there may be no targets."""
+    """(n, n_targets) finite floats, labels as numbers of their classes; there may be no targets.
+    One more column, the last, has the logs of exposures if there are any."""
     weights: Array
     """(n,) finite and not negative; where `table.matrix` lives, if there is one."""
 
@@ -56,33 +68,51 @@ class Layout:
     n_targets: int
     single_target: bool
     """Whether the targets came as one column, not as a table."""
+    has_exposure: bool = False
+    """Whether blocks have the column of logs of exposures."""
+    classes: np.ndarray | None = field(default=None, compare=False)
+    """The classes by which the labels of this block were coded."""
 
 
 def read_block(
-    X: Any, y: Any = None, sample_weight: Any = None, *, features: Sequence[str] | None = None
+    X: Any,
+    y: Any = None,
+    sample_weight: Any = None,
+    *,
+    features: Sequence[str] | None = None,
+    exposure: Any = None,
+    reading: Reading = NUMBERS,
 ) -> tuple[Block, Layout]:
-    """Rows of a table in memory; `y` and the weights may be names of its columns.
+    """Rows of a table in memory; `y`, the weights and exposures may be names of its columns.
 
     `features` are the columns of a frame to use, which must come in this order.
     """
     if X is None:
         raise ValueError("X is None: give a table, one row for each observation.")
-    X, y, sample_weight = _take_named(X, y, sample_weight, features)
+    X, y, sample_weight, exposure = _take_named(X, y, sample_weight, exposure, features, reading)
     table = _read_features(parse(X, "X"), features)
-    targets, target_names = np.empty((table.n_rows, 0)), None
-    if y is not None:
-        targets, target_names = _read_targets(parse(y, "y"), table.n_rows)
-    single = y is not None and targets.ndim == 1
-    targets = targets[:, None] if single else targets
+    targets = read_targets(y, table.n_rows, reading)
+    has_exposure = reading.target == "count" or exposure is not None
     layout = Layout(
         feature_names=table.names,
         n_features=table.n_columns,
-        target_names=target_names,
-        n_targets=targets.shape[1],
-        single_target=single,
+        target_names=targets.names,
+        n_targets=targets.values.shape[1],
+        single_target=targets.single,
+        has_exposure=has_exposure,
+        classes=targets.classes,
     )
+    values = targets.values
+    if has_exposure:
+        values = np.hstack([to_numpy(values), read_log_exposure(exposure, table.n_rows)])
     weights = _read_weights(sample_weight, table)
-    return Block(table=table, targets=targets, weights=weights), layout
+    return Block(table=table, targets=values, weights=weights), layout
+
+
+def block_classes(X: Any, y: Any) -> np.ndarray:
+    """The classes among the labels of some rows, sorted; `y` may name a column of `X`."""
+    labels = _take_named(X, y, None, None, None, Reading(target="label"))[1]
+    return distinct(read_labels(labels).values)
 
 
 def split_block(block: Block, size: int) -> list[Block]:
@@ -148,6 +178,7 @@ class Chosen:
     y: str | tuple[str, ...] | None
     """The target as it was named: one name, or several."""
     weight: str | None
+    exposure: str | None
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -156,15 +187,21 @@ class Chosen:
 
     @property
     def all(self) -> tuple[str, ...]:
-        """Features, targets and the weight."""
-        return (*self.features, *self.targets, *names_of(self.weight))
+        """Features, targets, the weight and the exposure."""
+        others = (*names_of(self.weight), *names_of(self.exposure))
+        return (*self.features, *self.targets, *others)
 
 
 def choose_columns(
-    names: Sequence[str], y: Any, sample_weight: Any, features: Sequence[str] | None
+    names: Sequence[str],
+    y: Any,
+    sample_weight: Any,
+    features: Sequence[str] | None,
+    exposure: Any = None,
 ) -> Chosen:
     """The columns to read of a table that is not in memory; each exists and is named once."""
-    for values, name in ((y, "y"), (sample_weight, "sample_weight")):
+    given = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+    for name, values in given.items():
         if values is not None and not is_names(values):
             raise ValueError(
                 f"{name} must name columns of X, which is not in memory; got "
@@ -172,18 +209,19 @@ def choose_columns(
             )
     if isinstance(features, str):
         raise ValueError(f"features must be a list of names of columns, got {features!r}.")
-    used = {*names_of(y), *names_of(sample_weight)}
+    used = {used for values in given.values() for used in names_of(values)}
     if features is None:
         features = [name for name in names if name not in used]
     chosen = Chosen(
         features=tuple(str(name) for name in features),
         y=y if y is None or isinstance(y, str) else tuple(y),
         weight=sample_weight,
+        exposure=exposure,
     )
-    check_known(chosen.targets, names, "y")
-    check_known(names_of(sample_weight), names, "sample_weight")
+    for name, values in given.items():
+        check_known(names_of(values), names, name)
     check_known(chosen.features, names, "features")
-    check_unique(chosen.all, "the choice of features, y and sample_weight")
+    check_unique(chosen.all, f"the choice of features, {', '.join(given)}")
     if not chosen.features:
         raise ValueError("X has 0 feature(s) besides y and sample_weight: give more columns.")
     return chosen
@@ -222,27 +260,35 @@ def _bullets(names: Sequence[str]) -> str:
 
 
 def _take_named(
-    X: Any, y: Any, sample_weight: Any, features: Sequence[str] | None
-) -> tuple[Any, Any, Any]:
-    """Features, targets and weights, the columns that are named taken out of `X`."""
-    targets, weights = names_of(y), names_of(sample_weight)
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    exposure: Any,
+    features: Sequence[str] | None,
+    reading: Reading,
+) -> tuple[Any, Any, Any, Any]:
+    """Features, targets, weights and exposures, the columns that are named taken out of `X`."""
     frame = as_frame(X, "X")
+    if reading.target == "label":
+        y = names_or_labels(y, getattr(frame, "columns", ()))
+    given = {"y": y, "sample_weight": sample_weight, "exposure": exposure}
+    names = {name: names_of(values) for name, values in given.items()}
     if frame is None or not hasattr(frame, "columns"):
-        if isinstance(y, str) or weights:
+        if isinstance(y, str) or names["sample_weight"] or names["exposure"]:
             raise ValueError("names of columns need a table whose columns have names: give arrays.")
-        return X, y, sample_weight
-    check_known(targets, frame.columns, "y")
-    check_known(weights, frame.columns, "sample_weight")
-    check_unique((*targets, *weights), "the choice of y and sample_weight")
-    if targets:
-        y = frame.get_column(y) if isinstance(y, str) else frame.select(list(targets))
-    if weights:
-        sample_weight = frame.get_column(weights[0])
-    rest = frame.drop([*targets, *weights])
+        return X, y, sample_weight, exposure
+    for name, found in names.items():
+        check_known(found, frame.columns, name)
+        if found:
+            one = name != "y" or isinstance(y, str)
+            given[name] = frame.get_column(found[0]) if one else frame.select(list(found))
+    used = [column for found in names.values() for column in found]
+    check_unique(used, f"the choice of {', '.join(names)}")
+    rest = frame.drop(used)
     if features is not None and text_names(rest.columns) is not None:
         check_features(rest.columns, features)
         rest = rest.select(list(features))
-    return rest, y, sample_weight
+    return rest, *given.values()
 
 
 def _read_features(parsed: Parsed, features: Sequence[str] | None) -> Table:
@@ -258,7 +304,7 @@ def _read_features(parsed: Parsed, features: Sequence[str] | None) -> Table:
         raise ValueError(
             f"X has {n_columns} features, but model is expecting {len(features)} features as input."
         )
-    _check_finite(parsed, "X", allow_nan=True)
+    check_finite(parsed, "X", allow_nan=True)
     return Table(
         n_rows=n_rows,
         n_columns=n_columns,
@@ -268,69 +314,12 @@ def _read_features(parsed: Parsed, features: Sequence[str] | None) -> Table:
     )
 
 
-def _read_targets(parsed: Parsed, n_rows: int) -> tuple[Array, tuple[str, ...] | None]:
-    """Targets of the shape they came in, and their names."""
-    if parsed.array is None:
-        _refuse_texts(parsed, "y")
-    if 0 in parsed.shape[1:]:
-        raise ValueError("y has no columns: give one number, or a row of them, for each row of X.")
-    check_lengths(parsed.shape[0], n_rows, "y")
-    _check_finite(parsed, "y", allow_nan=False)
-    names = None if parsed.labels is None else tuple(str(label) for label in parsed.labels)
-    return parsed.array, names
-
-
 def _read_weights(sample_weight: Any, table: Table) -> Array:
     rows = np.empty((table.n_rows, 1)) if table.matrix is None else table.matrix
     if sample_weight is None:
         return namespace(rows).ones_like(rows[:, 0])
     parsed = parse(sample_weight, "sample_weight")
     if parsed.array is None:
-        _refuse_texts(parsed, "sample_weight")
+        refuse_texts(parsed, "sample_weight")
     check_lengths(parsed.shape[0], table.n_rows, "sample_weight")
     return build_weights(parsed.array, rows, name="sample_weight", allow_zero=True)
-
-
-def _refuse_texts(parsed: Parsed, name: str) -> None:
-    bad = [
-        label_of(name, index, parsed.labels)
-        for index, column in enumerate(parsed.columns or ())
-        if not _is_numbers(column)
-    ]
-    raise ValueError(
-        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} does not: give one number for "
-        "each row."
-    )
-
-
-def _is_numbers(column: Any) -> bool:
-    return isinstance(column, np.ndarray) and column.dtype.kind == "f"
-
-
-def check_lengths(found: int, n_rows: int, name: str) -> None:
-    """Raise if there are not as many targets or weights as rows."""
-    if found != n_rows:
-        raise ValueError(
-            f"X has {n_rows} rows and {name} has {found}: found input variables with inconsistent "
-            "numbers of samples; give one for each row."
-        )
-
-
-def _check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
-    """Refuse infinite values, and missing ones unless they are allowed, and name their columns."""
-    if parsed.array is not None:
-        xp = namespace(parsed.array)
-        bad = xp.isinf(parsed.array) if allow_nan else ~xp.isfinite(parsed.array)
-        if not bool(xp.any(bad)):
-            return
-        columns = list(np.atleast_2d(to_numpy(bad).T))
-    else:
-        columns = [np.isinf(c) if _is_numbers(c) else np.zeros(1) for c in parsed.columns or ()]
-    found = [label_of(name, i, parsed.labels) for i, column in enumerate(columns) if column.any()]
-    if found:
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-        what = "infinity" if allow_nan else "NaN or infinity"
-        raise ValueError(
-            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}: give finite numbers or "
-            "leave those rows out."
-        )

@@ -15,18 +15,36 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import map_arrays
+from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.cross_fit import allocate
-from bowtienet.ensemble.ensemble import Ensemble, Floats, member_inputs, member_views
+from bowtienet.ensemble.ensemble import (
+    Ensemble,
+    Floats,
+    member_inputs,
+    member_views,
+    ratio_of,
+)
 from bowtienet.ensemble.member import MOMENTUM, local_iterations
-from bowtienet.ensemble.stacking import NEVER, stacking_weights
+from bowtienet.ensemble.stacking import NEVER, heavy_log_densities, stacking_weights
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.execution import usable_cores, workers
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.stochastic import StochasticState, stochastic_step
-from bowtienet.prediction.predictive import log_density, predict
+from bowtienet.model.outcomes import Counts, StudentT
+from bowtienet.prediction.calibration import (
+    Calibration,
+    is_discrete,
+    log_probabilities,
+    rate_outcome,
+)
+from bowtienet.prediction.predictive import (
+    Predictive,
+    log_density,
+    outputs_and_variances,
+    predict,
+)
 from bowtienet.representation.representation import View, log_slopes, network_rows
 
 RECENT = 2_000
@@ -87,7 +105,7 @@ def take_in(
         for batch in batches:
             seen = [network_rows(view, batch) for view in views]
             if arrivals.recent is not None:
-                new = _log_densities(members, views, seen, batch, ensemble.propagation)
+                new = _log_densities(ensemble, members, seen, batch)
                 arrivals.recent = np.concatenate([arrivals.recent, new])[-RECENT:]
             taken = [_take_in(*pair, apply) for pair in zip(members, seen, strict=True)]
             if all(now is not then for now, then in zip(taken, members, strict=True)):
@@ -175,17 +193,32 @@ def _in_favour_of(weights: Floats) -> Floats:
 
 
 def _log_densities(
-    members: Sequence[FitResult],
-    views: Sequence[View],
-    seen: Sequence[Rows],
-    batch: Rows,
-    propagation: str,
+    ensemble: Ensemble, members: Sequence[FitResult], seen: Sequence[Rows], batch: Rows
 ) -> Floats:
     """Log densities (rows, members) of new rows, noted before they are taken in."""
     columns = []
-    for member, view, rows in zip(members, views, seen, strict=True):
+    views = member_views(ensemble)
+    for member, group, view, rows in zip(members, ensemble.groups, views, seen, strict=True):
         inputs = member_inputs(member, rows.inputs)
-        found = predict(member.model, member.factors, inputs, propagation=propagation)
-        density = log_density(found, rows.targets, member.variance_ratio)
+        found = predict(member.model, member.factors, inputs, propagation=ensemble.propagation)
+        density = _log_density(member, found, rows, ensemble.calibration, group)
         columns.append(density + log_slopes(view, batch))
     return np.nan_to_num(np.stack(columns, axis=1), nan=NEVER, neginf=NEVER)
+
+
+def _log_density(
+    member: FitResult, found: Predictive, rows: Rows, calibration: Calibration | None, group: int
+) -> Floats:
+    """Log density (n,) of the targets, or log probability of classes and counts."""
+    outcome = member.model.outcome
+    if not (is_discrete(outcome) or isinstance(outcome, StudentT)):
+        return log_density(found, rows.targets, member.variance_ratio)
+    means, variances = outputs_and_variances(outcome, found)
+    targets = to_numpy(rows.targets).astype(float)
+    if isinstance(outcome, StudentT):
+        return heavy_log_densities(targets - means, ratio_of(member) * variances)
+    if isinstance(outcome, Counts):
+        dispersion = outcome.dispersion if calibration is None else calibration.dispersion[group]
+        return log_probabilities(rate_outcome(float(dispersion)), targets, means, variances)
+    slope = 1.0 if calibration is None else float(calibration.slope[group])
+    return log_probabilities(outcome, targets, slope * means, slope**2 * variances)

@@ -25,7 +25,10 @@ def to_arviz(ensemble: Ensemble, draws: int, rng: np.random.Generator) -> Any:
         raise ImportError(
             "to_arviz needs ArviZ: install it with pip install 'bowtienet[arviz]'."
         ) from error
-    chosen = rng.choice(len(ensemble.members), size=draws, p=ensemble.weights)
+    # Members without hidden layers have other arrays: those of the others are drawn, if there are.
+    depth = np.array([len(member.factors.layers) for member in ensemble.members])
+    shares = np.where(depth == depth.max(), ensemble.weights, 0.0)
+    chosen = rng.choice(len(ensemble.members), size=draws, p=shares / shares.sum())
     sampled = [_draw(ensemble.members[index], rng) for index in chosen]
     names, places = _inputs(ensemble)
     posterior: dict[str, np.ndarray] = {"member": chosen[None, :]}

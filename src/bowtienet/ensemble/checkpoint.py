@@ -21,7 +21,7 @@ import numpy as np
 from bowtienet import persistence
 from bowtienet._arrays import Array, map_arrays, to_numpy
 from bowtienet.ensemble.ensemble import Ensemble
-from bowtienet.ensemble.member import Outcome
+from bowtienet.ensemble.member import TaskResult
 from bowtienet.ensemble.settings import Settings
 from bowtienet.inference.stochastic import PassSnapshot
 
@@ -45,9 +45,9 @@ class Checkpoint:
         if resume and path is None:
             raise ValueError("resume needs the checkpoint to go on from: set checkpoint=path.")
         self.path, self.seed = path, seed
-        self.outcomes: list[Outcome] = []
+        self.outcomes: list[TaskResult] = []
         self._saved: dict[str, Any] | None = None
-        self._recorded: list[Outcome] = []
+        self._recorded: list[TaskResult] = []
         self._under_way: PassSnapshot | None = None
         if path is None:
             return
@@ -71,6 +71,7 @@ class Checkpoint:
         members = None if before is None else _digest_of_factors(before)
         self._identity = {**asdict(settings), **rows(), "members before": members}
         self._identity.pop("n_jobs")  # it changes no result
+        self._identity["outcome"] = repr(settings.outcome)
         if self._saved is None:
             self._write(None)
             return
@@ -81,10 +82,10 @@ class Checkpoint:
                     f"{os.fspath(self.path)} is of another fit: {name} was {then!r} and is {now!r} "
                     "now. Resume with the settings and rows of that fit, or call fit to start anew."
                 )
-        self._recorded = [Outcome(**outcome) for outcome in self._saved["outcomes"]]
+        self._recorded = [TaskResult(**outcome) for outcome in self._saved["outcomes"]]
         self._under_way = self._saved["under way"]
 
-    def next_recorded(self) -> Outcome | None:
+    def next_recorded(self) -> TaskResult | None:
         """The outcome of the next task, if it is known already."""
         if not self._recorded:
             return None
@@ -96,7 +97,7 @@ class Checkpoint:
         found, self._under_way = self._under_way, None
         return found
 
-    def finished(self, outcome: Outcome) -> None:
+    def finished(self, outcome: TaskResult) -> None:
         """A task has come to its end."""
         self.outcomes.append(outcome)
         self._write(None)

@@ -42,7 +42,6 @@ from bowtienet.inference.execution import (
     workers,
 )
 from bowtienet.inference.statistics import Statistics, add
-from bowtienet.model.architecture import Architecture
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 
@@ -95,13 +94,13 @@ class ClusterRows:
         self._held = {number: held[number] for number in self._sizes}
         self.n_rows = sum(self._sizes.values())
 
-    def check(self, architecture: Architecture) -> None:
-        """Refuse rows that do not fit the architecture."""
+    def check(self, model: BowTieModel) -> None:
+        """Refuse rows that do not fit the architecture and the outcome."""
         n_inputs, n_targets = self._columns
         none = Rows(
             inputs=np.empty((0, n_inputs)), targets=np.empty((0, n_targets)), weights=np.empty(0)
         )
-        check_rows(architecture, none)
+        check_rows(model.architecture, none, model.outcome)
 
     def begin(self, model: BowTieModel, factors: GlobalFactors, apply: Mapper = map) -> _Memory:
         """Memory of all rows from a forward pass; the first local pass makes it on its way."""
@@ -251,7 +250,7 @@ def _sweep(
 ) -> _Answer:
     """Local step and statistics of a partition, which remembers both ends of it."""
     model, factors = network
-    blocks = split(partition.rows, block_rows(model.architecture, block_size))
+    blocks = split(partition.rows, block_rows(model.architecture, block_size, model.outcome))
     known = partition.memory.get(memory.version)
     with workers(1) as apply, np.errstate(all="ignore"):
         before = known

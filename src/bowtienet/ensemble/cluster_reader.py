@@ -17,7 +17,7 @@ from bowtienet.data.rows import Rows, join_rows
 from bowtienet.data.tables import Block
 from bowtienet.ensemble.cluster import ClusterRows
 from bowtienet.ensemble.dask_client import on_each, release, running_client, survey_partitions
-from bowtienet.model.architecture import Architecture
+from bowtienet.model.priors import BowTieModel
 from bowtienet.representation.columns import Column
 from bowtienet.representation.facts import TableFacts, gather_facts, merge_facts
 from bowtienet.representation.learning import decide
@@ -114,7 +114,7 @@ class ClusterStream:
     inputs: Indices | None = None
     """The network's inputs that are left; None for all."""
 
-    def provider(self, architecture: Architecture) -> ClusterRows:
+    def provider(self, model: BowTieModel) -> ClusterRows:
         """All rows, on their workers."""
         return self.reader.provider(self.representation, self.view, self.inputs)
 

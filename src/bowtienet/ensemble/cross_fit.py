@@ -31,11 +31,14 @@ from bowtienet.ensemble.fold_networks import (
     without,
 )
 from bowtienet.ensemble.held_out_forecasts import (
+    Noise,
     Swept,
-    _by_chance,
+    by_chance,
     forecast,
+    judged,
     ratio_of_group,
-    stack_forecasts,
+    slope_of_group,
+    stack_recipes,
 )
 from bowtienet.ensemble.member import recipe_model
 from bowtienet.ensemble.pace import Pace
@@ -47,7 +50,6 @@ from bowtienet.ensemble.settings import (
     starts_from_networks,
     sweep_lengths,
 )
-from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import Networks, factors_of_network, initialize
@@ -55,8 +57,7 @@ from bowtienet.inference.together import sweep_together
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import join_networks
-from bowtienet.prediction.conformal import HeldOut
-from bowtienet.prediction.levels import Levels
+from bowtienet.prediction.calibration import Calibration, is_discrete
 from bowtienet.representation.representation import View
 
 REPEATS = 2
@@ -72,8 +73,7 @@ class Fitted(NamedTuple):
     weights: list[float]
     views: list[int]
     groups: list[int]
-    levels: Levels | None = None
-    held_out: HeldOut | None = None
+    noise: Noise = Noise()
 
 
 def cross_fit(
@@ -99,12 +99,12 @@ def cross_fit(
         swept = [_swept(one, seen[one.recipe.view], folds, settings) for one in chosen]
         say("weights and levels of noise")
         slopes = np.stack([seen[one.recipe.view].log_slopes for one in chosen])
-        weights, levels, held_out = stack_forecasts(
+        weights, noise = stack_recipes(
             swept, slopes, np.asarray(on_host(rows).weights), rows.inputs, settings
         )
         say("members with all rows")
         counts = members_of_recipes(weights, settings.n_estimators, len(folds))
-        return _with_all_rows(swept, weights, counts, seen, levels, held_out, settings, run)
+        return _with_all_rows(swept, weights, counts, seen, noise, settings, run)
 
 
 def members_of_recipes(weights: Floats, wanted: int | None, n_folds: int) -> list[int]:
@@ -183,28 +183,19 @@ def _swept(
         repeats=REPEATS,
         bounded=False,
     )
-    best, highest = None, -np.inf
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
+    tried = []
     for length, results in zip(lengths, found, strict=True):
         parts = [
             forecast(result, rows, fold, settings)
             for result, fold in zip(results, folds, strict=True)
         ]
-        errors, variances = (np.concatenate(column) for column in zip(*parts, strict=True))
-        ratio = variance_ratio(errors, variances, weights)
-        logs = normal_log_densities(errors, ratio * variances)
-        reached = float(logs @ weights / weights.sum())
-        if best is None or reached > highest:
-            highest = reached
-            best = Swept(
-                candidate=candidate,
-                n_sweeps=length,
-                errors=errors,
-                variances=variances,
-                ratio=ratio,
-                by_chance=_by_chance(candidate, rows, folds),
-            )
-    assert best is not None
-    return best
+        means, variances = (np.concatenate(column) for column in zip(*parts, strict=True))
+        tried.append(
+            judged(candidate, length, targets, (means, variances), weights, settings.outcome)
+        )
+    best = max(tried, key=lambda one: float(one.log_densities @ weights))
+    return replace(best, by_chance=by_chance(candidate, rows, folds, settings.outcome))
 
 
 def _with_all_rows(
@@ -212,14 +203,17 @@ def _with_all_rows(
     weights: Floats,
     counts: Sequence[int],
     seen: Sequence[SeenRows],
-    levels: Levels | None,
-    held_out: HeldOut,
+    noise: Noise,
     settings: Settings,
     run: Callable[..., Iterable[Networks]],
 ) -> Fitted:
     """The networks of the folds go on with all rows; what comes of them are the members."""
-    fitted = Fitted([], [], [], [], levels, held_out)
-    for one, weight, count in zip(swept, weights, counts, strict=True):
+    fitted = Fitted([], [], [], [], noise)
+    kept: list[int] = []
+    slopes: list[float] = []
+    # The calibration has an entry for each recipe with weight, whether it gets members or not.
+    weighted = np.cumsum(np.asarray(weights) > 0.0) - 1
+    for one, weight, count, place in zip(swept, weights, counts, weighted, strict=True):
         if not count:
             continue
         recipe, rows = one.candidate.recipe, seen[one.candidate.recipe.view].rows
@@ -229,11 +223,21 @@ def _with_all_rows(
         [results] = sweep_together(
             model, rows, row_weights, factors, lengths=[one.n_sweeps], n_threads=1, repeats=REPEATS
         )
-        ratio = one.ratio
-        if starts_from_networks(settings):
+        ratio: Floats | None = one.ratio
+        if is_discrete(settings.outcome):
+            ratio = None
+            assert noise.calibration is not None
+            slope = float(noise.calibration.slope[place])
+            kept.append(int(place))
+            slopes.append(slope_of_group(one, slope, networks, rows, settings.outcome))
+        elif starts_from_networks(settings):
             ratio = ratio_of_group(one, networks, rows)
         add_group(fitted, results, ratio, recipe.view, float(weight))
-    return fitted
+    if noise.calibration is None:
+        return fitted
+    dispersion = noise.calibration.dispersion[kept]
+    calibration = Calibration(slope=np.asarray(slopes), dispersion=dispersion)
+    return fitted._replace(noise=replace(noise, calibration=calibration))
 
 
 def add_group(
@@ -251,7 +255,7 @@ def add_group(
 def _fit_few(seen: Sequence[SeenRows], recipes: Sequence[Recipe], settings: Settings) -> Fitted:
     """Members fitted to rows too few to hold any out: the plainest view, the largest penalty."""
     effort = EFFORTS[settings.effort]
-    plain = [recipe for recipe in recipes if recipe.view == 0]
+    plain = [recipe for recipe in recipes if recipe.view == 0 and not recipe.linear]
     recipe = replace(
         max(plain, key=lambda one: (one.init_penalty, -one.parts)),
         start_iterations=effort.lengths[0],

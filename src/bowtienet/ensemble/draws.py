@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, map_arrays, to_numpy
 from bowtienet.distributions.yeo_johnson import Warp, from_warped, moments
@@ -10,16 +11,17 @@ from bowtienet.ensemble.ensemble import (
     Ensemble,
     Floats,
     Moments,
+    function_scales,
     group_moments,
     group_warps,
     group_weights,
-    mean_scales,
     member_inputs,
     member_moments,
     member_views,
     mixture,
     ratio_of,
 )
+from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.prediction.levels import level_probabilities
 from bowtienet.prediction.outside import draw_outside
 from bowtienet.prediction.sampling import sample_functions
@@ -34,7 +36,7 @@ def draw_rows(
     if noise:
         return mixture(ensemble, inputs).rvs(n_draws, random_state=rng)
     found = map_arrays(to_numpy, group_moments(ensemble, inputs))
-    weights, scale = group_weights(ensemble), mean_scales(ensemble, inputs)
+    weights, scale = group_weights(ensemble), function_scales(ensemble, inputs)
     chosen = rng.choice(len(weights), size=(n_draws, *found.means.shape[1:]), p=weights)
 
     def of_chosen(values: Floats) -> Floats:
@@ -82,11 +84,35 @@ def draw_functions(
     return np.asarray(restore_mean(ensemble.representation.target_scaling, np.stack(draws)))
 
 
+def draw_outputs(
+    ensemble: Ensemble, inputs: Array, n_draws: int, rng: np.random.Generator
+) -> tuple[Floats, NDArray[np.intp]]:
+    """Outputs (n_draws, n, D) of whole networks of classes or counts, and their groups.
+
+    They are calibrated; outputs of counts are logs of rates.
+    """
+    chosen = rng.choice(len(ensemble.members), size=n_draws, p=ensemble.weights)
+    x = np.asarray(to_numpy(standardized_features(ensemble.representation, inputs)), dtype=float)
+    views, draws = member_views(ensemble), []
+    groups = np.asarray(ensemble.groups)[chosen]
+    for index, group in zip(chosen.tolist(), groups.tolist(), strict=True):
+        member = ensemble.members[index]
+        seen = member_inputs(member, network_features(views[index], x))
+        [draw] = sample_functions(member, seen, 1, rng, noise=False)
+        draw = log_rates(member.model.outcome, draw)
+        if ensemble.outside is not None:
+            draw = draw + draw_outside(ensemble.outside, x, group, rng)
+        if ensemble.calibration is not None:
+            draw = ensemble.calibration.slope[group] * draw
+        draws.append(draw)
+    return np.stack(draws), groups
+
+
 class _Levels:
     """The factors (n, D) of the variances of rows: their mean, or one of each row's levels."""
 
     def __init__(self, ensemble: Ensemble, inputs: Array) -> None:
-        self.mean, self.scale = mean_scales(ensemble, inputs), None
+        self.mean, self.scale = function_scales(ensemble, inputs), None
         if ensemble.levels is not None:
             self.scale = ensemble.levels.scale
             x = standardized_features(ensemble.representation, inputs)

@@ -25,7 +25,10 @@ from bowtienet.distributions.yeo_johnson import (
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import check_pruning
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import Outcome, StudentT
+from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.posterior.factors import check_factors
+from bowtienet.prediction.calibration import Calibration, aligned, check_calibration
 from bowtienet.prediction.conformal import HeldOut, check_held_out
 from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
@@ -68,17 +71,21 @@ class Ensemble:
     """Noise that differs between rows; None where variances are those of the groups."""
     held_out: HeldOut | None = None
     """What conformal intervals rest on; None where no row was held out."""
+    calibration: Calibration | None = None
+    """Of the outputs of groups, for classes and counts; None where these are as they are."""
     outside: Outside | None = None
     """How functions may bend outside the range of training; None where they go on as they are."""
     background: Background | None = None
     """Rows that predictions are explained by; None of a model from a file, which holds no rows."""
 
 
-def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
+def check_ensemble(ensemble: Ensemble, n_columns: int, n_targets: int) -> None:
     """Raise a clear error if the parts do not fit together."""
     if not ensemble.members:
         raise ValueError("there are no members")
-    check_representation(ensemble.representation, n_columns, n_outputs)
+    outcome = outcome_of(ensemble)
+    n_outputs = outcome.n_outputs(n_targets)
+    check_representation(ensemble.representation, n_columns, outcome.n_columns(n_outputs))
     n_views = len(ensemble.representation.views)
     if not isinstance(ensemble.views, tuple) or len(ensemble.views) != len(ensemble.members):
         raise ValueError("members do not have one view of the columns each")
@@ -99,8 +106,11 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_outputs: int) -> None:
         check_levels(ensemble.levels, n_encoded, n_outputs)
     if ensemble.held_out is not None:
         check_held_out(ensemble.held_out, n_outputs)
+    n_groups = len(set(ensemble.groups))
+    if ensemble.calibration is not None:
+        check_calibration(ensemble.calibration, n_groups)
     if ensemble.outside is not None:
-        n_encoded, n_groups = len(ensemble.representation.column_order), len(set(ensemble.groups))
+        n_encoded = len(ensemble.representation.column_order)
         check_outside(ensemble.outside, n_encoded, n_groups, n_outputs)
 
 
@@ -124,6 +134,11 @@ def _check_groups(ensemble: Ensemble) -> None:
         raise ValueError("members of a group have different views of the columns")
 
 
+def outcome_of(ensemble: Ensemble) -> Outcome:
+    """The likelihood that the members were fitted by."""
+    return ensemble.members[0].model.outcome
+
+
 def alone(n_members: int) -> tuple[int, ...]:
     """Groups of members that are not brought together."""
     return tuple(range(n_members))
@@ -137,41 +152,6 @@ def original(member: FitResult) -> Architecture:
 def member_views(ensemble: Ensemble) -> list[View]:
     """What each member sees of standardised rows."""
     return [ensemble.representation.views[place] for place in ensemble.views]
-
-
-def describe_views(ensemble: Ensemble) -> str:
-    """What the members see, in words, with the share of their weights.
-
-    Such as ``piecewise features and a Yeo-Johnson target (exponent 0.42) 0.75, standard features
-    0.25``.
-    """
-    found = []
-    for place, view in enumerate(ensemble.representation.views):
-        words = "standard features" if view.pieces is None else "piecewise features"
-        if view.principal is not None:
-            words = "principal components"
-        if view.warp is not None:
-            exponents = ", ".join(f"{value:.2f}" for value in np.asarray(view.warp.exponent))
-            words += f" and a Yeo-Johnson target (exponent {exponents})"
-        share = float(np.sum(ensemble.weights[np.asarray(ensemble.views) == place]))
-        found.append((share, words))
-    if len(found) == 1:
-        return found[0][1]
-    return ", ".join(f"{words} {share:.2f}" for share, words in sorted(found, reverse=True))
-
-
-def describe_levels(ensemble: Ensemble) -> str:
-    """How the noise differs between rows, in words.
-
-    Such as ``3 levels, variances times 0.2, 0.8, 4.2, chosen by the features``; semicolons stand
-    between the levels of several targets.
-    """
-    levels = ensemble.levels
-    if levels is None or len(levels.scale) == 1:
-        return "1 level, the same for all rows"
-    of_targets = [", ".join(f"{level:.2g}" for level in np.sort(own)) for own in levels.scale.T]
-    chosen = "chosen by the features" if levels.columns.size else "as likely for all rows"
-    return f"{len(levels.scale)} levels, variances times {'; '.join(of_targets)}, {chosen}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,7 +203,8 @@ def stack_moments(ensemble: Ensemble, found: Sequence[Predictive]) -> Moments:
         return xp.astype(xp.stack(values), xp.float64, copy=False)
 
     ratios = np.stack([ratio_of(member) for member in ensemble.members])[:, None, :]
-    means = stack([f.mean for f in found])
+    outcomes = [member.model.outcome for member in ensemble.members]
+    means = stack([log_rates(own, f.mean) for own, f in zip(outcomes, found, strict=True)])
     return Moments(
         means=means,
         epistemic_variances=like(means, ratios)
@@ -269,11 +250,21 @@ def combine_members(ensemble: Ensemble, found: Moments, inputs: Array) -> Moment
     range of training.
     """
     joined = _joined(ensemble, found)
-    if ensemble.outside is None:
-        return joined
-    x = standardized_features(ensemble.representation, inputs)
-    beyond = like(joined.means, outside_variances(ensemble.outside, x))
-    return replace(joined, epistemic_variances=joined.epistemic_variances + beyond)
+    if ensemble.outside is not None:
+        x = standardized_features(ensemble.representation, inputs)
+        beyond = like(joined.means, outside_variances(ensemble.outside, x))
+        joined = replace(joined, epistemic_variances=joined.epistemic_variances + beyond)
+    return joined if ensemble.calibration is None else _scaled(ensemble.calibration, joined)
+
+
+def _scaled(calibration: Calibration, found: Moments) -> Moments:
+    """Moments of outputs that are multiplied by the slopes of their groups."""
+    slopes = like(found.means, calibration.slope)[:, None, None]
+    return Moments(
+        means=slopes * found.means,
+        epistemic_variances=slopes**2 * found.epistemic_variances,
+        noise_variances=slopes**2 * found.noise_variances,
+    )
 
 
 def _joined(ensemble: Ensemble, found: Moments) -> Moments:
@@ -285,6 +276,7 @@ def _joined(ensemble: Ensemble, found: Moments) -> Moments:
     for own in group_shares(ensemble):
         places = np.flatnonzero(own)
         some = map_arrays(lambda values, places=places: take(values, places, axis=0), found)
+        some = replace(some, means=aligned(outcome_of(ensemble), some.means))
         parts.append(split_variance(own[places], some))
     xp = namespace(found.means)
     means, epistemic, noise = (xp.stack(column) for column in zip(*parts, strict=True))
@@ -314,6 +306,18 @@ def mean_scales(ensemble: Ensemble, inputs: Array) -> Floats:
     """Factors (n, D) of the variances of rows, over the levels of noise."""
     scale, shares = _levels_of_rows(ensemble, inputs)
     return np.asarray(np.einsum("kd,knd->nd", scale, shares))
+
+
+def function_scales(ensemble: Ensemble, inputs: Array) -> Floats:
+    """Factors (n, D) of the variances of the function.
+
+    1 / E[1/s] over the levels s where outliers have levels of their own: rows tell of the function
+    by their precisions, and a wild one by next to nothing.
+    """
+    if not isinstance(outcome_of(ensemble), StudentT):
+        return mean_scales(ensemble, inputs)
+    scale, shares = _levels_of_rows(ensemble, inputs)
+    return np.asarray(1.0 / np.einsum("kd,knd->nd", 1.0 / scale, shares))
 
 
 def mixture(ensemble: Ensemble, inputs: Array) -> Mixture:
@@ -382,6 +386,11 @@ def standardized_moments(
     warps = group_warps(ensemble)
     if warps is None and ensemble.levels is None:
         return found
+    if split and warps is None and isinstance(outcome_of(ensemble), StudentT):
+        total = like(found.means, mean_scales(ensemble, inputs))
+        epistemic = like(found.means, function_scales(ensemble, inputs)) * found.epistemic_variances
+        noise = total * (found.epistemic_variances + found.noise_variances) - epistemic
+        return Moments(means=found.means, epistemic_variances=epistemic, noise_variances=noise)
     scale, shares = _levels_of_rows(ensemble, inputs)
     parts = []
     for level, share in zip(scale, shares, strict=True):

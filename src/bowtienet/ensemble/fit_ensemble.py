@@ -26,7 +26,7 @@ from bowtienet.data.source import Source
 from bowtienet.ensemble.checkpoint import Checkpoint, digest
 from bowtienet.ensemble.cluster_reader import ClusterReader
 from bowtienet.ensemble.ensemble import Ensemble
-from bowtienet.ensemble.fold_networks import FEWEST_ROWS, FOLDS
+from bowtienet.ensemble.fold_networks import FEWEST_ROWS, FOLDS, on_host
 from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
 from bowtienet.ensemble.recipes import possible_views
@@ -34,11 +34,19 @@ from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.slopes import fit_outside
 from bowtienet.ensemble.streams import SourceReader
 from bowtienet.ensemble.training import fit_further, fit_members
+from bowtienet.model.outcomes import Counts, Gaussian, Outcome, StudentT
+from bowtienet.model.outcomes.counts import start_counts
 from bowtienet.posterior.initialize import START_ROWS
+from bowtienet.prediction.calibration import is_discrete
 from bowtienet.representation.background import keep_rows
 from bowtienet.representation.columns import Column
 from bowtienet.representation.representation import Representation, View, standardized_rows
-from bowtienet.representation.scaling import fit_scaling, standardize
+from bowtienet.representation.scaling import (
+    Scaling,
+    fit_robust_scaling,
+    fit_scaling,
+    standardize,
+)
 from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surveys
 
 Reader = SourceReader | ClusterReader
@@ -93,6 +101,7 @@ def fit_ensemble(
         Its members go on, with their weights and representation.
     """
     prepared = prepare(source, settings, before, checkpoint.seed, watch)
+    settings = _started(settings, prepared.task.rows)
     task, solver = prepared.task, "svi" if prepared.task.stochastic else "cavi"
     empty = Ensemble(
         members=(),
@@ -126,15 +135,25 @@ def fit_ensemble(
         representation=representation,
         views=places,
         groups=tuple(fitted.groups),
-        levels=fitted.levels,
-        held_out=fitted.held_out,
+        levels=fitted.noise.levels,
+        held_out=fitted.noise.held_out,
+        calibration=fitted.noise.calibration,
         background=keep_rows(representation, task.rows),
     )
-    if before is None and ensemble.levels is not None:
+    settled = ensemble.levels is not None or ensemble.calibration is not None
+    if before is None and settled:
         ensemble = replace(ensemble, outside=fit_outside(ensemble, task.rows))
     elif before is not None:
         ensemble = replace(ensemble, outside=before.outside)
     return EnsembleFit(ensemble=ensemble, solver=solver, interrupted=jobs.interrupted)
+
+
+def _started(settings: Settings, rows: Rows) -> Settings:
+    """Settings with the parameters that an outcome starts from."""
+    if not isinstance(settings.outcome, Counts):
+        return settings
+    host = on_host(rows)
+    return replace(settings, outcome=start_counts(host.targets, host.weights))
 
 
 @contextmanager
@@ -225,7 +244,7 @@ def _prepare_stream(
         representation = known or Representation(
             columns=columns,
             feature_scaling=survey.feature_scaling,
-            target_scaling=survey.target_scaling,
+            target_scaling=_surveyed_scaling(survey, settings.outcome),
             column_order=np.arange(sample.inputs.shape[1]),
         )
         stop = min(size, n_held_out + START_ROWS)
@@ -263,7 +282,7 @@ def _represented(
         return canonical_rows(standardized_rows(known, rows)), known
     weights = _double(rows.weights)
     feature_scaling = fit_scaling(_double(rows.inputs), weights)
-    target_scaling = fit_scaling(_double(rows.targets), weights)
+    target_scaling = _target_scaling(_double(rows.targets), weights, settings.outcome)
     rows = Rows(
         inputs=standardize(feature_scaling, rows.inputs),
         targets=like(rows.inputs, standardize(target_scaling, rows.targets)),
@@ -277,6 +296,25 @@ def _represented(
     )
     rows = canonical_rows(take_columns(rows, representation.column_order))
     return rows, replace(representation, views=possible_views(rows, settings))
+
+
+def _target_scaling(targets: np.ndarray, weights: np.ndarray, outcome: Outcome) -> Scaling:
+    """Mean and deviation; median and quartiles where outliers are to be expected.
+
+    Classes and counts stay as they are.
+    """
+    if is_discrete(outcome):
+        return Scaling(center=np.zeros(targets.shape[1]), scale=np.ones(targets.shape[1]))
+    if isinstance(outcome, StudentT):
+        return fit_robust_scaling(targets, weights)
+    return fit_scaling(targets, weights)
+
+
+def _surveyed_scaling(survey: Survey, outcome: Outcome) -> Scaling:
+    if isinstance(outcome, Gaussian):
+        return survey.target_scaling
+    sample = survey.sample.rows
+    return _target_scaling(_double(sample.targets), _double(sample.weights), outcome)
 
 
 def _double(values: Array) -> np.ndarray:

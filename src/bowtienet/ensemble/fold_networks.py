@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import like, map_arrays, slices, to_numpy
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.settings import Recipe, Settings
-from bowtienet.ensemble.stacking import normal_log_densities, variance_ratio
+from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
+from bowtienet.ensemble.stacking import heavy_log_densities, normal_log_densities, variance_ratio
 from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
+from bowtienet.model.outcomes import Gaussian, Outcome, StudentT
+from bowtienet.model.outcomes.counts import log_rates
+from bowtienet.prediction.calibration import calibrate, is_discrete
 from bowtienet.representation.principal import held_out_components
 from bowtienet.representation.representation import View, log_slopes, network_rows
 
@@ -93,30 +96,31 @@ def advance(
     seen: Sequence[SeenRows],
     folds: Sequence[slice],
     length: int,
-    hidden: Sequence[int],
+    settings: Settings,
     run: Run,
 ) -> list[Candidate]:
     """The candidates with networks of these folds, all taken to a length.
 
     Networks of one view and size that go equally far are trained side by side.
     """
-    tasks: dict[tuple[int, int, bool, int], list[tuple[int, int]]] = {}
+    outcome = settings.outcome
+    tasks: dict[tuple[int, int, bool, bool, int], list[tuple[int, int]]] = {}
     for place, candidate in enumerate(candidates):
         recipe = candidate.recipe
         for fold in range(len(folds)):
             known = fold < len(candidate.networks)
             steps = length - recipe.start_iterations if known else length
-            key = (recipe.view, recipe.parts, recipe.adaptive, steps)
+            key = (recipe.view, recipe.parts, recipe.adaptive, recipe.linear, steps)
             tasks.setdefault(key, []).append((place, fold))
     trained: dict[tuple[int, int], Networks] = {}
     arguments = []
-    for (view, _, adaptive, steps), pairs in tasks.items():
+    for (view, _, adaptive, _, steps), pairs in tasks.items():
         rows = seen[view].rows
-        starts = [_start(candidates[place], fold, rows, folds, hidden) for place, fold in pairs]
+        starts = [_start(candidates[place], fold, rows, folds, settings) for place, fold in pairs]
         held_out = [folds[fold] for _, fold in pairs]
         penalties = [candidates[place].recipe.init_penalty for place, _ in pairs]
         groups = seen[view].groups if adaptive else None
-        arguments.append((rows, starts, held_out, penalties, steps, groups))
+        arguments.append((rows, starts, held_out, penalties, steps, groups, outcome))
     for pairs, networks in zip(tasks.values(), run(train, arguments), strict=True):
         size = len(networks.layers[0]) // len(pairs)
         for index, pair in enumerate(pairs):
@@ -126,7 +130,7 @@ def advance(
         own_networks = tuple(trained[place, fold] for fold in range(len(folds)))
         recipe = replace(candidate.recipe, start_iterations=length)
         own = seen[recipe.view]
-        logs = _log_densities(own_networks, own, folds)
+        logs = _log_densities(own_networks, own, folds, outcome)
         found.append(Candidate(recipe=recipe, networks=own_networks, log_densities=logs))
     return found
 
@@ -142,15 +146,16 @@ def score(candidate: Candidate) -> float:
     return float(np.mean(candidate.log_densities))
 
 
-def new_networks(recipe: Recipe, number: int, rows: Rows, hidden: Sequence[int]) -> Networks:
+def new_networks(recipe: Recipe, number: int, rows: Rows, settings: Settings) -> Networks:
     """Small networks to start from, of a recipe's seed and a number."""
     host, parts = on_host(rows), recipe.parts
     return random_networks(
-        [width // parts for width in hidden],
+        [width // parts for width in hidden_of(recipe, settings)],
         host.inputs,
         host.targets,
         np.tile(host.weights, (parts, 1)),
         np.random.default_rng((recipe.seed, number)),
+        outcome=settings.outcome,
     )
 
 
@@ -186,6 +191,7 @@ def train(
     penalties: Sequence[float],
     steps: int,
     groups: NDArray[np.intp] | None,
+    outcome: Outcome = Gaussian(),  # noqa: B008 (it cannot change)
 ) -> Networks:
     """Networks of one size after some steps, each fitted without its fold.
 
@@ -208,6 +214,7 @@ def train(
             strengths,
             lengths=[length],
             input_penalties=own,
+            outcome=outcome,
         )
     return found
 
@@ -241,11 +248,19 @@ def further_networks(
     """Networks of a recipe that have seen all rows: those of the folds first, then new ones."""
     recipe, known = candidate.recipe, list(candidate.networks[:count])
     rows, own = seen.rows, seen.groups if recipe.adaptive else None
-    hidden = settings.hidden_layer_sizes
-    new = [new_networks(recipe, number, rows, hidden) for number in range(len(known), count)]
+    new = [new_networks(recipe, number, rows, settings) for number in range(len(known), count)]
+    outcome = settings.outcome
     groups = [(known, FURTHER_STEPS), (new, recipe.start_iterations)]
     arguments = [
-        (rows, starts, [None] * len(starts), [recipe.init_penalty] * len(starts), steps, own)
+        (
+            rows,
+            starts,
+            [None] * len(starts),
+            [recipe.init_penalty] * len(starts),
+            steps,
+            own,
+            outcome,
+        )
         for starts, steps in groups
         if starts
     ]
@@ -274,14 +289,14 @@ def _start(
     fold: int,
     rows: Rows,
     folds: Sequence[slice],
-    hidden: Sequence[int],
+    settings: Settings,
 ) -> Networks:
     """Where the networks of a fold go on, or begin."""
     if fold < len(candidate.networks):
         return candidate.networks[fold]
     host = on_host(rows)
     fitted = replace(host, weights=without(host.weights, folds[fold]))
-    return new_networks(candidate.recipe, fold, fitted, hidden)
+    return new_networks(candidate.recipe, fold, fitted, settings)
 
 
 def _chunks(steps: int) -> list[int]:
@@ -290,19 +305,32 @@ def _chunks(steps: int) -> list[int]:
     return [len(part) for part in np.array_split(np.arange(steps), count)]
 
 
-def _log_densities(networks: Sequence[Networks], seen: SeenRows, folds: Sequence[slice]) -> Floats:
-    """Log densities (n,) of held-out rows under each fold's networks, with one noise for all."""
+def _log_densities(
+    networks: Sequence[Networks], seen: SeenRows, folds: Sequence[slice], outcome: Outcome
+) -> Floats:
+    """Log densities (n,) of held-out rows under each fold's networks.
+
+    Noise is the same for all rows, and outputs of classes and counts are calibrated.
+    """
     rows = seen.rows
-    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
-    errors = np.concatenate(
+    outputs = np.concatenate(
         [
-            targets[fold] - network_outputs(own, rows.inputs[fold, ...]).mean(axis=0)
+            network_outputs(own, rows.inputs[fold, ...]).mean(axis=0)
             for own, fold in zip(networks, folds, strict=True)
         ]
     )
     stop = folds[len(networks) - 1].stop
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)[:stop]
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)[:stop]
-    unit = np.ones_like(errors)
-    noise = variance_ratio(errors, unit, weights, prior_rows=0.0)
-    logs = normal_log_densities(errors, noise * unit) + seen.log_slopes[:stop]
+    if is_discrete(outcome):
+        outputs = log_rates(outcome, outputs)
+        _, _, logs = calibrate(outcome, targets, outputs, np.zeros_like(outputs), weights)
+    else:
+        errors = targets - outputs
+        unit = np.ones_like(errors)
+        heavy = isinstance(outcome, StudentT)
+        noise = variance_ratio(errors, unit, weights, prior_rows=0.0, heavy=heavy)
+        density = heavy_log_densities if heavy else normal_log_densities
+        logs = density(errors, noise * unit)
+    logs = logs + seen.log_slopes[:stop]
     return np.asarray(logs * weights * (len(weights) / weights.sum()))

@@ -24,17 +24,9 @@ import numpy as np
 
 from bowtienet._arrays import slices
 from bowtienet.data.rows import Rows
-from bowtienet.ensemble.ensemble import (
-    Ensemble,
-    Floats,
-    Moments,
-    group_moments,
-    group_weights,
-    level_mixture,
-    split_variance,
-    standardized_moments,
-)
+from bowtienet.ensemble.ensemble import Ensemble, Floats, group_moments
 from bowtienet.ensemble.mixed_rows import Indices, mixed_moments, mixed_rows
+from bowtienet.ensemble.outcome_scores import effect_means, log_and_squared
 from bowtienet.representation.background import Background
 from bowtienet.representation.columns import owners
 
@@ -98,7 +90,8 @@ def permutation_losses(
     ----------
     ensemble : Ensemble
     rows : Rows
-        Encoded features and targets in the user's units, with positive weights; NumPy arrays.
+        Encoded features and targets in the user's units, with positive weights; NumPy arrays. Of
+        classes and counts see `outcome_scores`.
     groups : array (columns,)
         The group of each of the user's columns, counted from 0.
     n_repeats : int
@@ -106,20 +99,20 @@ def permutation_losses(
     rng : numpy Generator
     """
     inputs, targets, weights = rows.inputs, rows.targets, rows.weights
-    found = level_mixture(ensemble, group_moments(ensemble, inputs), inputs)
-    before = np.stack([found.logpdf(targets), (targets - found.mean()) ** 2])
+    before = np.stack(log_and_squared(ensemble, group_moments(ensemble, inputs), inputs, targets))
     donors = draw_donors(weights, n_repeats, rng)
     used = np.unique(groups[owners(ensemble.representation.columns)])
     coalitions = np.eye(int(groups.max()) + 1, dtype=bool)
-    means = np.zeros((2, len(used), *targets.shape))
-    given = np.zeros((len(targets), 2, len(used), targets.shape[1]))
+    n_scores = before.shape[-1]
+    means = np.zeros((2, len(used), len(targets), n_scores))
+    given = np.zeros((len(targets), 2, len(used), n_scores))
     for part in slices(len(inputs), max(1, CHUNK_ROWS // (n_repeats * max(len(used), 1)))):
         mixing = (inputs[part], inputs[donors[:, part]], groups, coalitions[used])
         mixed, moments = mixed_rows(ensemble, *mixing), mixed_moments(ensemble, *mixing)
-        permuted = level_mixture(ensemble, moments, mixed)
-        shape = (len(used), n_repeats, part.stop - part.start, targets.shape[1])
-        y = np.broadcast_to(targets[part], shape).reshape(-1, shape[-1])
-        after = np.stack([permuted.logpdf(y), (y - permuted.mean()) ** 2]).reshape(2, *shape)
+        shape = (len(used), n_repeats, part.stop - part.start)
+        y = np.broadcast_to(targets[part], (*shape, targets.shape[1]))
+        scores = log_and_squared(ensemble, moments, mixed, y.reshape(-1, targets.shape[1]))
+        after = np.stack(scores).reshape(2, *shape, n_scores)
         change = after - before[:, None, None, part]
         means[:, :, part] = change.mean(axis=2)
         apart = weights[part, None] * (change - means[:, :, None, part]) / (n_repeats - 1)
@@ -127,7 +120,7 @@ def permutation_losses(
             np.add.at(given, own, np.moveaxis(apart[:, :, repeat], 2, 0))
     losses = _losses(before, means, np.moveaxis(given, 0, 2), weights)
     # A column that networks do not see loses nothing.
-    shown = [np.zeros((len(coalitions), targets.shape[1])) for _ in losses.changes()]
+    shown = [np.zeros((len(coalitions), n_scores)) for _ in losses.changes()]
     for whole, own in zip(shown, losses.changes(), strict=True):
         whole[used] = own
     return Losses(losses.log_density, losses.rmse, *shown)
@@ -174,16 +167,11 @@ def total_effects(ensemble: Ensemble, background: Background, rng: np.random.Gen
     n_moved = EFFECT_REPEATS * max(len(used), 1)
     stop = min(len(features), max(FEWEST_EFFECT_ROWS, EFFECT_PREDICTIONS // n_moved))
     for part in slices(stop, max(1, CHUNK_ROWS // n_moved)):
-        before = _means(ensemble, group_moments(ensemble, features[part]), features[part])
+        before = effect_means(ensemble, group_moments(ensemble, features[part]), features[part])
         mixing = (features[part], features[donors[:, part]], groups, coalitions)
         mixed, moments = mixed_rows(ensemble, *mixing), mixed_moments(ensemble, *mixing)
-        after = _means(ensemble, moments, mixed).reshape(len(used), EFFECT_REPEATS, *before.shape)
+        after = effect_means(ensemble, moments, mixed)
+        after = after.reshape(len(used), EFFECT_REPEATS, *before.shape)
         squared = np.mean((after - before) ** 2, axis=(1, 3))
         found[used] += 0.5 * squared @ weights[part]
     return found / weights[:stop].sum()
-
-
-def _means(ensemble: Ensemble, moments: Moments, inputs: Floats) -> Floats:
-    """Predictive means (n, D) of standardised targets."""
-    found = standardized_moments(ensemble, moments, inputs)
-    return np.asarray(split_variance(group_weights(ensemble), found)[0])

@@ -12,7 +12,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Ensemble
-from bowtienet.ensemble.member import Outcome, Task, last_bound, run_task
+from bowtienet.ensemble.member import Task, TaskResult, last_bound, run_task
 from bowtienet.ensemble.settings import Settings
 from bowtienet.inference.iterate import Progress
 from bowtienet.representation.representation import View
@@ -53,7 +53,7 @@ class Jobs:
         self.settings, self.checkpoint, self.watch = settings, checkpoint, watch
         self.interrupted = False
 
-    def __call__(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def __call__(self, tasks: Sequence[Task]) -> Iterator[TaskResult]:
         """Outcomes in the order of the tasks, until the last one or an interruption."""
         self.watch.expect(len(tasks))
         tasks = list(tasks)
@@ -80,7 +80,7 @@ class Jobs:
             if elsewhere is not None:
                 elsewhere.close()
 
-    def _here(self, task: Task) -> Outcome:
+    def _here(self, task: Task) -> TaskResult:
         self.watch.begin_fit(task.view)
         outcome = run_task(
             task,
@@ -92,7 +92,7 @@ class Jobs:
         self.watch.end_fit()
         return outcome
 
-    def _elsewhere(self, tasks: Sequence[Task]) -> Generator[Outcome]:
+    def _elsewhere(self, tasks: Sequence[Task]) -> Generator[TaskResult]:
         try:
             parallel = Parallel(n_jobs=self.settings.n_jobs, return_as="generator")
         except ValueError:  # a backend that can only answer all at once

@@ -27,20 +27,20 @@ from bowtienet.ensemble.fold_networks import (
     stack,
     without,
 )
-from bowtienet.ensemble.held_out_forecasts import Swept, forecast, stack_forecasts
+from bowtienet.ensemble.held_out_forecasts import Noise, Swept, forecast, judged, stack_recipes
 from bowtienet.ensemble.member import Run, Task
 from bowtienet.ensemble.recipes import choose_recipes, possible_recipes
 from bowtienet.ensemble.settings import EFFORTS, Settings, sweep_lengths
-from bowtienet.ensemble.stacking import equal_weights, variance_ratio
+from bowtienet.ensemble.stacking import equal_weights
 from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import LEARNING_RATE, Networks, RowBatch, fit_networks_by_batches
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.inference.together import sweep_together
+from bowtienet.model.outcomes import Outcome
 from bowtienet.posterior.initialize import join_networks
-from bowtienet.prediction.conformal import HeldOut
-from bowtienet.prediction.levels import Levels
+from bowtienet.prediction.calibration import aligned, is_discrete
 from bowtienet.representation.representation import View, log_slopes, network_rows
 
 SAMPLE_ROWS = 3_000
@@ -108,11 +108,11 @@ def fit_large(
         say(f"training networks on {n_rows:,} rows: recipe {number + 1} of {len(groups)}")
         seen = network_rows(group.view, rows)
         kept = replace(seen, weights=without(_weights(seen), fold))
-        trained = _trained(group, minibatches(kept, BATCH, number), kept, passes)
+        trained = _trained(group, minibatches(kept, BATCH, number), kept, passes, settings.outcome)
         swept.append(_swept(trained, seen, fold, settings))
         more = max(1, round(FURTHER * passes))
         batches = minibatches(seen, BATCH, len(groups) + number)
-        fitted.append(_trained(trained, batches, seen, more, FURTHER_RATE))
+        fitted.append(_trained(trained, batches, seen, more, settings.outcome, FURTHER_RATE))
     stacked = _stacked(swept, groups, apart, settings)
     members: list[Sequence[FitResult]] = []
     for group, one, weight in zip(fitted, swept, stacked[0], strict=True):
@@ -157,7 +157,7 @@ def _groups(
     for one, count in zip(chosen, allocate(equal_weights(len(chosen)), wanted), strict=True):
         networks = list(one.networks[:count])
         networks += [
-            new_networks(one.recipe, k, seen[one.recipe.view].rows, settings.hidden_layer_sizes)
+            new_networks(one.recipe, k, seen[one.recipe.view].rows, settings)
             for k in range(len(networks), count)
         ]
         if count:
@@ -179,6 +179,7 @@ def _trained(
     batches: Batches,
     rows: Rows | SourceStream,
     passes: int,
+    outcome: Outcome,
     learning_rate: float = LEARNING_RATE,
 ) -> Group:
     """The group with its networks after some passes over all rows."""
@@ -203,6 +204,7 @@ def _trained(
             lengths=[passes],
             learning_rate=learning_rate,
             input_penalties=own,
+            outcome=outcome,
         )
     return replace(group, networks=networks)
 
@@ -215,7 +217,8 @@ def _swept(group: Group, seen: Rows, fold: slice, settings: Settings) -> Swept:
     length = sweep_lengths(settings)[0]
     [results] = sweep_together(model, seen, weights, factors, lengths=[length])
     forecasts = [np.stack(forecast(result, seen, fold, settings)) for result in results]
-    return _together(group, forecasts, _weights(seen)[fold], length)
+    targets = np.asarray(to_numpy(seen.targets), dtype=np.float64)[fold]
+    return _together(group, targets, forecasts, _weights(seen)[fold], length, settings)
 
 
 def _fit_stream(
@@ -233,7 +236,7 @@ def _fit_stream(
         say(f"training networks on {stream.n_rows:,} rows: recipe {number + 1} of {len(groups)}")
         seen = stream.seen_by(group.view, None)
         batches = seen.batches(max(task.batch_size, BATCH), number)
-        trained = _trained(group, batches, seen, n_passes(stream.n_rows))
+        trained = _trained(group, batches, seen, n_passes(stream.n_rows), settings.outcome)
         for networks in trained.each():
             joined = tuple(join_networks(list(zip(*networks.layers, strict=True))))
             tasks.append(
@@ -253,41 +256,50 @@ def _fit_stream(
         members.append([outcome.result for outcome in own])
         forecasts = [one.forecasts for one in own if one.forecasts is not None]
         if forecasts and held_out is not None:
-            swept.append(_together(group, forecasts, _weights(held_out), own[0].result.n_sweeps))
+            apart = network_rows(group.view, held_out)
+            targets = np.asarray(to_numpy(apart.targets), dtype=np.float64)
+            n_sweeps = own[0].result.n_sweeps
+            swept.append(
+                _together(group, targets, forecasts, _weights(held_out), n_sweeps, settings)
+            )
     if held_out is None or len(outcomes) < len(tasks) or outcomes[-1].interrupted:
         return _as_they_are(groups, members)
     return _fitted(groups, swept, members, *_stacked(swept, groups, held_out, settings))
 
 
 def _together(
-    group: Group, forecasts: Sequence[Floats], row_weights: Floats, n_sweeps: int
+    group: Group,
+    targets: Floats,
+    forecasts: Sequence[Floats],
+    row_weights: Floats,
+    n_sweeps: int,
+    settings: Settings,
 ) -> Swept:
     """What the members of a group say of held-out rows as one.
 
     Their variance is r v + spread; r is such that it is on average the one that errors ask for.
     """
-    errors, variances = np.stack(forecasts, axis=1)
-    spread, own = errors.var(axis=0), variances.mean(axis=0)
-    asked = variance_ratio(errors.mean(axis=0), own + spread, row_weights)
-    typical, apart = own.mean(axis=0), spread.mean(axis=0)
-    ratio = np.maximum(asked + (asked - 1.0) * apart / typical, LEAST_REST * asked)
-    return Swept(
-        candidate=group.candidate,
-        n_sweeps=n_sweeps,
-        errors=errors.mean(axis=0),
-        variances=ratio * own + spread,
-        ratio=ratio,
+    means, variances = np.stack(forecasts, axis=1)
+    means = aligned(settings.outcome, means)
+    mean, spread, own = means.mean(axis=0), means.var(axis=0), variances.mean(axis=0)
+    found = judged(
+        group.candidate, n_sweeps, targets, (mean, own + spread), row_weights, settings.outcome
     )
+    if is_discrete(settings.outcome):
+        return found
+    asked, typical, apart = found.ratio, own.mean(axis=0), spread.mean(axis=0)
+    ratio = np.maximum(asked + (asked - 1.0) * apart / typical, LEAST_REST * asked)
+    return replace(found, variances=ratio * own + spread, ratio=ratio)
 
 
 def _stacked(
     swept: Sequence[Swept], groups: Sequence[Group], apart: Rows, settings: Settings
-) -> tuple[Floats, Levels | None, HeldOut]:
+) -> tuple[Floats, Noise]:
     """Weights of the groups and levels of noise, by the rows that all members hold out."""
     slopes = np.stack([log_slopes(group.view, apart) for group in groups])
     # The variances are those of the groups already.
     whole = [replace(one, ratio=np.ones_like(one.ratio)) for one in swept]
-    return stack_forecasts(whole, slopes, _weights(apart), apart.inputs, settings)
+    return stack_recipes(whole, slopes, _weights(apart), apart.inputs, settings)
 
 
 def _fitted(
@@ -295,13 +307,13 @@ def _fitted(
     swept: Sequence[Swept],
     members: Sequence[Sequence[FitResult]],
     weights: Floats,
-    levels: Levels | None,
-    held_out: HeldOut,
+    noise: Noise,
 ) -> Fitted:
-    found = Fitted([], [], [], [], levels, held_out)
+    found = Fitted([], [], [], [], noise)
     for group, one, own, weight in zip(groups, swept, members, weights, strict=True):
         if weight > 0.0:
-            add_group(found, own, one.ratio, group.candidate.recipe.view, float(weight))
+            ratio = one.ratio if noise.calibration is None else None
+            add_group(found, own, ratio, group.candidate.recipe.view, float(weight))
     return found
 
 

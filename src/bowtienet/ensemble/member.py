@@ -12,7 +12,7 @@ from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows
 from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
-from bowtienet.ensemble.settings import Recipe, Settings
+from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
 from bowtienet.ensemble.streams import SourceStream
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
@@ -24,7 +24,7 @@ from bowtienet.inference.stochastic import PassSnapshot, fit_stochastic, loosene
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.prediction.predictive import errors_and_variances, predict
+from bowtienet.prediction.predictive import outputs_and_variances, predict
 from bowtienet.representation.representation import PLAIN, View, network_rows
 
 WHOLE_STEP_ROWS = 1000
@@ -73,17 +73,17 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class TaskResult:
     """What a task gave."""
 
     result: FitResult
     forecasts: Floats | None = None
-    """Errors and variances of the held-out rows, (2, n, D_out)."""
+    """Means and variances of the held-out rows, (2, n, D_out)."""
     interrupted: bool = False
     """Ctrl-C ended it: the fits that would follow are not wanted."""
 
 
-Run = Callable[[Sequence[Task]], Iterable[Outcome]]
+Run = Callable[[Sequence[Task]], Iterable[TaskResult]]
 """Runs tasks and answers in their order; it may stop early."""
 
 
@@ -93,7 +93,7 @@ def run_task(
     callback: Callback | None = None,
     after_pass: Callable[[PassSnapshot], None] | None = None,
     resume: PassSnapshot | None = None,
-) -> Outcome:
+) -> TaskResult:
     """Fit one member; a stochastic fit can go on from what `after_pass` was told of it."""
     task = _seen(task)
     recorder = _Recorder(task, settings, callback)
@@ -108,7 +108,7 @@ def run_task(
     else:
         end = fit(
             model,
-            task.rows if task.stream is None else task.stream.provider(model.architecture),
+            task.rows if task.stream is None else task.stream.provider(model),
             factors,
             max_iter=max(task.lengths, default=settings.max_iter),
             tol=settings.tol,
@@ -145,7 +145,9 @@ def recipe_model(recipe: Recipe, rows: Rows, settings: Settings) -> BowTieModel:
     """The model of a recipe's networks, for rows as they see them."""
     return default_model(
         build_architecture(
-            rows.inputs.shape[1], settings.hidden_layer_sizes, rows.targets.shape[1]
+            rows.inputs.shape[1],
+            hidden_of(recipe, settings),
+            settings.outcome.n_outputs(rows.targets.shape[1]),
         ),
         rows.inputs,
         rows.targets,
@@ -153,6 +155,7 @@ def recipe_model(recipe: Recipe, rows: Rows, settings: Settings) -> BowTieModel:
         prior=settings.prior,
         gate_temperature=recipe.gate_temperature,
         hidden_noise=HIDDEN_NOISE,
+        outcome=settings.outcome,
     )
 
 
@@ -225,7 +228,7 @@ class _Recorder:
         self.enough = most is not None and progress.n_visited >= most
         return self.asked or self.enough
 
-    def finish(self, end: FitResult) -> Outcome:
+    def finish(self, end: FitResult) -> TaskResult:
         """What a task gave; a fit that ended at the length it was meant to have was not cut short.
 
         One that goes on keeps the ratio of its variances.
@@ -239,7 +242,7 @@ class _Recorder:
         end = replace(end, status=status, pruning=self._pruning(), variance_ratio=ratio)
         forecasts = None if task.held_out is None else self._forecast(end, task.held_out)
         interrupted = status is Status.INTERRUPTED and not self.asked
-        return Outcome(result=end, forecasts=forecasts, interrupted=interrupted)
+        return TaskResult(result=end, forecasts=forecasts, interrupted=interrupted)
 
     def _pruning(self) -> Pruning | None:
         """What is left of the network that an earlier fit began with."""
@@ -253,4 +256,4 @@ class _Recorder:
             propagation=self.settings.propagation,
             n_threads=self.task.n_threads,
         )
-        return np.stack(errors_and_variances(predicted, held_out.targets))
+        return np.stack(outputs_and_variances(found.model.outcome, predicted))

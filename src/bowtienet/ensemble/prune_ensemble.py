@@ -35,13 +35,12 @@ from bowtienet.ensemble.fold_networks import (
     stack,
     without,
 )
-from bowtienet.ensemble.held_out_forecasts import Swept, forecast, stack_forecasts
+from bowtienet.ensemble.held_out_forecasts import Swept, forecast, judged, stack_forecasts
 from bowtienet.ensemble.member import recipe_model
 from bowtienet.ensemble.recipes import choose_recipes, possible_recipes, possible_views
 from bowtienet.ensemble.settings import Settings
 from bowtienet.ensemble.slopes import fit_outside
 from bowtienet.ensemble.smaller_networks import Stage, Trial, shrink_networks, whole_stage
-from bowtienet.ensemble.stacking import variance_ratio
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import Pruning
@@ -118,8 +117,10 @@ def prune_ensemble(
     """
     begin = time.perf_counter()
     rng = np.random.default_rng(seed)
-    rows = on_host(take_rows(rows, rng.permutation(rows.inputs.shape[0])))
+    # Before the rows are put into random order, as in a fit: long training makes of a sum that
+    # rounds otherwise another network, and perhaps another recipe.
     views, folds = possible_views(rows, settings), held_out_folds(rows.inputs.shape[0])
+    rows = on_host(take_rows(rows, rng.permutation(rows.inputs.shape[0])))
     with one_blas_thread():
         candidate, seen, networks = _fold_networks(rows, views, folds, settings, rng)
         view = views[candidate.recipe.view]
@@ -204,19 +205,21 @@ def _posterior(
     found = []
     for place, fold in enumerate((*trial.folds, None)):
         own = part(stage.networks, slice(place * parts, (place + 1) * parts))
-        found.append(_member(trial, own, without(weights, fold), settings))
+        number = 0 if fold is None else place
+        found.append(_member(trial, own, without(weights, fold), number, settings))
     pairs = [
         forecast(member, take_columns(rows, _inputs(member)), fold, settings)
         for member, fold in zip(found, trial.folds, strict=False)
     ]
-    errors, variances = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    ratio = variance_ratio(errors, variances, weights)
-    swept = Swept(
-        candidate=Candidate(recipe=trial.recipe),
-        n_sweeps=N_SWEEPS,
-        errors=errors,
-        variances=variances,
-        ratio=ratio,
+    means, variances = (np.concatenate(column) for column in zip(*pairs, strict=True))
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
+    swept = judged(
+        Candidate(recipe=trial.recipe),
+        N_SWEEPS,
+        targets,
+        (means, variances),
+        weights,
+        settings.outcome,
     )
     left = np.ones(columns.count, dtype=bool)
     if columns.apart:
@@ -229,7 +232,7 @@ def _posterior(
     levels = replace(levels, columns=places[levels.columns])
     return _Posterior(
         member=found[-1],
-        ratio=ratio,
+        ratio=swept.ratio,
         levels=levels,
         held_out=held_out,
         scores=_scores(trial, swept, levels, columns.inputs, unit),
@@ -242,8 +245,10 @@ def _inputs(member: FitResult) -> np.ndarray:
     return member.pruning.inputs
 
 
-def _member(trial: Trial, networks: Networks, row_weights: Floats, settings: Settings) -> FitResult:
-    """The posterior of one network on the weights that it has."""
+def _member(
+    trial: Trial, networks: Networks, row_weights: Floats, number: int, settings: Settings
+) -> FitResult:
+    """The posterior of one network on the weights that it has, from the draws of a fit's."""
     joined = join_networks(list(zip(*networks.layers, strict=True)))
     layers, places = _taken(joined)
     rows = take_columns(trial.seen.rows, places[0])
@@ -252,7 +257,7 @@ def _member(trial: Trial, networks: Networks, row_weights: Floats, settings: Set
     model = recipe_model(trial.recipe, small, replace(settings, hidden_layer_sizes=hidden))
     connections = tuple(layer[:, 1:] != 0.0 for layer in layers)
     model = replace(model, connections=connections)
-    rng = np.random.default_rng(trial.recipe.seed)
+    rng = np.random.default_rng((trial.recipe.seed, number))
     factors = _without_variance(factors_of_network(model, layers, small, rng), connections)
     [[result]] = sweep_together(
         model,
@@ -301,7 +306,7 @@ def _scores(
     scales = levels.scale[:, None, :] * variances
     densities = -0.5 * (np.log(2.0 * np.pi * scales) + swept.errors**2 / scales)
     logs = logsumexp(densities + log_shares, axis=0).sum(axis=1) + trial.seen.log_slopes
-    means = np.asarray(trial.seen.rows.targets) - swept.errors
+    means = swept.means
     if trial.warp is not None:
         spread = np.einsum("knd,knd->nd", np.exp(log_shares), scales)
         means, _ = moments(trial.warp, means, spread)

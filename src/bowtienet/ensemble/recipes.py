@@ -34,6 +34,8 @@ from bowtienet.ensemble.settings import (
     gate_temperature,
     starts_from_networks,
 )
+from bowtienet.model.outcomes import Classes, Gaussian
+from bowtienet.prediction.calibration import is_discrete
 from bowtienet.representation.pieces import N_BINS, fit_pieces
 from bowtienet.representation.principal import fit_principal
 from bowtienet.representation.representation import View
@@ -59,6 +61,10 @@ MANY_COLUMNS = 128
 """Of more columns networks see principal components."""
 WIDE = 0.4
 """Inputs for each row above which penalties are ten times as strong."""
+STRONGER = 10.0
+"""How much stronger one more penalty is for classes and counts, whose rows tell less."""
+LINEAR = 0.1
+"""Log density per row by which a linear recipe may be behind and still join the others."""
 MANY_ROWS = 5_000
 """Above this a table is large."""
 
@@ -81,7 +87,7 @@ def possible_views(rows: Rows, settings: Settings) -> tuple[View, ...]:
         pieces = View(pieces=found)
         columns = [View(), pieces] if features == "auto" and found is not None else [pieces]
     warps: list[Warp | None] = [None]
-    if settings.target_transform != "none":
+    if settings.target_transform != "none" and isinstance(settings.outcome, Gaussian):
         warp = fit_warp(host.targets, host.weights)
         if settings.target_transform == "yeo-johnson":
             warps = [warp]
@@ -95,7 +101,7 @@ def possible_recipes(
 ) -> list[Recipe]:
     """All recipes to compare, each with a seed."""
     effort = EFFORTS[settings.effort]
-    parts = possible_parts(settings.hidden_layer_sizes, effort.parts)
+    parts = possible_parts(settings.hidden_layer_sizes, effort.parts, _fewest_units(settings))
     adapts = effort.adapts and bool(settings.hidden_layer_sizes)
     if not starts_from_networks(settings) or settings.weighting != "stacking":
         # These only tell what to see; or one network goes on to convergence, and its prior shrinks
@@ -115,6 +121,27 @@ def possible_recipes(
         for count in parts
         for adaptive in ((False, True) if adapts else (False,))
         for penalty in _penalties(own.rows, settings)
+    ] + _linear_recipes(seen, settings, rng)
+
+
+def _linear_recipes(
+    seen: Sequence[SeenRows], settings: Settings, rng: np.random.Generator
+) -> list[Recipe]:
+    """Linear functions of each view, for classes and counts: often a few rows support no more."""
+    stacked = starts_from_networks(settings) and settings.weighting == "stacking"
+    if not stacked or not is_discrete(settings.outcome) or not settings.hidden_layer_sizes:
+        return []
+    return [
+        Recipe(
+            gate_temperature=gate_temperature(settings),
+            init_penalty=penalty,
+            start_iterations=0,
+            linear=True,
+            view=view,
+            seed=int(rng.integers(2**32)),
+        )
+        for view, own in enumerate(seen)
+        for penalty in _penalties(own.rows, settings)
     ]
 
 
@@ -124,7 +151,10 @@ def _penalties(rows: Rows, settings: Settings) -> tuple[float, ...]:
         return (float(settings.init_penalty),)
     n_rows, n_inputs = rows.inputs.shape
     factor = 10.0 if n_inputs > WIDE * n_rows else 1.0
-    return tuple(factor * penalty for penalty in EFFORTS[settings.effort].penalties)
+    penalties = EFFORTS[settings.effort].penalties
+    if is_discrete(settings.outcome):
+        penalties = (*penalties, STRONGER * max(penalties))
+    return tuple(factor * penalty for penalty in penalties)
 
 
 def choose_recipes(
@@ -161,8 +191,10 @@ def choose_recipes(
 
     def reach(some: Sequence[Candidate], own: Sequence[slice], length: int) -> list[Candidate]:
         say(len(some) * len(own), length, mean_inputs(some, seen))
-        return advance(some, seen, own, length, settings.hidden_layer_sizes, run)
+        return advance(some, seen, own, length, settings, run)
 
+    lines = [Candidate(recipe=recipe) for recipe in recipes if recipe.linear]
+    recipes = [recipe for recipe in recipes if not recipe.linear]
     alive = [Candidate(recipe=recipe) for recipe in recipes]
     few = _few_folds(folds)
     if effort.screens and len(seen) > 1:
@@ -187,18 +219,31 @@ def choose_recipes(
             alive = _with_twin(alive, recipes)[:n_kept]
         elif gain < np.inf:
             alive = _with_weaker_penalty(alive, recipes)[:n_kept]
-    return _companion_second(_distinct(_best(found, len(found))), seen)[: effort.n_recipes]
+    chosen = _companion_second(_distinct(_best(found, len(found))), seen)[: effort.n_recipes]
+    if lines:
+        line = _best(reach(lines, folds, effort.lengths[0]), 1)[0]
+        ahead = score(line) > score(chosen[0])
+        if score(line) > score(chosen[0]) - LINEAR:
+            chosen = [line, *chosen] if ahead else [*chosen, line]
+    return chosen
 
 
-def possible_parts(hidden: Sequence[int], wanted: Sequence[int]) -> list[int]:
+def _fewest_units(settings: Settings) -> int:
+    """Units that a small network has in each layer, at least: more classes ask for more."""
+    outcome = settings.outcome
+    return 2 * outcome.n_classes if isinstance(outcome, Classes) else FEWEST_UNITS
+
+
+def possible_parts(
+    hidden: Sequence[int], wanted: Sequence[int], fewest: int = FEWEST_UNITS
+) -> list[int]:
     """Numbers of small networks to compare: those that share out all units of all layers."""
     found = {
         max(
             parts
             for parts in range(1, most + 1)
             if all(
-                width % parts == 0 and (parts == 1 or width >= FEWEST_UNITS * parts)
-                for width in hidden
+                width % parts == 0 and (parts == 1 or width >= fewest * parts) for width in hidden
             )
         )
         for most in wanted

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from bowtienet.model.outcomes import Gaussian, Outcome
 from bowtienet.representation.pieces import MOST_COMPONENTS
 
 AUTO_TEMPERATURE = 0.001
@@ -44,6 +45,8 @@ class Settings:
     features: str | int = "auto"
     target_transform: str = "auto"
     noise: str = "auto"
+    outcome: Outcome = field(default_factory=Gaussian)
+    """The likelihood of the targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,9 +129,16 @@ class Recipe:
     """Small networks that share out its units, each fitted by itself: their mean errs less."""
     adaptive: bool = False
     """Whether the penalty of a column falls as its weights grow: columns that matter little go."""
+    linear: bool = False
+    """Whether it has no hidden layer: a linear function, and with bins an additive one."""
     view: int = 0
     """What the network sees of the rows, by its place among the views to compare."""
     seed: int
+
+
+def hidden_of(recipe: Recipe, settings: Settings) -> tuple[int, ...]:
+    """Widths of the hidden layers of a recipe's networks, all parts together."""
+    return () if recipe.linear else settings.hidden_layer_sizes
 
 
 def gate_temperature(settings: Settings) -> float:

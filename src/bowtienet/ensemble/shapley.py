@@ -25,8 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from bowtienet._arrays import slices
-from bowtienet.ensemble.ensemble import Ensemble, Floats, combine_groups
+from bowtienet.ensemble.ensemble import Ensemble, Floats
 from bowtienet.ensemble.mixed_rows import Indices, Mask, mixed_moments, mixed_rows
+from bowtienet.ensemble.outcome_scores import mean_and_spread
 from bowtienet.representation.background import Background
 from bowtienet.representation.columns import owners
 
@@ -122,7 +123,7 @@ def _coalition_values(
     other = np.broadcast_to(features[:, None], shape)
     mixing = (background.features, other, groups, coalitions)
     mixed, moments = mixed_rows(ensemble, *mixing), mixed_moments(ensemble, *mixing)
-    found = np.stack(combine_groups(ensemble, moments, mixed))
+    found = np.stack(mean_and_spread(ensemble, moments, mixed))
     found = found.reshape(2, len(coalitions), *shape[:2], -1)
     return np.einsum("m,scnmd->scnd", background.weights / background.weights.sum(), found)
 

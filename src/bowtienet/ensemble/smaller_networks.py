@@ -7,11 +7,12 @@ network the weights with the least strength of paths,
     s(W_ij) = F_j |W_ij| B_i,   F = |W| F below,   B = |W|'B above,
 
 a sum over the paths from inputs, by their deviation, to outputs that go through a weight. After
-each step all networks are trained further. A step that takes weights counts if out of fold neither
-the root mean squared error in the user's unit, with one standard error added, nor the geometric
-mean of densities is worse than before all steps by more than a tolerance, and if predictions have
-moved little; columns go only without any such loss. Otherwise a smaller step is tried. At the end
-networks are trained as long as they were at first, if held-out rows gain by it.
+each step all networks are trained further, a little or not at all. A step that takes weights counts
+if out of fold neither the root mean squared error in the user's unit, with one standard error
+added, nor the geometric mean of densities is worse than before all steps by more than a tolerance,
+and if predictions have moved little; columns go only without any such loss, and for sure if
+predictions move far. Otherwise a smaller step is tried. No training is long: it would lead to
+another network, whose errors in new rows may be far from those of the one that it comes from.
 """
 
 from __future__ import annotations
@@ -38,13 +39,17 @@ from bowtienet.inference.start import Networks, fit_networks, network_outputs
 Mask = NDArray[np.bool_]
 
 LENGTHS = (30, 120)
-"""Steps of L-BFGS after columns or weights went; held-out rows choose."""
+"""Steps of L-BFGS after columns or weights went, or none; held-out rows choose."""
 FIRST_SHARE = 0.5
 """Of the weights that a step leaves; its square root after a step that went too far,"""
 LAST_SHARE = 0.95
 """until it is above this."""
 COLUMNS_AT_ONCE = 4
 """The first step takes this part of the columns."""
+COLUMN_MOVE = 0.1
+"""E[m²] / E[e²] up to which a move m of predictions is short: 5 % in the root of E[e²], at most."""
+SURE = 2.0
+"""Standard errors that a long move has to gain."""
 MOST_MISSES = 3
 """Columns in a row that held-out rows would miss, after which the others stay."""
 
@@ -96,13 +101,7 @@ def whole_stage(trial: Trial, networks: Networks) -> Stage:
 
 def shrink_networks(trial: Trial, start: Stage, tolerance: float) -> list[Stage]:
     """Stages within the tolerance, from the whole networks to the smallest ones."""
-    found = _without_columns(trial, [start])
-    found = _without_weights(trial, found, tolerance)
-    last = found[-1]
-    longest = max(LENGTHS[-1], trial.recipe.start_iterations)
-    lengths = sorted({longest // 4, longest})
-    longer = _trained(trial, last.networks, last.kept, last.columns, lengths)
-    return [*found, longer] if longer.log_density > last.log_density else found
+    return _without_weights(trial, _without_columns(trial, [start]), tolerance)
 
 
 def _without_columns(trial: Trial, found: list[Stage]) -> list[Stage]:
@@ -120,8 +119,8 @@ def _without_columns(trial: Trial, found: list[Stage]) -> list[Stage]:
         first = now.kept.layers[0].copy()
         first[:, :, 1:] *= columns[trial.owners]
         kept = replace(now.kept, layers=(first, *now.kept.layers[1:]))
-        after = _trained(trial, now.networks, kept, columns)
-        if _is_close(trial, start, after, 0.0):
+        after = max(_trained(trial, now.networks, kept, columns), key=_log_density)
+        if _is_as_good(trial, start, after):
             found, misses = [*found, after], 0
         elif size > 1:
             size //= 2
@@ -140,10 +139,15 @@ def _without_weights(trial: Trial, found: list[Stage], tolerance: float) -> list
             share = np.sqrt(share)
             continue
         columns = now.columns & _used(trial, kept, len(now.columns))
-        after = _trained(trial, now.networks, kept, columns)
-        close = _is_close(trial, start, after, tolerance)
-        if close and after.n_weights < now.n_weights and _is_near(trial, whole, after, tolerance):
-            found = [*found, after]
+        good = [
+            after
+            for after in _trained(trial, now.networks, kept, columns)
+            if after.n_weights < now.n_weights
+            and _is_near(trial, whole, after, tolerance)
+            and _is_close(trial, start, after, tolerance)
+        ]
+        if good:
+            found = [*found, max(good, key=_log_density)]
         else:
             share = np.sqrt(share)
     return found
@@ -161,8 +165,20 @@ def _used(trial: Trial, kept: Networks, count: int) -> Mask:
     return np.bincount(trial.owners[inputs], minlength=count) > 0
 
 
-def _is_close(trial: Trial, start: Stage, now: Stage, tolerance: float) -> bool:
-    """Whether held-out rows lose no more than the tolerance, with one standard error to spare.
+def _is_as_good(trial: Trial, start: Stage, now: Stage) -> bool:
+    """Whether held-out rows lose nothing, for sure if predictions have moved far.
+
+    Columns go by many trials, and the luckiest looks better than it is. With a short move it cannot
+    be worse by much; a long one has to gain more than chance does.
+    """
+    near = _is_near(trial, start, now, COLUMN_MOVE)
+    return _is_close(trial, start, now, 0.0, n_errors=1.0 if near else SURE)
+
+
+def _is_close(
+    trial: Trial, start: Stage, now: Stage, tolerance: float, n_errors: float = 1.0
+) -> bool:
+    """Whether held-out rows lose no more than the tolerance, with standard errors to spare.
 
     The same rows choose among many steps, which makes losses look smaller than they are. With the
     ratio r of root mean squared errors, its error is that of Σ (e²_now - r² e²_start) / (2 r Σ
@@ -173,7 +189,7 @@ def _is_close(trial: Trial, start: Stage, now: Stage, tolerance: float) -> bool:
     excess = now.squares - ratio**2 * start.squares
     error = np.sqrt(weights @ excess**2) / (2.0 * ratio * (weights @ start.squares))
     near = now.log_density >= start.log_density - np.log1p(tolerance)
-    return bool(ratio + error <= 1.0 + tolerance and near)
+    return bool(ratio + n_errors * error <= 1.0 + tolerance and near)
 
 
 def _is_near(trial: Trial, whole: Stage, now: Stage, tolerance: float) -> bool:
@@ -188,14 +204,16 @@ def _is_near(trial: Trial, whole: Stage, now: Stage, tolerance: float) -> bool:
     return bool(weights @ moved <= tolerance * (weights @ whole.squares))
 
 
-def _trained(
-    trial: Trial,
-    networks: Networks,
-    kept: Networks,
-    columns: Mask,
-    lengths: Sequence[int] = LENGTHS,
-) -> Stage:
-    """Networks that have lost some weights, trained further, as long as suits held-out rows."""
+def _log_density(stage: Stage) -> float:
+    return stage.log_density
+
+
+def _trained(trial: Trial, networks: Networks, kept: Networks, columns: Mask) -> list[Stage]:
+    """Networks that have lost some weights, as they are and trained further.
+
+    Where training had not come to its end, more of it moves predictions further than losing the
+    weights does.
+    """
     recipe, rows = trial.recipe, trial.seen.rows
     weights = np.asarray(rows.weights, dtype=np.float64)
     row_weights = np.stack([without(weights, fold) for fold in (*trial.folds, None)])
@@ -209,12 +227,13 @@ def _trained(
         row_weights,
         networks,
         np.full(len(row_weights), recipe.init_penalty),
-        lengths=lengths,
+        lengths=LENGTHS,
         input_penalties=penalties,
         kept=kept,
     )
-    stages = [_judged(trial, own, kept, columns) for own in found]
-    return max(stages, key=lambda stage: stage.log_density)
+    layers = zip(networks.layers, kept.layers, strict=True)
+    cut = Networks(layers=tuple(layer * mask for layer, mask in layers))
+    return [_judged(trial, own, kept, columns) for own in (cut, *found)]
 
 
 def _judged(trial: Trial, networks: Networks, kept: Networks, columns: Mask) -> Stage:

@@ -8,6 +8,8 @@ should be multiplied, row by row (`prediction.levels`).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +28,12 @@ LARGEST_RATIO = 1e6
 """A forecaster that is this wrong is not mended by wider intervals."""
 FIRST_LEVELS = {1: (1.0,), 2: (0.4, 2.5), 3: (0.15, 1.0, 5.0)}
 """Where EM starts, by the number of levels."""
+HEAVY_LEVELS = (0.5, 2.0, 30.0)
+"""Where it starts with three levels if outliers are to be expected."""
+NORMAL_MEDIAN, HEAVY_MEDIAN = 0.45493642, 0.54858377
+"""Of the squares of a standard normal variable, and of one of t_4;"""
+HEAVY_CONSTANT = math.log(0.375)
+"""and log t_4(0)."""
 GATE_PRECISION = 1.0
 """λ of the coefficients of gates, for standardised columns;"""
 CONSTANT_PRECISION = 0.01
@@ -89,12 +97,19 @@ def stacking_weights(
 
 
 def variance_ratio(
-    errors: Floats, variances: Floats, row_weights: Floats, *, prior_rows: float = PRIOR_ROWS
+    errors: Floats,
+    variances: Floats,
+    row_weights: Floats,
+    *,
+    prior_rows: float = PRIOR_ROWS,
+    heavy: bool = False,
 ) -> Floats:
     """r = (Σ_n c_n e_n² / v_n + prior_rows) / (Σ_n c_n + prior_rows), for each target.
 
     Without the prior the r under which the densities N(e_n | 0, r v_n) of rows that the forecasts
-    have not seen are highest: above one where a forecaster is too sure of itself.
+    have not seen are highest: above one where a forecaster is too sure of itself. Where tails are
+    heavy a few errors would say all of it: r is then such that half of the errors are within the
+    quartiles of N(0, r v_n).
 
     Parameters
     ----------
@@ -106,10 +121,15 @@ def variance_ratio(
         How many times each row counts.
     prior_rows : float
         Pull towards one, as strong as this many rows that find the variances right.
+    heavy : bool
+        Whether outliers are to be expected.
     """
     with np.errstate(all="ignore"):
         squares = np.nan_to_num(errors**2 / variances, nan=0.0, posinf=LARGEST_RATIO)
-    found = (row_weights @ squares + prior_rows) / (row_weights.sum() + prior_rows)
+    if heavy:
+        found = _weighted_medians(squares, row_weights) / NORMAL_MEDIAN
+    else:
+        found = (row_weights @ squares + prior_rows) / (row_weights.sum() + prior_rows)
     return np.asarray(np.clip(found, 1.0 / LARGEST_RATIO, LARGEST_RATIO))
 
 
@@ -118,6 +138,22 @@ def normal_log_densities(errors: Floats, variances: Floats) -> Floats:
     with np.errstate(all="ignore"):
         terms = -0.5 * (np.log(2.0 * np.pi * variances) + errors**2 / variances)
     return np.nan_to_num(terms.sum(axis=-1), nan=NEVER, neginf=NEVER, posinf=NEVER)
+
+
+def heavy_log_densities(errors: Floats, variances: Floats) -> Floats:
+    """Σ_d log t_4(e_d) of the quartiles of N(0, v_d), over the last axis."""
+    scale = variances * NORMAL_MEDIAN / HEAVY_MEDIAN
+    with np.errstate(all="ignore"):
+        terms = -0.5 * np.log(scale) - 2.5 * np.log1p(errors**2 / (4.0 * scale)) + HEAVY_CONSTANT
+    return np.nan_to_num(terms.sum(axis=-1), nan=NEVER, neginf=NEVER, posinf=NEVER)
+
+
+def _weighted_medians(values: Floats, row_weights: Floats) -> Floats:
+    """Medians (D,) of values (n, D)."""
+    order = np.argsort(values, axis=0)
+    ends = np.cumsum(row_weights[order], axis=0)
+    place = np.argmax(ends >= 0.5 * ends[-1], axis=0)
+    return np.take_along_axis(np.take_along_axis(values, order, axis=0), place[None], axis=0)[0]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,6 +175,7 @@ def stack_with_levels(
     inputs: Floats,
     n_levels: int,
     *,
+    first: Sequence[float] | None = None,
     max_iterations: int = 300,
     tolerance: float = 1e-4,
 ) -> tuple[Floats, Floats, Floats]:
@@ -165,6 +202,8 @@ def stack_with_levels(
         x~: what the gates see of the rows, a one first.
     n_levels : int
         K.
+    first : sequence of float, optional
+        Levels to start from.
     max_iterations : int
         Most EM steps.
     tolerance : float
@@ -181,7 +220,7 @@ def stack_with_levels(
     )
     n_recipes, _, n_targets = errors.shape
     weights = equal_weights(n_recipes)
-    scale = np.tile(FIRST_LEVELS[n_levels], (n_targets, 1)).T
+    scale = np.tile(FIRST_LEVELS[n_levels] if first is None else first, (n_targets, 1)).T
     gates = np.zeros((n_levels - 1, inputs.shape[1], n_targets))
     total, before = float(state.counts.sum()), -np.inf
     for _ in range(max_iterations):

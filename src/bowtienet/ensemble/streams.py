@@ -24,7 +24,7 @@ from bowtienet.data.tables import Block
 from bowtienet.inference.execution import block_rows
 from bowtienet.inference.row_providers import RowProvider, StreamedRows
 from bowtienet.inference.stochastic import Batches
-from bowtienet.model.architecture import Architecture
+from bowtienet.model.priors import BowTieModel
 from bowtienet.representation.columns import Column
 from bowtienet.representation.learning import learn_columns
 from bowtienet.representation.representation import (
@@ -128,9 +128,11 @@ class SourceStream:
         """Minibatches in another order every epoch, the same for the same seed."""
         return partial(self._epoch, batch_size, seed)
 
-    def provider(self, architecture: Architecture) -> RowProvider:
+    def provider(self, model: BowTieModel) -> RowProvider:
         """All rows, read again for every sweep."""
-        return StreamedRows(self._in_order, self.n_rows, block_rows(architecture))
+        return StreamedRows(
+            self._in_order, self.n_rows, block_rows(model.architecture, outcome=model.outcome)
+        )
 
     def seen_by(self, view: View, inputs: Indices | None) -> SourceStream:
         """The same rows as a member sees them, which may have lost inputs."""

@@ -43,7 +43,7 @@ MOST_PARTNERS = 200
 """Inputs of the table, for each of a column, up to which products with all of them are looked for;
 of more, with those that predict."""
 DRAWS_PER_COLUMN, LEAST_DRAWS, MOST_DRAWS = 25, 1_000, 50_000
-"""Most draws, for each column of the table: one relevant column alone is then found at 0.05."""
+"""Most draws, by column and target: one relevant column alone is then found at 0.05."""
 FAR_TARGET, FAR_RESIDUAL = 4.0, 2.5
 """Robust deviations at which targets and residuals are held, for noise with heavy tails."""
 NORMAL_MEDIAN = 0.6745
@@ -130,7 +130,13 @@ def find_structure(
         Of the draws.
     """
     columns = build_columns(inputs, owners, len(names))
-    tests = [_test_columns(columns, target, weights / weights.mean(), seed) for target in targets.T]
+    # Each target has as many draws again: the smallest p-value is multiplied by their number.
+    least, most = LEAST_DRAWS * targets.shape[1], DRAWS_PER_COLUMN * len(names) * targets.shape[1]
+    n_draws = min(max(least, most), MOST_DRAWS)
+    tests = [
+        _test_columns(columns, target, weights / weights.mean(), seed, n_draws)
+        for target in targets.T
+    ]
     p_values = np.minimum(1.0, len(tests) * np.min([found[0] for found in tests], axis=0))
     return Structure(
         names=tuple(names),
@@ -154,7 +160,7 @@ def check_structure(found: Structure, n_columns: int) -> None:
 
 
 def _test_columns(
-    columns: Columns, target: Floats, weights: Floats, seed: int
+    columns: Columns, target: Floats, weights: Floats, seed: int, most_draws: int
 ) -> tuple[Floats, Floats]:
     """p-values and shares of the variance of all columns for one target."""
     n_columns = len(columns.inputs)
@@ -166,7 +172,6 @@ def _test_columns(
     held = (held - held.mean()) / spread
     shapes = build_shapes(columns)
     whole = regress_without(columns, shapes, held)
-    most_draws = int(np.clip(DRAWS_PER_COLUMN * n_columns, LEAST_DRAWS, MOST_DRAWS))
     for column, own in enumerate(columns.inputs):
         if not own.size:
             continue

@@ -17,6 +17,7 @@ from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.cross_fit import Fitted, cross_fit, runner
 from bowtienet.ensemble.ensemble import Ensemble, alone
 from bowtienet.ensemble.fold_networks import Candidate, further_networks, held_out_folds, see
+from bowtienet.ensemble.held_out_forecasts import Noise
 from bowtienet.ensemble.large_tables import fit_large
 from bowtienet.ensemble.member import Run, Task, last_bound
 from bowtienet.ensemble.recipes import MANY_ROWS, choose_recipes, possible_recipes
@@ -62,8 +63,11 @@ def fit_further(task: Task, ensemble: Ensemble, run: Run) -> Fitted:
         list(ensemble.weights),
         list(ensemble.views),
         list(ensemble.groups),
-        ensemble.levels,
-        ensemble.held_out,
+        Noise(
+            levels=ensemble.levels,
+            held_out=ensemble.held_out,
+            calibration=ensemble.calibration,
+        ),
     )
 
 
@@ -117,7 +121,7 @@ def _best_recipe(
     seen = see(rows, views, folds)
     recipes = possible_recipes(seen, settings, rng)
     if not folds:
-        plain = [one for one in recipes if one.view == 0]
+        plain = [one for one in recipes if one.view == 0 and not one.linear]
         smoothest = max(plain, key=lambda one: (one.init_penalty, -one.parts))
         length = EFFORTS[settings.effort].lengths[0]
         return Candidate(recipe=replace(smoothest, start_iterations=length))

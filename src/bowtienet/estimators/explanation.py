@@ -27,7 +27,8 @@ class Explanation:
 
     ``base_mean + mean_contributions.sum(axis=1)`` is the predictive mean, and the same with `std`
     the standard deviation, both as `predict` gives them, to rounding. With several targets all
-    arrays have one axis more.
+    arrays have one axis more. Of classes the means are those of `predict_proba`, the deviations
+    epistemic, and the last axis has the classes; of counts they are those of exposure 1.
     """
 
     name: NDArray[Any]
@@ -44,6 +45,7 @@ class Explanation:
     """Standard errors (n, columns) by the orders that were drawn; None if values are exact."""
     std_errors: Floats | None
     target_names: tuple[str, ...]
+    """Of the targets, or of the probabilities of classes."""
 
     def __repr__(self) -> str:
         """The contributions to one prediction, or their mean sizes over several."""
@@ -97,7 +99,7 @@ def explain_rows(
         std_contributions=found[1],
         mean_errors=mean_errors,
         std_errors=std_errors,
-        target_names=tuple(estimator.target_names_),
+        target_names=estimator._effect_names(),
     )
 
 

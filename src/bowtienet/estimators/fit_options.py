@@ -54,6 +54,8 @@ class FitOptions(BaseEstimator):
     max_categories : int, default=100
         Most values that a column of texts may have; more are refused, since they are seldom
         categories.
+    degrees_of_freedom : float or "auto", default="auto"
+        Of ``outcome="student_t"``: the fewer, the heavier the tails. "auto" finds them by EM.
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
@@ -68,6 +70,7 @@ class FitOptions(BaseEstimator):
         "forgetting_rate": [Interval(Real, 0.5, 1, closed="right")],
         "step_delay": [Interval(Real, 0, None, closed="left")],
         "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "degrees_of_freedom": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
 
     def __init__(
@@ -84,6 +87,7 @@ class FitOptions(BaseEstimator):
         forgetting_rate: float = 0.7,
         step_delay: float = 1.0,
         max_categories: int = 100,
+        degrees_of_freedom: float | str = "auto",
     ) -> None:
         self.weighting = weighting
         self.elbo_tempering = elbo_tempering
@@ -96,3 +100,4 @@ class FitOptions(BaseEstimator):
         self.forgetting_rate = forgetting_rate
         self.step_delay = step_delay
         self.max_categories = max_categories
+        self.degrees_of_freedom = degrees_of_freedom

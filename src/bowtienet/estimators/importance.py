@@ -12,10 +12,13 @@ from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source
+from bowtienet.ensemble.count_ensemble import is_counts
+from bowtienet.ensemble.ensemble import Ensemble, outcome_of
 from bowtienet.ensemble.importance import permutation_losses, total_effects
 from bowtienet.estimators.column_groups import read_groups
 from bowtienet.estimators.known_columns import encoded_blocks
 from bowtienet.estimators.text_tables import text_table, with_error
+from bowtienet.prediction.calibration import is_discrete
 
 Floats = NDArray[np.float64]
 
@@ -44,6 +47,9 @@ class Importance:
     target_names: tuple[str, ...]
     n_rows: int
     n_repeats: int
+    scores: tuple[str, str] = ("log density", "RMSE")
+    """What the numbers are: of counts `log_density` is the log probability; of classes too, and
+    `rmse` the root of the mean Brier score, Σ_c (1{y = c} - p_c)²."""
 
     def __repr__(self) -> str:
         """Tables with the columns that matter most first, one for each target."""
@@ -58,11 +64,11 @@ class Importance:
             )
         )
         density, rmse = np.reshape(self.log_density, count), np.reshape(self.rmse, count)
-        found = []
+        found, (first, second) = [], self.scores
         for k, target in enumerate(self.target_names):
             found.append(
                 f"{target}, {self.n_rows:,} rows, {self.n_repeats} permutations: "
-                f"log density {density[k]:.4g}, RMSE {rmse[k]:.4g}"
+                f"{first} {density[k]:.4g}, {second} {rmse[k]:.4g}"
             )
             lines = [
                 (
@@ -72,7 +78,7 @@ class Importance:
                 )
                 for i in np.argsort(-drop[:, k], kind="stable")
             ]
-            found.append(text_table(("column", "drop in log density", "rise in RMSE"), lines))
+            found.append(text_table(("column", f"drop in {first}", f"rise in {second}"), lines))
         return "\n".join(found)
 
 
@@ -93,7 +99,15 @@ def permutation_importance(
         target_names=tuple(estimator.target_names_),
         n_rows=len(rows.inputs),
         n_repeats=repeats,
+        scores=_score_names(estimator.ensemble_),
     )
+
+
+def _score_names(ensemble: Ensemble) -> tuple[str, str]:
+    """What `permutation_losses` scores predictions by; see `ensemble.outcome_scores`."""
+    if not is_discrete(outcome_of(ensemble)):
+        return "log density", "RMSE"
+    return "log probability", "RMSE" if is_counts(ensemble) else "root Brier score"
 
 
 def importance_shares(estimator: Any) -> Floats:

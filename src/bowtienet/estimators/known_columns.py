@@ -14,7 +14,7 @@ from bowtienet.data.door import open_features, open_source
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.random_rows import RowSample
 from bowtienet.data.rows import Rows
-from bowtienet.data.source import Source, in_order
+from bowtienet.data.source import Source, in_order, log_exposures
 from bowtienet.data.tables import Block
 from bowtienet.ensemble.ensemble import chunks
 from bowtienet.representation.columns import encode
@@ -23,9 +23,12 @@ PASSED_OVER = {"bowtienet", "sklearn"}
 """Packages whose lines warnings do not point at."""
 
 
-def open_known(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None) -> Source:
+def open_known(
+    estimator: Any, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any
+) -> Source:
     """Rows with targets whose columns are those that the estimator was fitted to."""
-    source = open_source(X, y, sample_weight, features=_known_names(estimator))
+    targets = estimator._target_settings()
+    source = open_source(X, y, sample_weight, features=_known_names(estimator), **targets, **rows)
     _check_columns(estimator, source)
     if source.n_targets != estimator.n_outputs_:
         raise ValueError(
@@ -36,9 +39,9 @@ def open_known(estimator: Any, X: Any, y: Any = None, sample_weight: Any = None)
     return source
 
 
-def open_known_features(estimator: Any, X: Any) -> Source:
-    """Features alone, of the columns that the estimator was fitted to."""
-    source = open_features(X, features=_known_names(estimator))
+def open_known_features(estimator: Any, X: Any, exposure: Any = None) -> Source:
+    """Features alone, of the columns that the estimator was fitted to, and perhaps exposures."""
+    source = open_features(X, features=_known_names(estimator), exposure=exposure)
     _check_columns(estimator, source)
     return source
 
@@ -47,6 +50,18 @@ def encoded_chunks(estimator: Any, source: Source, draws: int = 1) -> Iterator[A
     """Encoded features in parts that are small enough to predict at once."""
     for _, features in encoded_blocks(estimator, source):
         yield from chunks(features, draws)
+
+
+def exposed_chunks(
+    estimator: Any, source: Source, draws: int = 1
+) -> Iterator[tuple[Array, np.ndarray]]:
+    """Encoded features in parts, with the logs (m, 1) of the exposures of their rows."""
+    for block, features in encoded_blocks(estimator, source):
+        logs, start = log_exposures(source, block), 0
+        for part in chunks(features, draws):
+            stop = start + part.shape[0]
+            yield part, logs[start:stop, None]
+            start = stop
 
 
 def encoded_blocks(estimator: Any, source: Source) -> Iterator[tuple[Block, Array]]:

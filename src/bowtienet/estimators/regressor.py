@@ -5,52 +5,36 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from bowtienet._validation import non_negative, whole
-from bowtienet.data.door import open_source
-from bowtienet.data.rows import Rows
+from bowtienet._arrays import to_numpy
+from bowtienet._validation import non_negative
+from bowtienet.data.in_memory import InMemory
 from bowtienet.data.source import Source
-from bowtienet.ensemble.arriving import Arrivals, remember, take_in
-from bowtienet.ensemble.checkpoint import Checkpoint
-from bowtienet.ensemble.ensemble import Ensemble, original
-from bowtienet.ensemble.fit_ensemble import fit_ensemble
-from bowtienet.ensemble.settings import AUTO_BATCH, EFFORTS, Settings
-from bowtienet.ensemble.streams import arriving
-from bowtienet.estimators.attributes import ensemble_attributes, source_attributes, warning_of
+from bowtienet.ensemble.settings import EFFORTS
+from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.estimators.fit_options import FitOptions
 from bowtienet.estimators.known_columns import open_known, warning_level
 from bowtienet.estimators.predictor import EnsemblePredictor
-from bowtienet.estimators.progress import CallbackSupportMixin, Reporter, with_callbacks
+from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.prune_fit import PruneSummary, pruned_of, summarize
 from bowtienet.estimators.saving import file_size
+from bowtienet.model.outcomes import Counts, Gaussian, Outcome, StudentT
 from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.representation.columns import CONSTANT, describe
 
-SHARED = (
-    "prior",
-    "n_estimators",
-    "effort",
-    "features",
-    "target_transform",
-    "noise",
-    "solver",
-    "max_iter",
-    "n_jobs",
-)
-"""Parameters that the ensemble is told as they are."""
+FEWEST_CLASS_ROWS = 10
+"""Of fewer rows, targets that are 0 or 1 are no sign of classes."""
 
 
-class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
+class BowTieRegressor(EnsemblePredictor):
     """Ensemble of Bayesian bow tie networks with shrinkage priors, fitted by closed-form updates.
 
     Tables are taken as they are: numbers, categories, text, dates and missing values. Features and
@@ -85,6 +69,10 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
     noise : {"auto", "constant"}, default="auto"
         "auto" gives the noise three levels, and gates that say by the features which of them a row
         has, where held-out rows ask for it: noise that differs between rows, and heavy tails.
+    outcome : {"gaussian", "student_t", "counts"}, default="gaussian"
+        What targets are like: numbers; numbers with outliers, which the fit then hardly follows; or
+        counts, with negative binomial noise around a rate, and intervals of whole numbers. Classes
+        have an estimator of their own, `BowTieClassifier`.
     solver : {"auto", "cavi", "svi"}, default="auto"
         What makes posteriors: coordinate ascent, which looks at all rows before every update, or
         stochastic variational inference, which looks at a minibatch. "auto" takes the second above
@@ -153,6 +141,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         ],
         "target_transform": [StrOptions({"auto", "none", "yeo-johnson"})],
         "noise": [StrOptions({"auto", "constant"})],
+        "outcome": [StrOptions({"gaussian", "student_t", "counts"})],
         "solver": [StrOptions({"auto", "cavi", "svi"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "warm_start": ["boolean"],
@@ -162,6 +151,18 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         "verbose": ["verbose"],
         "options": [FitOptions, None],
     }
+
+    SHARED: ClassVar[tuple[str, ...]] = (
+        "prior",
+        "n_estimators",
+        "effort",
+        "features",
+        "target_transform",
+        "noise",
+        "solver",
+        "max_iter",
+        "n_jobs",
+    )
 
     pruning_: PruneSummary
 
@@ -175,6 +176,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         features: str | int = "auto",
         target_transform: str = "auto",
         noise: str = "auto",
+        outcome: str = "gaussian",
         solver: str = "auto",
         max_iter: int = 80,
         warm_start: bool = False,
@@ -191,6 +193,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         self.features = features
         self.target_transform = target_transform
         self.noise = noise
+        self.outcome = outcome
         self.solver = solver
         self.max_iter = max_iter
         self.warm_start = warm_start
@@ -202,7 +205,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit to a table, in memory or not.
 
         Parameters
@@ -218,12 +221,17 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         sample_weight : (n,) or name, optional
             How many times each row counts. A row of weight 0 is as good as absent, one of weight 2
             as good as there twice.
+        exposure : (n,) or name, optional
+            Of counts: by how much each row had the chance to count (hours, people, area); the rate
+            is that of exposure 1.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, exposure=exposure)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def resume(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def resume(
+        self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
+    ) -> Self:
         """Go on with a fit that was cut short, from its `checkpoint`.
 
         X, y and sample_weight are those of the fit that was cut short, and so are the settings.
@@ -231,11 +239,13 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         side by side is: rows in memory that are cross-fitted, and networks that members start from.
         On one machine the end has the same bits.
         """
-        return self._fit(X, y, sample_weight, resume=True)
+        return self._fit(X, y, sample_weight, resume=True, exposure=exposure)
 
     @with_callbacks
     @_fit_context(prefer_skip_nested_validation=True)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None
+    ) -> Self:
         """Take in more rows, as for `fit`.
 
         The first call is a fit, so let it have a few hundred rows; later ones may have any number.
@@ -243,22 +253,7 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         written by `save`): with it, many calls come closer to one fit. After `fit` or `load` there
         is none, and new rows move the model more slowly.
         """
-        if not hasattr(self, "ensemble_"):
-            self._fit(X, y, sample_weight)
-            self._arrivals = remember(self._arriving(open_known(self, X, y, sample_weight)))
-            return self
-        if any(member.statistics is None for member in self.ensemble_.members):
-            raise ValueError(
-                "the sums over the rows so far are not known: partial_fit cannot go on from this "
-                "model; fit it to all rows."
-            )
-        batches = self._arriving(open_known(self, X, y, sample_weight))
-        before: Arrivals | None = getattr(self, "_arrivals", None)
-        reweigh = self._settings().weighting == "stacking"
-        ensemble, arrivals = take_in(self.ensemble_, batches, before, reweigh=reweigh)
-        self._set(ensemble_attributes(ensemble, "svi"))
-        self._arrivals = arrivals
-        return self
+        return self._take_in(X, y, sample_weight, exposure=exposure)
 
     def prune(
         self,
@@ -291,6 +286,11 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         """
         check_is_fitted(self)
         self._validate_params()
+        if self.outcome != "gaussian":
+            raise ValueError(
+                f"prune compares squared errors, and so is not for outcome={self.outcome!r}: "
+                "structure and importance tell which columns matter."
+            )
         share = non_negative(tolerance, "tolerance")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         source = open_known(self, X, y, sample_weight)
@@ -302,93 +302,39 @@ class BowTieRegressor(CallbackSupportMixin, EnsemblePredictor):
         pruned.pruning_ = summarize(self.ensemble_, found, (file_size(self), file_size(pruned)))
         return pruned
 
-    def _fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        *,
-        resume: bool = False,
-    ) -> Self:
-        """A new fit, one that was cut short, or one in which the members of the last go on."""
-        settings = self._settings()
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        checkpoint = Checkpoint(self.checkpoint, seed, resume=resume)
-        before: Ensemble | None = None
-        if self.warm_start and (checkpoint.goes_on or not resume):
-            before = getattr(self, "ensemble_", None)
-        if before is None:
-            source = open_source(X, y, sample_weight, min_rows=2)
-        else:
-            source = self._open_again(X, y, sample_weight, settings)
-        known = source_attributes(source)
-        metadata = None if sample_weight is None else {"sample_weight": sample_weight}
-        reporter = Reporter(self, {"X": X, "y": y, "metadata": metadata}, known)
-        try:
-            found = fit_ensemble(source, settings, checkpoint, reporter, before=before)
-        finally:
-            reporter.close()
-        self._set({**known, **ensemble_attributes(found.ensemble, found.solver)})
-        self._warn(found.interrupted, settings)
-        return self
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
-    def _settings(self) -> Settings:
-        """All settings under the names that the ensemble and the engine know them by."""
-        options = self.options or FitOptions()
-        options._validate_params()
-        own = {name: getattr(self, name) for name in SHARED}
-        sizes: Any = self.hidden_layer_sizes
-        widths = (sizes,) if isinstance(sizes, Integral) else sizes
-        own["hidden_layer_sizes"] = tuple(
-            whole(width, f"hidden_layer_sizes[{i}]") for i, width in enumerate(widths)
-        )
-        return Settings(**own, **options.get_params(deep=False))
+    def _outcome(self, source: Source | None, options: FitOptions) -> Outcome:
+        if self.outcome == "counts":
+            return Counts()
+        if self.outcome == "student_t":
+            freedom = options.degrees_of_freedom
+            return StudentT() if freedom == "auto" else StudentT(freedom=float(freedom), free=False)
+        return Gaussian()
 
-    def _open_again(self, X: Any, y: Any, sample_weight: Any, settings: Settings) -> Source:
-        """Rows for a fit that goes on: the columns, targets and layers of the one before."""
-        remedy = (
-            "This goes on from the last fit; a new estimator, or warm_start=False, starts anew."
-        )
-        try:
-            source = open_known(self, X, y, sample_weight)
-        except ValueError as error:
-            raise ValueError(f"{error} {remedy}") from error
-        layers = original(self.ensemble_.members[0]).hidden
-        if layers != settings.hidden_layer_sizes:
-            raise ValueError(
-                f"hidden_layer_sizes is {settings.hidden_layer_sizes}, but it was {layers} in the "
-                f"last fit. {remedy}"
+    def _target_settings(self) -> dict[str, Any]:
+        return {"target": "count" if self.outcome == "counts" else "number"}
+
+    def _open_new(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
+        source = super()._open_new(X, y, sample_weight, **rows, **self._target_settings())
+        if self.outcome == "gaussian" and isinstance(source, InMemory) and _is_zero_or_one(source):
+            warnings.warn(
+                "y holds nothing but 0 and 1: if these are classes, BowTieClassifier gives their "
+                "probabilities.",
+                UserWarning,
+                stacklevel=warning_level(),
             )
         return source
 
-    def _arriving(self, source: Source) -> Iterator[Rows]:
-        size = self._settings().batch_size
-        rows = AUTO_BATCH if isinstance(size, str) else size
-        return arriving(source, self.ensemble_.representation, rows)
 
-    def _set(self, attributes: dict[str, Any]) -> None:
-        """Set all fitted attributes at once: until here a failed fit has changed nothing."""
-        self.__dict__.pop("_importances", None)
-        if "n_features_in_" in attributes:
-            old = ("feature_names_in_", "_arrivals", "structure_", "_structure_rows", "pruning_")
-            for name in old:
-                self.__dict__.pop(name, None)
-        for name, value in attributes.items():
-            setattr(self, name, value)
-
-    def _warn(self, interrupted: bool, settings: Settings) -> None:
-        for column in self.columns_:
-            if column.note not in (None, CONSTANT):
-                text = f"column {column.name!r}: {describe(column)}."
-                warnings.warn(text, UserWarning, stacklevel=warning_level())
-        message = warning_of(self.ensemble_, settings.max_iter, settings.tol)
-        if interrupted:
-            count = len(self.ensemble_.members)
-            message = (
-                "The fit was interrupted. The estimator is fitted and usable, with "
-                f"{count} member{'s' if count > 1 else ''}; "
-                + ("fit again" if self.checkpoint is None else "call resume")
-                + " for a complete one."
-            )
-        if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=warning_level())
+def _is_zero_or_one(source: InMemory) -> bool:
+    """Whether a single target is 0 and 1, both of them, in ten rows or more."""
+    targets, weights = to_numpy(source.block.targets), to_numpy(source.block.weights)
+    values = targets[weights > 0.0]
+    if values.shape[0] < FEWEST_CLASS_ROWS or values.shape[1] != 1:
+        return False
+    ones = values == 1.0
+    return bool(ones.any() and not ones.all() and np.all(ones | (values == 0.0)))

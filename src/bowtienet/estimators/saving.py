@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -44,6 +45,7 @@ def _content(estimator: Any) -> dict[str, Any]:
         "feature_names": None if names is None else [str(name) for name in names],
         "target_names": list(estimator.target_names_),
         "single_target": estimator._single_target,
+        "classes": _labels_content(estimator),
         "n_features": estimator.n_features_in_,
         "solver": estimator.solver_,
         "ensemble": {k: v for k, v in vars(estimator.ensemble_).items() if k != "background"},
@@ -67,16 +69,20 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
 
 def load(path: str | os.PathLike[str]) -> Any:
     """Read a fitted estimator that `save` wrote."""
+    from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
 
-    return load_estimator(BowTieRegressor, path)
+    kind = persistence.kind_of(path) if os.path.isfile(path) else None
+    classifies = kind == BowTieClassifier.__name__
+    return load_estimator(BowTieClassifier if classifies else BowTieRegressor, path)
 
 
 def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
     options = FitOptions(**content["options"])
     options._validate_params()
     standard = options.get_params() == FitOptions().get_params()
-    estimator = cls(**content["settings"], options=None if standard else options)
+    settings = _read_settings(content["settings"])
+    estimator = cls(**settings, options=None if standard else options)
     estimator._validate_params()
     ensemble = Ensemble(**content["ensemble"])
     n_features, targets = content["n_features"], content["target_names"]
@@ -95,11 +101,45 @@ def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
     }
     attributes |= structure_attributes(content["structure"], n_features)
     attributes |= prune_attributes(content["pruning"], n_features)
+    if content.get("classes") is not None:
+        attributes["classes_"] = _read_labels(content["classes"], ensemble)
     if names is not None:
         attributes["feature_names_in_"] = np.asarray(names, dtype=object)
     for name, value in attributes.items():
         setattr(estimator, name, value)
     return estimator
+
+
+def _labels_content(estimator: Any) -> dict[str, Any] | None:
+    """Labels of classes as plain values, with what they were."""
+    classes: np.ndarray | None = getattr(estimator, "classes_", None)
+    if classes is None:
+        return None
+    return {**_plain_labels(classes.tolist()), "dtype": classes.dtype.str}
+
+
+def _plain_labels(labels: list[Any]) -> dict[str, Any]:
+    """Labels without bytes, which a file cannot hold, and whether they were bytes."""
+    is_bytes = isinstance(labels[0], bytes)
+    plain = [label.decode("latin-1") for label in labels] if is_bytes else labels
+    return {"labels": plain, "bytes": is_bytes}
+
+
+def _read_plain_labels(content: dict[str, Any]) -> list[Any]:
+    labels: list[Any] = content["labels"]
+    return [label.encode("latin-1") for label in labels] if content["bytes"] else labels
+
+
+def _read_labels(content: dict[str, Any], ensemble: Ensemble) -> np.ndarray:
+    labels, dtype = content["labels"], content["dtype"]
+    plain = isinstance(labels, list) and all(type(x) in (str, int, float, bool) for x in labels)
+    if not plain or not isinstance(dtype, str) or np.dtype(dtype).kind not in "OUSbiuf":
+        raise ValueError(f"its classes are {labels!r:.80}")
+    found = np.asarray(_read_plain_labels(content), dtype=np.dtype(dtype))
+    outputs = ensemble.members[0].model.architecture.n_outputs
+    if len(set(labels)) != len(labels) or outputs != (1 if len(labels) == 2 else len(labels)):
+        raise ValueError(f"its classes are not those of {outputs} outputs")
+    return found
 
 
 def _read_importances(found: Any, n_features: int) -> np.ndarray | None:
@@ -119,4 +159,17 @@ def _plain(name: str, value: Any) -> Any:
     """A setting as it can be written: the state of a random generator cannot."""
     if name == "random_state" and not isinstance(value, (int, np.integer, type(None))):
         return None
+    if name == "class_weight" and isinstance(value, Mapping) and value:
+        # Keys of a file are texts, and labels need not be.
+        labels = [label.item() if isinstance(label, np.generic) else label for label in value]
+        return {**_plain_labels(labels), "weights": [float(weight) for weight in value.values()]}
     return value
+
+
+def _read_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings as they were before `_plain`."""
+    weights = settings.get("class_weight")
+    if not weights or isinstance(weights, str):
+        return settings
+    pairs = zip(_read_plain_labels(weights), weights["weights"], strict=True)
+    return {**settings, "class_weight": dict(pairs)}

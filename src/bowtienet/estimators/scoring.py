@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import numpy as np
 from bowtienet._arrays import Array, to_numpy
 from bowtienet.data.rows import concatenate
 from bowtienet.data.source import Source
+from bowtienet.ensemble.class_ensemble import class_probabilities
+from bowtienet.ensemble.count_ensemble import count_mixture, is_counts
 from bowtienet.ensemble.ensemble import chunks, mean_and_deviation, mixture
 from bowtienet.estimators.known_columns import encoded_blocks, open_known
+from bowtienet.prediction.calibration import LEAST_PROBABILITY
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.representation.scaling import column_moments, combine_moments
@@ -20,13 +24,53 @@ def mean_log_density(estimator: Any, source: Source) -> float:
     """Weighted mean over rows of the mean log density of their targets."""
     total = weight = 0.0
     for block, features in encoded_blocks(estimator, source):
-        found = join_mixtures([mixture(estimator.ensemble_, part) for part in chunks(features)])
-        density = found.logpdf(_host(block.targets)).mean(axis=1)
+        targets = _host(block.targets)
+        if is_counts(estimator.ensemble_):
+            density = count_mixture(estimator.ensemble_, features, targets[:, 1:]).logpmf(
+                targets[:, 0]
+            )
+        else:
+            parts = [mixture(estimator.ensemble_, part) for part in chunks(features)]
+            density = join_mixtures(parts).logpdf(targets).mean(axis=1)
         share = _host(block.weights)
         total += float(share @ density)
         weight += float(share.sum())
     _check_weight(weight)
     return total / weight
+
+
+def mean_log_probability(estimator: Any, source: Source) -> float:
+    """Weighted mean over rows of the log probability of their label."""
+    return _mean_of_probabilities(estimator, source, _log_probabilities)
+
+
+def accuracy(estimator: Any, source: Source) -> float:
+    """Weighted share of rows whose most probable label is theirs."""
+    return _mean_of_probabilities(estimator, source, _hits)
+
+
+def _mean_of_probabilities(
+    estimator: Any, source: Source, score: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> float:
+    """Weighted mean of a score of probabilities (n, C) and codes (n,)."""
+    total = weight = 0.0
+    for block, features in encoded_blocks(estimator, source):
+        found = [class_probabilities(estimator.ensemble_, part) for part in chunks(features)]
+        share = _host(block.weights)
+        codes = _host(block.targets)[:, 0].astype(np.intp)
+        total += float(share @ score(np.concatenate(found), codes))
+        weight += float(share.sum())
+    _check_weight(weight)
+    return total / weight
+
+
+def _log_probabilities(found: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    own = np.take_along_axis(found, codes[:, None], axis=1)[:, 0]
+    return np.asarray(np.log(np.maximum(own, LEAST_PROBABILITY)))
+
+
+def _hits(found: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    return (np.argmax(found, axis=1) == codes).astype(float)
 
 
 def held_out_scores(estimator: Any, calibration: tuple[Any, ...] | None = None) -> HeldOut:
@@ -61,12 +105,17 @@ def determination(estimator: Any, source: Source) -> float:
     moments, errors = [], []
     for block, features in encoded_blocks(estimator, source):
         targets, weights = _host(block.targets), _host(block.weights)
-        parts = [mean_and_deviation(estimator.ensemble_, part)[0] for part in chunks(features)]
+        if is_counts(estimator.ensemble_):
+            found = count_mixture(estimator.ensemble_, features, targets[:, 1:]).mean()[:, None]
+            targets = targets[:, :1]
+        else:
+            parts = [mean_and_deviation(estimator.ensemble_, part)[0] for part in chunks(features)]
+            found = _host(concatenate(parts))
         moments.append(column_moments(targets, weights))
-        errors.append(weights @ (targets - _host(concatenate(parts))) ** 2)
-    found, missed = combine_moments(moments), np.sum(errors, axis=0)
-    _check_weight(float(found.weight))
-    spread = (found.spread * found.unit) ** 2 * found.weight
+        errors.append(weights @ (targets - found) ** 2)
+    joined, missed = combine_moments(moments), np.sum(errors, axis=0)
+    _check_weight(float(joined.weight))
+    spread = (joined.spread * joined.unit) ** 2 * joined.weight
     constant = spread == 0.0
     share = np.where(constant, missed > 0.0, missed / np.where(constant, 1.0, spread))
     return float(np.mean(1.0 - share))

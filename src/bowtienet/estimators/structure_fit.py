@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from bowtienet._arrays import to_numpy
+from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble.checkpoint import digest
+from bowtienet.ensemble.count_ensemble import is_counts
+from bowtienet.ensemble.ensemble import Ensemble, outcome_of
 from bowtienet.ensemble.structure import (
     FEWEST_ROWS,
     MOST_ROWS,
@@ -15,7 +21,11 @@ from bowtienet.ensemble.structure import (
     find_structure,
 )
 from bowtienet.estimators.known_columns import sampled_rows
+from bowtienet.model.outcomes import Classes
 from bowtienet.representation.columns import owners
+
+MOST_CLASSES = 20
+"""Classes, the most frequent ones, whose indicators are tested."""
 
 
 def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Structure:
@@ -30,8 +40,7 @@ def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Stru
         estimator.structure_ = find_structure(
             rows.inputs,
             owners(estimator.columns_),
-            rows.targets,
-            rows.weights,
+            *_tested_targets(estimator.ensemble_, rows),
             [column.name for column in estimator.columns_],
             false_discovery_rate=rate,
             seed=seed,
@@ -39,6 +48,24 @@ def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Stru
         estimator._structure_rows = identity
     estimator.structure_ = at_rate(estimator.structure_, rate)
     return estimator.structure_
+
+
+def _tested_targets(ensemble: Ensemble, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Targets (n, D) that columns may be relevant for, and the weights (n,) of their residuals.
+
+    Of several classes their indicators, since numbers of classes have no order. Of counts y with
+    exposure e the rates y / e: with weights sqrt(e) residuals (y - e r) / sqrt(e) are about as
+    large for all exposures.
+    """
+    targets, weights = to_numpy(rows.targets), to_numpy(rows.weights)
+    if is_counts(ensemble):
+        exposures = np.exp(targets[:, 1:])
+        return targets[:, :1] / exposures, weights * np.sqrt(exposures[:, 0])
+    if not isinstance(outcome_of(ensemble), Classes):
+        return targets, weights
+    codes, counts = np.unique(targets[:, 0], return_counts=True)
+    frequent = codes[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
+    return (targets == frequent).astype(np.float64), weights
 
 
 def structure_content(estimator: Any) -> dict[str, Any] | None:

@@ -5,26 +5,35 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
 from bowtienet.data.door import open_source
 from bowtienet.data.in_memory import InMemory
+from bowtienet.data.labels import check_classes
+from bowtienet.data.source import Source
 from bowtienet.evaluation.checks import single_coverage
+from bowtienet.evaluation.class_methods import ClassMethod, default_class_methods
+from bowtienet.evaluation.class_metrics import ClassScores, evaluate_classes
 from bowtienet.evaluation.methods import Method, default_methods
 from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules
+from bowtienet.evaluation.splits import split_rows
 from bowtienet.representation.columns import encode
 from bowtienet.representation.learning import learn_columns
 
 MAX_CATEGORIES = 100
 """Most values of a column of texts that methods which need numbers are given."""
-_MEASURED = sorted({field.name for field in fields(Scores)} - {"n_rows", "nominal_coverage"})
-"""What is found out about a forecast, unlike what was asked for."""
+TASKS = ("numbers", "classes")
+"""What can be compared."""
+_GIVEN = ("n_rows", "nominal_coverage")
+"""Fields of scores that say what was asked for, not what was found out."""
+
+AnyScores = TypeVar("AnyScores", Scores, ClassScores)
+AnyMethod = Method | ClassMethod
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +41,8 @@ class Comparison:
     """How one method did."""
 
     method: str
-    scores: tuple[Scores, ...]
-    """One for each split; NaN where the method failed."""
+    scores: tuple[Any, ...]
+    """`Scores`, or of classes `ClassScores`: one for each split; NaN where the method failed."""
     seconds: tuple[float, ...]
     """Time of each fit, without prediction; NaN where the method failed."""
     note: str | None
@@ -41,7 +50,7 @@ class Comparison:
 
 
 class _Part(NamedTuple):
-    """Rows of a split: as they are, as numbers (n, encoded), and their targets (n,)."""
+    """Rows of a split: as they are, as numbers (n, encoded), and targets or codes (n,)."""
 
     source: InMemory
     numbers: np.ndarray
@@ -51,7 +60,7 @@ class _Part(NamedTuple):
 class _Run(NamedTuple):
     """One method on one split."""
 
-    scores: Scores
+    scores: Scores | ClassScores
     seconds: float
     note: str | None
 
@@ -61,7 +70,9 @@ def compare(
     y: Any = None,
     *,
     regressor: Any = None,
-    methods: Sequence[Method | str] | None = None,
+    classifier: Any = None,
+    task: str | None = None,
+    methods: Sequence[AnyMethod | str] | None = None,
     n_splits: int = 3,
     test_size: float = 0.1,
     random_state: int = 0,
@@ -78,11 +89,18 @@ def compare(
         dates in days, and medians beside indicators for missing values, learnt from the training
         rows of each split.
     y : array (n,) or name, optional
-        One target for each row, or the column of X that holds it; nothing if X is a source.
+        One target or label for each row, or the column of X that holds it; nothing if X is a
+        source.
     regressor : estimator with predict_dist, optional
         Ours, cloned for every fit; `BowTieRegressor` with its defaults without it.
-    methods : sequence of Method or names, optional
-        What to compare, with names for those of `default_methods`; all of those by default.
+    classifier : estimator with predict_proba, optional
+        The same for classes; `BowTieClassifier` with its defaults without it.
+    task : {"numbers", "classes"}, optional
+        What the targets are. By default classes if a classifier is given, or if they are texts or
+        booleans.
+    methods : sequence of Method, ClassMethod or names, optional
+        What to compare, with names for those of `default_methods`, or `default_class_methods`; all
+        of those by default.
     n_splits : int
         Number of splits.
     test_size : float or int
@@ -90,7 +108,7 @@ def compare(
     random_state : int
         Split i, and the methods on it, have the seed `random_state + i`.
     coverage : float
-        Probability that intervals are meant to hold.
+        Probability that intervals are meant to hold; classes have none.
     max_categories : int
         Most values of a column of texts that methods which need numbers are given.
     callback : callable, optional
@@ -110,9 +128,11 @@ def compare(
     >>> [scores.n_rows for scores in found.scores]
     [8, 8]
     """
-    chosen = _choose(methods, regressor)
-    source, share = _open(X, y), single_coverage(coverage)
-    load_scoringrules()  # without it every method would fail, and for no fault of its own
+    kind = _read_task(task, X, y, regressor, classifier)
+    chosen = _choose(methods, kind, classifier if kind == "classes" else regressor)
+    source, share = _open(X, y, kind), single_coverage(coverage)
+    if kind == "numbers":
+        load_scoringrules()  # without it every method would fail, and for no fault of its own
     runs: list[list[_Run]] = [[] for _ in chosen]
     for split in range(whole(n_splits, "n_splits")):
         seed = random_state + split
@@ -124,45 +144,84 @@ def compare(
     return [_summary(m.name, done) for m, done in zip(chosen, runs, strict=True)]
 
 
-def average_scores(scores: Sequence[Scores]) -> Scores:
+def average_scores(scores: Sequence[AnyScores]) -> AnyScores:
     """mean_i s_i over splits, field by field; `n_rows` is the sum.
 
     A failed split makes the means NaN: a method is not better for failing where it is hard.
     """
-    means = {name: float(np.mean([getattr(each, name) for each in scores])) for name in _MEASURED}
-    n_rows = sum(each.n_rows for each in scores)
-    return Scores(n_rows=n_rows, nominal_coverage=scores[0].nominal_coverage, **means)
+    kind = type(scores[0])
+    means = {name: float(np.mean([getattr(s, name) for s in scores])) for name in _measured(kind)}
+    return replace(scores[0], n_rows=sum(each.n_rows for each in scores), **means)
 
 
-def _choose(methods: Sequence[Method | str] | None, regressor: Any) -> list[Method]:
-    known = {method.name: method for method in default_methods(regressor)}
-    chosen = []
-    for method in known if methods is None else methods:
-        if not isinstance(method, Method) and method not in known:
+def _measured(kind: type) -> list[str]:
+    """What is found out about a forecast."""
+    return [field.name for field in fields(kind) if field.name not in _GIVEN]
+
+
+def _read_task(task: str | None, X: Any, y: Any, regressor: Any, classifier: Any) -> str:
+    """The task that is asked for, or else that of the estimators and the targets."""
+    if task is None:
+        task = "classes" if classifier is not None or _holds_labels(X, y) else "numbers"
+    if task not in TASKS:
+        raise ValueError(f"task must be one of {', '.join(map(repr, TASKS))}, got {task!r}.")
+    if task == "numbers" and classifier is not None:
+        raise ValueError("classifier is for task='classes': give a regressor, or none.")
+    if task == "classes" and regressor is not None:
+        raise ValueError("regressor is for task='numbers', and y has classes: give a classifier.")
+    return task
+
+
+def _holds_labels(X: Any, y: Any) -> bool:
+    """Whether targets are texts or booleans, or were opened as labels."""
+    if isinstance(X, Source):
+        return X.reading.target == "label"
+    try:
+        classes = open_source(X, y, target="label").classes
+    except ValueError:
+        return False  # and the door for numbers says what is wrong, if anything is
+    return classes is not None and classes.dtype.kind not in "iuf"
+
+
+def _choose(
+    methods: Sequence[AnyMethod | str] | None, task: str, estimator: Any
+) -> list[AnyMethod]:
+    kind, defaults = _METHODS[task]
+    known: dict[str, AnyMethod] = {method.name: method for method in defaults(estimator)}
+    chosen: list[AnyMethod] = []
+    for given in known if methods is None else methods:
+        method = known.get(given) if isinstance(given, str) else given
+        if method is None or not isinstance(method, kind):
             raise ValueError(
-                f"unknown method {method!r}: choose among {', '.join(map(repr, known))}, or give "
-                "a Method."
+                f"unknown method {given!r}: choose among {', '.join(map(repr, known))}, or give "
+                f"a {kind.__name__}."
             )
-        chosen.append(method if isinstance(method, Method) else known[method])
+        chosen.append(method)
     return chosen
 
 
-def _open(X: Any, y: Any) -> InMemory:
-    source = open_source(X, y)
+_METHODS: dict[str, tuple[type, Callable[[Any], Sequence[AnyMethod]]]] = {
+    "numbers": (Method, default_methods),
+    "classes": (ClassMethod, default_class_methods),
+}
+
+
+def _open(X: Any, y: Any, task: str) -> InMemory:
+    source = open_source(X, y, target="label" if task == "classes" else "number")
     if not isinstance(source, InMemory):
         raise ValueError("X must be in memory to be split: read it into a table first.")
     if source.n_targets != 1:
         raise ValueError(f"y has {source.n_targets} targets: compare one at a time.")
+    if source.classes is not None:
+        check_classes(source.classes)
     return source
 
 
 def _split(source: InMemory, test_size: Any, seed: int, max_categories: int) -> list[_Part]:
     """Training and test rows; how columns become numbers is learnt from the former."""
-    everything = np.arange(source.block.table.n_rows)
-    parts = [
-        source.take(rows)
-        for rows in train_test_split(everything, test_size=test_size, random_state=seed)
-    ]
+    codes = None if source.classes is None else to_numpy(source.block.targets)[:, 0]
+    places = split_rows(source.block.table.n_rows, test_size, seed, codes)
+    parts = [source.take(rows) for rows in places]
     columns = learn_columns(parts[0], max_categories=max_categories)
     return [
         _Part(
@@ -174,25 +233,43 @@ def _split(source: InMemory, test_size: Any, seed: int, max_categories: int) -> 
     ]
 
 
-def _run(method: Method, train: _Part, test: _Part, seed: int, coverage: float) -> _Run:
+def _run(method: AnyMethod, train: _Part, test: _Part, seed: int, coverage: float) -> _Run:
     """Fit, forecast and score; whatever goes wrong on the way is a result, too."""
-    begin = time.perf_counter()
     try:
-        fitted, new = (p.source if method.takes_tables else p.numbers for p in (train, test))
-        forecaster = method.fit(fitted, train.targets, seed, coverage)
-        seconds = time.perf_counter() - begin
-        found = forecaster(new)
-        scores = evaluate(
-            test.targets, found.distribution, coverage=coverage, intervals=found.intervals
-        )
+        if isinstance(method, ClassMethod):
+            return _run_classes(method, train, test, seed)
+        return _run_numbers(method, train, test, seed, coverage)
     except Exception as error:
         reason = f"failed with seed {seed}: {type(error).__name__}: {error}"
-        return _Run(_no_scores(len(test.targets), coverage), math.nan, reason)
+        return _Run(_no_scores(method, len(test.targets), coverage), math.nan, reason)
+
+
+def _run_numbers(method: Method, train: _Part, test: _Part, seed: int, coverage: float) -> _Run:
+    begin = time.perf_counter()
+    fitted, new = (p.source if method.takes_tables else p.numbers for p in (train, test))
+    forecaster = method.fit(fitted, train.targets, seed, coverage)
+    seconds = time.perf_counter() - begin
+    found = forecaster(new)
+    scores = evaluate(
+        test.targets, found.distribution, coverage=coverage, intervals=found.intervals
+    )
     return _Run(scores, seconds, found.note)
 
 
-def _no_scores(n_rows: int, coverage: float) -> Scores:
-    return Scores(n_rows=n_rows, nominal_coverage=coverage, **dict.fromkeys(_MEASURED, math.nan))
+def _run_classes(method: ClassMethod, train: _Part, test: _Part, seed: int) -> _Run:
+    begin, n_classes = time.perf_counter(), len(to_numpy(train.source.classes))
+    fitted, new = (p.source if method.takes_tables else p.numbers for p in (train, test))
+    classifier = method.fit(fitted, train.targets.astype(int), n_classes, seed)
+    seconds = time.perf_counter() - begin
+    scores = evaluate_classes(test.targets.astype(int), classifier(new), np.arange(n_classes))
+    return _Run(scores, seconds, None)
+
+
+def _no_scores(method: AnyMethod, n_rows: int, coverage: float) -> Scores | ClassScores:
+    if isinstance(method, ClassMethod):
+        return ClassScores(n_rows=n_rows, **dict.fromkeys(_measured(ClassScores), math.nan))
+    nothing = dict.fromkeys(_measured(Scores), math.nan)
+    return Scores(n_rows=n_rows, nominal_coverage=coverage, **nothing)
 
 
 def _summary(name: str, runs: Sequence[_Run]) -> Comparison:

@@ -83,14 +83,14 @@ def bow_tie(regressor: Any = None) -> Method:
 
     def fit(source: Any, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
         model = clone(BowTieRegressor(n_jobs=-1) if regressor is None else regressor)
-        model.set_params(**dict.fromkeys(_unseeded(model), seed))
+        model.set_params(**dict.fromkeys(unseeded(model), seed))
         model.fit(source)
         return lambda new: central(model.predict_dist(new), coverage)
 
     return Method(name="bowtienet", fit=fit, takes_tables=True)
 
 
-def _unseeded(model: Any) -> list[str]:
+def unseeded(model: Any) -> list[str]:
     """Settings of an estimator and its steps that leave randomness to chance."""
     settings = model.get_params().items()
     return [name for name, value in settings if name.endswith("random_state") and value is None]

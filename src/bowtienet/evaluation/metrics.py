@@ -21,6 +21,7 @@ from scipy.stats import binom
 from bowtienet._arrays import map_arrays, slices
 from bowtienet._validation import whole
 from bowtienet.distributions.yeo_johnson import from_warped
+from bowtienet.evaluation.averages import average
 from bowtienet.evaluation.checks import (
     check_distribution,
     read_intervals,
@@ -80,7 +81,7 @@ def negative_log_density(
     """mean -log p(y), in nats, for targets in their own unit."""
     y = read_targets(targets)
     densities = check_distribution(distribution, y).logpdf(y)
-    return _average(-densities, read_sample_weight(sample_weight, y))
+    return average(-densities, read_sample_weight(sample_weight, y))
 
 
 def crps(targets: Any, distribution: Mixture, *, sample_weight: Any = None) -> float:
@@ -92,7 +93,7 @@ def crps(targets: Any, distribution: Mixture, *, sample_weight: Any = None) -> f
     y = read_targets(targets)
     found = check_distribution(distribution, y)
     weights = read_sample_weight(sample_weight, y)
-    return _average(_gaussian_crps(y, found) if found.warp is None else _crps(y, found), weights)
+    return average(_gaussian_crps(y, found) if found.warp is None else _crps(y, found), weights)
 
 
 def interval_coverage(targets: Any, intervals: Any, *, sample_weight: Any = None) -> float:
@@ -105,7 +106,7 @@ def interval_coverage(targets: Any, intervals: Any, *, sample_weight: Any = None
     """
     y = read_targets(targets)
     low, high = read_intervals(intervals, y)
-    return _average((low <= y) & (y <= high), read_sample_weight(sample_weight, y))
+    return average((low <= y) & (y <= high), read_sample_weight(sample_weight, y))
 
 
 def interval_score(
@@ -124,7 +125,7 @@ def interval_score(
     low, high = read_intervals(intervals, y)
     missed = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     scores = (high - low) + 2.0 / (1.0 - single_coverage(coverage)) * missed
-    return _average(scores, read_sample_weight(sample_weight, y))
+    return average(scores, read_sample_weight(sample_weight, y))
 
 
 def pit(targets: Any, distribution: Mixture) -> np.ndarray:
@@ -146,11 +147,17 @@ def calibration_curve(
     levels, observed : array (m,)
         Nominal coverages, and the shares; equal up to chance if the forecast is right.
     """
+    return coverage_curve(pit(targets, distribution), levels, sample_weight=sample_weight)
+
+
+def coverage_curve(
+    values: np.ndarray, levels: Any = None, *, sample_weight: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """`calibration_curve` of forecasts whose F(y) is known: values (n,) or (n, D) of `pit`."""
     nominal = read_levels(LEVELS if levels is None else levels)
-    y = read_targets(targets)
-    central = np.abs(2.0 * check_distribution(distribution, y).cdf(y) - 1.0)
-    weights = read_sample_weight(sample_weight, y)
-    return nominal, np.array([_average(central <= level, weights) for level in nominal])
+    central = np.abs(2.0 * values - 1.0)
+    weights = read_sample_weight(sample_weight, values)
+    return nominal, np.array([average(central <= level, weights) for level in nominal])
 
 
 def calibration_error(
@@ -319,10 +326,3 @@ def _integrated(found: Mixture, breaks: np.ndarray, u: np.ndarray) -> np.ndarray
     lower = found.cdf(points.reshape(len(u), -1)).reshape(points.shape)
     squares = np.square(np.where(centers[..., None] < u[:, None, None], lower, 1.0 - lower))
     return np.sum(halves * (squares @ _NODE_WEIGHTS), axis=1)
-
-
-def _average(values: np.ndarray, weights: np.ndarray) -> float:
-    """Σ w_n s_n / Σ w_n, over rows and targets; of k in n it is k / n to the last bit."""
-    counted = weights > 0.0
-    values, weights = values[counted], weights[counted]
-    return float(np.sum(weights @ values) / (np.sum(weights) * (values.size // len(values))))

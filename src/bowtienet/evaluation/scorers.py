@@ -1,7 +1,8 @@
-"""Scorers of predictive distributions for scikit-learn's model selection: higher is better.
+"""Scorers of forecasts for scikit-learn's model selection: higher is better.
 
 `cross_val_score(model, X, y, scoring=neg_crps_scorer)`, `GridSearchCV(..., scoring=...)`, or
-several in a dict for `cross_validate`. They take any estimator with `predict_dist`.
+several in a dict for `cross_validate`. Those of distributions take any estimator with
+`predict_dist`, those of class probabilities any classifier with `predict_proba`.
 
 >>> import numpy as np
 >>> from sklearn.model_selection import cross_val_score
@@ -21,6 +22,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from bowtienet.evaluation.checks import single_coverage
+from bowtienet.evaluation.class_metrics import brier_score, expected_calibration_error, log_loss
 from bowtienet.evaluation.metrics import (
     calibration_error,
     crps,
@@ -70,6 +72,38 @@ def make_coverage_scorer(coverage: float = 0.9) -> Scorer:
     asked for. It is meant for a column of `cross_validate`, not for a search.
     """
     return partial(_coverage, coverage=single_coverage(coverage))
+
+
+def neg_log_loss_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """mean log p(y) of the classes: minus the log loss."""
+    return -log_loss(y, *class_forecast(estimator, X), sample_weight=sample_weight)
+
+
+def neg_brier_score_scorer(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Minus the Brier score of class probabilities."""
+    return -brier_score(y, *class_forecast(estimator, X), sample_weight=sample_weight)
+
+
+def neg_expected_calibration_error_scorer(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None
+) -> float:
+    """Minus the expected calibration error of predicted classes, with 15 bins.
+
+    No proper score: probabilities that ignore the features can have the best. Look at it beside
+    one.
+    """
+    forecast = class_forecast(estimator, X)
+    return -expected_calibration_error(y, *forecast, sample_weight=sample_weight)
+
+
+def class_forecast(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """Probabilities (n, C) by a fitted classifier, and its classes."""
+    if not (hasattr(estimator, "predict_proba") and hasattr(estimator, "classes_")):
+        raise TypeError(
+            f"{type(estimator).__name__} has no predict_proba and classes_, so there are no class "
+            "probabilities: use a fitted classifier that has them."
+        )
+    return estimator.predict_proba(X), estimator.classes_
 
 
 def _neg_interval_score(

@@ -33,7 +33,8 @@ def extrapolate(factors: GlobalFactors, before: GlobalFactors, amount: float) ->
         _extrapolate_layer(now, then, amount)
         for now, then in zip(factors.layers, before.layers, strict=True)
     )
-    return update_shared_covariance(replace(factors, layers=layers))
+    moved = replace(factors, layers=layers)
+    return update_shared_covariance(moved, by_row=factors.shared_covariance is None)
 
 
 def _extrapolate_layer(now: LayerFactors, then: LayerFactors, amount: float) -> LayerFactors:

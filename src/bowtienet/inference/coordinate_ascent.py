@@ -20,7 +20,7 @@ from bowtienet.data.rows import Rows
 from bowtienet.inference.acceleration import extrapolate, momentum
 from bowtienet.inference.convergence import Status, check
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.empirical_bayes import renew_outcome, update_hyperparameters
 from bowtienet.inference.execution import Mapper, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.iterate import Callback, FitResult, Progress, iterate
@@ -76,7 +76,8 @@ def fit(
     repeats : int
         Rounds of global updates within a sweep; they do not read the data.
     empirical_bayes : bool
-        Set the hyperparameter of the global shrinkage by EM after every sweep.
+        Set the hyperparameter of the global shrinkage, and the outcome's own parameters, by EM
+        after every sweep.
     accelerate : bool
         Use momentum between sweeps. Plain coordinate ascent otherwise.
     block_size : int, optional
@@ -93,8 +94,8 @@ def fit(
     """
     check_factors(model.architecture, factors)
     if isinstance(rows, Rows):
-        rows = HeldRows(rows, model.architecture, block_size)
-    rows.check(model.architecture)
+        rows = HeldRows(rows, model.architecture, block_size, model.outcome)
+    rows.check(model)
     repeats = whole(repeats, "repeats")
     with workers(n_threads) as apply:
         step = partial(sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
@@ -119,12 +120,21 @@ def sweep(
     empirical_bayes: bool,
     apply: Mapper = map,
 ) -> tuple[State, ElboTerms]:
-    """One pass over the data and the updates that follow from it, with the bound they reach."""
-    statistics, memory = rows.local_pass(state.model, state.factors, state.memory, apply)
-    factors = global_step(state.model, state.factors, statistics, repeats)
-    model = update_hyperparameters(state.model, factors) if empirical_bayes else state.model
-    state = State(model=model, factors=factors, memory=memory, statistics=statistics)
-    return state, elbo(model, factors, statistics)
+    """One pass over the data and the updates that follow from it, with the bound they reach.
+
+    The bound is that of the outcome's parameters during the pass: EM moves them before it, by the
+    sums of the pass before, or after it (`renew_outcome`).
+    """
+    model = state.model
+    if empirical_bayes:
+        model = renew_outcome(model, state.factors, state.statistics, before=True)
+    statistics, memory = rows.local_pass(model, state.factors, state.memory, apply)
+    factors = global_step(model, state.factors, statistics, repeats)
+    model = update_hyperparameters(model, factors) if empirical_bayes else model
+    terms = elbo(model, factors, statistics)
+    if empirical_bayes:
+        model = renew_outcome(model, factors, statistics, before=False)
+    return State(model=model, factors=factors, memory=memory, statistics=statistics), terms
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,7 +173,8 @@ class CoordinateAscent:
 
     def init(self) -> Climb:
         """A forward pass."""
-        factors = update_shared_covariance(self.factors)
+        by_row = self.model.outcome.by_row
+        factors = update_shared_covariance(self.factors, by_row=by_row)
         memory = self.rows.begin(self.model, factors, self.apply)
         start = State(model=self.model, factors=factors, memory=memory)
         return Climb(rows=self.rows, accepted=start, proposal=start)

@@ -16,6 +16,7 @@ from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.global_step import (
     expected_residual,
     noise_prior,
+    output_moment,
     present,
     removed_precision,
     scaled_squares,
@@ -55,7 +56,7 @@ def elbo(model: BowTieModel, factors: GlobalFactors, statistics: Statistics) -> 
     hidden = range(n_hidden)
     layers = range(n_hidden + 1)
     return ElboTerms(
-        likelihood=_gaussian_term(factors, statistics, n_hidden),
+        likelihood=_likelihood(model, factors, statistics),
         activations=sum(
             (
                 _gaussian_term(factors, statistics, i) + _activation_entropy(factors, statistics, i)
@@ -66,10 +67,39 @@ def elbo(model: BowTieModel, factors: GlobalFactors, statistics: Statistics) -> 
         gates=sum((_gate_term(model, factors, statistics, i) for i in hidden), zero),
         polya_gamma=sum((_polya_gamma_term(model, factors, statistics, i) for i in hidden), zero),
         weights=sum((_weight_term(model, factors, i) for i in layers), zero),
-        noise_variance=sum((_noise_term(model, factors, i) for i in layers), zero),
+        noise_variance=sum(
+            (
+                _noise_term(model, factors, i)
+                for i in (layers if model.outcome.has_noise else hidden)
+            ),
+            zero,
+        ),
         global_shrinkage=sum((_global_term(model, factors, i) for i in layers), zero),
         local_shrinkage=sum((_local_term(model, factors, i) for i in layers), zero),
     )
+
+
+def _likelihood(model: BowTieModel, factors: GlobalFactors, statistics: Statistics) -> Array:
+    """Σ E[log p(y | z)] of Gaussian targets, and the outcome's bound on it of others.
+
+    With a noise variance the Gaussian term with weights p, without one Σ k E[z] - ½ p E[z²]; both
+    with the constants of the rows.
+    """
+    constant = statistics.output.constant
+    if model.outcome.has_noise:
+        term = _gaussian_term(factors, statistics, len(statistics.hidden))
+        return term if constant is None else term + constant
+    assert constant is not None
+    moment = output_moment(factors, statistics)
+    return constant + parabola(factors, moment, statistics.output.target_cross)
+
+
+def parabola(factors: GlobalFactors, moment: Array, cross: Array) -> Array:
+    """Σ k E[z] - ½ p E[z²] () of the output from Σ p E[a~ a~'] (D, K+1, K+1) and Σ k E[a~]."""
+    weights = factors.layers[-1].weights
+    xp = namespace(weights.mean)
+    squares = trace_of_product(gaussian.second_moment(weights), moment)
+    return xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
 
 
 def _gaussian_term(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
@@ -85,7 +115,7 @@ def _activation_entropy(factors: GlobalFactors, statistics: Statistics, index: i
     """Σ ½ log|S| + ½ D (1 + log 2pi)."""
     width = factors.layers[index].weights.mean.shape[-2]
     entropy = statistics.hidden[index].activation_entropy
-    if index == len(statistics.hidden) - 1:
+    if index == len(statistics.hidden) - 1 and factors.shared_covariance is not None:
         shared = log_determinant(factors.shared_covariance)
         entropy = entropy + 0.5 * statistics.count * shared
     return entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)

@@ -1,5 +1,7 @@
 """Section 3.2 of the paper, "VI with EM": the hyperparameter of the global shrinkage.
 
+With it the parameters that an outcome has of its own (`renew_outcome`).
+
 One number, shared by all layers, is set to the maximum of Σ_l E[log p(tau_l)]; the local priors
 stay fixed. q(tau) keeps its own parameters: only the prior moves.
 
@@ -22,11 +24,13 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from bowtienet._arrays import Array, is_number, to_numpy
+from bowtienet._arrays import Array, is_number, to_numpy, unpack
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
+from bowtienet.inference.elbo import parabola
+from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.posterior.factors import GlobalFactors
@@ -51,6 +55,28 @@ def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTie
     else:
         updated = _maximize(prior, factors)
     return replace(model, prior=replace(model.prior, global_shrinkage=updated))
+
+
+def renew_outcome(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics | None, *, before: bool
+) -> BowTieModel:
+    """The model with parameters of its outcome that raise the bound of these statistics.
+
+    They take part from the next local step on: the statistics are those of the parameters before.
+    A parameter that outputs depend on, such as the dispersion, which the rate is in proportion to,
+    is renewed just before that step, so that fitted outputs are those of the parameter beside them;
+    others at once.
+    """
+    if statistics is None or before != (model.outcome.linear_parameter is not None):
+        return model
+    output = statistics.output
+    if output.own is None:
+        return model
+    slope = None
+    if output.slope_moment is not None:
+        size = factors.layers[-1].weights.mean.shape[-1]
+        slope = parabola(factors, unpack(output.slope_moment, size), output.slope_cross)
+    return replace(model, outcome=model.outcome.renewed(output.own, slope, statistics.count))
 
 
 def _maximize(

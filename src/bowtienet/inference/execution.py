@@ -43,9 +43,11 @@ from bowtienet.inference.local_step import (
     FactorsForRows,
     for_rows,
     initialize_local,
+    local_memory,
     local_step,
     settle,
 )
+from bowtienet.inference.output_by_row import OutputForRows
 from bowtienet.inference.statistics import (
     HiddenStatistics,
     OutputStatistics,
@@ -54,6 +56,15 @@ from bowtienet.inference.statistics import (
     block_statistics,
 )
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import (
+    GAUSSIAN,
+    Binary,
+    Classes,
+    Counts,
+    Gaussian,
+    Outcome,
+    StudentT,
+)
 from bowtienet.model.priors import BowTieModel, build_model
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors, LocalMemory
 
@@ -91,7 +102,9 @@ def build_blocks(rows: Rows, architecture: Architecture, size: int) -> list[Bloc
     ]
 
 
-def block_rows(architecture: Architecture, wanted: int | None = None) -> int:
+def block_rows(
+    architecture: Architecture, wanted: int | None = None, outcome: Outcome = GAUSSIAN
+) -> int:
     """Rows of a block: as many as wanted, or as many as `BLOCK_BYTES` and `LOCAL_BYTES` allow."""
     if wanted is not None:
         return whole(wanted, "block_size")
@@ -99,7 +112,17 @@ def block_rows(architecture: Architecture, wanted: int | None = None) -> int:
     largest = packed_size(widths[0] + 1)
     for below, width in pairwise(widths[1:-1]):
         largest = max(largest, below * width, below * below, width * width)
+    if outcome.by_row:
+        largest = max(largest, widths[-1] * (widths[-2] + 1))
+    if has_row_covariances(architecture, outcome):
+        largest = max(largest, widths[-2] ** 2)
     return max(16, min(BLOCK_BYTES // (8 * largest), LOCAL_BYTES // (8 * max(widths))))
+
+
+def has_row_covariances(architecture: Architecture, outcome: Outcome) -> bool:
+    """Whether every row has covariances (D, D) of activations of its own."""
+    several = outcome.by_row and architecture.n_outputs > 1 and architecture.n_hidden > 0
+    return architecture.n_hidden > 1 or several
 
 
 Mapper: TypeAlias = Callable[..., Iterable[Any]]
@@ -229,7 +252,8 @@ def initialize_memory(
 ) -> list[LocalMemory]:
     """Gates and tilts of every block from a forward pass."""
     factors = factors_beside(factors, _reference(blocks, reference))
-    return list(apply(lambda block: initialize_local(model, factors, block.inputs), blocks))
+    begin = partial(initialize_local, model, factors)
+    return list(apply(lambda block: begin(block.inputs, block.targets), blocks))
 
 
 def local_pass(
@@ -280,8 +304,8 @@ def block_pass(
     if block.targets.dtype != namespace(block.targets).float64:
         # Residuals are small differences of these sums: they need double precision in any case.
         summands = map_arrays(_widen, summands)
-    kept = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
-    return block_statistics(*summands), kept
+    statistics = block_statistics(*summands, has_noise=model.outcome.has_noise)
+    return statistics, local_memory(model, local)
 
 
 def settled_pass(
@@ -297,7 +321,8 @@ def settled_pass(
 
     def step(block: Rows) -> Statistics:
         found = settle(model, beside, block.inputs, block.targets, tolerance, max_iterations)
-        return block_statistics(*map_arrays(_widen, (*found, block.targets, block.weights)))
+        summands = map_arrays(_widen, (*found, block.targets, block.weights))
+        return block_statistics(*summands, has_noise=model.outcome.has_noise)
 
     parts = [map_arrays(double, part) for part in apply(step, blocks)]
     return reduce(add, parts)
@@ -336,7 +361,8 @@ def block_pass_for(
 ) -> Callable[..., Any]:
     """`block_pass` for the rows of `reference`: compiled if they are JAX arrays."""
     if is_jax_array(reference):
-        return _compiled_block_pass(model.architecture, model.gate_temperature, with_entropy)
+        step = _compiled_block_pass(model.architecture, model.gate_temperature, with_entropy)
+        return partial(step, model.outcome)
     return partial(block_pass, model, with_entropy=with_entropy)
 
 
@@ -344,7 +370,10 @@ def block_pass_for(
 def _compiled_block_pass(
     architecture: Architecture, gate_temperature: float, with_entropy: bool
 ) -> Callable[..., Any]:
-    """`block_pass` compiled by JAX, once for each shape of a block; the prior has no part in it."""
+    """`block_pass` compiled by JAX, once for each shape of a block; the prior has no part in it.
+
+    The outcome comes first: its parameters are data, since EM moves them.
+    """
     jax = importlib.import_module("jax")
     if not jax.config.jax_enable_x64:
         raise ValueError(
@@ -354,7 +383,11 @@ def _compiled_block_pass(
     _register_containers()
     prior = build_model(architecture).prior
     model = BowTieModel(architecture=architecture, prior=prior, gate_temperature=gate_temperature)
-    return jax.jit(partial(block_pass, model, with_entropy=with_entropy))
+
+    def step(outcome: Outcome, *arguments: Any) -> tuple[Statistics, LocalMemory]:
+        return block_pass(replace(model, outcome=outcome), *arguments, with_entropy=with_entropy)
+
+    return jax.jit(step)
 
 
 @lru_cache(maxsize=1)
@@ -364,16 +397,29 @@ def _register_containers() -> None:
     for container in _CONTAINERS:
         register(container, data_fields=[field.name for field in fields(container)], meta_fields=[])
     register(PointMass, data_fields=[], meta_fields=["value"])
+    for outcome, moved in _OUTCOMES.items():
+        names = [field.name for field in fields(outcome)]
+        fixed = [name for name in names if name not in moved]
+        register(outcome, data_fields=list(moved), meta_fields=fixed)
 
 
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # numbers of malloc.h
 _UNREAD = PointMass(value=1.0)
+_OUTCOMES: dict[type, tuple[str, ...]] = {
+    Gaussian: (),
+    StudentT: ("freedom",),
+    Binary: (),
+    Classes: (),
+    Counts: ("dispersion", "offset"),
+}
+"""Outcomes with their parameters that are data; others have a part in what is compiled."""
 _CONTAINERS = (
     Rows,
     Block,
     LocalMemory,
     GlobalFactors,
     FactorsForRows,
+    OutputForRows,
     LayerFactors,
     GaussianRows,
     InverseGamma,

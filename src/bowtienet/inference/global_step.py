@@ -49,7 +49,7 @@ def global_step(
         factors = update_global_shrinkage(model, factors)
         factors = update_local_shrinkage(model, factors)
         factors = update_slab(model, factors)
-        factors = update_shared_covariance(factors)
+        factors = update_shared_covariance(factors, by_row=model.outcome.by_row)
     return factors
 
 
@@ -60,7 +60,8 @@ def update_weights(
 
     hidden:  B^{-1} = D^{-1} + Σ E[omega] P~ / T² + E[1/eta²] Σ rho P~
              B^{-1} m = E[1/eta²] Σ rho E[a a~] + Σ (rho - ½) mu~ / T
-    output:  B^{-1} = D^{-1} + E[1/eta²] Σ P~,   B^{-1} m = E[1/eta²] Σ y mu~
+    output:  B^{-1} = D^{-1} + c Σ p P~,   B^{-1} m = c Σ k mu~
+             with c = E[1/eta²] (1 without a noise variance), Gaussian targets p = 1 and k = y
     D^{-1} = diag(1/s0², E[1/tau] E[1/psi_1] + E[1/c²_1], ...), the last with a slab only
 
     A weight that does not exist is zero: its row and column are left out of B^{-1}.
@@ -80,8 +81,10 @@ def update_weights(
                 + sums.half_gate_mean / model.gate_temperature
             )
         else:
+            if not model.outcome.has_noise:
+                noise_precision = namespace(noise_precision).ones_like(noise_precision)
             moment = output_moment(factors, statistics)
-            precision = noise_precision[..., None, None] * moment[..., None, :, :]
+            precision = noise_precision[..., None, None] * moment
             linear = noise_precision[..., None] * statistics.output.target_cross
         precision = precision + diagonal_matrix(prior_precision(model, layer))
         covariance = _inverse_where_present(model, index, precision)
@@ -93,9 +96,15 @@ def update_weights(
 def update_noise(
     model: BowTieModel, factors: GlobalFactors, statistics: Statistics
 ) -> GlobalFactors:
-    """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ E[(a - gamma z)²]), the output's with y - z."""
+    """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ E[(a - gamma z)²]), the output's with p (y - z)².
+
+    That of an output without noise stays, and nobody reads it.
+    """
     layers = []
     for index, layer in enumerate(factors.layers):
+        if index == len(statistics.hidden) and not model.outcome.has_noise:
+            layers.append(layer)
+            continue
         squares = expected_residual(factors, statistics, index)
         prior = noise_prior(model, index, squares)
         xp = namespace(squares)
@@ -156,10 +165,13 @@ def update_slab(model: BowTieModel, factors: GlobalFactors) -> GlobalFactors:
     return replace(factors, layers=layers)
 
 
-def update_shared_covariance(factors: GlobalFactors) -> GlobalFactors:
-    """S_L^{-1} = diag(E[1/eta²_L]) + Σ_d E[1/eta²_{L+1,d}] E[W_d'W_d], the same for every row."""
-    if len(factors.layers) == 1:
-        return factors
+def update_shared_covariance(factors: GlobalFactors, *, by_row: bool = False) -> GlobalFactors:
+    """S_L^{-1} = diag(E[1/eta²_L]) + Σ_d E[1/eta²_{L+1,d}] E[W_d'W_d], the same for every row.
+
+    There is none where the precision of the outcome differs between rows.
+    """
+    if len(factors.layers) == 1 or by_row:
+        return replace(factors, shared_covariance=None)
     output, last = factors.layers[-1], factors.layers[-2]
     xp = namespace(output.weights.mean)
     noise_precision = inverse_gamma.mean_inverse(output.noise_variance)
@@ -179,7 +191,7 @@ def noise_prior(model: BowTieModel, index: int, reference: Array) -> InverseGamm
 
 
 def expected_residual(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
-    """Σ E[(a_d - gamma_d z_d)²] (D,) of a hidden layer, Σ E[(y_d - z_d)²] of the output.
+    """Σ E[(a_d - gamma_d z_d)²] (D,) of a hidden layer, Σ p E[(y_d - z_d)²] of the output.
 
         Σ E[a²] - 2 m'Σ rho E[a a~] + Tr((B + m m') Σ rho P~)
 
@@ -196,7 +208,7 @@ def expected_residual(factors: GlobalFactors, statistics: Statistics, index: int
     else:
         own = statistics.output.target_square
         cross = statistics.output.target_cross
-        moment = output_moment(factors, statistics)[..., None, :, :]
+        moment = output_moment(factors, statistics)
     squares = own - 2.0 * xp.sum(layer.weights.mean * cross, axis=-1)
     squares = squares + trace_of_product(second, moment)
     # A sum of squares that is zero up to rounding may come out a little below zero.
@@ -204,12 +216,15 @@ def expected_residual(factors: GlobalFactors, statistics: Statistics, index: int
 
 
 def output_moment(factors: GlobalFactors, statistics: Statistics) -> Array:
-    """Σ E[a~_L a~_L'] (K+1, K+1) with the shared covariance put in."""
+    """Σ p E[a~_L a~_L'] (D, K+1, K+1), or (1, K+1, K+1) of p = 1 with the shared covariance."""
     size = factors.layers[-1].weights.mean.shape[-1]
     moment = unpack(statistics.output.input_moment, size)
-    if factors.shared_covariance is None:
+    if statistics.output.constant is not None:
         return moment
-    return moment + statistics.count[..., None, None] * bordered(factors.shared_covariance)
+    if factors.shared_covariance is not None:
+        shared = bordered(factors.shared_covariance)
+        moment = moment + statistics.count[..., None, None] * shared
+    return moment[..., None, :, :]
 
 
 def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
@@ -272,7 +287,7 @@ def _inverse_where_present(model: BowTieModel, index: int, precision: Array) -> 
 
 
 def _shared_squares(factors: GlobalFactors, statistics: Statistics, index: int) -> Array:
-    """count · diag(S_L) for the last hidden layer, nothing for the others."""
-    if index != len(statistics.hidden) - 1:
+    """count · diag(S_L) for the last hidden layer if rows share it, nothing for the others."""
+    if index != len(statistics.hidden) - 1 or factors.shared_covariance is None:
         return 0.0
     return statistics.count[..., None] * diagonal(factors.shared_covariance)

@@ -1,7 +1,8 @@
 """Section 3.1 and 3.5: the factors of single observations, for a block of rows at once.
 
-Order: activations, then Polya-Gamma tilts, then gates. Without targets the output sends no
-message, and the same step is the paper's variational prediction.
+Order: activations, then Polya-Gamma tilts, then gates, then the outcome's parabolas if those differ
+between rows. Without targets the output sends no message, and the same step is the paper's
+variational prediction.
 
 Several networks of one architecture that see the same rows may stand on leading axes of all but the
 inputs and targets.
@@ -11,12 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from bowtienet._arrays import (
     Array,
     diagonal_matrix,
     inverse_and_log_determinant,
     log_determinant,
+    map_arrays,
     namespace,
     pack_for_trace,
     special,
@@ -24,9 +27,17 @@ from bowtienet._arrays import (
     with_ones,
 )
 from bowtienet.distributions import bernoulli, gaussian, inverse_gamma, polya_gamma
+from bowtienet.inference.output_by_row import (
+    OutputForRows,
+    message_by_row,
+    outcome_memory,
+    output_for_rows,
+)
+from bowtienet.model.outcomes import RowTerms
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import (
     Activations,
+    CommonAxes,
     GlobalFactors,
     LocalFactors,
     LocalMemory,
@@ -35,7 +46,9 @@ from bowtienet.posterior.moments import (
     ChainMoments,
     chain_moments,
     covariance_with_preactivation,
+    output_moments,
     preactivation_mean,
+    weight_spread,
 )
 
 
@@ -54,6 +67,8 @@ class FactorsForRows(GlobalFactors):
     activations of an only hidden layer; None with more or without."""
     log_determinant: Array | None
     """log|S_L| (); None without hidden layers."""
+    output: OutputForRows | None
+    """Of an outcome whose precision differs between rows, with hidden layers; None otherwise."""
 
 
 def for_rows(factors: GlobalFactors) -> FactorsForRows:
@@ -86,13 +101,17 @@ def for_rows(factors: GlobalFactors) -> FactorsForRows:
         output_message=message,
         only_layer=only,
         log_determinant=None if covariance is None else log_determinant(covariance),
+        output=output_for_rows(layers) if covariance is None and len(layers) > 1 else None,
     )
 
 
-def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) -> LocalMemory:
+def initialize_local(
+    model: BowTieModel, factors: GlobalFactors, inputs: Array, targets: Array | None = None
+) -> LocalMemory:
     """Gates and tilts from a forward pass through the mean weights: rho = sigmoid(E[z] / T).
 
-    No step asks for the tilts of the first layer before it has updated them.
+    No step asks for the tilts of the first layer before it has updated them. Outcomes whose
+    precision differs between rows begin at E[z] and E[z]² + mu~'B mu~ of the same pass.
     """
     xp = namespace(inputs)
     mean, gates, tilts = with_ones(inputs), [], []
@@ -100,11 +119,36 @@ def initialize_local(model: BowTieModel, factors: GlobalFactors, inputs: Array) 
         preactivation = preactivation_mean(layer.weights, mean)
         gates.append(special("expit", preactivation / model.gate_temperature))
         if index > 0:
-            rows = mean[..., None, :, :]
-            spread = transpose(xp.sum((rows @ layer.weights.covariance) * rows, axis=-1))
+            spread = weight_spread(layer.weights, mean)
             tilts.append(xp.sqrt(preactivation**2 + spread) / model.gate_temperature)
         mean = with_ones(gates[-1] * preactivation)
-    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts))
+    outcome = None
+    if targets is not None and model.outcome.by_row:
+        weights = factors.layers[-1].weights
+        output = preactivation_mean(weights, mean)
+        square = output**2 + weight_spread(weights, mean)
+        precision = output_precision(model, factors)
+        terms = model.outcome.row_terms(targets, output, square, precision)
+        outcome = outcome_memory(model.outcome, terms)
+    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts), outcome=outcome)
+
+
+def output_precision(model: BowTieModel, factors: GlobalFactors) -> Array | float:
+    """c = E[1/eta²] (1, D_out) of the output, 1 for outcomes without a noise variance."""
+    if not model.outcome.has_noise:
+        return 1.0
+    if isinstance(factors, FactorsForRows):
+        return factors.noise_precision[-1]
+    return inverse_gamma.mean_inverse(factors.layers[-1].noise_variance)[..., None, :]
+
+
+def local_memory(model: BowTieModel, local: LocalFactors) -> LocalMemory:
+    """What the next local step reads of the local factors."""
+    return LocalMemory(
+        gate_probability=local.gate_probability,
+        tilt=local.tilt[1:],
+        outcome=None if local.outcome is None else outcome_memory(model.outcome, local.outcome),
+    )
 
 
 def local_step(
@@ -130,7 +174,11 @@ def local_step(
         model, factors, moments, tilt, with_entropy=with_entropy, first=first
     )
     local = LocalFactors(
-        activations=activations, gate_probability=gates, gate_entropy=entropy, tilt=tilt
+        activations=activations,
+        gate_probability=gates,
+        gate_entropy=entropy,
+        tilt=tilt,
+        outcome=update_outcome(model, factors, targets, activations, moments),
     )
     return local, moments
 
@@ -149,17 +197,14 @@ def settle(
     row stops by itself, so that what it gets does not depend on the rows beside it.
     """
     factors = for_rows(factors)
-    memory = initialize_local(model, factors, inputs)
+    memory = initialize_local(model, factors, inputs, targets)
     for _ in range(max_iterations):
         local, moments = local_step(model, factors, inputs, targets, memory)
-        renewed = LocalMemory(gate_probability=local.gate_probability, tilt=local.tilt[1:])
+        renewed = local_memory(model, local)
         moving = _moves(renewed, memory, tolerance)
         if moving is None:
             break
-        memory = LocalMemory(
-            gate_probability=_renewed(moving, renewed.gate_probability, memory.gate_probability),
-            tilt=_renewed(moving, renewed.tilt, memory.tilt),
-        )
+        memory = map_arrays(partial(namespace(inputs).where, moving), renewed, memory)
     return local, moments
 
 
@@ -188,7 +233,24 @@ def update_activations(
         first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
     if factors.only_layer is not None:
         return (_only_layer(factors, first, targets, memory),)
-    covariance, log_determinant, linear = _output_message(factors, inputs, targets)
+    if factors.output is None:
+        covariance, log_determinant, linear = _output_message(factors, inputs, targets)
+    else:
+        covariance, log_determinant, linear = message_by_row(
+            model.outcome,
+            factors.output,
+            output_precision(model, factors),
+            memory,
+            as_matrices=model.architecture.n_hidden > 1,
+        )
+        if model.architecture.n_hidden == 1 and isinstance(covariance, CommonAxes):
+            pull = factors.noise_precision[0] * memory.gate_probability[0]
+            offset = _apply(covariance, pull * first + linear)
+            return (
+                Activations(
+                    offset=offset, gain=None, covariance=covariance, log_determinant=log_determinant
+                ),
+            )
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
         pull = factors.noise_precision[index] * memory.gate_probability[index]
@@ -221,6 +283,20 @@ def update_tilts(
         xp.sqrt(second @ (squares / model.gate_temperature**2))
         for squares, second in zip(for_rows(factors).squares, moments.second, strict=True)
     )
+
+
+def update_outcome(
+    model: BowTieModel,
+    factors: GlobalFactors,
+    targets: Array | None,
+    activations: Sequence[Activations],
+    moments: ChainMoments,
+) -> RowTerms | None:
+    """The outcome's parabolas, whose own local factors suit E[z] and E[z²]; None if it has none."""
+    if targets is None or not model.outcome.by_row:
+        return None
+    mean, square = output_moments(factors.layers[-1].weights, activations, moments)
+    return model.outcome.row_terms(targets, mean, square, output_precision(model, factors))
 
 
 def update_gates(
@@ -339,24 +415,29 @@ def _hidden_message(
     return xp.reshape(quadratic, (*quadratic.shape[:-1], size, size)), linear
 
 
-def _apply(covariance: Array, vectors: Array) -> Array:
-    """S v for every row: one product where all rows share S."""
+def _apply(covariance: Array | CommonAxes, vectors: Array) -> Array:
+    """S v for every row: one product where all rows share S, two where they share its axes."""
+    if isinstance(covariance, CommonAxes):
+        return ((vectors @ covariance.axes) * covariance.variances) @ transpose(covariance.axes)
     if covariance.shape[-3] == 1:
         return vectors @ covariance[..., 0, :, :]
     return (covariance @ vectors[..., None])[..., 0]
 
 
 def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
-    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does."""
+    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does.
+
+    The outcome's parabola counts as a tilt where hidden layers hear of it.
+    """
     pairs = [*zip(now.gate_probability, before.gate_probability, strict=True)]
     pairs += [(a / (1.0 + b), b / (1.0 + b)) for a, b in zip(now.tilt, before.tilt, strict=True)]
+    if now.gate_probability and now.outcome is not None and before.outcome is not None:
+        for a, b in zip(now.outcome, before.outcome, strict=True):
+            size = 1.0 + namespace(b).abs(b)
+            pairs.append((a / size, b / size))
     moving: Array | None = None
     for a, b in pairs:
         xp = namespace(a)
         found = xp.any(xp.abs(a - b) > tolerance, axis=1, keepdims=True)
         moving = found if moving is None else moving | found
     return None if moving is None or not bool(namespace(moving).any(moving)) else moving
-
-
-def _renewed(moving: Array, now: Sequence[Array], before: Sequence[Array]) -> tuple[Array, ...]:
-    return tuple(namespace(a).where(moving, a, b) for a, b in zip(now, before, strict=True))

@@ -1,12 +1,12 @@
-"""Squared errors of many ordinary networks and their gradients, on every array library.
+"""Losses of many ordinary networks and their gradients, on every array library.
 
-    E_r = ½ Σ_n w_rn Σ_d (f_rnd - y_nd)²,    h(z) = (z + s) / 2,  s = sqrt(z² + t²),  h'(z) = h / s
+    E_r = Σ_n w_rn l(y_n, f_rn),    h(z) = (z + s) / 2,  s = sqrt(z² + t²),  h'(z) = h / s
 
-for networks r = 1..R of one architecture that see the same inputs. Units are rectifiers without a
-corner: a square root and a division. Rows are worked on in single precision; their losses are
-summed in double where the device has it.
+for networks r = 1..R of one architecture that see the same inputs, with the loss l of an outcome.
+Units are rectifiers without a corner: a square root and a division. Rows are worked on in single
+precision; their losses are summed in double where the device has it.
 
-`plain_errors` is the formula, for arrays of any library. `_blocked_errors` is the same for NumPy,
+`plain_losses` is the formula, for arrays of any library. `_blocked_losses` is the same for NumPy,
 in blocks that stay in the cache, without allocation, and with few passes over the units. There unit
 0 of a hidden layer is one at all times and carries the biases of the next layer.
 """
@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy, transpose, with_ones
+from bowtienet.model.outcomes import Gaussian, Outcome
 
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
@@ -37,6 +38,9 @@ inputs give preactivations of about 1, and a square that single precision still 
 BLOCK_ROWS = 1024
 BLOCK_NUMBERS = 2**18
 """Activations of a block, 1 MB: larger blocks leave the cache, smaller ones have small products."""
+LOSS_NUMBERS = 2**14
+"""Outputs of a block: the loss of an outcome allocates several arrays of this size, and the system
+hands out larger ones slowly."""
 FEW_INPUTS = 32
 """Up to so many, a product for each network is faster than one for all."""
 DEVICE_NUMBERS = 2**24
@@ -48,11 +52,11 @@ class Batch:
     """Rows that networks are evaluated on, in any array library."""
 
     inputs: Array  # (n, D_0)
-    targets: Array  # (n, D_out)
+    targets: Array  # (n, C), the columns of the outcome
     row_weights: Floats  # (R, n), on the host
 
 
-Errors = Callable[[NDArray[Any], Indices], tuple[Floats, NDArray[Any]]]
+Losses = Callable[[NDArray[Any], Indices], tuple[Floats, NDArray[Any]]]
 """E (A,) and its gradients (A, P) at points (A, P) of the networks (A,)."""
 
 
@@ -61,50 +65,65 @@ class Workspace:
     """Memory of a block, written again and again: to allocate it costs as much as to fill it."""
 
     group: int  # networks that are worked on together
+    rows: int  # of a block
     rooms: tuple[Singles, ...]  # (3, group, 1 + D_l, rows): 2 h, s and then 2 h', derivative by z
 
 
 def build_workspace(widths: Sequence[int], count: int, n_rows: int) -> Workspace:
     """Memory for `count` networks with `widths` D_1, ..., D_out on `n_rows` rows."""
-    rows = max(1, min(n_rows, BLOCK_ROWS))
-    group = min(count, max(1, BLOCK_NUMBERS // ((1 + max(widths)) * rows)))
+    rows = max(1, min(n_rows, _most_rows(widths[-1])))
+    group = BLOCK_NUMBERS // ((1 + max(widths)) * rows)
+    group = min(count, max(1, min(group, LOSS_NUMBERS // (widths[-1] * rows))))
     rooms = [np.empty((3, group, 1 + width, rows), dtype=np.float32) for width in widths[:-1]]
-    return Workspace(group=group, rooms=tuple(rooms))
+    return Workspace(group=group, rows=rows, rooms=tuple(rooms))
 
 
 def enough_workspace(
     workspace: Workspace | None, shapes: Shapes, count: int, n_rows: int
 ) -> Workspace:
     """The same memory for the next batch, or more if it has more rows."""
-    needed = min(n_rows, BLOCK_ROWS)
-    if workspace is not None and all(room.shape[-1] >= needed for room in workspace.rooms):
+    widths = [width for width, _ in shapes]
+    if workspace is not None and workspace.rows >= min(n_rows, _most_rows(widths[-1])):
         return workspace
-    return build_workspace([width for width, _ in shapes], count, n_rows)
+    return build_workspace(widths, count, n_rows)
 
 
-def squared_errors(batch: Batch, shapes: Shapes, workspace: Workspace | None = None) -> Errors:
-    """The errors of networks on a batch, computed where its rows live.
+def _most_rows(n_outputs: int) -> int:
+    """Rows of a block, at most."""
+    return min(BLOCK_ROWS, max(1, LOSS_NUMBERS // n_outputs))
 
-    NumPy rows are worked on in `workspace`, which must have been built for as many rows or more.
+
+def network_losses(
+    batch: Batch, shapes: Shapes, outcome: Outcome, workspace: Workspace | None = None
+) -> Losses:
+    """The losses of networks on a batch, computed where its rows live.
+
+    The outcome's parameters are numbers, the same for all networks. NumPy rows are worked on in
+    `workspace`, which must have been built for as many rows or more.
     """
     if not array_api_compat.is_numpy_array(batch.inputs):
-        inputs, targets = _single(batch.inputs), _single(batch.targets)
-        row_weights = like(inputs, batch.row_weights)
-        return partial(
-            _device_errors,
-            _DeviceRows(inputs=inputs, targets=targets, row_weights=row_weights, shapes=shapes),
+        inputs = _single(batch.inputs)
+        there = _DeviceRows(
+            inputs=inputs,
+            targets=_single(batch.targets),
+            row_weights=like(inputs, batch.row_weights),
+            shapes=shapes,
+            outcome=outcome,
         )
+        return partial(_device_losses, there)
     if workspace is None:
         workspace = build_workspace([width for width, _ in shapes], *batch.row_weights.shape)
-    targets = np.ascontiguousarray(batch.targets.T, dtype=np.float64)
     rows = _HostRows(
         columns=_columns(batch.inputs),
-        targets=targets,
+        targets=np.asfortranarray(
+            batch.targets, dtype=np.float64 if isinstance(outcome, Gaussian) else np.float32
+        ),
         row_weights=batch.row_weights,
         shapes=shapes,
+        outcome=outcome,
         workspace=workspace,
     )
-    return partial(_blocked_errors, rows)
+    return partial(_blocked_losses, rows)
 
 
 def outputs_of(layers: Sequence[NDArray[Any]], inputs: Array) -> Floats:
@@ -118,7 +137,7 @@ def outputs_of(layers: Sequence[NDArray[Any]], inputs: Array) -> Floats:
     weights = _padded(layers)
     for some in slices(len(outputs), workspace.group):
         own = [layer[some] for layer in weights]
-        for rows in slices(columns.shape[1], BLOCK_ROWS):
+        for rows in slices(columns.shape[1], workspace.rows):
             above, _ = _forward(own, columns[:, rows], workspace.rooms)
             outputs[some, rows] = above[-1].transpose(0, 2, 1)
     return outputs
@@ -145,41 +164,45 @@ def plain_outputs(layers: Sequence[Array], inputs: Array) -> tuple[list[Array], 
     return [*below, below[-1] @ transpose(layers[-1])], slopes
 
 
-def plain_errors(
-    layers: Sequence[Array], inputs: Array, targets: Array, row_weights: Array
+def plain_losses(
+    layers: Sequence[Array], inputs: Array, targets: Array, row_weights: Array, outcome: Outcome
 ) -> tuple[Array, list[Array]]:
     """E (R,) and its derivatives (R, D_l, K_l + 1) by the weights of each layer."""
     xp = namespace(inputs)
     below, slopes = plain_outputs(layers, inputs)
-    residuals = below[-1] - targets
-    e = row_weights[:, :, None] * residuals
-    squares = xp.astype(e * residuals, _widest(inputs))
+    losses, derivatives = outcome.loss(targets, below[-1])
+    e = row_weights[:, :, None] * derivatives
+    if isinstance(outcome, Gaussian):  # the targets of a row are summed in double, too
+        weighted = 0.5 * xp.sum(xp.astype(e * derivatives, _widest(inputs)), axis=2)
+    else:
+        weighted = xp.astype(row_weights * losses, _widest(inputs))
     gradients = []
     for index in reversed(range(len(layers))):
         gradients.append(transpose(e) @ below[index])
         if index:
             e = (e @ layers[index][:, :, 1:]) * slopes[index - 1]
-    return 0.5 * xp.sum(squares, axis=(1, 2)), gradients[::-1]
+    return xp.sum(weighted, axis=1), gradients[::-1]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _DeviceRows:
     inputs: Array  # (n, D_0), all in single precision on one device
-    targets: Array  # (n, D_out)
+    targets: Array  # (n, C)
     row_weights: Array  # (R, n)
     shapes: Shapes
+    outcome: Outcome
 
 
-def _device_errors(
+def _device_losses(
     rows: _DeviceRows, points: NDArray[Any], networks: Indices
 ) -> tuple[Floats, NDArray[Any]]:
-    """`plain_errors` of rows in any array library; points and gradients are on the host.
+    """`plain_losses` of rows in any array library; points and gradients are on the host.
 
     JAX compiles for each number of networks: that is a power of four, or all of them.
     """
-    errors, count = plain_errors, len(points)
+    losses, count = plain_losses, len(points)
     if array_api_compat.is_jax_array(rows.inputs):
-        errors = _compiled()
+        losses = _compiled()
         filled = np.resize(np.arange(count), _few_sizes(count, len(rows.row_weights)))
         points, networks = points[filled], networks[filled]
     layers = [like(rows.inputs, layer) for layer in split(points, rows.shapes)]
@@ -187,8 +210,12 @@ def _device_errors(
     values, gradients = np.zeros(len(points)), np.zeros(points.shape)
     block = DEVICE_NUMBERS // (len(points) * max(width for width, _ in rows.shapes))
     for some in slices(rows.inputs.shape[0], max(1, block)):
-        found, slopes = errors(
-            layers, rows.inputs[some, :], rows.targets[some, :], row_weights[:, some]
+        found, slopes = losses(
+            layers,
+            rows.inputs[some, :],
+            rows.targets[some, :],
+            row_weights[:, some],
+            rows.outcome,
         )
         values += to_numpy(found)
         flat = [to_numpy(slope).reshape(len(points), -1) for slope in slopes]
@@ -206,8 +233,10 @@ def _few_sizes(count: int, most: int) -> int:
 
 @lru_cache(maxsize=1)
 def _compiled() -> Callable[..., Any]:
-    """`plain_errors` compiled by JAX, once for each shape."""
-    compiled: Callable[..., Any] = importlib.import_module("jax").jit(plain_errors)
+    """`plain_losses` compiled by JAX, once for each outcome and shape."""
+    compiled: Callable[..., Any] = importlib.import_module("jax").jit(
+        plain_losses, static_argnums=4
+    )
     return compiled
 
 
@@ -226,30 +255,46 @@ def _widest(x: Array) -> Any:
 @dataclass(frozen=True, kw_only=True)
 class _HostRows:
     columns: Singles  # (1 + D_0, n), with a leading one
-    targets: Floats  # (D_out, n)
+    targets: NDArray[Any]  # (n, C), column after column; in double for squared errors
     row_weights: Floats  # (R, n)
     shapes: Shapes
+    outcome: Outcome
     workspace: Workspace
 
 
-def _blocked_errors(
+def _blocked_losses(
     rows: _HostRows, points: NDArray[Any], networks: Indices
 ) -> tuple[Floats, Singles]:
-    """`plain_errors` of NumPy rows, block by block in a workspace."""
+    """`plain_losses` of NumPy rows, block by block in a workspace."""
     rooms = rows.workspace.rooms
     values, gradients = np.zeros(len(points)), np.zeros(points.shape, dtype=np.float32)
     weights, slopes = _padded(split(points, rows.shapes)), split(gradients, rows.shapes)
     for some in slices(len(points), rows.workspace.group):
         own, own_slopes = [x[some] for x in weights], [x[some] for x in slopes]
-        for block in slices(rows.columns.shape[1], BLOCK_ROWS):
+        for block in slices(rows.columns.shape[1], rows.workspace.rows):
             columns = rows.columns[:, block]
             above, roots = _forward(own, columns, rooms)
-            residuals = above[-1] - rows.targets[:, block]
-            weighted = rows.row_weights[networks[some], None, block] * residuals
-            values[some] += 0.5 * np.einsum("rdn,rdn->r", weighted, residuals)
-            e = weighted.astype(np.float32)
+            row_weights = rows.row_weights[networks[some], block]
+            losses, e = _weighted(rows.outcome, rows.targets[block], above[-1], row_weights)
+            values[some] += losses
             _backward(own, [columns, *above[:-1]], roots, e, rooms, own_slopes)
     return values, gradients
+
+
+def _weighted(
+    outcome: Outcome, targets: NDArray[Any], outputs: Singles, row_weights: Floats
+) -> tuple[Floats, Singles]:
+    """Σ_n w_n l(y_n, f_n) (A,) and its derivatives by outputs (A, D_out, n).
+
+    Squared errors are as fast in double precision; other losses have many more operations.
+    """
+    if isinstance(outcome, Gaussian):
+        residuals = outputs - targets.T
+        weighted = row_weights[:, None] * residuals
+        return 0.5 * np.einsum("rdn,rdn->r", weighted, residuals), weighted.astype(np.float32)
+    losses, derivatives = outcome.loss(targets, outputs.transpose(0, 2, 1))
+    e = row_weights.astype(np.float32)[:, None] * derivatives.transpose(0, 2, 1)
+    return np.vecdot(row_weights, losses), e
 
 
 def _columns(inputs: NDArray[Any]) -> Singles:

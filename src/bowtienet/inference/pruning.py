@@ -13,8 +13,8 @@ the bias of the next layer (the paper forgets it, docs/theory/errata, 12),
 
     b <- b + Σ W a:   (m, B) <- (A m, A B A') with A = [1 mu'; 0 I],   Var[b] += Σ E[W²] e,
 
-and Σ E[W²] h goes to the noise of an output; in a hidden layer, which has no place for it, to the
-bias too.
+and Σ E[W²] h goes to the noise of an output; in a hidden layer and in an output without noise,
+which have no place for it, to the bias too.
 """
 
 from __future__ import annotations
@@ -161,9 +161,11 @@ def shrink(
         # Units that go for good need no new weights.
         gone = np.zeros(len(mask), bool) if index == last else selection.varying[index] & ~alive
         weights, lost = condition(layer.weights, mask | constants | gone[:, None])
-        noise = _with_lost_fit(model, layer, weights, lost)
+        has_noise = index < last or model.outcome.has_noise
+        noise = _with_lost_fit(model, layer, weights, lost) if has_noise else layer.noise_variance
         if activation is not None:
-            weights, noise = _fold(weights, noise, constants, activation, index == last)
+            to_noise = index == last and has_noise
+            weights, noise = _fold(weights, noise, constants, activation, to_noise)
         layers.append(
             LayerFactors(
                 weights=_taken(weights, alive, below),
@@ -241,7 +243,7 @@ def _fold(
     noise: InverseGamma,
     constants: Mask,
     activation: tuple[Floats, Floats, Floats],
-    is_output: bool,
+    to_noise: bool,
 ) -> tuple[GaussianRows, InverseGamma]:
     """Rows whose bias has taken in the units of the layer below that are constant."""
     center, open_, chance = (np.where(constants, part, 0.0) for part in activation)
@@ -251,9 +253,9 @@ def _fold(
     map_[1:, 1:][constants] = 0.0
     mean = weights.mean @ map_.T
     covariance = map_ @ weights.covariance @ map_.T
-    extra = squares @ (open_ if is_output else open_ + chance)
+    extra = squares @ (open_ if to_noise else open_ + chance)
     covariance[:, 0, 0] += extra
-    if is_output:
+    if to_noise:
         # The mean of an inverse gamma, scale / (concentration - 1), grows by the chance.
         concentration = to_numpy(noise.concentration)
         grown = to_numpy(noise.scale) + np.maximum(concentration - 1.0, 0.0) * (squares @ chance)
@@ -320,10 +322,11 @@ def _assemble(
         gate_temperature=model.gate_temperature,
         connections=connections,
         removed=removed if varies else None,
+        outcome=model.outcome,
     )
     factors = GlobalFactors(layers=tuple(layers), shared_covariance=None)
     factors = update_global_shrinkage(smaller, factors)
-    return smaller, update_shared_covariance(factors)
+    return smaller, update_shared_covariance(factors, by_row=smaller.outcome.by_row)
 
 
 def _removed(
@@ -335,8 +338,10 @@ def _removed(
     standardised inputs to 1 / held = N (1 / (4 T²) + E[1/eta²] / 2). Weights of the output are not
     held at all, and those that lead from a unit that goes see nothing: they say nothing of tau.
     """
-    output = factors.layers[-1].noise_variance
-    doubled = 2.0 * (to_numpy(output.concentration) - model.prior.output_noise.concentration)
+    # The noise of every layer has seen the rows, but for an output without noise.
+    seen = len(factors.layers) - 1 if model.outcome.has_noise else 0
+    noise, prior = factors.layers[seen].noise_variance, model.prior.noise(seen)
+    doubled = 2.0 * (to_numpy(noise.concentration) - prior.concentration)
     n_rows = max(float(np.max(doubled)), 1.0)
     found = []
     sources = [np.ones(len(selection.inputs), dtype=bool), *selection.units]

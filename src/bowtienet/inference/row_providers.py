@@ -23,6 +23,7 @@ from bowtienet.inference.execution import (
 )
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import GAUSSIAN, Outcome
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 
@@ -40,8 +41,8 @@ class RowProvider(Protocol):
     rebuilt: bool
     """Whether local factors were lost and built anew in the last pass: its bound may fall."""
 
-    def check(self, architecture: Architecture) -> None:
-        """Refuse rows that do not fit the architecture."""
+    def check(self, model: BowTieModel) -> None:
+        """Refuse rows that do not fit the architecture and the outcome."""
 
     def begin(self, model: BowTieModel, factors: GlobalFactors, apply: Mapper) -> Any:
         """Memory of all rows from a forward pass."""
@@ -64,9 +65,9 @@ class _Blocks:
         """All rows, cut into blocks."""
         raise NotImplementedError
 
-    def check(self, architecture: Architecture) -> None:
-        """Refuse rows that do not fit the architecture."""
-        check_rows(architecture, next(iter(self.blocks)))
+    def check(self, model: BowTieModel) -> None:
+        """Refuse rows that do not fit the architecture and the outcome."""
+        check_rows(model.architecture, next(iter(self.blocks)), model.outcome)
 
     def begin(
         self, model: BowTieModel, factors: GlobalFactors, apply: Mapper = map
@@ -89,11 +90,16 @@ class HeldRows(_Blocks):
     """Rows and local factors in the memory of this process."""
 
     def __init__(
-        self, rows: Rows, architecture: Architecture, block_size: int | None = None
+        self,
+        rows: Rows,
+        architecture: Architecture,
+        block_size: int | None = None,
+        outcome: Outcome = GAUSSIAN,
     ) -> None:
         self.rows, self.block_size = rows, block_size
         self.n_rows = int(rows.inputs.shape[0])
-        self._blocks = build_blocks(rows, architecture, block_rows(architecture, block_size))
+        size = block_rows(architecture, block_size, outcome)
+        self._blocks = build_blocks(rows, architecture, size)
 
     @property
     def blocks(self) -> list[Block]:

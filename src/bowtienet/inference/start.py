@@ -1,12 +1,13 @@
 """Ordinary networks trained side by side, which say where variational fits begin.
 
-    L_r = ( ½ Σ_n w_rn Σ_d (y_nd - f_rnd)² + ½ penalty_r Σ W² ) / Σ_n w_rn
+    L_r = ( Σ_n w_rn l(y_n, f_rn) + ½ penalty_r Σ W² ) / Σ_n w_rn
 
-for networks r = 1..R of one architecture, the objective of the start `relu_network`. All networks
-see the same rows, which are read once for all of them: by a vectorised L-BFGS, or by Adam on
-batches of many rows. Rows may be arrays of any library: products are done there, on their device
-and in single precision, and the optimiser's small vectors live on the host. A network has its own
-history, step length and end; one that has ended takes no further part in the products.
+for networks r = 1..R of one architecture, with the loss l of an outcome: half of the squared errors
+for a Gaussian one, which is the objective of the start `relu_network`. All networks see the same
+rows, which are read once for all of them: by a vectorised L-BFGS, or by Adam on batches of many
+rows. Rows may be arrays of any library: products are done there, on their device and in single
+precision, and the optimiser's small vectors live on the host. A network has its own history, step
+length and end; one that has ended takes no further part in the products.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from bowtienet._arrays import Array, to_numpy, with_ones
 from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
-from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.inverse_gamma import InverseGamma, mean_inverse
 from bowtienet.inference import adam
 from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
@@ -30,12 +31,13 @@ from bowtienet.inference.lbfgs import Indices, minimize
 from bowtienet.inference.network_loss import (
     SMOOTHING,
     Batch,
-    Errors,
+    Losses,
     enough_workspace,
+    network_losses,
     outputs_of,
     split,
-    squared_errors,
 )
+from bowtienet.model.outcomes import Gaussian, Outcome
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import (
@@ -51,12 +53,16 @@ from bowtienet.posterior.initialize import (
 
 INITS = ("relu_network", "laplace", "spike_slab")
 RowBatch = tuple[Array, Array, Floats]
-"""Inputs (b, D_0), targets (b, D_out) and row weights (R, b)."""
+"""Inputs (b, D_0), targets (b, C) and row weights (R, b)."""
 LEARNING_RATE = 0.1
 """For batches of 256 rows. Short fits with weak penalties would take 0.2; in long fits with strong
 ones that kills units. Batches of 64 rows ask for half of it."""
-NETWORK_VARIANCE = 1e-4
-"""Of the weights of a network that a fit starts from: little, or the first sweeps forget it."""
+NOISE_STEPS = 20
+"""Of rows' weights and the noise of their residuals in turn: near enough for a start."""
+SQUARED_ERRORS = Gaussian()
+NETWORK_VARIANCE = 1e-6
+"""Of the weights of a network that a fit starts from: little beside the noise, also where there is
+hardly any, or the first sweep forgets the network."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +74,7 @@ class Networks:
 
 @dataclass(frozen=True, kw_only=True)
 class _Problem:
-    errors: Errors  # with weights of rows that add up to one for each network
+    losses: Losses  # with weights of rows that add up to one for each network
     penalties: Floats  # (R,), divided by the sum of the row weights
     penalised: Floats  # (R, P), 0 for a bias
     kept: Floats | None = None  # (R, P), 0 for a weight that does not exist
@@ -104,10 +110,11 @@ def initialize(
         raise ValueError(f"unknown start {init!r}: choose one of {', '.join(INITS)}.")
     init_penalty = non_negative(init_penalty, "init_penalty")
     start_iterations = whole(start_iterations, "start_iterations")
-    check_rows(model.architecture, rows)
+    check_rows(model.architecture, rows, model.outcome)
     rng = np.random.default_rng(rng)
     sample = subsample(rows, START_ROWS, rng)
-    inputs, targets = to_numpy(sample.inputs).astype(float), to_numpy(sample.targets).astype(float)
+    inputs = to_numpy(sample.inputs).astype(float)
+    targets = model.outcome.working_targets(to_numpy(sample.targets).astype(float))
     row_weights = to_numpy(sample.weights).astype(float)
     draw = spike_slab_weights if init == "spike_slab" else laplace_weights
     hidden = model.architecture.hidden
@@ -138,18 +145,32 @@ def factors_of_network(
     that of its weights: with scales of the prior the first sweep would forget the network.
     """
     factors = build_factors(model, network, rng, variance=NETWORK_VARIANCE)
-    outputs = network_outputs(Networks(layers=tuple(layer[None] for layer in network)), rows.inputs)
-    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
-    errors = np.asarray(to_numpy(rows.targets), dtype=np.float64) - outputs[0]
-    prior = model.prior.noise(model.architecture.n_hidden)
-    output = factors.layers[-1]
-    noise = InverseGamma(
-        concentration=prior.concentration + 0.5 * weights.sum() * np.ones(errors.shape[1]),
-        scale=prior.scale + 0.5 * weights @ errors**2,
-    )
-    layers = (*factors.layers[:-1], replace(output, noise_variance=noise))
-    factors = replace(factors, layers=layers)
+    if model.outcome.has_noise:
+        networks = Networks(layers=tuple(layer[None] for layer in network))
+        [outputs] = network_outputs(networks, rows.inputs)
+        noise = noise_of_residuals(model, rows, outputs)
+        layers = (*factors.layers[:-1], replace(factors.layers[-1], noise_variance=noise))
+        factors = replace(factors, layers=layers)
     return update_global_shrinkage(model, update_local_shrinkage(model, factors))
+
+
+def noise_of_residuals(model: BowTieModel, rows: Rows, outputs: Floats) -> InverseGamma:
+    """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ p (y - f)²) of outputs f (n, D_out).
+
+    Where p of a row depends on eta² itself, as for Student's t, the two are updated in turn.
+    """
+    weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)
+    targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)
+    errors = targets - outputs
+    prior = model.prior.noise(model.architecture.n_hidden)
+    concentration = prior.concentration + 0.5 * weights.sum() * np.ones(errors.shape[1])
+    noise = InverseGamma(concentration=concentration, scale=prior.scale + 0.5 * weights @ errors**2)
+    for _ in range(NOISE_STEPS if model.outcome.by_row else 0):
+        precision = mean_inverse(noise)
+        terms = model.outcome.row_terms(targets, outputs, outputs**2, precision)
+        squares = weights @ (terms.precision * errors**2)
+        noise = InverseGamma(concentration=concentration, scale=prior.scale + 0.5 * squares)
+    return noise
 
 
 def random_networks(
@@ -158,13 +179,14 @@ def random_networks(
     targets: Array,
     row_weights: Floats,
     rng: np.random.Generator,
+    outcome: Outcome = SQUARED_ERRORS,
 ) -> Networks:
     """Networks to start from, one for each row of `row_weights` (R, n).
 
     Hidden weights are Laplace, knots lie inside the rows that the network sees, and the output
-    layer is a ridge regression on the last hidden layer.
+    layer is a ridge regression of the outcome's working targets on the last hidden layer.
     """
-    inputs, targets = to_numpy(inputs), to_numpy(targets)
+    inputs, targets = to_numpy(inputs), outcome.working_targets(to_numpy(targets))
     networks = []
     for weights in row_weights:
         seen = weights > 0.0
@@ -187,6 +209,7 @@ def fit_networks(
     lengths: Sequence[int],
     input_penalties: Floats | None = None,
     kept: Networks | None = None,
+    outcome: Outcome = SQUARED_ERRORS,
 ) -> list[Networks]:
     """Networks after each of `lengths` L-BFGS steps on L_r; biases are not penalised.
 
@@ -194,8 +217,8 @@ def fit_networks(
     ----------
     inputs : array of shape (n, D_0)
         Standardised features, the same for all networks, in any array library.
-    targets : array of shape (n, D_out)
-        Standardised targets, in the same library.
+    targets : array of shape (n, C)
+        Targets of the outcome, in the same library; standardised if they are continuous.
     row_weights : array of shape (R, n)
         Weights of the rows for each network; 0 holds a row out.
     start : Networks
@@ -208,12 +231,14 @@ def fit_networks(
         What the penalty of the weights of each input is multiplied by.
     kept : Networks, optional
         1 for weights that exist, 0 for those that are zero and stay so.
+    outcome : Outcome
+        Likelihood whose loss is lowered. Its parameters are numbers, and stay as they are.
     """
     shapes = _shapes(start)
     totals = row_weights.sum(axis=1)
     batch = Batch(inputs=inputs, targets=targets, row_weights=row_weights / totals[:, None])
     problem = _Problem(
-        errors=squared_errors(batch, shapes),
+        losses=network_losses(batch, shapes, outcome),
         penalties=penalties / totals,
         penalised=_penalised(shapes, len(totals), input_penalties),
         kept=None if kept is None else _points(kept),
@@ -232,6 +257,7 @@ def fit_networks_by_batches(
     lengths: Sequence[int],
     learning_rate: float = LEARNING_RATE,
     input_penalties: Floats | None = None,
+    outcome: Outcome = SQUARED_ERRORS,
 ) -> list[Networks]:
     """Networks after each of `lengths` passes of Adam over the rows, on L_r.
 
@@ -241,7 +267,7 @@ def fit_networks_by_batches(
     Parameters
     ----------
     batches : callable
-        The batches of pass 0, 1, ...: inputs (b, D_0), targets (b, D_out), both in any array
+        The batches of pass 0, 1, ...: inputs (b, D_0), targets (b, C), both in any array
         library, and row weights (R, b) on the host; 0 holds a row out.
     start : Networks
         R networks to start from.
@@ -255,6 +281,8 @@ def fit_networks_by_batches(
         Highest step of a weight, for a layer with one input; with K inputs it is over sqrt(K).
     input_penalties : array of shape (R, D_0), optional
         What the penalty of the weights of each input is multiplied by.
+    outcome : Outcome
+        Likelihood whose loss is lowered. Its parameters are numbers, and stay as they are.
     """
     shapes = _shapes(start)
     state = adam.begin(_points(start))
@@ -272,8 +300,8 @@ def fit_networks_by_batches(
             totals = row_weights.sum(axis=1)
             batch = Batch(inputs=inputs, targets=targets, row_weights=_shares(row_weights, totals))
             workspace = enough_workspace(workspace, shapes, *row_weights.shape)
-            errors = squared_errors(batch, shapes, workspace)
-            _, gradients = errors(state.points, np.arange(len(penalties)))
+            losses = network_losses(batch, shapes, outcome, workspace)
+            _, gradients = losses(state.points, np.arange(len(penalties)))
             gradients += shrink * state.points
             n_steps, seen = n_steps + 1, seen + totals / total_weights
             progress = (n_passes + np.minimum(1.0, seen)) / lengths[-1]
@@ -289,7 +317,7 @@ def network_outputs(networks: Networks, inputs: Array) -> Floats:
 def _evaluate(problem: _Problem, points: Floats, networks: Indices) -> tuple[Floats, Floats]:
     """L (A,) and its gradients (A, P) at points (A, P) of the networks (A,)."""
     shrunk = problem.penalties[networks, None] * problem.penalised[networks] * points
-    values, gradients = problem.errors(points, networks)
+    values, gradients = problem.losses(points, networks)
     values += 0.5 * np.einsum("rp,rp->r", shrunk, points)
     shrunk += gradients
     if problem.kept is not None:

@@ -4,7 +4,8 @@ Statistics of disjoint sets of rows are added; full-batch, stochastic, out-of-co
 fits differ only in who adds them. A row of weight w counts w times.
 
 The covariance S_L that all rows share is left out of the sums (it would enter as count · S_L):
-it is a parameter of its own that the global step updates with the others.
+it is a parameter of its own that the global step updates with the others. Where the precision of
+the outcome differs between rows, so does S_L, and it is in all sums.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from dataclasses import dataclass
 
 from bowtienet._arrays import Array, bordered, diagonal, map_arrays, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
-from bowtienet.posterior.factors import LocalFactors
-from bowtienet.posterior.moments import ChainMoments, own_squares
+from bowtienet.posterior.factors import CommonAxes, LocalFactors
+from bowtienet.posterior.moments import ChainMoments, last_covariance, own_squares
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +32,9 @@ class HiddenStatistics:
     half_gate_mean: Array
     """Σ (rho - ½) E[a~] (D, K+1)."""
     activation_square: Array
-    """Σ E[a_d²] (D,); for the last hidden layer without count · diag(S_L)."""
+    """Σ E[a_d²] (D,); for the last hidden layer without count · diag(S_L) if rows share it."""
     activation_entropy: Array
-    """Σ ½ log|S| (); zero for the last hidden layer."""
+    """Σ ½ log|S| (); zero for the last hidden layer if all rows share S_L."""
     gate_entropy: Array
     """Σ of the entropies of q(gamma) (); like the next NaN where nobody asked for the bound."""
     polya_gamma_ratio: Array
@@ -42,14 +43,23 @@ class HiddenStatistics:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputStatistics:
-    """Sums of the output layer with D outputs and K+1 inputs."""
+    """Sums of the output layer with D outputs and K+1 inputs; p, k and others are of `RowTerms`."""
 
     input_moment: Array
-    """Σ E[a~ a~'] packed ((K+1)(K+2)/2,) without count · S_L."""
+    """Σ E[a~ a~'] packed ((K+1)(K+2)/2,) without count · S_L; where p differs between rows,
+    Σ p E[a~ a~'] of every output (D, (K+1)(K+2)/2), complete."""
     target_cross: Array
-    """Σ y E[a~] (D, K+1)."""
-    target_square: Array
-    """Σ y² (D,)."""
+    """Σ k E[a~] (D, K+1), where k is y of Gaussian outcomes."""
+    target_square: Array | None
+    """Σ p y² (D,); None without a noise variance."""
+    constant: Array | None = None
+    """Σ of the constants of the rows' parabolas (); None, as the next, where p is 1."""
+    own: Array | None = None
+    """Σ of what the outcome's parameters are renewed by (Q,); None where there is nothing."""
+    slope_moment: Array | None = None
+    """Σ slope of p · E[a~ a~'] packed (D, (K+1)(K+2)/2); None, as the next, without slopes."""
+    slope_cross: Array | None = None
+    """Σ slope of k · E[a~] (D, K+1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,12 +78,20 @@ def add(first: Statistics, second: Statistics) -> Statistics:
 
 
 def block_statistics(
-    local: LocalFactors, moments: ChainMoments, targets: Array, row_weights: Array
+    local: LocalFactors,
+    moments: ChainMoments,
+    targets: Array,
+    row_weights: Array,
+    *,
+    has_noise: bool = True,
 ) -> Statistics:
     """Statistics of a block of rows with targets (n, D_out) and weights (n,).
 
     Several networks that see the same rows have weights (M, n) and moments with that leading axis.
+    Outcomes without a noise variance have no sum of squares of the targets.
     """
+    if local.outcome is not None:
+        return _statistics_by_row(local, moments, targets, row_weights, has_noise)
     xp = namespace(targets)
     last = len(local.activations) - 1
     column = row_weights[..., :, None]
@@ -82,7 +100,9 @@ def block_statistics(
     if last >= 0 and moments.cross[last] is not None:
         input_moment = input_moment + bordered(_spread_of_last_layer(local, moments, row_weights))
     hidden = tuple(
-        _hidden_statistics(local, moments, row_weights, index, input_moment)
+        _hidden_statistics(
+            local, moments, row_weights, index, last_squares=diagonal(input_moment)[..., 1:]
+        )
         for index in range(last + 1)
     )
     output = OutputStatistics(
@@ -93,12 +113,75 @@ def block_statistics(
     return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights, axis=-1))
 
 
+def _statistics_by_row(
+    local: LocalFactors, moments: ChainMoments, targets: Array, row_weights: Array, has_noise: bool
+) -> Statistics:
+    """Statistics of rows whose outcome has a precision of its own in each of them."""
+    terms, mean = local.outcome, moments.inputs[-1]
+    assert terms is not None
+    xp = namespace(mean)
+    column = row_weights[..., :, None]
+    parts = [column * terms.precision]
+    if terms.slope is not None:
+        parts.append(column * terms.slope[0])
+    # Weights of all sums of the last layer's covariances, which are then taken together: one for
+    # each output and, last, that of the row alone.
+    weights = xp.concat([*parts, column * xp.ones_like(mean[..., :1])], axis=-1)
+    spreads = _summed_covariances(local, moments, weights)
+    n_outputs, packed = terms.precision.shape[-1], []
+    for number, part in enumerate(parts):
+        weighted = transpose(part)[..., None] * mean[..., None, :, :]
+        moment = transpose(weighted) @ mean[..., None, :, :]
+        if spreads is not None:
+            own = spreads[..., number * n_outputs : (number + 1) * n_outputs, :, :]
+            moment = moment + bordered(own)
+        packed.append(pack(moment))
+    squares: Array = 0.0
+    if spreads is not None:
+        squares = _weighted(row_weights, moments.means[-1] ** 2) + diagonal(spreads[..., -1, :, :])
+    hidden = tuple(
+        _hidden_statistics(
+            local, moments, row_weights, index, last_squares=squares, shares_covariance=False
+        )
+        for index in range(len(local.activations))
+    )
+    output = OutputStatistics(
+        input_moment=packed[0],
+        target_cross=transpose(column * terms.linear) @ mean,
+        target_square=_weighted(row_weights, terms.linear * targets) if has_noise else None,
+        constant=xp.sum(row_weights * terms.constant, axis=-1),
+        own=_weighted(row_weights, terms.own) if terms.own.shape[-1] else None,
+        slope_moment=None if terms.slope is None else packed[1],
+        slope_cross=None if terms.slope is None else transpose(column * terms.slope[1]) @ mean,
+    )
+    return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights, axis=-1))
+
+
+def _summed_covariances(local: LocalFactors, moments: ChainMoments, weights: Array) -> Array | None:
+    """Σ_n w_nq C_L (Q, D_L, D_L) for weights (n, Q); None without hidden layers."""
+    if not local.activations:
+        return None
+    xp, covariance = namespace(weights), local.activations[-1].covariance
+    if isinstance(covariance, CommonAxes):
+        axes = covariance.axes[..., None, :, :]
+        sums = transpose(weights) @ covariance.variances
+        return (axes * sums[..., None, :]) @ transpose(axes)
+    covariance = last_covariance(local.activations, moments)
+    *leading, width, _ = covariance.shape
+    if covariance.shape[-3] == 1:
+        return xp.sum(weights, axis=-2)[..., :, None, None] * covariance
+    sums = transpose(weights) @ xp.reshape(covariance, (*leading, width * width))
+    return xp.reshape(sums, (*sums.shape[:-1], width, width))
+
+
 def _hidden_statistics(
     local: LocalFactors,
     moments: ChainMoments,
     row_weights: Array,
     index: int,
-    output_moment: Array,
+    *,
+    last_squares: Array,
+    shares_covariance: bool = True,
 ) -> HiddenStatistics:
     """Sums of one layer; those of the last layer's squares are known from the output's moments."""
     xp = namespace(row_weights)
@@ -115,10 +198,12 @@ def _hidden_statistics(
     weighted_gates = column * local.gate_probability[index]
     gate_moment = transpose(weighted_gates) @ second
     if is_last:
-        squares = diagonal(output_moment)[..., 1:]
+        squares = last_squares
     else:
         squares = _weighted(row_weights, own_squares(local.activations, moments, index))
     entropy = 0.5 * local.activations[index].log_determinant * row_weights
+    if is_last and shares_covariance:
+        entropy = xp.zeros_like(row_weights)
     return HiddenStatistics(
         polya_gamma_moment=transpose(column * polya_gamma_mean) @ second,
         gate_moment=gate_moment,
@@ -126,7 +211,7 @@ def _hidden_statistics(
         # The constant comes first: the first row of a second moment is the mean.
         half_gate_mean=gate_moment[..., :size] - 0.5 * _weighted(row_weights, mean)[..., None, :],
         activation_square=squares,
-        activation_entropy=xp.sum(xp.zeros_like(row_weights) if is_last else entropy, axis=-1),
+        activation_entropy=xp.sum(entropy, axis=-1),
         gate_entropy=xp.sum(row_weights * gate_entropy, axis=-1),
         polya_gamma_ratio=xp.sum(row_weights * log_ratio, axis=-1),
     )

@@ -36,7 +36,7 @@ from bowtienet.inference.convergence import (
     window_steps,
 )
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.empirical_bayes import renew_outcome, update_hyperparameters
 from bowtienet.inference.execution import Mapper, block_rows, settled_pass, workers
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.iterate import Callback, FitResult, Progress, iterate
@@ -112,22 +112,25 @@ def stochastic_step(
     apply: Mapper = map,
 ) -> tuple[StochasticState, ElboTerms]:
     """Local factors of a batch, blended statistics, and the updates that follow from them."""
-    blocks = split(batch, block_rows(state.model.architecture))
-    at = state.factors if state.ahead is None else state.ahead
-    found = settled_pass(state.model, at, blocks, tolerance, max_iterations, apply)
+    blocks = split(batch, block_rows(state.model.architecture, None, state.model.outcome))
+    at, model = state.factors if state.ahead is None else state.ahead, state.model
+    model = renew_outcome(model, state.factors, state.statistics, before=True)
+    found = settled_pass(model, at, blocks, tolerance, max_iterations, apply)
     scale = n_rows / found.count
     found = blended = map_arrays(lambda x: scale * x, found)
     if state.statistics is not None:
         blended = map_arrays(partial(_blend, amount), state.statistics, found)
-    factors = global_step(state.model, at, blended, repeats)
-    model = update_hyperparameters(state.model, factors)
+    factors = global_step(model, at, blended, repeats)
+    model = update_hyperparameters(model, factors)
+    terms = elbo(model, factors, found)
+    model = renew_outcome(model, factors, blended, before=False)
     ahead = None
     if momentum > 0.0 and state.statistics is not None:
         ahead = extrapolate(factors, state.factors, momentum)
     state = StochasticState(
         model=model, factors=factors, statistics=blended, step=state.step + 1, ahead=ahead
     )
-    return state, elbo(model, factors, found)
+    return state, terms
 
 
 Batches = Callable[[int], Iterable[Rows]]
@@ -229,7 +232,10 @@ def fit_stochastic(
             apply=apply,
         )
         start = StochasticState(
-            model=model, factors=update_shared_covariance(factors), statistics=None, step=0
+            model=model,
+            factors=update_shared_covariance(factors, by_row=model.outcome.by_row),
+            statistics=None,
+            step=0,
         )
         solver = StochasticInference(
             start=Position(state=start) if resume is None else resume.position,

@@ -13,6 +13,7 @@ asked for.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import partial
@@ -27,7 +28,7 @@ from bowtienet.data.rows import Rows, build_weights
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.empirical_bayes import renew_outcome, update_hyperparameters
 from bowtienet.inference.execution import (
     LOCAL_BYTES,
     Block,
@@ -37,6 +38,7 @@ from bowtienet.inference.execution import (
     build_blocks,
     double,
     factors_beside,
+    has_row_covariances,
     workers,
 )
 from bowtienet.inference.global_step import global_step, update_shared_covariance
@@ -44,6 +46,7 @@ from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.local_step import initialize_local
 from bowtienet.inference.statistics import Statistics, add
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import GAUSSIAN, Outcome
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory, check_factors
 
@@ -62,7 +65,8 @@ class _Group:
     blocks: tuple[Block, ...]
     """The rows, with weights (members, n)."""
     model: BowTieModel
-    """Hyperparameters of the global shrinkage (members,) after the first sweep."""
+    """Parameters that EM moves, of the global shrinkage and the outcome, are (members,) after the
+    first sweep."""
     factors: GlobalFactors
     memory: tuple[LocalMemory, ...]
     statistics: Statistics | None = None
@@ -102,7 +106,8 @@ def sweep_together(
     repeats : int
         Rounds of global updates within a sweep.
     empirical_bayes : bool
-        Set the hyperparameter of each network's global shrinkage by EM after every sweep.
+        Set the hyperparameter of each network's global shrinkage, and the parameters of its
+        outcome, by EM after every sweep.
     bounded : bool
         Work out the bound at each of the lengths; results have none otherwise.
     n_threads : int, optional
@@ -126,7 +131,9 @@ def sweep_together(
         step = partial(_sweep, repeats=repeats, empirical_bayes=empirical_bayes, apply=apply)
         run = _Run(len(factors), step, bounded)
         blocks = build_blocks(
-            rows, model.architecture, group_rows(model.architecture, len(factors))
+            rows,
+            model.architecture,
+            group_rows(model.architecture, len(factors), model.outcome),
         )
         groups = list(apply(partial(_begin, model, blocks), *_grouped(model, weights, factors)))
         reached = 0
@@ -205,7 +212,7 @@ class _Run:
             if terms is not None:
                 self.bounds[member][number] = float(terms.total)
             result = FitResult(
-                model=_with_shrinkage(group.model, partial(_number, place)),
+                model=_with_own_numbers(group.model, partial(_number, place)),
                 factors=map_arrays(one, group.factors),
                 elbo_terms=terms,
                 elbo_history=tuple(self.bounds[member].values()),
@@ -227,7 +234,7 @@ def _check_weights(
     model: BowTieModel, rows: Rows, row_weights: Array, factors: Sequence[GlobalFactors]
 ) -> Array:
     """Weights (M, n) in the array library of the rows."""
-    check_rows(model.architecture, rows)
+    check_rows(model.architecture, rows, model.outcome)
     for each in factors:
         check_factors(model.architecture, each)
     expected = (len(factors), rows.inputs.shape[0])
@@ -247,26 +254,26 @@ def _grouped(
     model: BowTieModel, row_weights: Array, factors: Sequence[GlobalFactors]
 ) -> tuple[list[tuple[int, ...]], list[Array], list[Sequence[GlobalFactors]]]:
     """Members, weights and factors of every group."""
-    parts = slices(len(factors), group_size(model.architecture))
+    parts = slices(len(factors), group_size(model.architecture, model.outcome))
     members = [tuple(range(part.start, part.stop)) for part in parts]
     return members, [row_weights[part, ...] for part in parts], [factors[part] for part in parts]
 
 
-def group_size(architecture: Architecture) -> int:
+def group_size(architecture: Architecture, outcome: Outcome = GAUSSIAN) -> int:
     """Most networks of a group."""
-    if architecture.n_hidden > 1:
+    if has_row_covariances(architecture, outcome):
         return 1
     largest = max(width * (below + 1) ** 2 for below, width in pairwise(architecture.widths))
     local = FEWEST_ROWS * max(architecture.widths[1:])
     return max(1, min(GROUP_BYTES // (8 * largest), LOCAL_BYTES // (8 * local)))
 
 
-def group_rows(architecture: Architecture, count: int) -> int:
+def group_rows(architecture: Architecture, count: int, outcome: Outcome = GAUSSIAN) -> int:
     """Rows of a block, the same for all groups of `count` networks."""
-    most = block_rows(architecture)
-    if architecture.n_hidden > 1:
+    most = block_rows(architecture, None, outcome)
+    if has_row_covariances(architecture, outcome):
         return most
-    local = min(count, group_size(architecture)) * max(architecture.widths[1:])
+    local = min(count, group_size(architecture, outcome)) * max(architecture.widths[1:])
     return min(most, max(FEWEST_ROWS, LOCAL_BYTES // (8 * local)))
 
 
@@ -278,7 +285,7 @@ def _begin(
     factors: Sequence[GlobalFactors],
 ) -> _Group:
     """Networks beside each other, with gates from a forward pass."""
-    together = update_shared_covariance(_stacked(factors))
+    together = update_shared_covariance(_stacked(factors), by_row=model.outcome.by_row)
     beside = factors_beside(together, blocks[0].inputs)
     own, start = [], 0
     for block in blocks:
@@ -290,7 +297,9 @@ def _begin(
         blocks=tuple(own),
         model=model,
         factors=together,
-        memory=tuple(initialize_local(model, beside, block.inputs) for block in blocks),
+        memory=tuple(
+            initialize_local(model, beside, block.inputs, block.targets) for block in blocks
+        ),
     )
 
 
@@ -305,13 +314,17 @@ def _sweep(
     """One sweep of all groups; sums are taken in the order of the blocks."""
     if not groups:
         return []
+    before = groups
+    if empirical_bayes:
+        groups = [_renewed(group) for group in groups]
     reference = groups[0].blocks[0].inputs
-    step = block_pass_for(groups[0].model, reference, with_entropy=with_bound)
+    steps = [block_pass_for(group.model, reference, with_entropy=with_bound) for group in groups]
     beside = [factors_beside(group.factors, reference) for group in groups]
     # All groups work on a block before the next one: its second moments are near by then.
     tasks = list(product(range(len(groups[0].blocks)), range(len(groups))))
     found = apply(
-        step,
+        operator.call,
+        [steps[g] for _, g in tasks],
         [beside[g] for _, g in tasks],
         [groups[g].blocks[b] for b, g in tasks],
         [groups[g].memory[b] for b, g in tasks],
@@ -323,11 +336,17 @@ def _sweep(
         totals[g] = part if total is None else add(total, part)
         memories[g].append(memory)
     passed = [
-        replace(group, memory=tuple(memory), statistics=total, before=group)
-        for group, memory, total in zip(groups, memories, totals, strict=True)
+        replace(group, memory=tuple(memory), statistics=total, before=earlier)
+        for group, memory, total, earlier in zip(groups, memories, totals, before, strict=True)
     ]
     update = partial(_update, with_bound=with_bound, repeats=repeats, empirical=empirical_bayes)
     return list(apply(update, passed))
+
+
+def _renewed(group: _Group) -> _Group:
+    """EM of the outcome's own parameters, by the sums of the last sweep."""
+    model = renew_outcome(group.model, group.factors, group.statistics, before=True)
+    return replace(group, model=model)
 
 
 def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -> _Group:
@@ -336,11 +355,12 @@ def _update(group: _Group, *, with_bound: bool, repeats: int, empirical: bool) -
     assert group.before is not None
     factors = global_step(group.model, group.factors, group.statistics, repeats)
     model = update_hyperparameters(group.model, factors) if empirical else group.model
+    terms = elbo(model, factors, group.statistics) if with_bound else None
     return replace(
         group,
-        model=model,
+        model=renew_outcome(model, factors, group.statistics, before=False) if empirical else model,
         factors=factors,
-        elbo_terms=elbo(model, factors, group.statistics) if with_bound else None,
+        elbo_terms=terms,
         before=replace(group.before, before=None),
     )
 
@@ -386,7 +406,7 @@ def _taken(group: _Group, places: np.ndarray) -> _Group:
     return _Group(
         members=tuple(group.members[i] for i in places),
         blocks=tuple(replace(block, weights=some(block.weights)) for block in group.blocks),
-        model=_with_shrinkage(group.model, some),
+        model=_with_own_numbers(group.model, some),
         factors=map_arrays(some, group.factors),
         memory=map_arrays(some, group.memory),
         statistics=map_arrays(some, group.statistics),
@@ -395,7 +415,8 @@ def _taken(group: _Group, places: np.ndarray) -> _Group:
     )
 
 
-def _with_shrinkage(model: BowTieModel, function: Callable[[np.ndarray], Any]) -> BowTieModel:
-    """The model with `function` of the hyperparameters that networks have of their own."""
+def _with_own_numbers(model: BowTieModel, function: Callable[[np.ndarray], Any]) -> BowTieModel:
+    """The model with `function` of the parameters that networks have of their own."""
     shrinkage = map_arrays(function, model.prior.global_shrinkage)
-    return replace(model, prior=replace(model.prior, global_shrinkage=shrinkage))
+    prior = replace(model.prior, global_shrinkage=shrinkage)
+    return replace(model, prior=prior, outcome=map_arrays(function, model.outcome))

@@ -13,6 +13,7 @@ from bowtienet._validation import positive
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import GAUSSIAN, Outcome
 from bowtienet.model.shrinkage import SLAB_FAMILY, ShrinkagePrior, build_shrinkage, scaled
 
 
@@ -48,7 +49,10 @@ class RemovedWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class BowTieModel:
-    """Architecture, prior and temperature. EM moves the global shrinkage's prior, nothing else."""
+    """Architecture, prior, temperature and outcome.
+
+    EM moves the global shrinkage's prior and the outcome's own parameters, nothing else.
+    """
 
     architecture: Architecture
     prior: Prior
@@ -57,6 +61,8 @@ class BowTieModel:
     """Weights (D, K) of every layer that exist, by booleans; None for all, as before pruning."""
     removed: tuple[RemovedWeights, ...] | None = None
     """Weights that every layer has lost to pruning; None if it never was."""
+    outcome: Outcome = GAUSSIAN
+    """The likelihood of the targets given the network's outputs."""
 
     def n_weights(self, layer: int | None = None) -> int:
         """Weights of a layer, counted from 0, or of all; without biases."""
@@ -83,6 +89,7 @@ def build_model(
     slab: tuple[float, float] = (4.0, 2.0),
     gate_temperature: float = 0.1,
     scale_with_size: bool = True,
+    outcome: Outcome = GAUSSIAN,
 ) -> BowTieModel:
     """Put a model together from the name of its shrinkage prior.
 
@@ -108,6 +115,8 @@ def build_model(
     scale_with_size : bool
         Divide tau by the number of hidden layers and psi by the number of inputs of its layer, so
         that deeper and wider networks shrink more. The slab is that of a single weight and stays.
+    outcome : Outcome
+        The likelihood of the targets; `output_noise` is read by those with a noise variance alone.
     """
     shared = build_shrinkage(prior, **(global_parameters or {}))
     local = build_shrinkage(prior, **(local_parameters or {}))
@@ -125,6 +134,7 @@ def build_model(
         architecture=architecture,
         prior=built,
         gate_temperature=positive(gate_temperature, "gate_temperature"),
+        outcome=outcome,
     )
 
 
@@ -141,12 +151,15 @@ def default_model(
     (that of the targets themselves where there are no two rows for each coefficient) and a global
     scale ``delta = min(sqrt(max |coefficient|), 10)``, so scale = delta²/2. The paper's bias
     variance, ``|intercept|``, is zero for centred targets; 1 is used instead, their own spread.
+    For an outcome that is not Gaussian the fit is to its working targets.
     """
+    outcome = settings.get("outcome", GAUSSIAN)
     rows = build_rows(inputs, targets, weights)
-    check_rows(architecture, rows)
+    check_rows(architecture, rows, outcome)
     share = to_numpy(rows.weights).astype(float)
     present = share > 0.0
-    x, y = to_numpy(rows.inputs).astype(float), to_numpy(rows.targets).astype(float)
+    x = to_numpy(rows.inputs).astype(float)
+    y = outcome.working_targets(to_numpy(rows.targets).astype(float))
     x, y, share = x[present], y[present], share[present, None] / share.sum()
     design, root = np.column_stack([np.ones(len(x)), x]), np.sqrt(share)
     coefficients = np.linalg.lstsq(root * design, root * y, rcond=None)[0]
@@ -165,15 +178,16 @@ def default_model(
     return build_model(architecture, **settings)
 
 
-def check_rows(architecture: Architecture, rows: Rows) -> None:
+def check_rows(architecture: Architecture, rows: Rows, outcome: Outcome = GAUSSIAN) -> None:
     """Raise a clear error if the rows are not those of a network of this architecture."""
     if not isinstance(rows, Rows):
         raise ValueError(f"rows must come from build_rows, got {type(rows).__name__}.")
     found = (rows.inputs.shape[1], rows.targets.shape[1])
-    if found != (architecture.n_inputs, architecture.n_outputs):
+    expected = (architecture.n_inputs, outcome.n_columns(architecture.n_outputs))
+    if found != expected:
         raise ValueError(
             f"rows have {found[0]} inputs and {found[1]} targets, but the architecture has "
-            f"{architecture.n_inputs} and {architecture.n_outputs}: build it for these rows."
+            f"{expected[0]} and {expected[1]}: build it for these rows."
         )
 
 

@@ -14,6 +14,7 @@ from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions import half_cauchy, inverse_gamma
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.outcomes import GAUSSIAN, Outcome
 from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import ShrinkagePrior
 
@@ -82,9 +83,17 @@ def sample_prior(model: BowTieModel, rng: np.random.Generator) -> Parameters:
 
 
 def sample_model(
-    parameters: Parameters, gate_temperature: float, inputs: Floats, rng: np.random.Generator
+    parameters: Parameters,
+    gate_temperature: float,
+    inputs: Floats,
+    rng: np.random.Generator,
+    *,
+    outcome: Outcome = GAUSSIAN,
 ) -> Simulation:
-    """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²)."""
+    """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²).
+
+    Targets are drawn from the outcome, for the z of the output.
+    """
     gate_temperature = positive(gate_temperature, "gate_temperature")
     n_inputs = parameters.weights[0].shape[1] - 1
     values = np.asarray(build_inputs(inputs, n_inputs), dtype=float)
@@ -102,7 +111,7 @@ def sample_model(
         activations.append(values)
     weights, noise = layers[-1]
     return Simulation(
-        targets=rng.normal(_preactivation(weights, values), np.sqrt(noise)),
+        targets=outcome.sample(_preactivation(weights, values), noise, rng),
         activations=tuple(activations),
         gates=tuple(gates),
     )

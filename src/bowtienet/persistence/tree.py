@@ -21,19 +21,24 @@ from bowtienet.distributions import (
 )
 from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
-from bowtienet.model import architecture, priors
+from bowtienet.model import architecture, outcomes, priors
 from bowtienet.posterior import factors
-from bowtienet.prediction import conformal, levels, outside
+from bowtienet.prediction import calibration, conformal, levels, outside
 from bowtienet.representation import columns, pieces, principal, representation, scaling
 
 SCHEMA = 1
 """Raised when the tree or a class in it changes after the first release."""
 CONTAINERS: tuple[type, ...] = (
     architecture.Architecture,
+    outcomes.Binary,
     priors.BowTieModel,
-    elbo.ElboTerms,
+    calibration.Calibration,
+    outcomes.Classes,
     columns.Column,
+    outcomes.Counts,
+    elbo.ElboTerms,
     iterate.FitResult,
+    outcomes.Gaussian,
     gaussian.GaussianRows,
     generalized_inverse_gaussian.GeneralizedInverseGaussian,
     factors.GlobalFactors,
@@ -57,6 +62,7 @@ CONTAINERS: tuple[type, ...] = (
     scaling.Scaling,
     statistics.Statistics,
     stochastic.StochasticState,
+    outcomes.StudentT,
     representation.View,
     yeo_johnson.Warp,
 )

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.evaluation.checks import read_sample_weight, read_targets
+from bowtienet.ensemble.count_ensemble import is_counts
+from bowtienet.evaluation.checks import read_targets
+from bowtienet.evaluation.count_metrics import is_discrete, randomized_pit
+from bowtienet.evaluation.metrics import pit
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting.fitted import network_of, open_rows, target_names
+from bowtienet.plotting.fitted import open_rows, regressor_of, target_names
 from bowtienet.prediction.mixture import Mixture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_ROUNDING = 1e-9
-"""n equal weights are n rows, also where their sums are a little less."""
+_SEED = 0
+"""Of the draws that make F(y) of counts uniform: the same plot every time."""
 
 
 class ScoredDisplay:
@@ -56,11 +59,13 @@ class ScoredDisplay:
         **settings
             Those of `from_predictions`.
         """
-        network, source = network_of(model), open_rows(model, X, y)
+        network, source = regressor_of(model), open_rows(model, X, y)
         names = target_names(network, source)
         if cls._names_its_target and target in range(len(names)):
             settings.setdefault("target_name", names[target])
         targets = to_numpy(source.block.targets)
+        if is_counts(network.ensemble_):
+            targets = targets[:, 0]  # beside it stand the logs of exposures
         return cls.from_predictions(
             targets, network.predict_dist(source), target=target, **settings
         )
@@ -80,6 +85,13 @@ def one_target(y: Any, distribution: Mixture, target: Any) -> tuple[np.ndarray, 
     return values[:, target], forecast
 
 
+def pit_values(y: Any, distribution: Any, target: Any) -> np.ndarray:
+    """F(y) (n,) of one of the targets; randomised for counts, so that it is uniform as well."""
+    if is_discrete(distribution):
+        return randomized_pit(distribution, y, np.random.default_rng(_SEED))
+    return pit(*one_target(y, distribution, target))
+
+
 def distribution_of(distribution: Mixture, target: Any) -> Mixture:
     """Predictive distribution (n,) of one of the targets."""
     if not isinstance(distribution, Mixture):
@@ -90,11 +102,3 @@ def distribution_of(distribution: Mixture, target: Any) -> Mixture:
     is_single = distribution.means.ndim == 2
     place = chosen(target, 1 if is_single else distribution.means.shape[2], "target")
     return distribution if is_single else distribution.of_target(place)
-
-
-def effective_rows(n_rows: int, sample_weight: Any) -> int:
-    """(Σ w)² / Σ w², the number of rows of equal weight that say as much; n without weights."""
-    if sample_weight is None:
-        return n_rows
-    weights = read_sample_weight(sample_weight, np.zeros(n_rows))
-    return max(1, int(np.sum(weights) ** 2 / np.sum(weights**2) + _ROUNDING))

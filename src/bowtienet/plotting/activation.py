@@ -80,7 +80,7 @@ class ActivationDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted, with hidden units.
         member : int, optional
             Its place among the members; the one with the largest weight by default.

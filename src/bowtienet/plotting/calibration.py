@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.evaluation.metrics import binomial_band, calibration_curve
+from bowtienet.evaluation.averages import effective_rows
+from bowtienet.evaluation.metrics import binomial_band, coverage_curve
 from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
-from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
+from bowtienet.plotting._scored import ScoredDisplay, pit_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from bowtienet.prediction.mixture import Mixture
 
 _CURVE = "calibration curve"
 
@@ -66,7 +65,7 @@ class CalibrationCurveDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: Mixture,
+        distribution: Any,
         *,
         target: int = 0,
         levels: Any = None,
@@ -81,7 +80,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
         Parameters
         ----------
         y, distribution, target
-            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target.
+            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target;
+            or counts (n,) and a distribution with `logpmf`, whose F(y) is randomised.
         levels : array (m,), optional
             Nominal coverages; 0.05, 0.1, ..., 0.95 by default.
         probability : float
@@ -95,8 +95,8 @@ class CalibrationCurveDisplay(ScoredDisplay):
         **line
             Of the curve, for matplotlib's `plot`.
         """
-        values, forecast = one_target(y, distribution, target)
-        nominal, observed = calibration_curve(values, forecast, levels, sample_weight=sample_weight)
+        values = pit_values(y, distribution, target)
+        nominal, observed = coverage_curve(values, levels, sample_weight=sample_weight)
         n_rows = effective_rows(values.size, sample_weight)
         low, high = binomial_band(nominal, n_rows, probability)
         display = cls(

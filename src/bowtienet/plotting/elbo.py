@@ -56,7 +56,7 @@ class ElboDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         fig : matplotlib figure, optional
             Where to draw; a new one by default.

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from bowtienet._arrays import to_numpy
 from bowtienet.data.in_memory import InMemory
 from bowtienet.ensemble.ensemble import Ensemble, member_views
+from bowtienet.estimators.base import EnsembleEstimator
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.pruning import restore_shape
@@ -20,16 +21,27 @@ from bowtienet.representation.columns import encoded_names
 from bowtienet.representation.representation import input_names, network_inputs
 
 
-def network_of(model: Any) -> BowTieRegressor:
-    """The fitted `BowTieRegressor`: `model` itself, or the last step of a pipeline."""
+def network_of(model: Any) -> EnsembleEstimator:
+    """The fitted estimator: `model` itself, or the last step of a pipeline."""
     found = model.steps[-1][1] if isinstance(model, Pipeline) else model
-    if not isinstance(found, BowTieRegressor):
+    if not isinstance(found, EnsembleEstimator):
         kind = found.__name__ if isinstance(found, type) else type(found).__name__
         raise TypeError(
-            "model must be a fitted BowTieRegressor or a pipeline whose last step is one, got "
-            f"{kind}."
+            "model must be a fitted BowTieRegressor or BowTieClassifier, or a pipeline whose last "
+            f"step is one, got {kind}."
         )
     check_is_fitted(found)
+    return found
+
+
+def regressor_of(model: Any) -> BowTieRegressor:
+    """The same, of numbers and counts."""
+    found = network_of(model)
+    if not isinstance(found, BowTieRegressor):
+        raise TypeError(
+            f"model must be a BowTieRegressor, got a {type(found).__name__}: this plot is for "
+            "numbers; ReliabilityDisplay and ConfusionDisplay are for classes."
+        )
     return found
 
 
@@ -46,30 +58,38 @@ def open_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> I
     return source
 
 
-def feature_names(network: BowTieRegressor, source: InMemory) -> list[str]:
+def feature_names(network: EnsembleEstimator, source: InMemory) -> list[str]:
     """Names of the user's columns: those of the rows, or x0, x1, ...."""
     return list(source.feature_names or (column.name for column in network.columns_))
 
 
-def target_names(network: BowTieRegressor, source: InMemory) -> list[str]:
+def target_names(network: EnsembleEstimator, source: InMemory) -> list[str]:
     """Names of the targets: those of the rows, or those of training."""
     return list(source.target_names or network.target_names_)
 
 
-def member_input_names(model: BowTieRegressor, member: int) -> list[str]:
+def output_names(network: EnsembleEstimator) -> list[str]:
+    """Names of a network's outputs: the targets, or more than two classes."""
+    classes = getattr(network, "classes_", None)
+    if classes is None or len(classes) == 2:
+        return list(network.target_names_)
+    return [str(label) for label in classes.tolist()]
+
+
+def member_input_names(model: EnsembleEstimator, member: int) -> list[str]:
     """Names of a network's inputs, in the order of the user's columns."""
     ensemble = model.ensemble_
     names = input_names(ensemble.representation, member_views(ensemble)[member])
     return [names[place] for place in _user_order(ensemble, member)]
 
 
-def encoded_features(network: BowTieRegressor, source: InMemory) -> np.ndarray:
+def encoded_features(network: EnsembleEstimator, source: InMemory) -> np.ndarray:
     """Numbers (n, encoded) that become of a table, before they are standardised."""
     found = encoded_chunks(network, source)
     return np.concatenate([to_numpy(chunk).astype(float) for chunk in found])
 
 
-def chosen_member(model: BowTieRegressor, member: Any) -> int:
+def chosen_member(model: EnsembleEstimator, member: Any) -> int:
     """Place of a member: the one with the largest weight for None."""
     if member is None:
         return int(np.argmax(model.member_weights_))
@@ -77,7 +97,7 @@ def chosen_member(model: BowTieRegressor, member: Any) -> int:
 
 
 def member_weights(
-    model: BowTieRegressor, member: int, *, in_place: bool = False
+    model: EnsembleEstimator, member: int, *, in_place: bool = False
 ) -> list[np.ndarray]:
     """Mean weights (D, K+1) of every layer, with the inputs in the order of `member_input_names`.
 
@@ -97,13 +117,13 @@ def member_weights(
     return [first, *means[1:]]
 
 
-def member_column_names(model: BowTieRegressor, member: int) -> list[str]:
+def member_column_names(model: EnsembleEstimator, member: int) -> list[str]:
     """Names of the columns that a network sees, in the user's order; one in bins counts once."""
     names = encoded_names(model.ensemble_.representation.columns)
     return [names[place] for place in np.unique(_input_columns(model.ensemble_, member))]
 
 
-def member_column_weights(model: BowTieRegressor, member: int) -> list[np.ndarray]:
+def member_column_weights(model: EnsembleEstimator, member: int) -> list[np.ndarray]:
     """`member_weights`, but with one input for each name of `member_column_names`.
 
     Of the weights between the components of a column and a unit, the largest in size.

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet.ensemble.ensemble import outcome_of
 from bowtienet.plotting._bars import draw_bars
 from bowtienet.plotting._checks import chosen, named
 from bowtienet.plotting.fitted import network_of, open_rows
+from bowtienet.prediction.calibration import is_discrete
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +68,7 @@ class ImportanceDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         X, y, sample_weight :
             Rows in memory, best such as the fit has not seen.
@@ -81,9 +83,10 @@ class ImportanceDisplay:
         """
         network, source = network_of(model), open_rows(model, X, y, sample_weight)
         found = network.importance(source, **settings)
-        return cls.from_importance(found, loss=loss, target=target).plot(
-            ax=ax, title=title, most=most
-        )
+        display = cls.from_importance(found, loss=loss, target=target)
+        if is_discrete(outcome_of(network.ensemble_)):
+            display.label = display.label.replace("log density", "log probability")
+        return display.plot(ax=ax, title=title, most=most)
 
     @classmethod
     def from_importance(

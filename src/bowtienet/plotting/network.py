@@ -14,6 +14,7 @@ from bowtienet.plotting.fitted import (
     member_column_names,
     member_column_weights,
     network_of,
+    output_names,
 )
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class NetworkDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         member : int, optional
             Its place among the members; the one with the largest weight by default.
@@ -93,7 +94,7 @@ class NetworkDisplay:
         display = cls(
             weights=member_column_weights(network, place),
             input_names=member_column_names(network, place),
-            output_names=network.target_names_,
+            output_names=output_names(network),
         )
         return display.plot(title=title, ax=ax)
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.evaluation.metrics import binomial_band, pit
+from bowtienet.evaluation.averages import effective_rows
+from bowtienet.evaluation.metrics import binomial_band
 from bowtienet.plotting import _axes
-from bowtienet.plotting._scored import ScoredDisplay, effective_rows, one_target
+from bowtienet.plotting._scored import ScoredDisplay, pit_values
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from bowtienet.prediction.mixture import Mixture
 
 _HINT = "U shape: overconfident; hump: underconfident"
 
@@ -68,7 +67,7 @@ class PitHistogramDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: Mixture,
+        distribution: Any,
         *,
         target: int = 0,
         bins: int = 10,
@@ -82,7 +81,8 @@ class PitHistogramDisplay(ScoredDisplay):
         Parameters
         ----------
         y, distribution, target
-            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target.
+            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target;
+            or counts (n,) and a distribution with `logpmf`, whose F(y) is randomised.
         bins, probability, sample_weight :
             Those of the class.
         ax : matplotlib axes, optional
@@ -90,7 +90,7 @@ class PitHistogramDisplay(ScoredDisplay):
         **bars
             For matplotlib's `bar`.
         """
-        values = pit(*one_target(y, distribution, target))
+        values = pit_values(y, distribution, target)
         display = cls(
             values=values, bins=bins, probability=probability, sample_weight=sample_weight
         )

@@ -20,7 +20,7 @@ from bowtienet.plotting._along import (
     values_along,
 )
 from bowtienet.plotting._checks import chosen
-from bowtienet.plotting.fitted import feature_names, network_of, open_rows, target_names
+from bowtienet.plotting.fitted import feature_names, open_rows, regressor_of, target_names
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.representation.columns import Column
 from bowtienet.representation.kinds import DURATION
@@ -132,7 +132,7 @@ class PredictiveBandDisplay:
         """
         if others not in OTHERS:
             raise ValueError(f"unknown others {others!r}: choose one of {', '.join(OTHERS)}.")
-        shares, network = np.atleast_1d(check_coverage(coverages)), network_of(model)
+        shares, network = np.atleast_1d(check_coverage(coverages)), regressor_of(model)
         source = open_rows(model, X, y)
         names, place = feature_names(network, source), chosen(target, network.n_outputs_, "target")
         index = find_column(names, feature)

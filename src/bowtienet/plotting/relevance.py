@@ -51,7 +51,7 @@ class RelevanceDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         target : int, optional
             Which of several targets; by default a feature counts by the target that it moves most.

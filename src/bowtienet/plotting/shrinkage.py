@@ -83,7 +83,7 @@ class ShrinkageDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         layer : int, optional
             Counted from 0, the output last; all by default.

@@ -15,6 +15,7 @@ from bowtienet.plotting.fitted import (
     member_input_names,
     member_weights,
     network_of,
+    output_names,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ class WeightsDisplay:
 
         Parameters
         ----------
-        model : BowTieRegressor or pipeline that ends with one
+        model : BowTieRegressor, BowTieClassifier, or pipeline that ends with one
             Fitted.
         pruned : the same, optional
             What ``model.prune(...)`` returned: a network with the same inputs and units that was
@@ -104,7 +105,7 @@ class WeightsDisplay:
             before=member_weights(network, place, in_place=True),
             after=after,
             input_names=member_input_names(network, place),
-            output_names=network.target_names_,
+            output_names=output_names(network),
         )
         return display.plot(fig=fig)
 

@@ -14,6 +14,7 @@ from bowtienet._arrays import Array
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
+from bowtienet.model.outcomes import RowTerms
 from bowtienet.model.shrinkage import Shrinkage
 
 
@@ -40,7 +41,8 @@ class GlobalFactors:
     layers: tuple[LayerFactors, ...]
     shared_covariance: Array | None
     """S_L (D_L, D_L), the conditional covariance of the last hidden layer's activations, which is
-    the same for every row with known targets; None without hidden layers."""
+    the same for every row with known targets; None without hidden layers, and for outcomes whose
+    precision differs between rows."""
 
 
 def check_factors(architecture: Architecture, factors: GlobalFactors) -> None:
@@ -59,6 +61,16 @@ def check_factors(architecture: Architecture, factors: GlobalFactors) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CommonAxes:
+    """S_n = V diag(v_n) V' of n rows: they differ in v alone, and no matrix of a row is formed."""
+
+    axes: Array
+    """V (D, D)."""
+    variances: Array
+    """v (n, D)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Activations:
     """q(a_l | a_{l-1}) = N(t + M a_{l-1}, S) of one hidden layer for a block of rows."""
 
@@ -66,8 +78,9 @@ class Activations:
     """t (n, D); for the first layer t + M x, since its input x is known."""
     gain: Array | None
     """M (n, D, K); None for the first layer."""
-    covariance: Array
-    """S (n, D, D), or (1, D, D) where all rows share it."""
+    covariance: Array | CommonAxes
+    """S (n, D, D), or (1, D, D) where all rows share it; an only hidden layer below one output
+    whose precision differs between rows has common axes."""
     log_determinant: Array
     """log|S| (n,) or (1,)."""
 
@@ -80,6 +93,9 @@ class LocalMemory:
     """rho (n, D) of every hidden layer."""
     tilt: tuple[Array, ...]
     """A (n, D) of the hidden layers from the second on; the first layer's is never read again."""
+    outcome: tuple[Array, ...] | None = None
+    """p and k (n, D_out) of the outcome if they differ between rows; if they are linear in a
+    parameter of it, p and k where that is zero, and their slopes in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,3 +110,5 @@ class LocalFactors:
     None where nobody will ask for the bound."""
     tilt: tuple[Array, ...]
     """A (n, D)."""
+    outcome: RowTerms | None = None
+    """The outcome's parabola of each row, if p differs between rows."""

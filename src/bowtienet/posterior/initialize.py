@@ -66,8 +66,9 @@ def build_factors(
                 else slab_update(model.prior.slab, mean[:, 1:] ** 2 + variance),
             )
         )
-    n_hidden = model.architecture.n_hidden
-    shared_covariance = variance * np.eye(model.architecture.hidden[-1]) if n_hidden else None
+    shared_covariance = None
+    if model.architecture.n_hidden and not model.outcome.by_row:
+        shared_covariance = variance * np.eye(model.architecture.hidden[-1])
     return GlobalFactors(layers=tuple(layers), shared_covariance=shared_covariance)
 
 

@@ -28,7 +28,7 @@ from bowtienet._arrays import (
 )
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.gaussian import GaussianRows
-from bowtienet.posterior.factors import Activations
+from bowtienet.posterior.factors import Activations, CommonAxes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +86,10 @@ def chain_moments(
 
 
 def last_covariance(activations: Sequence[Activations], moments: ChainMoments) -> Array:
-    """C_L = S_L + M_L C_{L-1} M_L' (n, D_L, D_L), or (1, D_L, D_L) with one hidden layer."""
+    """C_L = S_L + M_L C_{L-1} M_L' (n, D_L, D_L), or (1, D_L, D_L) where one layer's rows share it.
+
+    Not for common axes.
+    """
     last = activations[-1]
     if last.gain is None:
         return last.covariance
@@ -113,6 +116,34 @@ def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
 def preactivation_square(weights: GaussianRows, second: Array) -> Array:
     """E[z²] = Tr((B + m m') P~) (n, D) from P~ packed."""
     return second @ transpose(pack_for_trace(gaussian.second_moment(weights)))
+
+
+def output_moments(
+    weights: GaussianRows, activations: Sequence[Activations], moments: ChainMoments
+) -> tuple[Array, Array]:
+    """E[z] and E[z²] (n, D_out) of the output: the latter E[z]² + mu~'B mu~ + Tr(E[W'W] C_L)."""
+    inputs = moments.inputs[-1]
+    mean = preactivation_mean(weights, inputs)
+    square = mean**2 + weight_spread(weights, inputs)
+    if not activations:
+        return mean, square
+    xp = namespace(inputs)
+    second = gaussian.second_moment(weights)[..., 1:, 1:]
+    covariance = activations[-1].covariance
+    if isinstance(covariance, CommonAxes):
+        axes = covariance.axes[..., None, :, :]
+        along = xp.sum(axes * (second @ axes), axis=-2)  # diag(V' E[W'W] V) (D_out, D)
+        return mean, square + covariance.variances @ transpose(along)
+    covariance = last_covariance(activations, moments)
+    size = second.shape[-1] ** 2
+    flat = xp.reshape(covariance, (*covariance.shape[:-2], size))
+    return mean, square + flat @ transpose(xp.reshape(second, (*second.shape[:-2], size)))
+
+
+def weight_spread(weights: GaussianRows, mean: Array) -> Array:
+    """mu~'B mu~ (n, D) from mu~ (n, K+1): the variance that the weights give to z."""
+    rows = mean[..., None, :, :]
+    return transpose(namespace(mean).sum((rows @ weights.covariance) * rows, axis=-1))
 
 
 def product_with_preactivation(

@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import slices, to_numpy, with_ones
-from bowtienet.distributions import inverse_gamma
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors
-from bowtienet.prediction.predictive import Predictive, predict
+from bowtienet.prediction.predictive import Predictive, output_noise, predict
 from bowtienet.prediction.push_forward import push_preactivations
 
 Floats = NDArray[np.float64]
@@ -87,13 +86,12 @@ def predict_mixed(
             mean[some, :, rows] = to_numpy(found).reshape(part)
             epistemic[some, :, rows] = to_numpy(spread.epistemic).reshape(part)
             chance[some, :, rows] = to_numpy(spread.chance).reshape(part)
-    noise = to_numpy(inverse_gamma.mean(factors.layers[-1].noise_variance))
     mean, epistemic, chance = (a.reshape(-1, n_outputs) for a in (mean, epistemic, chance))
     return Predictive(
         mean=mean,
         signal_variance=epistemic + chance,
         chance_variance=chance,
-        noise_variance=np.zeros_like(mean) + noise,
+        noise_variance=np.zeros_like(mean) + to_numpy(output_noise(model, factors)),
     )
 
 

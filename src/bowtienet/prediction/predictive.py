@@ -23,6 +23,8 @@ from bowtienet.data.rows import build_inputs, concatenate
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.execution import block_rows, factors_beside, usable_cores, workers
 from bowtienet.inference.local_step import settle
+from bowtienet.model.outcomes import Outcome
+from bowtienet.model.outcomes.counts import log_rates
 from bowtienet.model.priors import BowTieModel
 from bowtienet.posterior.factors import GlobalFactors, check_factors
 from bowtienet.posterior.moments import last_covariance, preactivation_mean
@@ -41,7 +43,8 @@ class Predictive:
     chance_variance: Array
     """The part of it that gates and hidden noise make: more rows would not take it away."""
     noise_variance: Array
-    """E[eta²] of the output."""
+    """Of y given z: E[eta²] of the output, nu / (nu - 2) times that for Student's t, and zero for
+    outcomes without a noise variance."""
 
 
 def predict(
@@ -91,34 +94,42 @@ def predict(
     with workers(min(n_threads, len(blocks))) as apply, np.errstate(all="ignore"):
         parts = list(apply(step, blocks))
     mean, signal, chance = (concatenate(column) for column in zip(*parts, strict=True))
-    noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
     return Predictive(
         mean=mean,
         signal_variance=signal,
         chance_variance=chance,
-        noise_variance=namespace(mean).zeros_like(mean) + noise,
+        noise_variance=namespace(mean).zeros_like(mean) + output_noise(model, factors),
     )
+
+
+def output_noise(model: BowTieModel, factors: GlobalFactors) -> Array:
+    """Noise variance (D_out,) of new targets; 0 of classes and counts, whose noise is their own."""
+    noise = inverse_gamma.mean(factors.layers[-1].noise_variance)
+    if not model.outcome.has_noise:
+        return namespace(noise).zeros_like(noise)
+    return noise * model.outcome.variance_ratio
 
 
 def log_density(
     found: Predictive, targets: Array, variance_ratio: np.ndarray | None = None
 ) -> np.ndarray:
     """Log density (n,) of targets (n, D_out) under Gaussians of these moments."""
-    error, variance = errors_and_variances(found, targets)
+    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
+    error = to_numpy(targets).astype(float) - to_numpy(found.mean)
     variance = variance if variance_ratio is None else variance_ratio * variance
     terms = -0.5 * (np.log(2.0 * np.pi * variance) + error**2 / variance)
     return np.asarray(terms.sum(axis=1))
 
 
-def errors_and_variances(found: Predictive, targets: Array) -> tuple[np.ndarray, np.ndarray]:
-    """y - E[y] and Var[y], each (n, D_out)."""
-    variance = to_numpy(found.signal_variance + found.noise_variance).astype(float)
-    return to_numpy(targets).astype(float) - to_numpy(found.mean), variance
+def outputs_and_variances(outcome: Outcome, found: Predictive) -> tuple[np.ndarray, np.ndarray]:
+    """Means of the outputs and variances of new targets, (n, D) each; logs of rates of counts."""
+    variances = to_numpy(found.signal_variance + found.noise_variance).astype(float)
+    return log_rates(outcome, to_numpy(found.mean).astype(float)), variances
 
 
 def without_targets(factors: GlobalFactors) -> GlobalFactors:
     """Factors whose last hidden covariance is the noise alone, S_L = diag(1 / E[1/eta²_L])."""
-    if factors.shared_covariance is None:
+    if len(factors.layers) == 1:
         return factors
     noise_precision = inverse_gamma.mean_inverse(factors.layers[-2].noise_variance)
     return replace(factors, shared_covariance=diagonal_matrix(1.0 / noise_precision))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.iterate import FitResult
+from bowtienet.model.outcomes import Outcome
 from bowtienet.model.simulate import Parameters, sample_model
 from bowtienet.posterior.factors import GlobalFactors
 
@@ -28,7 +31,8 @@ def sample_functions(
     for _ in range(n_draws):
         parameters = sample_parameters(fitted.factors, rng)
         if noise:
-            draws.append(sample_model(parameters, gate_temperature, inputs, rng).targets)
+            noisy = _with_tails(parameters, fitted.model.outcome)
+            draws.append(sample_model(noisy, gate_temperature, inputs, rng).targets)
         else:
             draws.append(_mean_response(parameters, gate_temperature, inputs))
     return np.stack(draws)
@@ -46,6 +50,12 @@ def sample_parameters(factors: GlobalFactors, rng: np.random.Generator) -> Param
         global_shrinkage=(),
         local_shrinkage=(),
     )
+
+
+def _with_tails(parameters: Parameters, outcome: Outcome) -> Parameters:
+    """Parameters whose output noise has the variance of targets, as `predict` has it."""
+    *hidden, output = parameters.noise_variance
+    return replace(parameters, noise_variance=(*hidden, output * outcome.variance_ratio))
 
 
 def _mean_response(parameters: Parameters, gate_temperature: float, inputs: Floats) -> Floats:

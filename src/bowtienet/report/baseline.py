@@ -1,14 +1,19 @@
-"""A linear model beside the network: Bayesian ridge regression on the same encoded features."""
+"""A linear model beside the network, on the same encoded features.
+
+Of numbers it is Bayesian ridge regression, of classes logistic regression.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from sklearn.linear_model import BayesianRidge
-from sklearn.model_selection import KFold
+from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.evaluation.class_methods import logistic_probabilities
 from bowtienet.evaluation.methods import gaussian
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.mixture import Mixture
@@ -41,6 +46,32 @@ def linear_baseline(
     for fitted, held in KFold(folds, shuffle=True, random_state=_SEED).split(X):
         mean[held], deviation[held] = _predict(X[fitted], y[fitted], weights[fitted], X[held])
     return gaussian(mean, deviation), f"cross-fitted in {folds} folds to the rows of this report"
+
+
+def logistic_baseline(
+    model: BowTieClassifier, rows: ReportRows, train: ReportRows | None
+) -> tuple[np.ndarray, str] | None:
+    """Probabilities (n, C) of logistic regression, and in words what it was fitted to.
+
+    As for `linear_baseline`; None also if some class has a single row to cross-fit.
+    """
+    known, n_classes = rows if train is None else train, len(model.classes_)
+    if known.n_rows < _FEWEST:
+        return None
+    X, weights = encoded_features(model, known.source), known.weights
+    codes = known.targets[:, 0].astype(int)
+    if train is not None:
+        new = encoded_features(model, rows.source)
+        found = logistic_probabilities(X, codes, weights, new, n_classes)
+        return found, f"fitted to {count(known.n_rows, 'training row')}"
+    folds = min(_FOLDS, int(np.unique(codes, return_counts=True)[1].min()))
+    if folds < 2:
+        return None
+    found = np.empty((rows.n_rows, n_classes))
+    for fitted, held in StratifiedKFold(folds, shuffle=True, random_state=_SEED).split(X, codes):
+        given = (X[fitted], codes[fitted], weights[fitted])
+        found[held] = logistic_probabilities(*given, X[held], n_classes)
+    return found, f"cross-fitted in {folds} folds to the rows of this report"
 
 
 def _predict(

@@ -12,11 +12,15 @@ from typing import Any
 
 from bowtienet import persistence
 from bowtienet._validation import number, whole
+from bowtienet.ensemble.count_ensemble import is_counts
+from bowtienet.estimators.base import EnsembleEstimator
+from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting._along import read_content
 from bowtienet.plotting.fitted import feature_names, target_names
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.report import figures
+from bowtienet.report.classes import ClassContent, ClassParts, class_column, class_texts
 from bowtienet.report.column_table import ColumnSummary, summarize
 from bowtienet.report.fit_summary import FitFacts, fit_facts
 from bowtienet.report.network import NetworkContent, network_content
@@ -42,6 +46,9 @@ class ReportContent:
     model_file: str | None
     coverage: float
     targets: tuple[TargetContent, ...]
+    """Of numbers; none of a classifier."""
+    classes: ClassContent | None
+    """Of a classifier."""
     n_targets: int
     """Of the model; at most `MOST_TARGETS` are shown."""
     columns: tuple[ColumnSummary, ...]
@@ -67,7 +74,7 @@ class ReportContent:
 
 
 def collect(
-    model: BowTieRegressor,
+    model: BowTieRegressor | BowTieClassifier,
     X: Any,
     y: Any,
     *,
@@ -82,8 +89,12 @@ def collect(
     progress: Progress | None = None,
 ) -> ReportContent:
     """Ask a fitted model all that its report shows; see `write_report` for the arguments."""
-    if not isinstance(model, BowTieRegressor):
-        raise TypeError(f"model must be a BowTieRegressor, got {type(model).__name__}.")
+    if not isinstance(model, (BowTieRegressor, BowTieClassifier)):
+        raise TypeError(
+            f"model must be a BowTieRegressor or a BowTieClassifier, got {type(model).__name__}."
+        )
+    if is_counts(model.ensemble_):
+        raise ValueError("reports are for numbers and classes, and the model is of counts.")
     tell = progress or _silent
     share = float(check_coverage(number(coverage, "coverage")))
     most = whole(max_features, "max_features")
@@ -96,19 +107,25 @@ def collect(
         known = None if train is None else _read_training(model, train)
         columns = _summaries(model, rows, names, contents)
         tell("predicting", 0.1)
-        targets = TargetParts(
-            model=model,
-            rows=rows,
-            train=rows if known is None and seen else known,
-            contents=contents,
-            coverage=share,
-        ).collect(names[:MOST_TARGETS], most, tell)
+        parts: dict[str, Any] = {
+            "rows": rows,
+            "train": rows if known is None and seen else known,
+            "contents": contents,
+        }
+        targets: tuple[TargetContent, ...] = ()
+        classes: ClassContent | None = None
+        if isinstance(model, BowTieClassifier):
+            classes = ClassParts(model=model, **parts).collect(names[0], tell)
+        else:
+            numbers = TargetParts(model=model, coverage=share, **parts)
+            targets = numbers.collect(names[:MOST_TARGETS], most, tell)
         tell("drawing the network", 0.8)
         return ReportContent(
             title=clean(title or f"A model of {', '.join(names)}", 120),
             model_file=None if model_file is None else os.fspath(model_file),
             coverage=share,
             targets=targets,
+            classes=classes,
             n_targets=model.n_outputs_,
             columns=tuple(columns[:MOST_COLUMNS]),
             n_columns=len(columns),
@@ -120,7 +137,7 @@ def collect(
             rows_named_by=_naming(X, row_numbers),
             fit=fit_facts(model),
             bound=figures.bound_plot("bound", model),
-            network=network_content(model, names),
+            network=network_content(model, _output_names(model, names)),
             versions=_versions(),
             written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )
@@ -130,7 +147,14 @@ def _silent(words: str, share: float) -> None:
     """Nobody wants to know."""
 
 
-def _contents(model: BowTieRegressor, rows: ReportRows) -> dict[str, Numbers | Texts]:
+def _output_names(model: EnsembleEstimator, targets: list[str]) -> list[str]:
+    """Of networks: the targets, or more than two classes."""
+    if isinstance(model, BowTieClassifier) and len(model.classes_) > 2:
+        return list(class_texts(model))
+    return targets
+
+
+def _contents(model: EnsembleEstimator, rows: ReportRows) -> dict[str, Numbers | Texts]:
     """What each feature holds in the rows, in the order of training."""
     names = feature_names(model, rows.source)
     return {
@@ -140,15 +164,17 @@ def _contents(model: BowTieRegressor, rows: ReportRows) -> dict[str, Numbers | T
 
 
 def _summaries(
-    model: BowTieRegressor,
+    model: EnsembleEstimator,
     rows: ReportRows,
     targets: Sequence[str],
     features: dict[str, Numbers | Texts],
 ) -> list[ColumnSummary]:
     """Targets, and then features."""
+    held: list[Numbers | Texts] = [Numbers(kind=NUMBER, values=values) for values in rows.targets.T]
+    if isinstance(model, BowTieClassifier):
+        held = [class_column(model, rows)]
     found = [
-        summarize(name, Numbers(kind=NUMBER, values=values), "target")
-        for name, values in zip(targets, rows.targets.T, strict=True)
+        summarize(name, content, "target") for name, content in zip(targets, held, strict=True)
     ]
     return found + [
         summarize(name, content, describe(column))
@@ -156,7 +182,7 @@ def _summaries(
     ]
 
 
-def _read_training(model: BowTieRegressor, train: Any) -> ReportRows:
+def _read_training(model: EnsembleEstimator, train: Any) -> ReportRows:
     if not isinstance(train, tuple) or len(train) not in (2, 3):
         raise ValueError(
             "train must be a pair (X, y) of the training rows, or (X, y, sample_weight), got "

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from bowtienet.data.in_memory import InMemory
+from bowtienet.estimators.base import EnsembleEstimator
 from bowtienet.estimators.importance import Importance
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import (
@@ -99,11 +100,14 @@ def relevance_plot(
     return inline_svg(figure, name, words)
 
 
-def importance_plot(name: str, found: Importance, place: int, target: str) -> Plot:
+def importance_plot(
+    name: str, found: Importance, place: int, target: str, lost: str = "log density"
+) -> Plot:
     """What rows lose of one target without what a feature says."""
     figure = new_figure(WIDTH, 0.9 + 0.25 * min(len(found.name), MOST_BARS))
     display = ImportanceDisplay.from_importance(found, target=place)
     display.names = [clean(one, _NAME) for one in display.names]
+    display.label = f"drop in {lost} when permuted"
     display.plot(most=MOST_BARS, ax=figure.add_subplot())
     order = np.argsort(-display.losses, kind="stable")[:5]
     largest = ", ".join(
@@ -111,11 +115,11 @@ def importance_plot(name: str, found: Importance, place: int, target: str) -> Pl
         f"{number(float(display.errors[i]), 2)}"
         for i in order
     )
-    words = f"Drop in log density of {target} when a feature is permuted, with errors: {largest}."
+    words = f"Drop in {lost} of {target} when a feature is permuted, with errors: {largest}."
     return inline_svg(figure, name, words)
 
 
-def bound_plot(name: str, model: BowTieRegressor) -> Plot | None:
+def bound_plot(name: str, model: EnsembleEstimator) -> Plot | None:
     """The evidence bound; None for a model that has no history of it."""
     if len(model.elbo_history_) == 0 or model.elbo_terms_ is None:
         return None

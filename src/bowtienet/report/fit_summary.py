@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from bowtienet.ensemble.ensemble import describe_levels, describe_views
-from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.ensemble.descriptions import describe_levels, describe_views
 from bowtienet.inference.convergence import Status
 from bowtienet.report.wording import clean, count, number
 
@@ -41,7 +41,7 @@ class FitFacts:
     """Why features without any effect may seem to have one; empty for a fit that converged."""
 
 
-def fit_facts(model: BowTieRegressor) -> FitFacts:
+def fit_facts(model: Any) -> FitFacts:
     """What a fitted estimator says of its fit."""
     status = Status(model.status_)
     is_early = not model.converged_ and status == Status.EARLY_STOPPED
@@ -55,14 +55,14 @@ def fit_facts(model: BowTieRegressor) -> FitFacts:
     )
 
 
-def _settings(model: BowTieRegressor) -> tuple[tuple[str, str], ...]:
+def _settings(model: Any) -> tuple[tuple[str, str], ...]:
     sizes = np.atleast_1d(np.asarray(model.hidden_layer_sizes, dtype=int)).tolist()
-    is_stochastic = model.solver_ == "svi"
+    is_stochastic, is_classes = model.solver_ == "svi", hasattr(model, "classes_")
     found = {
         "hidden layers": ", ".join(count(size, "unit") for size in sizes) or "none: linear",
         "prior": model.prior,
         "networks see": describe_views(model.ensemble_),
-        "noise": describe_levels(model.ensemble_),
+        "noise": "" if is_classes else describe_levels(model.ensemble_),
         "members": len(model.ensemble_.members),
         "effective members": number(float(model.n_effective_members_), 3),
         "ensemble weights": _weights(model.member_weights_),
@@ -71,7 +71,7 @@ def _settings(model: BowTieRegressor) -> tuple[tuple[str, str], ...]:
         "max_iter": f"{model.max_iter:,} {'passes over the rows' if is_stochastic else 'sweeps'}",
         "random_state": model.random_state,
     }
-    return tuple((name, clean(value, 120)) for name, value in found.items())
+    return tuple((name, clean(value, 120)) for name, value in found.items() if value != "")
 
 
 def _weights(weights: np.ndarray) -> str:

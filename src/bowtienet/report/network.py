@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet.estimators.base import EnsembleEstimator
 from bowtienet.estimators.prune_fit import PruneSummary
-from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import NetworkDisplay
 from bowtienet.plotting.fitted import (
     chosen_member,
@@ -49,7 +49,7 @@ class NetworkContent:
     plot: Plot
 
 
-def network_content(model: BowTieRegressor, targets: Sequence[str]) -> NetworkContent:
+def network_content(model: EnsembleEstimator, targets: Sequence[str]) -> NetworkContent:
     """Sizes and a plot of the network, and what pruning has to do with it."""
     sizes, member = model.sparsity_, chosen_member(model, None)
     inputs = _strongest_inputs(model, member)
@@ -73,13 +73,13 @@ def network_content(model: BowTieRegressor, targets: Sequence[str]) -> NetworkCo
     )
 
 
-def _strongest_inputs(model: BowTieRegressor, member: int) -> np.ndarray:
+def _strongest_inputs(model: EnsembleEstimator, member: int) -> np.ndarray:
     """Inputs to draw, in the order of the table: those with the largest weights."""
     size = np.abs(member_column_weights(model, member)[0][:, 1:]).sum(axis=0)
     return np.sort(np.argsort(-size, kind="stable")[:_MOST_INPUTS])
 
 
-def _draw(model: BowTieRegressor, inputs: np.ndarray, member: int, targets: Sequence[str]) -> Any:
+def _draw(model: EnsembleEstimator, inputs: np.ndarray, member: int, targets: Sequence[str]) -> Any:
     """A figure of the network of a member, with some of its inputs."""
     weights = member_column_weights(model, member)
     weights = [weights[0][:, [0, *(1 + inputs)]], *weights[1:]]

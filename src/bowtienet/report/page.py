@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bowtienet import persistence
-from bowtienet.report import sentences
+from bowtienet.report import class_sentences, sentences
 from bowtienet.report.content import ReportContent, collect
 from bowtienet.report.figures import MOST_BARS
 from bowtienet.report.targets import Progress
@@ -39,12 +39,12 @@ def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **set
 
     Parameters
     ----------
-    model : BowTieRegressor
-        Fitted.
+    model : BowTieRegressor or BowTieClassifier
+        Fitted, to numbers or classes.
     X : table (n, columns)
         Held-out rows, in memory.
     y : array (n,) or (n, outputs), or names
-        Targets; or columns of X that hold them.
+        Targets or labels; or columns of X that hold them.
     path : str or path
         File to write; one that exists is replaced only when the new one is complete.
     **settings :
@@ -104,9 +104,11 @@ def render(content: ReportContent) -> str:
         "drawn": lambda plot: markup(plot.svg),
     }
     script, style = _resource("report.js"), _resource("report.css")
-    return environment.from_string(_resource("report.html")).render(
+    environment.loader = jinja2.FunctionLoader(_resource)
+    of_classes = content.classes is not None
+    return environment.get_template("report.html").render(
         content=content,
-        say=sentences,
+        say=class_sentences if of_classes else sentences,
         sections=SECTIONS,
         most_bars=MOST_BARS,
         number=number,

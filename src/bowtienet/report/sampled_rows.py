@@ -9,9 +9,9 @@ import numpy as np
 
 from bowtienet._arrays import to_numpy
 from bowtienet.data.in_memory import InMemory
-from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.estimators.base import EnsembleEstimator
+from bowtienet.evaluation.averages import effective_rows
 from bowtienet.plotting._along import sample
-from bowtienet.plotting._scored import effective_rows
 from bowtienet.plotting.fitted import open_rows
 
 
@@ -47,7 +47,7 @@ class ReportRows:
 
 
 def read_rows(
-    model: BowTieRegressor,
+    model: EnsembleEstimator,
     X: Any,
     y: Any,
     *,

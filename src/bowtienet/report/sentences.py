@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bowtienet.evaluation import binomial_band
+from bowtienet.report.classes import ClassContent
 from bowtienet.report.content import ReportContent
 from bowtienet.report.targets import TargetContent
 from bowtienet.report.wording import number, percent
@@ -27,7 +28,7 @@ def glance(content: ReportContent) -> list[str]:
     """The whole report in a few sentences."""
     found = []
     for target in content.targets:
-        found += [_error(content, target), _coverage(content, target), _strongest(content, target)]
+        found += [_error(content, target), _coverage(content, target), strongest(content, target)]
     if content.fit.caveat and any(target.strong for target in content.targets):
         found.append(content.fit.caveat)
     return found
@@ -60,7 +61,8 @@ def _coverage(content: ReportContent, target: TargetContent) -> str:
     return f"{lead}: too wide ({chance})." if found > high else f"{lead} ({chance})."
 
 
-def _strongest(content: ReportContent, target: TargetContent) -> str:
+def strongest(content: ReportContent, target: TargetContent | ClassContent) -> str:
+    """Which features have most strength."""
     aim = f" for {target.name}" if content.n_targets > 1 else ""
     if not target.strong:
         return f"No feature has any strength{aim}: no weight is sure of its sign."
@@ -72,16 +74,17 @@ def _strongest(content: ReportContent, target: TargetContent) -> str:
 def difference(field: str, ours: float, line: float) -> str:
     """A score beside that of the linear model."""
     if field in SHARES:
-        return f"{_signed(100.0 * (ours - line), 1)} points"
+        return f"{signed(100.0 * (ours - line), 1)} points"
     if field == "nll" or line == 0.0:
-        return _signed(ours - line, 3)
+        return signed(ours - line, 3)
     change = ours / line - 1.0
     if change > _MOST_PERCENT:
         return f"{number(1.0 + change, 3)} times"
-    return f"{_signed(100.0 * change, 1)}\N{NO-BREAK SPACE}%"
+    return f"{signed(100.0 * change, 1)}\N{NO-BREAK SPACE}%"
 
 
-def _signed(value: float, digits: int) -> str:
+def signed(value: float, digits: int) -> str:
+    """A difference."""
     return f"{value:+,.{digits}f}".replace("-", "−")
 
 

@@ -33,6 +33,11 @@ _FEWEST_PERMUTED = 100
 Progress = Callable[[str, float], object]
 
 
+def permuted_rows(n_features: int) -> int:
+    """Rows whose features are permuted: few where there are many features."""
+    return max(_FEWEST_PERMUTED, _PERMUTED_ROWS // (5 * n_features))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Surprise:
     """A row that the model thought unlikely."""
@@ -101,7 +106,7 @@ class TargetParts:
         """Of some of the rows: few where there are many features."""
         if self.rows.n_rows < 2:
             return None
-        most = max(_FEWEST_PERMUTED, _PERMUTED_ROWS // (5 * len(self.contents)))
+        most = permuted_rows(len(self.contents))
         some = self.rows.source.take(sample(self.rows.n_rows, most))
         return self.model.importance(some, n_repeats=5)
 

@@ -14,6 +14,10 @@ import numpy as np
 
 from bowtienet._arrays import Array, like, namespace, to_numpy
 from bowtienet.data.rows import build_inputs, build_weights
+from bowtienet.representation.quantiles import weighted_quantiles
+
+NORMAL_QUARTILES = 1.3489795
+"""Distance of the quartiles of a standard normal distribution."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +50,24 @@ def fit_scaling(values: Any, weights: Any = None) -> Scaling:
     that the rounding stays rounding (or 1 for a column of zeros).
     """
     return scaling_from(column_moments(values, weights))
+
+
+def fit_robust_scaling(values: np.ndarray, weights: np.ndarray) -> Scaling:
+    """Weighted median, and the deviation of a normal distribution with the same quartiles.
+
+    Where half of the rows share a value it is that of `fit_scaling`.
+    """
+    plain = fit_scaling(values, weights)
+    counted, levels = weights > 0.0, np.array([0.25, 0.5, 0.75])
+    found = np.stack(
+        [weighted_quantiles(x[counted], weights[counted], levels) for x in values.T], axis=1
+    )
+    scale = (found[2] - found[0]) / NORMAL_QUARTILES
+    usable = scale > 64.0 * np.finfo(float).eps * np.abs(found[1])
+    return Scaling(
+        center=np.where(usable, found[1], to_numpy(plain.center)),
+        scale=np.where(usable, scale, to_numpy(plain.scale)),
+    )
 
 
 def column_moments(values: Any, weights: Any = None) -> ColumnMoments:

@@ -9,8 +9,17 @@ from __future__ import annotations
 from bowtienet.model.outcomes.binary import Binary
 from bowtienet.model.outcomes.classes import Classes
 from bowtienet.model.outcomes.counts import Counts
-from bowtienet.model.outcomes.gaussian import Gaussian
+from bowtienet.model.outcomes.gaussian import GAUSSIAN, Gaussian
 from bowtienet.model.outcomes.outcome import Outcome, RowTerms
 from bowtienet.model.outcomes.student_t import StudentT
 
-__all__ = ["Binary", "Classes", "Counts", "Gaussian", "Outcome", "RowTerms", "StudentT"]
+__all__ = [
+    "GAUSSIAN",
+    "Binary",
+    "Classes",
+    "Counts",
+    "Gaussian",
+    "Outcome",
+    "RowTerms",
+    "StudentT",
+]

@@ -12,6 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from bowtienet._arrays import Array, namespace, special
 from bowtienet.distributions import polya_gamma
 from bowtienet.model.outcomes.outcome import RowTerms
@@ -28,8 +30,22 @@ class Binary:
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
 
+    @property
+    def linear_parameter(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> float:
+        """One, of no noise variance."""
+        return 1.0
+
     def n_columns(self, n_outputs: int) -> int:
         """One: the class, 0 or 1."""
+        return 1
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One: the log odds of the second class."""
         return 1
 
     def row_terms(
@@ -54,8 +70,9 @@ class Binary:
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """log(1 + e^z) - y z, with the derivative sigmoid(z) - y."""
         xp = namespace(outputs)
-        value = log_two_cosh_half(outputs) + (0.5 - targets) * outputs
-        return xp.sum(value, axis=-1), special("expit", outputs) - targets
+        above, below, upper, _ = softplus_and_sigmoid(outputs)
+        # For y = 1 and y = 0 one of the terms is exactly zero: no digit is lost.
+        return xp.sum((1.0 - targets) * above + targets * below, axis=-1), upper - targets
 
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
         """log sigmoid(±z)."""
@@ -65,9 +82,35 @@ class Binary:
         """±2."""
         return START_SLOPE * (2.0 * targets - 1.0)
 
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """1 with probability sigmoid(z)."""
+        return (rng.random(outputs.shape) < special("expit", outputs)).astype(float)
+
 
 def log_two_cosh_half(x: Array) -> Array:
     """log(2 cosh(x/2)) = |x|/2 + log(1 + e^{-|x|}), which cannot overflow."""
     xp = namespace(x)
     size = xp.abs(x)
     return 0.5 * size + xp.log1p(xp.exp(-size))
+
+
+def softplus_and_sigmoid(x: Array) -> tuple[Array, Array, Array, Array]:
+    """log(1 + e^x), log(1 + e^{-x}), sigmoid(x) and sigmoid(-x), all to their last digits.
+
+    One of a = e^{min(x, 0)} and b = e^{-max(x, 0)} is one, so a b = e^{-|x|}: nothing overflows.
+    """
+    xp = namespace(x)
+    zero = xp.zeros_like(x)
+    low, high = xp.minimum(x, zero), xp.maximum(x, zero)
+    a, b = xp.exp(low), xp.exp(-high)
+    small = a * b
+    log = xp.log1p(small)
+    # In place: memory for many outputs is slow to come by.
+    small += 1.0
+    a /= small
+    b /= small
+    high += log
+    log -= low
+    return high, log, a, b

@@ -22,9 +22,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from bowtienet._arrays import Array, like, namespace, special
+from bowtienet._arrays import Array, like, namespace, special, transpose
 from bowtienet.distributions import polya_gamma
-from bowtienet.model.outcomes.binary import log_two_cosh_half
+from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigmoid
 from bowtienet.model.outcomes.outcome import RowTerms
 
 START_SLOPE = 2.0
@@ -44,9 +44,23 @@ class Classes:
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
 
+    @property
+    def linear_parameter(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> float:
+        """One, of no noise variance."""
+        return 1.0
+
     def n_columns(self, n_outputs: int) -> int:
         """One: the number of the class."""
         return 1
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One for each class."""
+        return self.n_classes
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -88,12 +102,16 @@ class Classes:
         """-log P(y), with the derivative (P_j - y_j) sigmoid(-z_j)."""
         xp = namespace(outputs)
         own = self.indicators(targets, outputs)
-        logs = log_sigmoid(outputs)
-        largest = xp.max(logs, axis=-1, keepdims=True)
-        relative = xp.exp(logs - largest)
-        total = xp.sum(relative, axis=-1, keepdims=True)
-        value = xp.log(total[..., 0]) + largest[..., 0] - xp.sum(own * logs, axis=-1)
-        return value, (relative / total - own) * special("expit", -outputs)
+        _, minus_logs, _, lower = softplus_and_sigmoid(outputs)
+        least = xp.min(minus_logs, axis=-1, keepdims=True)
+        minus_logs -= least
+        chances = xp.exp(-minus_logs)
+        total = xp.sum(chances, axis=-1, keepdims=True)
+        minus_logs *= own
+        chances /= total
+        chances -= own
+        chances *= lower
+        return xp.log(total[..., 0]) + xp.sum(minus_logs, axis=-1), chances
 
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
         """log P(y)."""
@@ -103,12 +121,19 @@ class Classes:
         """2 for the class of the row, -2 for the others."""
         return START_SLOPE * (2.0 * self.indicators(targets, targets) - 1.0)
 
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Numbers of classes."""
+        chances = special("expit", outputs)
+        bounds = np.cumsum(chances, axis=1)
+        level = rng.random((len(outputs), 1)) * bounds[:, -1:]
+        return np.sum(level > bounds, axis=1, keepdims=True).astype(float)
+
     def indicators(self, targets: Array, reference: Array) -> Array:
         """y (n, C): 1 for the class of the row, 0 for the others."""
-        xp = namespace(reference)
-        return xp.astype(targets == like(targets, np.arange(self.n_classes)), reference.dtype)
-
-
-def log_sigmoid(x: Array) -> Array:
-    """-log(1 + e^{-x})."""
-    return 0.5 * x - log_two_cosh_half(x)
+        numbers = like(targets, np.arange(self.n_classes)[:, None])
+        # Class after class in memory, as networks side by side keep their outputs.
+        return transpose(
+            namespace(reference).astype(numbers == transpose(targets), reference.dtype)
+        )

@@ -21,9 +21,11 @@ import numpy as np
 
 from bowtienet._arrays import Array, namespace, special, to_numpy
 from bowtienet.distributions import polya_gamma
-from bowtienet.model.outcomes.binary import log_two_cosh_half
-from bowtienet.model.outcomes.outcome import RowTerms, beside
+from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigmoid
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
 
+START_DISPERSIONS = (0.1, 1e3)
+"""Dispersions that fits may begin with."""
 DISPERSIONS = (1e-2, 1e4)
 """Dispersions that EM looks at: the last is Poisson noise but for counts of many thousands."""
 
@@ -41,9 +43,23 @@ class Counts:
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
 
+    @property
+    def linear_parameter(self) -> Array | float:
+        """r."""
+        return self.dispersion
+
+    @property
+    def variance_ratio(self) -> float:
+        """One, of no noise variance."""
+        return 1.0
+
     def n_columns(self, n_outputs: int) -> int:
         """Two: the count, and the log of the exposure."""
         return 2
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One: the log of the rate but for a constant."""
+        return 1
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -78,11 +94,13 @@ class Counts:
         return replace(self, dispersion=found if found.ndim else float(found))
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
-        """(y + r) log(1 + e^x) - y x for x = z + o, with the derivative (y + r) sigmoid(x) - y."""
-        r, shift = beside(self.dispersion, outputs), self._shift(targets, outputs)
-        count, x = targets[..., :1], outputs + shift
-        value = (count + r) * (log_two_cosh_half(x) + 0.5 * x) - count * x
-        return value[..., 0], (count + r) * special("expit", x) - count
+        """r log(1 + e^x) + y log(1 + e^{-x}) for x = z + o.
+
+        The derivative is r sigmoid(x) - y sigmoid(-x). Counts of millions lose no digits in it.
+        """
+        r, count = beside(self.dispersion, outputs), targets[..., :1]
+        above, below, upper, lower = softplus_and_sigmoid(outputs + self._shift(targets, outputs))
+        return (r * above + count * below)[..., 0], r * upper - count * lower
 
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
         """log NB(y)."""
@@ -90,10 +108,22 @@ class Counts:
         return self._log_constant(count)[..., 0] - self.loss(targets, outputs)[0]
 
     def working_targets(self, targets: Array) -> Array:
-        """log((y + ½) / e) - b - log r."""
+        """log((y + ½) / (m + ½)), where m is the mean count for z = 0.
+
+        It is near zero for rows with little exposure: they know nothing of the rate.
+        """
         xp = namespace(targets)
-        logs = xp.log(targets[..., :1] + 0.5) - targets[..., 1:]
-        return logs - float(np.mean(self.offset)) - math.log(float(np.mean(self.dispersion)))
+        shift = targets[..., 1:] + float(np.mean(self.offset))
+        usual = float(np.mean(self.dispersion)) * xp.exp(shift)
+        return xp.log(targets[..., :1] + 0.5) - xp.log(usual + 0.5)
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Poisson counts with gamma rates, for an exposure of one."""
+        shift = float(np.mean(self.offset))
+        rates = rng.gamma(self.dispersion, np.exp(outputs + shift))
+        return np.concatenate([rng.poisson(rates), np.zeros_like(outputs)], axis=1)
 
     def _shift(self, targets: Array, reference: Array) -> Array:
         """o."""
@@ -106,3 +136,34 @@ class Counts:
         return (
             special("gammaln", count + r) - special("gammaln", r) - special("gammaln", count + 1.0)
         )
+
+
+def start_counts(targets: Array, row_weights: Array) -> Counts:
+    """Counts for which z = 0 is the mean rate, with a dispersion by moments.
+
+        u = Σ w y / Σ w e,    r = Σ w (u e)² / Σ w ((y - u e)² - u e),    b = log(u / r)
+
+    Rows with little exposure, whose rates y / e are anything, weigh little in it.
+    """
+    y, logs = np.asarray(to_numpy(targets), dtype=np.float64).T
+    w = np.asarray(to_numpy(row_weights), dtype=np.float64)
+    # Logs relative to the largest: exposures may be on any scale.
+    largest = float(np.max(logs[w > 0.0], initial=-math.inf))
+    if not math.isfinite(largest):
+        return Counts()
+    exposures = np.where(w > 0.0, np.exp(np.minimum(logs - largest, 0.0)), 0.0)
+    # Half a count: a table of zeros has a rate as well.
+    rate = max(float(w @ y), 0.5 * float(np.mean(w[w > 0.0]))) / float(w @ exposures)
+    means = rate * exposures
+    beyond = float(w @ ((y - means) ** 2 - means))
+    least, most = START_DISPERSIONS
+    squares = float(w @ means**2)
+    dispersion = float(np.clip(squares / beyond, least, most)) if beyond > 0.0 else most
+    return Counts(dispersion=dispersion, offset=math.log(rate) - math.log(dispersion) - largest)
+
+
+def log_rates(outcome: Outcome, outputs: Array) -> Array:
+    """Logs of mean counts for exposure 1 from outputs (n, D) of counts; others as they are."""
+    if not isinstance(outcome, Counts):
+        return outputs
+    return outputs + float(outcome.offset) + math.log(float(outcome.dispersion))

@@ -11,6 +11,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from bowtienet._arrays import Array, namespace
 from bowtienet.model.outcomes.outcome import RowTerms
 
@@ -25,9 +27,23 @@ class Gaussian:
     has_noise: ClassVar[bool] = True
     by_row: ClassVar[bool] = False
 
+    @property
+    def linear_parameter(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> float:
+        """One."""
+        return 1.0
+
     def n_columns(self, n_outputs: int) -> int:
         """One for each output."""
         return n_outputs
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One for each column."""
+        return n_columns
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -58,3 +74,13 @@ class Gaussian:
     def working_targets(self, targets: Array) -> Array:
         """The targets."""
         return targets
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """z + eta e."""
+        return rng.normal(outputs, np.sqrt(noise_variance))
+
+
+GAUSSIAN = Gaussian()
+"""The outcome of models that name no other."""

@@ -14,7 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
-from bowtienet._arrays import Array, is_number, like
+import numpy as np
+
+from bowtienet._arrays import Array, is_number, like, namespace
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +32,7 @@ class RowTerms:
     own: Array
     """(..., n, Q): numbers whose sums over rows `renewed` asks for; there may be none."""
     slope: tuple[Array, Array] | None = None
-    """Derivatives of p and k by the outcome's parameter, (..., n, D), where it is in them."""
+    """Derivatives of p and k by the outcome's `linear_parameter`, (..., n, D), if it has one."""
 
 
 class Outcome(Protocol):
@@ -46,8 +48,19 @@ class Outcome(Protocol):
     """Whether p differs between rows. If not it is 1, and the last hidden layer's covariance is
     shared by all rows."""
 
+    @property
+    def linear_parameter(self) -> Array | float | None:
+        """The parameter that p and k are linear in: memories of them move along with it."""
+
+    @property
+    def variance_ratio(self) -> float:
+        """Var[y | z] over eta², where there is a noise variance."""
+
     def n_columns(self, n_outputs: int) -> int:
         """Columns of the targets for a network with so many outputs."""
+
+    def n_outputs(self, n_columns: int) -> int:
+        """Outputs of a network for so many columns of targets."""
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -70,9 +83,17 @@ class Outcome(Protocol):
     def working_targets(self, targets: Array) -> Array:
         """Outputs (n, D) that a linear fit to would be a fair start."""
 
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """Targets drawn for outputs z (n, D), with eta² (D,) where there is a noise variance."""
+
 
 def beside(parameter: Array | float, reference: Array) -> Any:
     """A parameter, one number or (M,), to be broadcast against (..., n, D)."""
     if is_number(parameter):
         return float(parameter)
-    return like(reference, parameter)[..., None, None]
+    if isinstance(parameter, np.ndarray):
+        parameter = like(reference, parameter)
+    xp = namespace(reference)
+    return xp.astype(parameter, reference.dtype, copy=False)[..., None, None]

@@ -28,6 +28,8 @@ START_SCALE = 0.1
 a standard deviation or so from the function is an outlier to begin with."""
 FREEDOM = (1.0, 200.0)
 """Degrees of freedom that EM looks at: below one there is no mean, above 200 no heavy tail."""
+SMALLEST_WITH_VARIANCE = 3.0
+"""Degrees of freedom whose variance stands in for that of fewer."""
 _STEPS = 60
 """Of a bisection in log nu: to rounding."""
 
@@ -45,9 +47,27 @@ class StudentT:
     has_noise: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
 
+    @property
+    def linear_parameter(self) -> None:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> float:
+        """nu / (nu - 2), from three degrees of freedom on; below it that of three.
+
+        It goes to infinity at two, which is the tail's and says little of the bulk.
+        """
+        freedom = max(float(np.mean(self.freedom)), SMALLEST_WITH_VARIANCE)
+        return freedom / (freedom - 2.0)
+
     def n_columns(self, n_outputs: int) -> int:
         """One for each output."""
         return n_outputs
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One for each column."""
+        return n_columns
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -108,6 +128,13 @@ class StudentT:
     def working_targets(self, targets: Array) -> Array:
         """Targets without their outliers: standardised ones beyond ±3 are there no more."""
         return namespace(targets).clip(targets, min=-3.0, max=3.0)
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """z + eta t."""
+        noise = rng.standard_t(self.freedom, size=outputs.shape)
+        return np.asarray(outputs + np.sqrt(noise_variance) * noise)
 
 
 def _digamma(x: Any) -> Any:
