@@ -9,7 +9,6 @@ information of class and function, which is epistemic: more rows would take it a
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +25,7 @@ from bowtienet.ensemble.ensemble import (
     outcome_of,
 )
 from bowtienet.prediction.class_probabilities import (
+    MODERATION,
     expected_probabilities,
     probabilities,
     probability_moments,
@@ -70,7 +70,7 @@ def class_moments(ensemble: Ensemble, found: Moments) -> ClassMoments:
     variance, aleatoric = np.zeros_like(mean), np.zeros(len(mean))
     for group, weight in enumerate(weights):
         # Given the function, chance flattens the probabilities as a probit of variance s would.
-        flat = 1.0 / np.sqrt(1.0 + math.pi / 8.0 * found.noise_variances[group])
+        flat = 1.0 / np.sqrt(1.0 + MODERATION * found.noise_variances[group])
         epistemic = flat**2 * found.epistemic_variances[group]
         own = probability_moments(outcome, flat * found.means[group], epistemic)
         variance += weight * (own.variance + (own.mean - mean) ** 2)

@@ -34,6 +34,7 @@ from bowtienet.prediction.calibration import (
     common_slope,
     is_discrete,
 )
+from bowtienet.prediction.class_probabilities import MODERATION
 from bowtienet.prediction.conformal import HeldOut
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import outputs_and_variances, predict
@@ -48,8 +49,6 @@ FEWEST_LEVEL_ROWS = 50
 MOST_GATE_COLUMNS = 30
 ROWS_PER_GATE = 10
 """Held-out rows for each column that gates see, at least."""
-MODERATION = math.pi / 8.0
-"""E[sigmoid(z)] is about sigmoid(m / sqrt(1 + π/8 v)) for z ~ N(m, v)."""
 LEAST_REST = 0.25
 """Of a group's variance that disagreement of its members may not take the place of."""
 

@@ -27,7 +27,14 @@ from bowtienet.ensemble.fold_networks import (
     stack,
     without,
 )
-from bowtienet.ensemble.held_out_forecasts import Noise, Swept, forecast, judged, stack_recipes
+from bowtienet.ensemble.held_out_forecasts import (
+    LEAST_REST,
+    Noise,
+    Swept,
+    forecast,
+    judged,
+    stack_recipes,
+)
 from bowtienet.ensemble.member import Run, Task
 from bowtienet.ensemble.recipes import choose_recipes, possible_recipes
 from bowtienet.ensemble.settings import EFFORTS, Settings, sweep_lengths
@@ -61,8 +68,6 @@ FURTHER_RATE = 0.3 * LEARNING_RATE
 """and their learning rate."""
 POSTERIOR_ROWS = 100_000
 """Rows that a member's posterior is fitted to in minibatches."""
-LEAST_REST = 0.25
-"""Of a group's variance that disagreement of its members may not take the place of."""
 
 
 @dataclass(frozen=True, kw_only=True)

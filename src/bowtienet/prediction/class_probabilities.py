@@ -10,6 +10,7 @@ its mirror image of several.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -27,6 +28,8 @@ N_NODES = 32
 """Of Gauss-Hermite quadrature."""
 N_POINTS = 256
 """Of the Latin hypercube with its mirror image."""
+MODERATION = math.pi / 8.0
+"""E[sigmoid(z)] is about sigmoid(m / sqrt(1 + π/8 v)) for z ~ N(m, v)."""
 CHUNK_NUMBERS = 2**22
 """Rows x points x classes that are worked on at a time."""
 

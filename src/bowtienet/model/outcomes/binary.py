@@ -16,29 +16,19 @@ import numpy as np
 
 from bowtienet._arrays import Array, namespace, special
 from bowtienet.distributions import polya_gamma
-from bowtienet.model.outcomes.outcome import RowTerms
+from bowtienet.model.outcomes.outcome import Defaults, RowTerms
 
 START_SLOPE = 2.0
 """Size of the outputs that networks start to learn: classes are fairly sure."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binary:
+class Binary(Defaults):
     """Targets (n, 1) of zeros and ones."""
 
     name: ClassVar[str] = "binary"
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
-
-    @property
-    def linear_parameter(self) -> None:
-        """There is none."""
-        return None
-
-    @property
-    def variance_ratio(self) -> float:
-        """One, of no noise variance."""
-        return 1.0
 
     def n_columns(self, n_outputs: int) -> int:
         """One: the class, 0 or 1."""
@@ -62,10 +52,6 @@ class Binary:
             constant=xp.sum(constant, axis=-1),
             own=mean[..., :0],
         )
-
-    def renewed(self, own: Array, slope: Array | None, count: Array) -> Binary:
-        """It has no parameters."""
-        return self
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """log(1 + e^z) - y z, with the derivative sigmoid(z) - y."""

@@ -24,18 +24,20 @@ import numpy as np
 
 from bowtienet._arrays import Array, like, namespace, special, transpose
 from bowtienet.distributions import polya_gamma
-from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigmoid
-from bowtienet.model.outcomes.outcome import RowTerms
+from bowtienet.model.outcomes.binary import (
+    START_SLOPE,
+    log_two_cosh_half,
+    softplus_and_sigmoid,
+)
+from bowtienet.model.outcomes.outcome import Defaults, RowTerms
 
-START_SLOPE = 2.0
-"""Size of the outputs that networks start to learn."""
 _STEPS = 8
 """For alpha: the error falls at least tenfold with each, from a start that is exact for large
 and nearly for small ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classes:
+class Classes(Defaults):
     """Targets (n, 1) that are numbers of classes, 0 to C - 1."""
 
     n_classes: int
@@ -43,16 +45,6 @@ class Classes:
     name: ClassVar[str] = "classes"
     has_noise: ClassVar[bool] = False
     by_row: ClassVar[bool] = True
-
-    @property
-    def linear_parameter(self) -> None:
-        """There is none."""
-        return None
-
-    @property
-    def variance_ratio(self) -> float:
-        """One, of no noise variance."""
-        return 1.0
 
     def n_columns(self, n_outputs: int) -> int:
         """One: the number of the class."""
@@ -93,10 +85,6 @@ class Classes:
             constant=xp.sum(constant, axis=-1) + entropy[..., 0],
             own=mean[..., :0],
         )
-
-    def renewed(self, own: Array, slope: Array | None, count: Array) -> Classes:
-        """It has no parameters."""
-        return self
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """-log P(y), with the derivative (P_j - y_j) sigmoid(-z_j)."""

@@ -22,7 +22,7 @@ import numpy as np
 from bowtienet._arrays import Array, namespace, special, to_numpy
 from bowtienet.distributions import polya_gamma
 from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigmoid
-from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
+from bowtienet.model.outcomes.outcome import Defaults, Outcome, RowTerms, beside
 
 START_DISPERSIONS = (0.1, 1e3)
 """Dispersions that fits may begin with."""
@@ -31,7 +31,7 @@ DISPERSIONS = (1e-2, 1e4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class Counts(Defaults):
     """Targets (n, 2): whole numbers from 0, and logs of the exposures."""
 
     dispersion: Array | float = 1.0
@@ -47,11 +47,6 @@ class Counts:
     def linear_parameter(self) -> Array | float:
         """r."""
         return self.dispersion
-
-    @property
-    def variance_ratio(self) -> float:
-        """One, of no noise variance."""
-        return 1.0
 
     def n_columns(self, n_outputs: int) -> int:
         """Two: the count, and the log of the exposure."""

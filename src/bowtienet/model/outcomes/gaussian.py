@@ -14,28 +14,18 @@ from typing import ClassVar
 import numpy as np
 
 from bowtienet._arrays import Array, namespace
-from bowtienet.model.outcomes.outcome import RowTerms
+from bowtienet.model.outcomes.outcome import Defaults, RowTerms
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian:
+class Gaussian(Defaults):
     """Continuous targets with noise of one variance for each."""
 
     name: ClassVar[str] = "gaussian"
     has_noise: ClassVar[bool] = True
     by_row: ClassVar[bool] = False
-
-    @property
-    def linear_parameter(self) -> None:
-        """There is none."""
-        return None
-
-    @property
-    def variance_ratio(self) -> float:
-        """One."""
-        return 1.0
 
     def n_columns(self, n_outputs: int) -> int:
         """One for each output."""
@@ -57,10 +47,6 @@ class Gaussian:
             constant=xp.zeros_like(mean[..., 0]),
             own=mean[..., :0],
         )
-
-    def renewed(self, own: Array, slope: Array | None, count: Array) -> Gaussian:
-        """The noise variance is a factor of the output layer: there is nothing else."""
-        return self
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """½ Σ_d (z - y)²: noise of variance one."""

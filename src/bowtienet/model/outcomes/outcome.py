@@ -89,6 +89,24 @@ class Outcome(Protocol):
         """Targets drawn for outputs z (n, D), with eta² (D,) where there is a noise variance."""
 
 
+class Defaults:
+    """What outcomes have that have no parameters of their own."""
+
+    @property
+    def linear_parameter(self) -> Any:
+        """There is none."""
+        return None
+
+    @property
+    def variance_ratio(self) -> Any:
+        """One."""
+        return 1.0
+
+    def renewed(self, own: Array, slope: Array | None, count: Array) -> Any:
+        """There is nothing to renew."""
+        return self
+
+
 def beside(parameter: Array | float, reference: Array) -> Any:
     """A parameter, one number or (M,), to be broadcast against (..., n, D)."""
     if is_number(parameter):

@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from bowtienet._arrays import Array, is_number, namespace, special, to_numpy
-from bowtienet.model.outcomes.outcome import RowTerms, beside
+from bowtienet.model.outcomes.outcome import Defaults, RowTerms, beside
 
 START_SCALE = 0.1
 """Variance eta² of the loss of ordinary networks, for standardised targets: what is further than
@@ -35,7 +35,7 @@ _STEPS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudentT:
+class StudentT(Defaults):
     """Continuous targets with outliers."""
 
     freedom: Array | float = 4.0
@@ -46,11 +46,6 @@ class StudentT:
     name: ClassVar[str] = "student_t"
     has_noise: ClassVar[bool] = True
     by_row: ClassVar[bool] = True
-
-    @property
-    def linear_parameter(self) -> None:
-        """There is none."""
-        return None
 
     @property
     def variance_ratio(self) -> float:
