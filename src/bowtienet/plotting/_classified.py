@@ -26,7 +26,7 @@ class ClassifiedDisplay:
 
         Parameters
         ----------
-        model : classifier with predict_proba and classes_
+        model : fitted classifier with probabilities
             Fitted; a pipeline that ends with one, too.
         X : table (n, columns)
             Held-out rows.

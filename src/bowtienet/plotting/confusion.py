@@ -62,7 +62,7 @@ class ConfusionDisplay:
 
         Parameters
         ----------
-        model : classifier with predict and classes_
+        model : fitted classifier
             Fitted; a pipeline that ends with one, too.
         X : table (n, columns)
             Held-out rows.
