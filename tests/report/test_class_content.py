@@ -155,7 +155,7 @@ def test_long_labels_that_begin_alike_stay_apart(pets):
 def test_counts_have_no_report(tmp_path):
     X = np.random.default_rng(500).normal(size=(40, 1))
     options = FitOptions(weighting="equal", tol=1e-2)
-    model = BowTieRegressor((2,), n_estimators=1, max_iter=5, outcome="counts", options=options)
+    model = BowTieRegressor((2,), n_estimators=1, max_iter=50, outcome="counts", options=options)
     model.fit(X, np.arange(40) % 3)
     with pytest.raises(ValueError, match="counts"):
         write_report(model, X, np.arange(40) % 3, tmp_path / "page.html")
