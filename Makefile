@@ -20,6 +20,10 @@ TORCH  ?= torch==2.13.0
 WHAT   ?= all
 OUT    ?= reproduced
 
+# How long `make soak` looks for failures, and where its cases come from.
+SECONDS ?= 3600
+SEED    ?= 500
+
 MATHEMATICS := $(addprefix tests/,distributions model posterior inference prediction oracles statistical)
 
 # Two test processes share the machine: one BLAS thread each.
@@ -28,13 +32,13 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo check test test-all test-mutations test-bench lint format bench bench-convergence bench-speed bench-fit bench-predict bench-prune bench-structure bench-outcomes bench-bigdata study-fit study-defaults study-priors study-representation reproduce figures docs clean
+.PHONY: help demo check test test-all test-mutations test-bench soak lint format bench bench-convergence bench-speed bench-fit bench-predict bench-prune bench-structure bench-outcomes bench-bigdata study-fit study-defaults study-priors study-representation reproduce figures docs dist paper clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(CLI) ## install into .venv, then fit, compare, predict, prune and plot two data sets
-	$(BIN)/bowtienet demo
+	$(BIN)/bowtienet demo --force
 
 check: lint ## lint, types, import order, the engine's mathematics and scikit-learn's contract
 	$(PYTEST) $(MATHEMATICS) tests/estimators/test_contract.py
@@ -50,6 +54,9 @@ bench-speed: $(DEV) ## a sweep against the speed of a matrix product
 
 test-bench: $(DEV) $(BENCH) ## tests of the paper's experiments, with the libraries of all methods
 	$(PYTEST) -m "" tests/paper
+
+soak: $(DEV) ## SECONDS=3600 of random tables, settings, files, kills and commands from one SEED=500, two cases at a time
+	$(BIN)/python -m tests.fuzz.soak --seconds $(SECONDS) --seed $(SEED) --jobs 2
 
 test-mutations: $(DEV) ## break each update in turn and see that a test notices
 	$(BIN)/python tests/mutations/run.py
@@ -94,6 +101,12 @@ figures: $(DEV) ## run the examples that draw, and renew the plots of the docume
 docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; warnings are errors
 	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going docs docs/_build/html
 	@echo "The documentation is in $(CURDIR)/docs/_build/html/index.html"
+
+dist: $(DEV) ## wheel and sdist in dist, tried in an environment of their own
+	PYTHON=$(CURDIR)/$(BIN)/python .ci/dist
+
+paper: $(CORE) ## renew the tables of the paper draft from docs/measurements
+	$(BIN)/python paper/renew_tables.py
 
 study-representation: $(DEV) ## what columns in bins and warped targets are worth (needs BOWTIENET_DATA)
 	$(BIN)/python -m benchmarks.accuracy.representation

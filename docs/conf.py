@@ -44,6 +44,7 @@ html_copy_source = False
 html_show_sourcelink = False
 html_theme_options = {
     "footer_end": [],
+    "header_links_before_dropdown": 6,
     "navigation_with_keys": False,
     "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],

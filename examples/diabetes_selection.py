@@ -26,7 +26,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
+from bowtienet.plotting import (
+    NetworkDisplay,
+    PredictiveBandDisplay,
+    RelevanceDisplay,
+    WeightsDisplay,
+)
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 NAMES = {
@@ -44,22 +49,24 @@ ALONG = ("bmi", "bp", "log triglycerides", "age")
 def draw_slices(
     X: pd.DataFrame, y: pd.Series, model: BowTieRegressor, pruned: BowTieRegressor, lasso: object
 ) -> plt.Figure:
-    """Mean and central 90 % of new targets along four features, the others at their means."""
-    fig, axes = plt.subplots(1, 4, figsize=(14, 3.6), layout="constrained", sharey=True)
+    """Mean and central 90 % of new targets along four features, the others at their medians."""
+    fig, axes = plt.subplots(1, 4, figsize=(14, 4.0), layout="constrained", sharey=True)
+    typical = X.quantile(0.5, interpolation="lower")
     for ax, name in zip(axes, ALONG, strict=True):
-        along = np.linspace(*np.quantile(X[name], [0.01, 0.99]), 100)
-        new = pd.DataFrame(np.tile(X.mean().to_numpy(), (100, 1)), columns=X.columns)
-        new[name] = along
-        ax.plot(X[name], y, ".", color="#CCCCCC", markersize=3)
-        styles = (("fitted", model, "#0072B2", "-"), ("pruned", pruned, "#D55E00", "--"))
-        for label, found, color, style in styles:
-            low, high = found.predict_interval(new, coverage=0.9).T
-            ax.plot(along, found.predict(new), style, color=color, label=label)
-            ax.fill_between(along, low, high, color=color, alpha=0.15, linewidth=0)
-        ax.plot(along, lasso.predict(new), color="black", linestyle=":", label="LassoCV")
-        ax.set_xlabel(name)
-    axes[0].set_ylabel("progression")
-    axes[0].legend(frameon=False)
+        display = PredictiveBandDisplay.from_estimator(
+            model, X, name, y=y, coverages=[0.9], target_name="progression", ax=ax, label="fitted"
+        )
+        new = pd.DataFrame([typical] * len(display.x)).assign(**{name: display.x})
+        orange = {"color": "#D55E00", "linestyle": "--", "zorder": 4}
+        ax.plot(display.x, pruned.predict(new), label="pruned", **orange)
+        ends = pruned.predict_interval(new, coverage=0.9)
+        ax.plot(display.x, ends, linewidth=0.8, **orange)
+        ax.plot(display.x, lasso.predict(new), color="black", linestyle=":", label="LassoCV")
+        ax.set(title=name, xlabel="")
+        ax.get_legend().remove()
+        ax.yaxis.label.set_visible(ax is axes[0])
+    fig.suptitle("Predicted progression along four features, the others at their medians")
+    fig.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
     return fig
 
 
@@ -86,7 +93,7 @@ def main(folder: Path = FIGURES, *, n_starts: int = 4, max_iter: int = 1000) -> 
     print(pruned.pruning_)
     relevance = pruned.feature_relevance_
     importance = permutation_importance(model, X, y, n_repeats=20, random_state=0).importances_mean
-    table = pd.DataFrame(relevance._asdict()).set_index("name")
+    table = relevance.to_frame()
     table["permutation"] = importance
     table["LassoCV"] = lasso[-1].coef_
     print(table.sort_values("permutation", ascending=False).round(3).to_string())

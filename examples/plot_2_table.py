@@ -61,10 +61,16 @@ for column in model.columns_:
     print(f"{column.name}: {describe(column)}")
 
 # %%
-# Prediction takes the same columns, and ignores the target if it is there.
+# Prediction takes the same columns, and ignores the target if it is there. Intervals of a frame are
+# a frame with the same index, so that they can be put beside it.
 
-low, high = model.predict_interval(test, coverage=0.9).T
-test.assign(mean=model.predict(test).round(), low=low.round(), high=high.round()).head()
+intervals = model.predict_interval(test, coverage=0.9)
+test.assign(mean=model.predict(test)).join(intervals).round().head()
+
+# %%
+# What the fit says of itself; the scores are of rows that it held out in turn.
+
+model.summary()
 
 # %%
 # The rent along the area, for a flat of the most frequent district, and by district, averaged over

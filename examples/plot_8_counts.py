@@ -47,8 +47,7 @@ model.fit(X, counts, exposure=hours)
 
 new = pd.DataFrame({"temperature": [5.0, 23.0, 23.0], "rain": ["no", "no", "yes"]})
 shown = new.assign(hour=model.predict(new), day=model.predict(new, exposure=[8.0, 8.0, 8.0]))
-low, high = model.predict_interval(new, coverage=0.9, exposure=[8.0, 8.0, 8.0]).T
-shown.assign(low=low, high=high).round(2)
+shown.join(model.predict_interval(new, coverage=0.9, exposure=[8.0, 8.0, 8.0])).round(2)
 
 # %%
 # Rates over the temperature, with the rates of the truth, and intervals of 90 % for one hour of
@@ -58,8 +57,15 @@ line = np.linspace(0.0, 35.0, 141)
 fig, axes = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained", sharey=True)
 for ax, rain in zip(axes, ("no", "yes"), strict=True):
     along = pd.DataFrame({"temperature": line, "rain": rain})
-    low, high = model.predict_interval(along, coverage=0.9).T
-    ax.fill_between(line, low, high, step="mid", alpha=0.25, label="90 % of counts in an hour")
+    band = model.predict_interval(along, coverage=0.9)
+    ax.fill_between(
+        line,
+        band["lower"],
+        band["upper"],
+        step="mid",
+        alpha=0.25,
+        label="90 % of counts in an hour",
+    )
     ax.plot(line, model.predict(along), label="predicted rate")
     ax.plot(line, rate(along), color="black", linestyle=":", label="true rate")
     own = X["rain"] == rain
@@ -82,17 +88,13 @@ ax.legend()
 # %%
 # What of the variance is epistemic, left open in the rate, and what is noise of the counts?
 
-parts = model.predict_components(new)
-shares = {"epistemic": parts.epistemic_variance, "noise": parts.noise_variance}
-pd.DataFrame({"mean": parts.mean, **shares}).round(3)
+model.predict_components(new).round(3)
 
 # %%
 # Are the intervals right? Whole numbers cannot hold exactly nine of ten: an interval is the
 # shortest central one that holds at least that share, so that coverage is a little higher. The PIT
 # of counts is randomised, and flat if the distributions are right; bars that fall to the right say
 # that predicted counts are too high.
-
-from dataclasses import asdict
 
 from bowtienet.evaluation import evaluate_counts
 from bowtienet.plotting import CalibrationCurveDisplay, PitHistogramDisplay
@@ -106,4 +108,4 @@ PitHistogramDisplay.from_predictions(new_counts, found, ax=right)
 # %%
 intervals = model.predict_interval(new_X, coverage=0.9, exposure=new_hours)
 scores = evaluate_counts(new_counts, found, coverage=0.9, intervals=intervals)
-pd.DataFrame([asdict(scores)]).round(3)
+scores.to_frame().round(3)

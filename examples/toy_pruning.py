@@ -33,14 +33,22 @@ def draw_slice(ax: plt.Axes, models: dict[str, BowTieRegressor], column: int) ->
     along = np.linspace(-2.0, 2.0, 200)
     new = np.zeros((200, 2))
     new[:, column] = along
-    ax.plot(X[:, column], y, ".", color="#BBBBBB", markersize=3)
+    # Partial residuals: the targets themselves follow the other feature, too.
+    at = np.zeros_like(X)
+    at[:, column] = X[:, column]
+    fitted = models["fitted"]
+    dots = fitted.predict(at) + y - fitted.predict(X)
+    ax.plot(X[:, column], dots, ".", color="#999999", markersize=3, label="partial residuals")
     expected = toy_function(along) if column == 0 else np.zeros(200)
     ax.plot(along, expected, color="black", linewidth=1, linestyle=":", label="truth")
     styles = (("#0072B2", "-"), ("#D55E00", "--"))
     for (name, model), (color, style) in zip(models.items(), styles, strict=True):
         low, high = model.predict_interval(new, coverage=0.9).T
         ax.plot(along, model.predict(new), style, color=color, linewidth=1.5, label=name)
-        ax.fill_between(along, low, high, color=color, alpha=0.15, linewidth=0)
+        if name == "fitted":
+            ax.fill_between(along, low, high, color=color, alpha=0.15, linewidth=0)
+        else:
+            ax.plot(along, np.column_stack([low, high]), style, color=color, linewidth=0.8)
     ax.set_xlabel(f"x{column}" + (" (x1 = 0)" if column == 0 else " (x0 = 0)"))
 
 

@@ -23,6 +23,7 @@ from joblib.externals.loky import get_reusable_executor
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import train_test_split
 
+from benchmarks.paper.memory import forget_peak_memory, peak_memory
 from benchmarks.paper.methods import METHODS, missing
 from benchmarks.paper.records import DONE, FAILED, MISSING, Journal, Record, key_of
 from benchmarks.paper.sets import load_set, rows_of
@@ -113,6 +114,7 @@ def _fit_and_predict(
     for module in needs:
         importlib.import_module(module)  # or the first fit of a process would seem slow
     seeds = [case.seed + _SEED_STEP * member for member in range(case.members)]
+    forget_peak_memory()
     fitted, seconds, wall_seconds = _timed(lambda: [fit(X, y, seed) for seed in seeds])
     mixture, predict_seconds, _ = _timed(
         lambda: pool_mixtures([each.predict(new) for each in fitted])
@@ -124,6 +126,7 @@ def _fit_and_predict(
         "seconds": seconds,
         "wall_seconds": wall_seconds,
         "predict_seconds": predict_seconds,
+        "peak_mb": peak_memory(),
         "n_train": len(X),
         "n_test": len(new),
         "note": "; ".join(dict.fromkeys(each.note for each in fitted if each.note)) or None,

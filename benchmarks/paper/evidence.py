@@ -17,7 +17,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from benchmarks.paper.experiments import diabetes, slump, toy, uci
+from benchmarks.paper.experiments import diabetes, slump, toy, uci, uci_lines
 from benchmarks.paper.methods import METHODS
 from benchmarks.paper.records import DONE, Record, key_of, load, to_frame, to_line
 from benchmarks.paper.tables import markdown
@@ -25,7 +25,13 @@ from benchmarks.paper.tables import markdown
 ROOT = Path(__file__).parents[2]
 FIGURES, MEASUREMENTS = ROOT / "docs" / "figures", ROOT / "docs" / "measurements"
 PAGE, RESULTS = MEASUREMENTS / "evidence.md", MEASUREMENTS / "evidence.jsonl"
-PAGES = (PAGE, MEASUREMENTS / "differences.md", ROOT / "README.md")
+PAGES = (
+    PAGE,
+    MEASUREMENTS / "differences.md",
+    ROOT / "README.md",
+    ROOT / "docs" / "comparison.md",
+    ROOT / "docs" / "guide" / "when_not.md",
+)
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COPIED = re.compile(r"(<!-- copied (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 """Of tables that need the fits themselves, and not their records alone."""
@@ -38,7 +44,8 @@ def tables(records: list[Record]) -> dict[str, str]:
     found = [module.pages(frame) for module in (uci, slump, toy, diabetes)]
     texts = {name: _without_title(text) for pages in found for name, text in pages.items()}
     sources = [[method.label, method.source] for method in METHODS.values()]
-    return {"methods": markdown(["method", "settings"], sources), **texts}
+    methods = markdown(["method", "settings"], sources)
+    return {"methods": methods, **texts, **uci_lines.lines(frame)}
 
 
 def filled(page: str, texts: dict[str, str]) -> str:

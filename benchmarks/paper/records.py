@@ -8,6 +8,7 @@ A line is of a run (kind "run": id, started, command, commit, versions, machine)
     scores           by name; empty unless done
     curve            shares inside central Gaussian intervals of the levels of `calibration_curve`
     seconds, wall_seconds, predict_seconds    CPU and wall time of the fit, CPU time of prediction
+    peak_mb          peak memory of the process in fit and prediction; older records have none
     n_train, n_test, note, run                rows, what a reader must know, and the run's id
 
 JSON has no word for NaN and infinity: they are null, "inf" and "-inf".
@@ -112,6 +113,7 @@ def to_frame(records: Iterable[Record]) -> pd.DataFrame:
             **{name: record[name] for name in record if name not in ("scores", "settings")},
             **{name: _number(record["scores"].get(name)) for name in SCORES},
             "seconds": _number(record["seconds"]),
+            "peak_mb": _number(record.get("peak_mb")),
             "depth": len(record["hidden"]),
         }
         for record in records

@@ -29,7 +29,13 @@ _FEW = 8
 """So few triangular matrices are inverted one by one; see `_inverse_lower`."""
 _FACTORS = 500
 """So many factors of at least ¼ and at most 4 have a product within floating point."""
-_SPECIAL_MODULES = {"torch": "torch.special", "jax": "jax.scipy.special"}
+_HEAVIEST = 1e12
+"""Largest weighted sum of squares of `bounded_weights`."""
+_SPECIAL_MODULES = {
+    "torch": "torch.special",
+    "jax": "jax.scipy.special",
+    "bowtienet": "bowtienet.onnx_export.operators",
+}
 
 
 def namespace(*arrays: Array) -> Any:
@@ -334,6 +340,19 @@ def eigenvalues_and_vectors(x: Array) -> tuple[Array, Array]:
         parts = [eigenvalues_and_vectors(x[i, ...]) for i in range(x.shape[0])]
         values, vectors = zip(*parts, strict=True)
         return xp.stack(values, axis=0), xp.stack(vectors, axis=0)
+
+
+def bounded_weights(weights: np.ndarray, design: np.ndarray) -> np.ndarray:
+    """Weights (n,) of the rows x of a design (n, K), such that Σ w x x' drowns no penalty of one.
+
+    No row has more than its share of a sum of squares of 1e12, beside which a penalty keeps some
+    digits and the equations of a ridge regression have a solution.
+    """
+    squares = np.sum(design**2, axis=1)
+    largest = np.divide(
+        _HEAVIEST / len(design), squares, out=np.full_like(squares, np.inf), where=squares > 0.0
+    )
+    return np.minimum(weights, largest)
 
 
 def sum_of_logs(x: Array) -> Array:

@@ -13,6 +13,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 
+import bowtienet as bt
 from bowtienet.cli.console import printable
 from bowtienet.cli.exits import sentence
 from tests.cli.conftest import TINY, accepted, refused
@@ -67,7 +68,8 @@ def refused_fit(content, *options, name="data.csv", target="y"):
     """The sentence of a fit whose place holds an older model."""
     put(content, name)
     put("an older model", "model.btn")
-    return refused("fit", name, "--target", target, "--out", "model.btn", *TINY, *options)
+    rest = ("--out", "model.btn", "--force", *TINY, *options)
+    return refused("fit", name, "--target", target, *rest)
 
 
 def accepted_fit(content, *options, name="data.csv"):
@@ -86,8 +88,7 @@ def accepted_fit(content, *options, name="data.csv"):
     ("content", "name", "mentioned"),
     [
         ("", "data.csv", "data.csv"),
-        (text().replace(",", ";"), "data.csv", "';'"),
-        (text().encode("utf-16"), "data.csv", "utf-16"),
+        (b"\x00\x01\xff" * 100, "data.csv", "data.csv"),
         (parquet(table())[:300], "data.parquet", "data.parquet"),
     ],
 )
@@ -112,10 +113,15 @@ def test_files_that_are_not_there():
             ("--delimiter", ";", "--decimal", ","),
         ),
         (text().encode("utf-16"), "data.csv", ("--encoding", "utf-16")),
+        (text().replace(",", ";").replace(".", ","), "d.csv", ()),
+        (text().encode("utf-16"), "data.csv", ()),
     ],
 )
 def test_one_table_in_many_ways(fitted, content, name, options):
     accepted_fit(content, *options, name=name)
+    model = bt.load("model.btn")
+    del model.dialect_  # all else is the same
+    model.save("model.btn")
     assert Path("model.btn").read_bytes() == fitted
 
 
@@ -133,9 +139,9 @@ def test_targets_that_are_none(command, target, mentioned):
 def test_the_entry_that_makes_a_target_text_is_named():
     rows = "".join(f"{i},{i}\n" for i in range(500))
     assert "'oops'" in refused_fit(f"a,y\n{rows}1,oops\n")
-    said = refused_fit("a,y\n" + "".join(f'{i},"{i},5"\n' for i in range(1, 30)))
-    assert "'1,5'" in said
-    assert "--decimal" in said
+    commas = "a,y\n" + "".join(f'{i},"{i},5"\n' for i in range(1, 30))
+    assert "'oops'" in refused_fit(commas + "1,oops\n")
+    assert "--decimal" in refused_fit(commas + "2,3.25\n")
 
 
 @pytest.mark.parametrize(
@@ -225,9 +231,9 @@ def test_commands_that_cannot_be_parsed(arguments, mentioned):
 
 
 def test_rows_without_a_target_are_left_out():
-    _, found, said = accepted_fit(text(table(y=[1.0, None, 2.5] * 10)))
+    _, found, _ = accepted_fit(text(table(y=[1.0, None, 2.5] * 10)))
     assert found["rows"] == {"fitted": 18, "held_out": 2}
-    assert "10 rows" in said
+    assert "10 without a target: left out" in [one["what"] for one in found["decisions"]]
 
 
 def test_names_are_text_and_never_commands():
@@ -266,7 +272,7 @@ def test_tables_that_cannot_be_predicted(model, content, mentioned):
     put(content)
     put("older", "out.csv")
     assert mentioned in refused("predict", model, "data.csv")
-    assert mentioned in refused("predict", model, "data.csv", "--out", "out.csv")
+    assert mentioned in refused("predict", model, "data.csv", "--out", "out.csv", "--force")
 
 
 @pytest.mark.parametrize(
@@ -315,6 +321,7 @@ def test_files_that_are_no_models(fitted):
 def test_sentences_about_errors():
     assert "file" in sentence(OSError(errno.EACCES, "denied", "file"))
     assert "memory" in sentence(MemoryError())
+    assert sentence(MemoryError("a fit needs 8 EB")) == "a fit needs 8 EB"
     assert "ValueError" in sentence(ValueError())
 
 

@@ -67,7 +67,7 @@ def test_pipes_get_results_alone(folder):
     code, out, err = finish(start("predict", "data.btn", "new.csv"))
     assert (code, err) == (0, "")
     assert len(out.splitlines()) == 11
-    code, out, err = finish(start("fit", "data.csv", "-t", "Y"))
+    code, out, err = finish(start("fit", "data.csv", "-t", "Y", "--force"))
     assert (code, out) == (2, "")
     assert re.fullmatch(r"Error: .*'Y'.*\n", err)
 
@@ -105,7 +105,7 @@ def test_a_file_that_may_not_grow(folder, model, name):
     before = snapshot(folder)
     fit = ("fit", "long.csv", "-t", "y", *TINY)
     arguments = fit if name == "new.btn" else ("predict", model, "long.csv")
-    code, _, err = finish(start(*arguments, "--out", name, program=("-c", NO_ROOM)))
+    code, _, err = finish(start(*arguments, "--out", name, "--force", program=("-c", NO_ROOM)))
     assert code == 2, err
     assert re.fullmatch(rf"Error: .*{name} .*", err.splitlines()[-1])
     assert snapshot(folder) == before

@@ -64,7 +64,8 @@ def fit(target: str, *options: object) -> dict:
     others = {"churn", "kind", "visits"} - {target}
     drop = [part for other in sorted(others) for part in ("--drop", other)]
     told = accepted(
-        "fit", "data.csv", "-t", target, "-o", "model.btn", *drop, *TINY, *options, "--json"
+        *("fit", "data.csv", "-t", target, "-o", "model.btn", "--force", "--json"),
+        *(*drop, *TINY, *options),
     )
     return json.loads(told.stdout)
 
@@ -230,7 +231,7 @@ def test_counts_need_to_be_asked_for(folder):
     printed = accepted("fit", "data.csv", "-t", "visits", "-o", "m.btn", *TINY).stdout
     assert "--task counts fits counts" in printed.splitlines()[0]
     assert "whole numbers in an interval" not in printed
-    asked = accepted("fit", "data.csv", "-t", "visits", "--task", "counts", "-o", "m.btn", *TINY)
+    asked = accepted("fit", "data.csv", "-t", "visits", "--task", "counts", "-o", "n.btn", *TINY)
     assert asked.stdout.splitlines()[0] == "target visits: counts"
     assert "whole numbers in an interval" in asked.stdout
 

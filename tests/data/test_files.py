@@ -169,9 +169,6 @@ def parquet(table=TABLE):
         (",,\n1,2,3\n", "t.csv"),
         ("a,b\n1,2\n3\n", "t.csv"),
         ("a,b, a\n1,2,3\n", "t.csv"),
-        (TEXT.encode("utf-16"), "t.csv"),
-        ("a,b\n1,é\n".encode("latin-1"), "t.csv"),
-        ("é,b\n1,2\n".encode("latin-1"), "t.csv"),
         (parquet(), "t.csv"),
         (b"PK\x03\x04aaaa", "t.csv"),
         (b"PK\x03\x04aaaa", "t.xlsx"),
@@ -192,17 +189,31 @@ def test_files_without_a_table_are_named(write, content, name):
         read_table(path)
 
 
+@pytest.mark.parametrize(
+    "content", [TEXT.encode("utf-16"), "a,b\n1,é\n".encode("latin-1"), b"\xe9,b\n1,2\n"]
+)
+def test_a_wrong_encoding(write, content):
+    with pytest.raises(ValueError, match=r"t\.csv.*utf-8"):
+        read_table(write(content, "t.csv"), encoding="utf-8")
+
+
 def test_a_line_of_another_length_is_told_by_its_number(write):
     with pytest.raises(ValueError, match="#4"):
         read_table(write("a,b\n1,2\n3,4\n5,6,7\n"))
 
 
+def test_a_bad_line_is_shown_without_what_a_terminal_obeys(write):
+    with pytest.raises(ValueError, match="#2") as caught:
+        read_table(write("a,b\r\t\x1b[31m"))
+    assert str(caught.value).isprintable()
+
+
 @pytest.mark.parametrize(
     ("content", "given", "named"),
     [
-        ("a;b\n1;2\n", None, ";"),
-        ("a;b;y\n1,5;2,5;3,5\n", None, ";"),
-        ("a\tb\n1\t2\n", None, "tab"),
+        ("a;b\n1;2\n", ",", ";"),
+        ("a;b;y\n1,5;2,5;3,5\n", ",", ";"),
+        ("a\tb\n1\t2\n", ",", "tab"),
         ("a,b\n1,2\n", ";", ","),
     ],
 )

@@ -115,3 +115,17 @@ def test_shapes_and_libraries() -> None:
     assert expected.shape == w.shape
     np.testing.assert_allclose(log_bessel_k(1.2, torch.asarray(w)).numpy(), expected, rtol=1e-12)
     assert log_bessel_k(1.2, np.empty((0, 3))).shape == (0, 3)
+
+
+@pytest.mark.parametrize("order", [0.0, 0.3, -0.5, -1.0, 2.2, -40.0])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_number_stays_none_and_spoils_no_other(order: float, bad: float) -> None:
+    """An engine that has lost its numbers sees NaN, not an error."""
+    mixed = np.concatenate([ARGUMENTS, [bad]])
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found, alone = log_and_ratios(order, mixed), log_and_ratios(order, np.array([np.nan]))
+    for part, expected, nothing in zip(found, log_and_ratios(order, ARGUMENTS), alone, strict=True):
+        np.testing.assert_allclose(part[:-1], expected, rtol=1e-12)
+        assert np.isnan(nothing).all() or order == -0.5
+    if np.isnan(bad):
+        assert np.isnan(found[0][-1])

@@ -31,7 +31,7 @@ def local_cluster(n_workers: int = 2) -> Iterator[Any]:
     }
     with dask.config.set(settings):
         distributed.utils.get_mp_context().set_forkserver_preload(
-            ["distributed", "pandas", "bowtienet.ensemble.cluster"]
+            ["distributed", "pandas", "dask.dataframe", "bowtienet.ensemble.fit_ensemble"]
         )
         with (
             distributed.LocalCluster(

@@ -63,7 +63,7 @@ class Watching:
     def begin(self, ensemble: Ensemble, solver: str) -> None:
         self.begun.append((ensemble, solver))
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, share: float | None = None, left: float | None = None) -> None:
         self.said.append(text)
 
     def expect(self, n_fits: int) -> None:

@@ -19,6 +19,7 @@ from bowtienet.ensemble.ensemble import Ensemble, mean_and_deviation
 from bowtienet.ensemble.settings import Settings
 from bowtienet.ensemble.stacking import NEVER
 from bowtienet.ensemble.streams import arriving
+from bowtienet.inference import global_step as steps
 from bowtienet.inference.convergence import Status
 from tests.ensemble.fits import fit, only, small
 
@@ -144,7 +145,29 @@ def test_remembered_rows_are_looked_at_again(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_a_batch_out_of_all_proportion_breaks_nothing(begun: tuple[Ensemble, Arrivals]) -> None:
     """A step that is not finite is not taken, and its rows are not remembered."""
-    found, arrivals = after(begun, 1e150 * NEW[0], 1e300 * NEW[1])
+    found, arrivals = after(begun, NEW[0], 1e300 * NEW[1])
+    assert_same(found, begun[0])
+    assert arrivals.sample.rows.inputs.shape[0] == 200
+
+
+@pytest.mark.parametrize("size", [1e20, 1e150, 1e300])
+def test_rows_out_of_reach_are_left_out(begun: tuple[Ensemble, Arrivals], size: float) -> None:
+    """What a filled value of 1e20 would do to the networks is undone by no later row."""
+    x, y = NEW[0].copy(), NEW[1]
+    x[:3, 1] = size
+    with pytest.warns(UserWarning, match="3 rows"):
+        found, _ = after(begun, x, y)
+    assert_same(found, after(begun, x[3:], y[3:])[0])
+
+
+def test_a_step_that_breaks_down_is_not_taken(
+    begun: tuple[Ensemble, Arrivals], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def singular(*_: Any) -> Any:
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    monkeypatch.setattr(steps, "update_local_shrinkage", singular)
+    found, arrivals = after(begun, *NEW)
     assert_same(found, begun[0])
     assert arrivals.sample.rows.inputs.shape[0] == 200
 

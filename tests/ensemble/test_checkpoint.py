@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import re
+import shutil
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +17,7 @@ import numpy as np
 import pytest
 
 from bowtienet import persistence
+from bowtienet.ensemble import fit_ensemble
 from bowtienet.ensemble.checkpoint import KIND, Checkpoint, digest
 from bowtienet.ensemble.settings import Settings
 from tests.ensemble.fits import (
@@ -35,7 +39,8 @@ KINDS: dict[str, tuple[Settings, Callable[[], Any]]] = {
         small(solver="svi", batch_size=1000, weighting="elbo"),
         lambda: (X, Y),
     ),
-    "coordinate ascent on a stream": (small(solver="cavi"), lambda: (HALVES,)),
+    "coordinate ascent on a stream": (small(solver="cavi", weighting="equal"), lambda: (HALVES,)),
+    "coordinate ascent, sample first": (small(solver="cavi"), lambda: (HALVES,)),
 }
 SETTINGS, _ = KINDS["memory"]
 STREAMED, _ = KINDS["stream"]
@@ -112,9 +117,13 @@ def test_what_ctrl_c_cut_short_is_not_finished(path: Path) -> None:
         *[("stream", member, sweep) for member in (1, 2) for sweep in (4, 6)],
         *[("stream with momentum", member, 3) for member in (1, 2)],
         ("coordinate ascent on a stream", 2, 2),
+        ("coordinate ascent, sample first", 2, 1),
     ],
 )
-def test_the_end_has_the_same_bits(kind: str, member: int, sweep: int, path: Path) -> None:
+def test_the_end_has_the_same_bits(
+    kind: str, member: int, sweep: int, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit_ensemble, "LARGE", 40 if "coordinate ascent" in kind else 50_000)
     settings, rows = KINDS[kind]
     whole = Watching()
     expected = fit(rows(), settings, whole)
@@ -191,8 +200,9 @@ def test_other_settings(name: str, begun: Path) -> None:
     ids=["features", "targets", "fewer", "weights"],
 )
 def test_other_rows(rows: Any, begun: Path) -> None:
-    with pytest.raises(ValueError, match=rf"{begun.name}.*rows"):
+    with pytest.raises(ValueError, match=rf"{begun.name}.*rows") as caught:
         fit(rows, SETTINGS, path=begun, resume=True)
+    assert not re.search("[0-9a-f]{32}", str(caught.value).replace(str(begun), ""))  # no digest
 
 
 @pytest.mark.parametrize(
@@ -261,3 +271,87 @@ def test_a_full_disk_does_not_end_the_fit(begun: Path, monkeypatch: pytest.Monke
     assert begun.read_bytes() == before
     again = fit((X, Y), SETTINGS, path=begun, resume=True)
     assert_same_ensemble(again.ensemble, expected.ensemble)
+
+
+def spoil(path: Path, how: str, patch: pytest.MonkeyPatch) -> None:
+    """Make it impossible to write a checkpoint from now on."""
+    if how == "the disk is full":
+
+        def full(*_: Any) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        patch.setattr(os, "fsync", full)
+    elif how == "memory is full":
+
+        def no_memory(*_: Any) -> None:
+            raise MemoryError
+
+        patch.setattr(persistence.file, "to_bytes", no_memory)
+    elif how == "it is a device":
+        path.unlink()
+        path.symlink_to("/dev/full")
+    else:
+        shutil.rmtree(path.parent)
+        if how == "a file is where the folder was":
+            path.parent.write_text("notes")
+        elif how == "a folder is where the file was":
+            path.mkdir(parents=True)
+
+
+WAYS = {
+    "the disk is full": "is there and can be resumed",
+    "memory is full": "is there and can be resumed",
+    "it is a device": "no earlier one",
+    "the folder is gone": "no earlier one",
+    "a file is where the folder was": "no earlier one",
+    "a folder is where the file was": "no earlier one",
+}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no full device")
+@pytest.mark.parametrize(
+    ("how", "kind", "member", "sweep"),
+    [
+        *[(how, "memory", 7, 1) for how in WAYS],
+        *[(how, "stream", 2, 3) for how in ("the disk is full", "it is a device")],
+        ("the folder is gone", "memory", 3, 1),
+    ],
+)
+def test_a_fit_outlives_its_checkpoints(
+    how: str, kind: str, member: int, sweep: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From the last or an earlier task on none can be written: one true warning, the same model."""
+    path = tmp_path / "folder" / "fit.checkpoint"
+    path.parent.mkdir()
+    settings, rows = KINDS[kind]
+    expected = fit(rows(), settings)
+    done = False
+
+    def on_sweep(watch: Watching, progress: Any) -> bool:
+        nonlocal done
+        if not done and watch.n_members == member and progress.sweep >= sweep:
+            done = True
+            spoil(path, how, monkeypatch)
+        return False
+
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = fit(rows(), settings, Watching(on_sweep), path=path)
+    assert_same_ensemble(found.ensemble, expected.ensemble)
+    [text] = [str(one.message) for one in told]
+    assert path.name in text
+    assert WAYS[how] in text
+    monkeypatch.undo()
+    if "can be resumed" in WAYS[how]:
+        again = fit(rows(), settings, path=path, resume=True)
+        assert_same_ensemble(again.ensemble, expected.ensemble)
+    else:
+        assert not path.is_file()
+
+
+def test_a_file_of_another_fit_is_not_taken_for_an_earlier_checkpoint(
+    begun: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(begun, "the disk is full", monkeypatch)
+    with pytest.warns(UserWarning, match="not of this fit"):
+        fit((X, Y), replace(SETTINGS, max_iter=3), path=begun)

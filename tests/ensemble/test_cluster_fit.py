@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 import bowtienet as bt
+from bowtienet.data import chunks
+from bowtienet.ensemble import fit_ensemble
 from bowtienet.ensemble.cluster import ClusterRows
-from tests.ensemble.clusters import left_over
-from tests.ensemble.fits import fit, small, viewed_ensemble
+from tests.ensemble.clusters import kill_worker, left_over
+from tests.ensemble.fits import Watching, fit, small, viewed_ensemble
 from tests.sign_pruning import prune_by_signs
 
 dask_array = pytest.importorskip("dask.array")
@@ -24,6 +26,14 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
 ]
 N = 120
+
+
+@pytest.fixture(autouse=True)
+def few_rows_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows are not read into memory, and chunks do not follow partitions."""
+    monkeypatch.setattr(fit_ensemble, "LARGE", 100)
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 32)
+    monkeypatch.setattr(chunks, "FEWEST_ROWS", 8)
 
 
 def estimator(weighting: str = "equal", **settings: Any) -> bt.BowTieRegressor:
@@ -71,15 +81,15 @@ def count_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def assert_same_fit(found: bt.BowTieRegressor, expected: bt.BowTieRegressor, X: Any) -> None:
-    """The same numbers but for the rounding of sums over rows."""
-    assert found.solver_ == expected.solver_ == "cavi"
+    """The same numbers, in all but the last digits."""
+    assert found.solver_ == expected.solver_
     assert found.columns_ == expected.columns_
     np.testing.assert_allclose(found.elbo_history_, expected.elbo_history_, rtol=1e-8)
     np.testing.assert_allclose(found.member_weights_, expected.member_weights_, rtol=1e-8)
     for one, other in zip(
         found.predict(X, return_std=True), expected.predict(X, return_std=True), strict=True
     ):
-        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(one, other, rtol=1e-8, atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -104,21 +114,94 @@ def test_a_dask_array_gives_the_fit_in_memory(
     assert not left_over(client)
 
 
+@pytest.mark.parametrize("solver", ["cavi", "auto"])
+@pytest.mark.parametrize("large", [N - 1, N])
+def test_a_dask_array_is_fitted_as_an_array_on_both_sides_of_the_threshold(
+    client: Any, solver: str, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One member of coordinate ascent, or a stacked ensemble; "auto" decides by the rows alone."""
+    monkeypatch.setattr(fit_ensemble, "LARGE", large)
+    X, y, weights = numbers()
+    settings = {"solver": solver, "effort": "fast", "max_iter": 6}
+    settings |= {"n_estimators": 1, "weighting": "equal"} if solver == "cavi" else {}
+    weighting = settings.pop("weighting", "stacking")
+    expected = estimator(weighting, **settings).fit(X, y, weights)
+    found = estimator(weighting, **settings).fit(*tables())
+    assert found.solver_ == ("svi" if solver == "auto" and large < N else "cavi")
+    assert_same_fit(found, expected, X)
+    assert not left_over(client)
+
+
+@pytest.mark.parametrize("n", [20_000, 55_000])
+def test_tables_of_real_sizes(client: Any, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read into memory, and swept on the workers."""
+    monkeypatch.undo()
+    assert (fit_ensemble.LARGE, chunks.CHUNK_ROWS) == (50_000, 16_384)
+    rng = np.random.default_rng(521)
+    X = rng.normal(size=(n, 4))
+    y = np.sin(2.0 * X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(0.0, 0.1, size=n)
+    settings = {"n_estimators": 1, "max_iter": 3, "effort": "fast"}
+    expected = estimator(**settings).fit(X, y)
+    parts = [dask_array.from_array(values, chunks=(7_000, 4)[: values.ndim]) for values in (X, y)]
+    assert_same_fit(estimator(**settings).fit(*parts), expected, X[:1_000])
+
+
+@pytest.mark.parametrize("outcome", ["classes", "counts"])
+def test_classes_and_counts_of_a_dask_frame(client: Any, outcome: str) -> None:
+    table = mixed()
+    if outcome == "classes":
+        table["y"] = np.where(table["y"] > 0.5, "high", np.where(table["y"] > -0.5, "mid", "low"))
+        model: Any = bt.BowTieClassifier
+    else:
+        table["y"] = np.round(np.exp(table["y"])).astype(int)
+        model = bt.BowTieRegressor
+    usual = {"hidden_layer_sizes": (4,), "n_estimators": 1, "max_iter": 6, "solver": "cavi"}
+    usual |= {"options": bt.FitOptions(weighting="equal"), "random_state": 0}
+    usual |= {} if outcome == "classes" else {"outcome": "counts"}
+    found, expected = (
+        model(**usual).fit(rows, "y", "w")
+        for rows in (dask_frame.from_pandas(table, npartitions=3), table)
+    )
+    np.testing.assert_allclose(found.elbo_history_, expected.elbo_history_, rtol=1e-8)
+    answer = "predict_proba" if outcome == "classes" else "predict"
+    values = [getattr(one, answer)(table) for one in (found, expected)]
+    np.testing.assert_allclose(*values, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills processes by signal")
+def test_a_worker_that_dies_changes_nothing(doomed: Any) -> None:
+    """Its partitions repeat the local steps that led to the factors they have lost."""
+    settings = small(solver="cavi", max_iter=12, n_estimators=1, weighting="equal", tol=0.0)
+    expected = fit(numbers(), settings).ensemble
+    killed: list[int] = []
+
+    def on_sweep(watch: Watching, progress: Any) -> bool:
+        if progress.sweep >= 5 and not killed:
+            killed.append(kill_worker(doomed))
+        return False
+
+    found = fit(tables(), settings, Watching(on_sweep)).ensemble
+    assert killed
+    [one], [other] = found.members, expected.members
+    np.testing.assert_allclose(one.elbo_history, other.elbo_history, rtol=1e-8)
+    for a, b in zip(one.factors.layers, other.factors.layers, strict=True):
+        np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-8, atol=1e-8)
+
+
 def test_members_of_a_sample_are_swept_over_the_cluster(
     client: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the weights and levels of the sample, which are those of the fit in memory."""
+    """With the weights and levels of the sample, as rows in memory are."""
     passes = count_passes(monkeypatch)
     X, y, weights = numbers()
     expected = estimator(weighting="stacking").fit(X, y, weights)
+    assert not passes
     found = estimator(weighting="stacking").fit(*tables())
     sweeps = sum(member.n_sweeps for member in found.ensemble_.members)
     assert len(passes) == sweeps > 0
-    np.testing.assert_allclose(found.member_weights_, expected.member_weights_, rtol=1e-8)
+    assert_same_fit(found, expected, X)
     scales = [model.ensemble_.levels.scale for model in (found, expected)]
     np.testing.assert_allclose(*scales, rtol=1e-8)
-    apart = found.predict(X) - expected.predict(X)
-    assert np.sqrt(np.mean(apart**2)) < 0.5 * np.std(y)
     assert not left_over(client)
 
 
@@ -137,7 +220,11 @@ def counted(X: np.ndarray, folder: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize("solver", ["cavi", "auto"])
-def test_every_partition_is_read_once(client: Any, solver: str, tmp_path: Path) -> None:
+def test_every_partition_is_read_once(
+    client: Any, solver: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where its rows are swept on the workers, and of a small table that is read into memory."""
+    monkeypatch.setattr(fit_ensemble, "LARGE", N if solver == "auto" else N - 1)
     X, y, weights = tables()
     X = X.rechunk({1: -1}).map_blocks(counted, str(tmp_path), dtype=float, meta=np.empty((0, 0)))
     estimator(solver=solver, max_iter=2).fit(X, y, weights)

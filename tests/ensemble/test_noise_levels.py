@@ -319,3 +319,19 @@ def test_heavy_tails_raise_the_density_of_new_rows() -> None:
         logs.append(np.log(np.sum(shares * norm.pdf(new, 0.0, deviations), axis=0)))
     gain = logs[1] - logs[0]
     assert gain.mean() > 5.0 * gain.std() / np.sqrt(len(gain))
+
+
+def test_a_row_of_enormous_weight_leaves_the_gates_a_solution(rng: np.random.Generator) -> None:
+    """It would drown the precision of the gates, and the equations would be singular."""
+    counts = np.ones(40)
+    counts[3] = 1e20
+    forecasts = Forecasts(
+        errors=rng.normal(size=(2, 40, 1)),
+        variances=np.ones((2, 40, 1)),
+        log_slopes=np.zeros((2, 40)),
+        row_weights=counts,
+    )
+    inputs = np.column_stack([np.ones(40), rng.normal(size=(40, 3))])
+    inputs[:, 3] = inputs[:, 2]
+    for found in stack_with_levels(forecasts, inputs, 3):
+        assert np.isfinite(found).all()

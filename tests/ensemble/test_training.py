@@ -65,7 +65,7 @@ def result_of(task: Task, **changes: Any) -> FitResult:
     return replace(result, **changes)
 
 
-def silent(text: str) -> None:
+def silent(*_: object, **__: object) -> None:
     pass
 
 

@@ -113,7 +113,7 @@ def test_epistemic_entropy_falls_with_more_rows(two: bool) -> None:
             model = stacked(init_penalty="auto", n_estimators=None)
             model.fit(table, y == "ash" if two else y)
             found[place] += model.predict_components(NEW[:1000]).epistemic.mean()
-    assert found[1] < 0.6 * found[0]
+    assert found[1] < 0.75 * found[0]
 
 
 def test_epistemic_entropy_of_two_classes_falls_with_more_rows() -> None:

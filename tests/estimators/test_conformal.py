@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieRegressor, load
 from bowtienet.prediction.conformal import split_coverage
@@ -102,7 +102,7 @@ def test_shapes_weights_and_files(tmp_path: Any) -> None:
         single.predict_interval(X, 0.5, method="conformal", calibration=given)
         for given in ((*new, counts), repeated)
     )
-    assert_array_equal(weighted, longer)
+    assert_allclose(weighted, longer, rtol=1e-9, atol=1e-9)
     # Seven rows cannot vouch for 90 %.
     few = single.predict_interval(X, method="conformal", calibration=new)
     assert_array_equal(few, np.tile([-np.inf, np.inf], (60, 1)))

@@ -1,4 +1,7 @@
-"""The regressor among its neighbours: scikit-learn's tools, MAPIE, skpro, joblib, skops, SHAP."""
+"""The regressor among its neighbours: scikit-learn's tools, MAPIE, skpro, joblib, skops.
+
+SHAP and ONNX Runtime are run by the code of docs/guide/libraries.md.
+"""
 
 from __future__ import annotations
 
@@ -180,19 +183,3 @@ def test_files_of_others_give_the_same_predictions(
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c", "text"]
     assert loaded.columns_ == model.columns_
     assert (loaded.status_, loaded.converged_) == (model.status_, model.converged_)
-
-
-# SHAP
-
-
-@pytest.mark.filterwarnings("ignore")  # those of another library
-def test_shap_explains_predictions_and_agrees() -> None:
-    """All coalitions over the same background: the values are the same."""
-    shap = pytest.importorskip("shap")
-    X, y = rows()
-    model = small().fit(X, y)
-    background = shap.maskers.Independent(X[:20], max_samples=20)
-    found = shap.Explainer(model.predict, background, algorithm="exact")(X[:5])
-    own = model.explain(X[:5], background=X[:20])
-    np.testing.assert_allclose(found.base_values, np.full(5, own.base_mean), rtol=1e-6)
-    np.testing.assert_allclose(found.values, own.mean_contributions, rtol=1e-5, atol=1e-6)

@@ -138,7 +138,7 @@ def test_many_columns_are_seen_as_principal_components(of_many_columns: BowTieRe
     test = wide(400, seed=1)
     assert of_many_columns.score(test, "y") > 0.9
     ends = of_many_columns.predict_interval(test, 0.9)
-    assert np.mean((ends[:, 0] <= test["y"]) & (test["y"] <= ends[:, 1])) > 0.75
+    assert test["y"].between(ends["lower"], ends["upper"]).mean() > 0.75
     draws = of_many_columns.sample_y(test[:3], 5, joint=True)
     assert draws.shape == (3, 5)
 

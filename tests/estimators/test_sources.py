@@ -18,6 +18,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieRegressor, open_source
+from bowtienet.ensemble import fit_ensemble
 from bowtienet.estimators import progress
 from tests.estimators.models import answers, assert_same, small
 
@@ -262,6 +263,7 @@ def test_a_file_that_is_rewritten_during_a_fit(
         return after_sweep(self, found)
 
     model = small(solver=solver, batch_size=80)
+    monkeypatch.setattr(fit_ensemble, "LARGE", 0)  # fewer rows would be in memory by then
     monkeypatch.setattr(progress.Reporter, "__call__", rewrite)
     with pytest.raises(ValueError, match=r"rows\.parquet"):
         model.fit(path, *NAMED)

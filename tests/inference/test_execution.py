@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from bowtienet.data.rows import Rows, split
 from bowtienet.inference import execution
@@ -124,23 +123,3 @@ def test_only_gates_and_upper_tilts_are_remembered() -> None:
     shapes = [np.shape(leaf) for leaf in kept_leaves if leaf is not None]
     assert all(kept.outcome is None for kept in memory)
     assert shapes == [(20, 5), (20, 4), (20, 4)] * 3
-
-
-def test_the_threads_of_the_linear_algebra_come_back_after_overlapping_work() -> None:
-    """The first one in limits them, the last one out restores them, in whatever order."""
-
-    def threads() -> list[int]:
-        return [
-            library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"
-        ]
-
-    with threadpool_limits(limits=2, user_api="blas"):
-        before = threads()
-        first, second = execution.one_blas_thread(), execution.one_blas_thread()
-        first.__enter__()
-        assert set(threads()) == {1}
-        second.__enter__()
-        first.__exit__(None, None, None)
-        assert set(threads()) == {1}
-        second.__exit__(None, None, None)
-        assert threads() == before

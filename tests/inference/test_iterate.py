@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from bowtienet._arrays import map_arrays
 from bowtienet.data.rows import Rows, build_rows, split
 from bowtienet.inference import coordinate_ascent, stochastic
+from bowtienet.inference import global_step as global_updates
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
 from bowtienet.inference.global_step import update_shared_covariance
@@ -28,12 +30,12 @@ Problem = tuple[BowTieModel, Rows, GlobalFactors]
 Run = Callable[..., FitResult]
 
 
-def problem(hidden: tuple[int, ...] = (6,)) -> Problem:
+def problem(hidden: tuple[int, ...] = (6,), prior: str = "student_t") -> Problem:
     rng = np.random.default_rng(7)
     inputs = rng.uniform(-2.0, 2.0, size=(N, 2))
     targets = np.sin(2.0 * inputs[:, 0]) * inputs[:, 1] + 0.1 * rng.normal(size=N)
     rows = build_rows(inputs, targets)
-    model = default_model(build_architecture(2, hidden, 1), inputs, targets)
+    model = default_model(build_architecture(2, hidden, 1), inputs, targets, prior=prior)
     return model, rows, initialize(model, rows, rng, start_iterations=50)
 
 
@@ -170,12 +172,73 @@ def test_errors_are_the_callers(run: Run, module: Any, steps: int) -> None:
 
 
 @SOLVERS
+def test_arithmetic_of_those_who_give_rows_is_their_own(
+    run: Run, module: Any, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def divided(*_: Any) -> Any:
+        raise ZeroDivisionError("in the caller's reader")
+
+    monkeypatch.setattr(sys.modules[__name__], "split", divided)
+    with pytest.raises(ZeroDivisionError, match="reader"):
+        run(*problem(), max_iter=20)
+
+
+@SOLVERS
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError, OverflowError, FloatingPointError])
+@pytest.mark.parametrize("at", [1, 4])
+def test_a_breakdown_is_a_status_and_keeps_the_last_good_state(
+    run: Run, module: Any, steps: int, error: type, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every step from one on fails: those before it are the result."""
+    start, seen = problem(), []
+    original, calls = global_updates.update_local_shrinkage, 0
+
+    def failing(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls >= at:
+            raise error("no inverse")
+        return original(*arguments)
+
+    monkeypatch.setattr(global_updates, "update_local_shrinkage", failing)
+    found = run(*start, max_iter=20, repeats=1, callback=seen.append)
+    monkeypatch.undo()
+    assert found.status is Status.NON_FINITE
+    assert len(found.elbo_history) == len(seen) == at - 1
+    if at > 1:
+        stopped = run(*start, max_iter=20, repeats=1, callback=stopping(at - 1, []))
+        map_arrays(np.testing.assert_array_equal, found.factors, stopped.factors)
+        assert found.elbo_history == stopped.elbo_history
+
+
+@SOLVERS
+def test_a_breakdown_by_momentum_is_tried_again_without(
+    run: Run, module: Any, steps: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    original, calls = global_updates.update_local_shrinkage, 0
+
+    def failing(*arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 5:
+            raise np.linalg.LinAlgError("no inverse")
+        return original(*arguments)
+
+    monkeypatch.setattr(global_updates, "update_local_shrinkage", failing)
+    settings = {} if steps == 1 else {"momentum": 0.5}
+    found = run(*problem(), max_iter=9, tol=0.0, repeats=1, **settings)
+    assert found.status is Status.ITERATION_LIMIT
+    assert 5 <= len(found.elbo_history) < 9 * steps
+
+
+@SOLVERS
+@pytest.mark.parametrize("prior", ["student_t", "laplace", "normal_inverse_gaussian", "gig"])
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
 @pytest.mark.parametrize("factor", [float("nan"), float("inf"), 1e200])
 def test_a_fit_without_a_finite_bound_has_none_to_show(
-    run: Run, module: Any, steps: int, hidden: tuple[int, ...], factor: float
+    run: Run, module: Any, steps: int, prior: str, hidden: tuple[int, ...], factor: float
 ) -> None:
-    model, rows, factors = problem(hidden)
+    model, rows, factors = problem(hidden, prior)
     first = factors.layers[0]
     far = replace(first, weights=replace(first.weights, mean=first.weights.mean * factor))
     factors = update_shared_covariance(replace(factors, layers=(far, *factors.layers[1:])))

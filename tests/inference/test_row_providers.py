@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from bowtienet.inference.execution import Mapper
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.row_providers import HeldRows, StreamedRows
 from bowtienet.inference.start import initialize
-from bowtienet.inference.statistics import Statistics
+from bowtienet.inference.statistics import FAN_IN, Statistics, add, tree_sum
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import BowTieModel, default_model
 from bowtienet.posterior.factors import GlobalFactors
@@ -78,7 +79,7 @@ def test_rows_are_read_once_for_every_pass() -> None:
             readings[-1] += part.inputs.shape[0]
             yield part
 
-    result = fit(model, StreamedRows(read, 70, BLOCK), factors, **SETTINGS)
+    result = fit(model, StreamedRows(read, 70, BLOCK, BLOCK), factors, **SETTINGS)
     # The first, which is broken off, looks at the columns; the second makes the local factors.
     assert readings[1:] == [70] * (1 + result.n_sweeps)
     assert readings[0] == BLOCK
@@ -140,3 +141,30 @@ def test_weights_of_zero_are_absent_rows_of_a_stream() -> None:
     found = fit(model, silent, factors, **SETTINGS)
     expected = fit(model, take_rows(rows, np.flatnonzero(some)), factors, **SETTINGS)
     np.testing.assert_allclose(found.elbo_history, expected.elbo_history, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_parts", [1, 7, 8, 9, 64, 65, 100])
+def test_a_tree_of_sums_is_that_of_a_cluster(n_parts: int) -> None:
+    """Level by level, each of groups of neighbours; to the bit."""
+    rng = np.random.default_rng(n_parts)
+    model, rows, factors = problem()
+    one, _ = HeldRows(rows, model.architecture).local_pass(
+        model, factors, HeldRows(rows, model.architecture).begin(model, factors)
+    )
+    parts = [map_arrays(lambda x, k=k: x * k, one) for k in rng.normal(size=n_parts)]
+    level = parts
+    while len(level) > 1:
+        level = [reduce(add, level[i : i + FAN_IN]) for i in range(0, len(level), FAN_IN)]
+    map_arrays(np.testing.assert_array_equal, tree_sum(iter(parts)), level[0])
+
+
+def test_parts_of_a_stream_change_no_bit() -> None:
+    """Chunks and blocks are cut by position."""
+    model, rows, factors = problem()
+    fits = [
+        fit(model, StreamedRows(lambda n=n: iter(split(rows, n)), 70, 5, 17), factors, **SETTINGS)
+        for n in (70, 23, 4)
+    ]
+    for other in fits[1:]:
+        assert other.elbo_history == fits[0].elbo_history
+        map_arrays(np.testing.assert_array_equal, other.factors, fits[0].factors)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -20,6 +21,7 @@ from bowtienet.inference.start import (
 from bowtienet.inference.together import sweep_together
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.priors import default_model
+from bowtienet.posterior.initialize import ridge
 from bowtienet.prediction.predictive import predict
 
 DEEP = (4, 2, 3)
@@ -366,3 +368,36 @@ def test_a_sweep_does_not_forget_a_network_however_little_noise_there_is(noise: 
     found = predict(swept.model, swept.factors, rows.inputs, n_threads=1)
     errors = outputs - np.asarray(found.mean)
     assert np.sqrt(np.mean(errors**2)) < 0.5 * noise
+
+
+@pytest.mark.parametrize(
+    "heavy", [np.full(30, 1e20), np.full(30, 1e90), 10.0 ** np.linspace(-7.5, 7.5, 30)]
+)
+def test_a_ridge_regression_has_a_solution_whatever_rows_weigh(
+    heavy: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Also of columns that are the same, which the penalty alone tells apart."""
+    features = rng.normal(size=(30, 5))
+    features[:, 4], features[:, 3] = features[:, 2], 0.0
+    targets = features @ rng.normal(size=(5, 2)) + 1.0
+    found = ridge(features, targets, heavy)
+    np.testing.assert_allclose(found[:, 3], found[:, 5], rtol=1e-3)
+    np.testing.assert_allclose(found[:, 0] + features @ found[:, 1:].T, targets, rtol=0, atol=1e-3)
+
+
+def test_a_ridge_regression_goes_through_a_row_of_enormous_weight(
+    rng: np.random.Generator,
+) -> None:
+    """and follows the others as far as it can: the solution of double the digits."""
+    features, targets = rng.normal(size=(30, 3)), rng.normal(size=(30, 1))
+    features[:, 2] = features[:, 1]
+    weights = np.ones(30)
+    weights[4] = 1e20
+    found = ridge(features, targets, weights)
+    design = np.column_stack([np.ones(30), features])
+    with mpmath.workdps(50):
+        rows, column = mpmath.matrix(design.tolist()), mpmath.matrix(targets.tolist())
+        scaled = rows.T * mpmath.diag(weights.tolist())
+        penalty = mpmath.diag([1e-10, 1.0, 1.0, 1.0])
+        exact = mpmath.lu_solve(scaled * rows + penalty, scaled * column)
+    np.testing.assert_allclose(found[0], [float(value) for value in exact], rtol=1e-4, atol=1e-5)

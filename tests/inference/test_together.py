@@ -10,7 +10,7 @@ import pytest
 
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.inference import execution, together
-from bowtienet.inference.convergence import Status
+from bowtienet.inference.convergence import BreakdownError, Status
 from bowtienet.inference.coordinate_ascent import State, sweep
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_shared_covariance
@@ -211,6 +211,36 @@ def test_ctrl_c_leaves_the_last_complete_sweep(
     for a, b in zip(found, sweep_together(*given, lengths=(2,))[0], strict=True):
         assert a.status is Status.INTERRUPTED
         assert_same_fit(replace(a, status=b.status), b, rtol=0.0)
+
+
+@pytest.mark.parametrize("failing", [1, 3])
+def test_a_network_that_breaks_down_stays_as_it_was(
+    failing: int, monkeypatch: pytest.MonkeyPatch, small_groups: None
+) -> None:
+    """Its error of arithmetic is not that of the networks beside it."""
+    given = problem((4,))
+    expected = sweep_together(*given, lengths=(2, 5))
+    original, sweeps = together._update, []
+
+    def update(group: Any, **settings: Any) -> Any:
+        if 1 in group.members and len(sweeps) >= failing - 1:
+            raise BreakdownError("no inverse")
+        return original(group, **settings)
+
+    monkeypatch.setattr(together, "_update", update)
+    found = sweep_together(
+        *given, lengths=(2, 5), n_threads=1, callback=lambda number: sweeps.append(number)
+    )
+    for results, known in zip(found, expected, strict=True):
+        for member in (0, 2):
+            assert_same_fit(results[member], known[member], rtol=1e-9)
+    last = found[1][1]
+    assert last.status is Status.NON_FINITE
+    assert last.n_sweeps == failing - 1
+    kept = given[3][1] if failing == 1 else expected[0][1].factors
+    np.testing.assert_allclose(
+        last.factors.layers[0].weights.mean, kept.layers[0].weights.mean, rtol=1e-9
+    )
 
 
 @pytest.mark.parametrize("failing", [1, 3])

@@ -39,6 +39,7 @@ from bowtienet.model.outcomes import Binary, Classes, Counts, Outcome, StudentT
 from bowtienet.persistence import load, save
 from bowtienet.prediction.calibration import Calibration
 from bowtienet.prediction.conformal import HeldOut
+from bowtienet.prediction.cross_fitted import CrossFitted
 from bowtienet.prediction.levels import Levels
 from bowtienet.prediction.outside import Outside
 from bowtienet.representation.learning import learn_columns
@@ -188,7 +189,14 @@ def held_out_rows() -> list[Any]:
         bounded=np.array([True, False]),
     )
     calibration = Calibration(slope=rng.gamma(1.0, size=2), dispersion=np.array([1.0, 3.5]))
-    return [levels, held_out, outside, calibration]
+    cross_fitted = CrossFitted(
+        scores=rng.random(size=(2, 5)),
+        nominal=rng.random(size=(2, 3)),
+        observed=rng.random(size=(2, 3)),
+        counts=np.full((2, 3), 9.0),
+        n_rows=9,
+    )
+    return [levels, held_out, outside, calibration, cross_fitted]
 
 
 def snapshots(hidden: tuple[int, ...]) -> list[Any]:

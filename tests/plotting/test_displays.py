@@ -25,6 +25,7 @@ from bowtienet.plotting import (
     ElboDisplay,
     ImportanceDisplay,
     NetworkDisplay,
+    OverviewDisplay,
     PitHistogramDisplay,
     PredictedActualDisplay,
     PredictiveBandDisplay,
@@ -39,6 +40,7 @@ Rows = tuple[pd.DataFrame, pd.Series]
 
 OF_ROWS = (CalibrationCurveDisplay, PitHistogramDisplay, PredictedActualDisplay)
 OF_FIGURES = (ActivationDisplay, ElboDisplay, ShrinkageDisplay, WeightsDisplay)
+OF_BOTH = (OverviewDisplay,)
 DISPLAYS = (
     *OF_ROWS,
     ImportanceDisplay,
@@ -46,15 +48,16 @@ DISPLAYS = (
     NetworkDisplay,
     RelevanceDisplay,
     *OF_FIGURES,
+    *OF_BOTH,
 )
-OF_NETWORKS = list(DISPLAYS[5:])
+OF_NETWORKS = list(DISPLAYS[5:-1])
 
 
 def draw(display: Any, model: Any, rows: Rows, **settings: Any) -> Any:
     """A display of a fitted estimator, with the fewest arguments that it needs."""
     X, y = rows
     given: tuple[Any, ...] = ()
-    if display in (*OF_ROWS, ImportanceDisplay):
+    if display in (*OF_ROWS, *OF_BOTH, ImportanceDisplay):
         given = (X, y)
     if display is PredictiveBandDisplay:
         given, settings = (X, 0), {"grid": 5, "y": y} | settings
@@ -64,7 +67,7 @@ def draw(display: Any, model: Any, rows: Rows, **settings: Any) -> Any:
 def place(display: Any) -> dict[str, Any]:
     """Somewhere to draw that no window knows of."""
     figure = Figure(layout="constrained")
-    return {"fig": figure} if display in OF_FIGURES else {"ax": figure.add_subplot()}
+    return {"fig": figure} if display in (*OF_FIGURES, *OF_BOTH) else {"ax": figure.add_subplot()}
 
 
 @pytest.mark.parametrize("display", DISPLAYS)
@@ -85,6 +88,7 @@ def test_a_new_figure_or_the_one_that_is_given(
     assert made.figure_ is where.get("fig", getattr(where.get("ax"), "figure", None))
     axes = [made.ax_] if hasattr(made, "ax_") else np.ravel(made.axes_)
     assert all(ax.figure is made.figure_ for ax in axes)
+    assert any(ax.get_title() for ax in axes) or made.figure_.get_suptitle()
     text = display.__doc__.split("Attributes")[1].split("Examples")[0]
     documented = [line.split(" : ")[0] for line in text.splitlines() if " : " in line]
     names = [name.strip() for line in documented for name in line.split(",")]
@@ -106,7 +110,7 @@ def lies_inside(figure: Any) -> bool:
             before=[np.ones((50, 51)), np.ones((3, 51))], input_names=["W" * 60] * 50
         ),
         lambda: NetworkDisplay(
-            weights=[np.ones((50, 21)), np.ones((2, 51))],
+            weights=[np.ones((3, 21)), np.ones((2, 4))],
             input_names=["W" * 60] * 20,
             output_names=["out" * 20] * 2,
         ),

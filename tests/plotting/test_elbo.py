@@ -75,3 +75,10 @@ def test_a_second_half_that_stands_still_is_not_blown_up() -> None:
     low, high = readable_limits(np.array([-1000.0, -10.0, 0.0, 0.0, -1e-12, 0.0]))
     assert -4e-6 < low < -2e-6
     assert 0.0 < high < 1e-6
+
+
+def test_one_sweep_is_no_history() -> None:
+    display = ElboDisplay(history=[-5.0], terms={"weights": -5.0}).plot()
+    [ax] = display.axes_
+    assert ax.get_title() == "Evidence bound by block after 1 sweep"
+    assert display.line_ is None

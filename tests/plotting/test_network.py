@@ -12,7 +12,7 @@ from matplotlib.colors import to_rgb
 
 from bowtienet.plotting import NetworkDisplay
 from bowtienet.plotting._axes import ABSENT, MUTED, POSITIVE
-from bowtienet.plotting.network import arrange
+from bowtienet.plotting.network import arrange, linked_part, strongest_paths
 
 
 def draw_network(weights: Any, *, title: str | None = None, **names: Any) -> Any:
@@ -64,7 +64,7 @@ def test_every_weight_but_zero_is_one_edge_between_its_units(
     sizes: tuple[int, ...], keep: float, rng: np.random.Generator
 ) -> None:
     weights = _network(rng, sizes, keep)
-    ax = draw_network(weights)
+    ax = NetworkDisplay(weights=weights).plot(most_edges=None).ax_
     heights = _circles(ax)
     expected = {
         (layer, heights[layer][source], heights[layer + 1][unit], matrix[unit, source + 1] > 0.0)
@@ -145,3 +145,54 @@ def test_units_stand_by_what_they_hang_on() -> None:
     np.testing.assert_allclose(places[0], [1 / 6, 3 / 6, 5 / 6])
     np.testing.assert_allclose(places[1], [3 / 8, 7 / 8, 5 / 8, 1 / 8])
     np.testing.assert_allclose(places[2], places[0])
+
+
+def _path_strengths(edges: list[np.ndarray]) -> dict[tuple[int, ...], float]:
+    """Strength of every path, by its units from input to output, one after the other."""
+    paths = {(place,): 1.0 for place in range(edges[0].shape[1])}
+    for edge in edges:
+        paths = {
+            (*path, unit): strength * abs(edge[unit, path[-1]])
+            for path, strength in paths.items()
+            for unit in range(len(edge))
+        }
+    return paths
+
+
+def test_the_strongest_paths_are_whole_and_the_strongest(rng: np.random.Generator) -> None:
+    """Against all paths, listed: those through an edge that is left out are weaker."""
+    edges = [rng.normal(size=(5, 4)), rng.normal(size=(3, 5)), rng.normal(size=(2, 3))]
+    kept = strongest_paths(edges, 14)
+    assert sum(np.count_nonzero(edge) for edge in kept) <= 14
+    paths = _path_strengths(edges)
+    best = {o: max(s for path, s in paths.items() if path[-1] == o) for o in range(2)}
+    relative = {path: strength / best[path[-1]] for path, strength in paths.items()}
+    through: dict[bool, list[float]] = {True: [], False: []}
+    for layer, edge in enumerate(edges):
+        for unit, source in np.ndindex(edge.shape):
+            own = [p for p in paths if p[layer] == source and p[layer + 1] == unit]
+            strongest = max(own, key=lambda path: relative[path])
+            drawn = bool(kept[layer][unit, source])
+            through[drawn].append(relative[strongest])
+            whole = all(kept[i][strongest[i + 1], strongest[i]] != 0.0 for i in range(3))
+            assert whole == drawn
+    assert min(through[True]) > max(through[False])
+    assert all(np.any(row) for row in kept[-1])  # each output has its best path
+
+
+def test_an_unpruned_network_shows_its_strongest_paths_and_says_so(
+    rng: np.random.Generator,
+) -> None:
+    weights = _network(rng, (10, 30, 2), 1.0)
+    weights[0][:, 1:4] = 0.0
+    ax = draw_network(weights, input_names=[f"in{i}" for i in range(10)])
+    n_drawn = len(_edges(ax).get_segments())
+    assert 40 <= n_drawn <= 80
+    assert ax.get_title().replace("\n", " ") == f"Strongest paths: {n_drawn} of 270 weights"
+    edges, inputs = linked_part(strongest_paths([w[:, 1:] for w in weights], 80))
+    assert _names(ax)[:-2] == [f"in{place}" for place in inputs]
+    assert [circle.size for circle in _circles(ax)] == [len(inputs), len(edges[0]), 2]
+    assert _headings(ax)[1] == f"{len(edges[0])} of 30 units"
+    assert "no weights" not in _legend(ax)
+    small = draw_network(_network(rng, (3, 4, 1), 1.0))
+    assert small.get_title() == "Network: 16 weights"

@@ -28,4 +28,4 @@ def test_the_band_is_binomial() -> None:
     assert set(display.line_.get_ydata()) == {1.0}
     words = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert words == ["by chance, 80 %", "calibrated"]
-    assert "overconfident" in display.ax_.get_title(loc="left")
+    assert "overconfident" in display.ax_.get_xlabel()

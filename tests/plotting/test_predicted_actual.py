@@ -37,7 +37,7 @@ def test_points_outside_their_bars_look_different_and_are_counted() -> None:
 def test_bars_are_the_intervals_of_the_model(model: BowTieRegressor, rows: Rows) -> None:
     X, y = rows
     display = PredictedActualDisplay.from_estimator(model, X, y, coverage=0.8)
-    ends, mean = model.predict_interval(X, 0.8), model.predict(X)
+    ends, mean = model.predict_interval(X, 0.8).to_numpy(), model.predict(X)
     segments = np.array(display.bars_.get_segments())
     np.testing.assert_allclose(segments[:, :, 0], np.column_stack([mean, mean]))
     np.testing.assert_allclose(segments[:, :, 1], ends)

@@ -25,6 +25,11 @@ def band_ends(band: Any) -> set[tuple[float, float]]:
     return {tuple(corner) for corner in band.get_paths()[0].vertices}
 
 
+def ends(model: BowTieRegressor, table: pd.DataFrame) -> np.ndarray:
+    """Intervals (n, 2, 2) of two coverages."""
+    return np.stack([model.predict_interval(table, share) for share in (0.5, 0.9)], axis=2)
+
+
 def legend(ax: Any) -> list[str]:
     return [text.get_text() for text in ax.get_legend().get_texts()]
 
@@ -37,7 +42,7 @@ def test_others_fixed_at_their_medians(
     display = PredictiveBandDisplay.from_estimator(model, X, feature, grid=11, y=y)
     along = np.linspace(*X["b"].quantile([0.01, 0.99]), 11)
     new = pd.DataFrame({"a": X["a"].median(), "b": along, "c": X["c"].median()})
-    expected = model.predict_interval(new, [0.5, 0.9])
+    expected = ends(model, new)
     np.testing.assert_allclose(display.line_.get_xdata(), along)
     np.testing.assert_allclose(display.line_.get_ydata(), model.predict(new))
     np.testing.assert_allclose(display.intervals, expected)
@@ -45,8 +50,14 @@ def test_others_fixed_at_their_medians(
         corners = band_ends(band)
         for side in range(2):
             assert set(zip(along, display.intervals[:, side, k], strict=True)) <= corners
-    np.testing.assert_array_equal(display.points_.get_offsets(), np.column_stack([X["b"], y]))
-    assert legend(display.ax_) == ["mean", "50 %", "90 %", "data"]
+    typical = X.assign(a=X["a"].median(), c=X["c"].median())
+    dots = np.asarray(display.points_.get_offsets())
+    np.testing.assert_array_equal(dots[:, 0], X["b"])
+    residuals = model.predict(typical) + y - model.predict(X)
+    # Between 40 quantiles the mean is taken for a line.
+    np.testing.assert_allclose(dots[:, 1], residuals, atol=0.05)
+    assert legend(display.ax_) == ["mean", "50 %", "90 %", "partial residuals"]
+    assert display.ax_.get_title() == "Predicted height along b"
     assert display.ax_.get_xlabel() == "b (others at typical values)"
     assert display.ax_.get_ylabel() == "height"
 
@@ -76,9 +87,10 @@ def test_dates_lie_on_an_axis_of_dates(costs: BowTieRegressor, visits: pd.DataFr
     days = display.ax_.convert_xunits(display.line_.get_xdata())
     np.testing.assert_allclose(np.diff(days), np.ptp(days) / 30)
     seen = (visits["day"] - pd.Timestamp("1970-01-01")).dt.days
-    np.testing.assert_allclose(
-        display.points_.get_offsets(), np.column_stack([seen, visits["cost"]])
-    )
+    dots = np.asarray(display.points_.get_offsets())
+    np.testing.assert_allclose(dots[:, 0], seen)
+    residuals = costs.predict(visits.assign(stay=stay)) + visits["cost"] - costs.predict(visits)
+    np.testing.assert_allclose(dots[:, 1], residuals, rtol=1e-6)
     assert isinstance(display.ax_.xaxis.get_major_formatter(), ConciseDateFormatter)
 
 
@@ -168,12 +180,13 @@ def test_categories_are_points_with_bars(mixed: BowTieRegressor, flats: pd.DataF
     area = flats["area"].fillna(flats["area"].median()).sort_values().iloc[29]
     new = pd.DataFrame({"city": ["Lima", "Oslo", "Rome"], "area": area, "new": False})
     np.testing.assert_allclose(display.line_.get_ydata(), mixed.predict(new))
-    expected = mixed.predict_interval(new, [0.5, 0.9])
+    expected = ends(mixed, new)
     for k, bars in enumerate(display.bands_):
         for place, bar in enumerate(bars.get_segments()):
             np.testing.assert_allclose(bar, [[place, e] for e in expected[place, :, k]])
     spots = np.asarray(display.points_.get_offsets())
-    np.testing.assert_array_equal(spots[:, 1], flats["price"])
+    at = mixed.predict(flats.assign(area=area, new=False))
+    np.testing.assert_allclose(spots[:, 1], at + flats["price"] - mixed.predict(flats))
     names = display.x[np.floor(spots[:, 0]).astype(int)]
     assert names.tolist() == flats["city"].tolist()
 
@@ -218,7 +231,7 @@ def test_rows_without_the_number_are_left_out_of_the_dots(
 ) -> None:
     display = PredictiveBandDisplay.from_estimator(mixed, flats, "area", y="price", grid=3)
     kept = flats.dropna()
-    np.testing.assert_array_equal(display.points_.get_offsets(), kept[["area", "price"]])
+    np.testing.assert_array_equal(display.points_.get_offsets()[:, 0], kept["area"])
 
 
 def test_a_constant_feature_has_no_line(model: BowTieRegressor, rows: Rows) -> None:
@@ -227,3 +240,28 @@ def test_a_constant_feature_has_no_line(model: BowTieRegressor, rows: Rows) -> N
     left_out = quick(n_estimators=1, tol=1.0).fit(rows[0].assign(d=1.0), rows[1])
     with pytest.raises(ValueError, match="column 'd'"):
         PredictiveBandDisplay.from_estimator(left_out, rows[0].assign(d=1.0), "d")
+
+
+def test_truth_values_are_two_points(mixed: BowTieRegressor, flats: pd.DataFrame) -> None:
+    display = PredictiveBandDisplay.from_estimator(mixed, flats, "new", y="price")
+    assert display.x.tolist() == ["0", "1"]
+    spots = np.asarray(display.points_.get_offsets())
+    np.testing.assert_array_equal(np.floor(spots[:, 0]), flats["new"])
+
+
+def test_the_only_feature_has_the_data_themselves(rng: np.random.Generator) -> None:
+    table = pd.DataFrame({"x": rng.normal(size=30), "y": rng.normal(size=30)})
+    fitted = quick(n_estimators=1, tol=1.0).fit(table, "y")
+    display = PredictiveBandDisplay.from_estimator(fitted, table, "x", y="y")
+    np.testing.assert_allclose(display.points_.get_offsets(), table)
+    assert legend(display.ax_)[-1] == "data"
+
+
+def test_long_categories_are_turned_and_cut(rng: np.random.Generator) -> None:
+    names = [f"a category with the number {place} and a long name" for place in range(4)]
+    table = pd.DataFrame({"kind": names * 10, "y": rng.normal(size=40)})
+    fitted = quick(n_estimators=1, tol=1.0).fit(table, "y")
+    display = PredictiveBandDisplay.from_estimator(fitted, table, "kind")
+    labels = display.ax_.get_xticklabels()
+    assert {label.get_rotation() for label in labels} == {35.0}
+    assert max(len(label.get_text()) for label in labels) == 22

@@ -19,7 +19,7 @@ from bowtienet.distributions.generalized_inverse_gaussian import (
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, conjugate_update
 from bowtienet.plotting import ShrinkageDisplay
-from bowtienet.plotting.shrinkage import density_curve, shrinkage_panels
+from bowtienet.plotting.shrinkage import Panel, density_curve, median_note, shrinkage_panels
 from tests.plotting.fits import quick
 from tests.sign_pruning import prune_by_signs
 
@@ -138,3 +138,11 @@ def test_a_layer_may_have_no_weights_left(rng: np.random.Generator) -> None:
     display.figure_.canvas.draw()
     assert len(display.axes_[0, 1].lines) == 1
     assert [text.get_text() for text in display.axes_[0, 1].texts] == ["no weights left"]
+
+
+def test_the_note_has_the_medians() -> None:
+    before, after = (stats.invgamma(1.5, scale=scale) for scale in (0.5, 5.0))
+    curves = [density_curve(gig(-1.5, scale, 0.0)) for scale in (0.5, 5.0)]
+    words = median_note(Panel(*curves), "τ")
+    assert words == f"median τ: {before.median():.2g} → {after.median():.2g}"
+    assert median_note(Panel(curves[0], None), "τ") == ""

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pandas as pd
 import pytest
 
 from bowtienet import BowTieRegressor
 from tests.plotting.fits import quick
+from tests.report.browser import open_browser
 from tests.report.fits import make_flats
+
+
+@pytest.fixture(scope="session")
+def driver(tmp_path_factory) -> Iterator[Any]:
+    """One browser for all pages."""
+    yield from open_browser(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture(scope="session")

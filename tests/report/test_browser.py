@@ -1,14 +1,8 @@
-"""The page in headless Chromium: it renders, its controls work, and hostile names stay text.
-
-Where there is no browser these tests are skipped, but on CI they fail: `.ci/run` installs one.
-"""
+"""The page in headless Chromium: it renders, its controls work, and hostile names stay text."""
 
 from __future__ import annotations
 
 import base64
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,59 +11,13 @@ import pandas as pd
 import pytest
 from matplotlib import image
 
+from bowtienet import BowTieRegressor
 from bowtienet.report import write_report
 from tests.plotting.fits import quick
+from tests.report.browser import ask, show
 from tests.report.fits import IMAGE, SCRIPT, TARGET, fit_hostile, make_flats
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-NEEDED = bool(os.environ.get("CI") or os.environ.get("BOWTIENET_NEED_BROWSER"))
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-dev-shm-usage",
-    "--disable-sync",
-)
 WIDTHS = (1280, 390)
-
-
-def missing() -> str | None:
-    """What is lacking to open a page; None if all is there."""
-    try:
-        import selenium  # noqa: F401
-    except ImportError:
-        return "selenium (pip install selenium)"
-    if not any(map(shutil.which, BROWSERS)):
-        return "chromium (apt-get install chromium)"
-    return (
-        None if shutil.which("chromedriver") else "chromedriver (apt-get install chromium-driver)"
-    )
-
-
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory) -> Iterator[Any]:
-    lacking = missing()
-    if lacking is not None:
-        words = f"NO BROWSER, THE REPORT WAS NOT OPENED: there is no {lacking}"
-        if NEEDED:
-            pytest.fail(words)
-        pytest.skip(words)
-    from selenium import webdriver
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = next(filter(None, map(shutil.which, BROWSERS)))
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
-    found = webdriver.Chrome(options=options, service=service)
-    yield found
-    found.quit()
 
 
 @pytest.fixture(scope="module")
@@ -86,11 +34,16 @@ def hostile(folder) -> Path:
 
 
 @pytest.fixture(scope="module")
-def two(folder) -> Path:
+def two_model() -> tuple[BowTieRegressor, pd.DataFrame]:
     """Prices in hundred thousands, whose labels are long."""
     flats = make_flats()
     flats["price"] *= 1500.0
-    model = quick().fit(flats, ["price", "rent"])
+    return quick().fit(flats, ["price", "rent"]), flats
+
+
+@pytest.fixture(scope="module")
+def two(folder, two_model) -> Path:
+    model, flats = two_model
     path = folder / "two.html"
     write_report(model, flats, ["price", "rent"], path)
     return path
@@ -105,16 +58,6 @@ def wide(folder) -> Path:
     path = folder / "wide.html"
     write_report(model, table, table["Column 03"].rename("y"), path, max_features=1)
     return path
-
-
-def show(driver: Any, path: Path, width: int = 1280) -> None:
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
-    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
-    driver.get(path.as_uri())
-
-
-def ask(driver: Any, script: str) -> Any:
-    return driver.execute_script(f"return {script}")
 
 
 def visible_bands(driver: Any, group: int = 0) -> list[int]:
@@ -189,6 +132,30 @@ def test_choosing_a_feature_changes_the_plot(driver, two):
     control.select_by_visible_text("all of them")
     assert visible_bands(driver) == list(range(len(control.options) - 1))
     assert visible_bands(driver, 1) == others
+
+
+def test_every_target_is_on_the_panel(driver, two, two_model):
+    """From the row with the highest price; what was moved stays when the target changes."""
+    model, flats = two_model
+    row = flats.loc[[flats["price"].idxmax()]].assign(city="Lima")
+    mean, std = model.predict(row, return_std=True)
+    show(driver, two)
+    for script in (
+        "s = document.getElementById('panel-row'); s.value = [...s.options].find("
+        "o => o.text.includes('highest')).value; s.dispatchEvent(new Event('change'))",
+        "s = [...document.querySelectorAll('.feature')].find(f => f.innerText.includes('city'))"
+        ".querySelector('select'); s.value = 0;"
+        "s.dispatchEvent(new Event('input', { bubbles: true }))",
+    ):
+        driver.execute_script(f"let {script}")
+    for place in (0, 1, 0):
+        driver.execute_script(
+            f"const s = document.getElementById('panel-target'); s.value = {place};"
+            "s.dispatchEvent(new Event('change'))"
+        )
+        shown = ask(driver, "({...document.getElementById('panel').dataset})")
+        assert float(shown["mean"]) == pytest.approx(mean[0, place], rel=1e-6)
+        assert float(shown["deviation"]) == pytest.approx(std[0, place], rel=1e-6)
 
 
 def test_the_policy_refuses_other_styles_and_scripts(driver, hostile):
@@ -277,6 +244,8 @@ CONTRAST = """
   while (walker.nextNode()) {
     const e = walker.currentNode.parentElement;
     if (!walker.currentNode.textContent.trim() || !e.getClientRects().length) continue;
+    // Plots are inverted as a whole.
+    if (e.closest('.plot') && getComputedStyle(e.closest('.plot')).filter !== 'none') continue;
     const style = getComputedStyle(e);
     const ink = light(numbers(e.closest('svg') ? style.fill : style.color));
     const paper = light(behind(e));
@@ -288,9 +257,19 @@ CONTRAST = """
 """
 
 
-def test_texts_have_contrast(driver, two):
-    show(driver, two)
-    assert ask(driver, CONTRAST.strip()) == []
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_have_contrast(driver, two, scheme):
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    try:
+        show(driver, two)
+        paper = ask(driver, "getComputedStyle(document.body).backgroundColor")
+        assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+        look = ask(driver, "getComputedStyle(document.querySelector('svg.plot')).filter")
+        assert (look == "none") == (scheme == "light")
+        assert ask(driver, CONTRAST.strip()) == []
+    finally:
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
 
 def test_it_prints_with_all_features(driver, two):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,8 @@ from bowtienet import BowTieClassifier, BowTieRegressor, FitOptions
 from bowtienet.evaluation import evaluate_classes
 from bowtienet.plotting.fitted import encoded_features, open_rows
 from bowtienet.report import class_sentences, collect, write_report
-from bowtienet.report.page import SECTIONS, render
+from bowtienet.report.page import render, sections
+from bowtienet.report.verdict import verdicts
 from bowtienet.report.wording import number, percent
 from tests.report.fits import IMAGE, SCRIPT, TARGET
 from tests.report.pages import Page
@@ -89,9 +90,9 @@ def test_the_logistic_regression_is_cross_fitted_or_fitted_to_the_training_rows(
 
 
 def test_every_section_is_there_and_numbers_reach_it(page, found):
-    for place, _ in SECTIONS:
+    for place, _ in sections(found):
         assert page.by_id(place).tag == "h2"
-    cells = ["".join(cell.texts) for cell in page.all("td")]
+    cells = ["".join(cell.texts).split(" ")[0] for cell in page.all("td")]  # without intervals
     own = found.classes
     for scores in (own.model, own.shares, own.baseline):
         assert number(scores.log_loss) in cells
@@ -99,7 +100,7 @@ def test_every_section_is_there_and_numbers_reach_it(page, found):
     text = page.by_id("main").text
     assert "BowTieClassifier" in render(found)
     assert "predict_proba" in text
-    for absent in ("RMSE", "intervals", "ROC curve", "nan"):
+    for absent in ("RMSE", "predict_interval", "Residuals", "area under the ROC", "nan"):
         assert absent not in text
     images = [one.attributes["aria-label"] for one in page.all("svg")]
     assert len(images) == len(set(images)) == 9
@@ -115,7 +116,6 @@ def test_two_classes_have_an_area_and_surprises_come_first(pets):
     p = model.predict_proba(table[["size", "coat"]])[np.arange(90), pets["tame"].astype(int)]
     assert [one.row for one in told.surprises[:3]] == [str(1 + row) for row in np.argsort(p)[:3]]
     assert told.surprises[0].probability == pytest.approx(p.min())
-    assert told.surprises[0].surprise == pytest.approx(-np.log(p.min()))
 
 
 def test_rows_of_one_class_have_no_curves(three, pets):
@@ -128,12 +128,32 @@ def test_rows_of_one_class_have_no_curves(three, pets):
     assert "too few rows for a logistic regression" in text
 
 
-def test_a_glance_says_how_good_it_is(found):
-    told = class_sentences.glance(found)
-    assert number(found.classes.model.log_loss) in told[0]
-    assert number(found.classes.baseline.log_loss) in told[0]
-    assert percent(found.classes.shares.accuracy) in told[1]
-    assert "size" in told[2]
+def test_the_card_says_how_good_it_is(found):
+    [card] = verdicts(found)
+    facts = dict(card.facts)
+    for scores in (found.classes.model, found.classes.baseline, found.classes.shares):
+        assert number(scores.log_loss) in facts["Loss"]
+    assert percent(found.classes.model.accuracy) in facts["Hits"]
+    assert percent(found.classes.model.calibration_error) in facts["Probabilities"]
+
+
+def test_cards_follow_the_numbers(found):
+    own = found.classes
+    compared = own.scores["log_loss"]
+
+    def headline(low, high, **settings):
+        change = replace(compared.difference, low=low, high=high)
+        scores = own.scores | {"log_loss": replace(compared, difference=change)}
+        other = replace(found, classes=replace(own, scores=scores, **settings))
+        [card] = verdicts(other)
+        return card
+
+    assert headline(-0.3, -0.1).headline == "Better than logistic regression"
+    assert headline(0.1, 0.3).tone == "poor"
+    assert "within chance" in headline(-0.1, 0.1).headline
+    assert "Off" in dict(headline(-0.3, -0.1, chance_error=0.0).facts)["Probabilities"]
+    [few] = verdicts(replace(found, n_effective=19))
+    assert few.headline == "Too few rows to judge"
 
 
 def test_labels_that_would_run_are_texts(pets):

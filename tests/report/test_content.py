@@ -19,11 +19,12 @@ from sklearn.preprocessing import StandardScaler
 from bowtienet.evaluation import evaluate
 from bowtienet.plotting.fitted import encoded_features, open_rows
 from bowtienet.prediction.mixture import build_mixture
-from bowtienet.report import collect, content, figures, network, sentences
+from bowtienet.report import collect, content, figures, network, residual_figures, sentences
 from bowtienet.report.baseline import linear_baseline
 from bowtienet.report.sampled_rows import read_rows
 from bowtienet.report.svg import Plot
-from bowtienet.report.wording import clean, number
+from bowtienet.report.wording import clean, kind_of, number
+from bowtienet.representation.kinds import Numbers
 from tests.plotting.fits import quick
 from tests.report.fits import make_flats
 
@@ -32,7 +33,7 @@ from tests.report.fits import make_flats
 def _undrawn() -> Iterator[None]:
     """Plots are made but not written: the page is tested with them."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (figures, network):
+        for module in (figures, network, residual_figures):
             patch.setattr(module, "inline_svg", lambda _, name, words: Plot(svg=name, words=words))
         yield
 
@@ -109,15 +110,16 @@ def test_a_baseline_of_few_rows(n_rows, folds):
     assert found is None if folds is None else folds in found[1]
 
 
-def test_surprises_are_the_rows_of_least_density(found, model, flats):
-    density = model.predict_dist(flats).pdf(flats["price"].to_numpy())
+def test_surprises_are_the_rows_with_the_smallest_tails(found, model, flats):
+    below = model.predict_dist(flats).cdf(flats["price"].to_numpy())
+    tails = 2.0 * np.minimum(below, 1.0 - below)
     [target] = found.targets
-    assert [int(one.row) for one in target.surprises] == np.argsort(density)[:20].tolist()
+    assert [int(one.row) for one in target.surprises] == np.argsort(tails)[:20].tolist()
     first = target.surprises[0]
     worst = int(first.row)
     assert first.actual == flats["price"][worst]
-    assert first.surprise == pytest.approx(-np.log(density[worst]))
-    assert [first.low, first.high] == model.predict_interval(flats, 0.8)[worst].tolist()
+    assert first.probability == pytest.approx(tails[worst])
+    assert [first.low, first.high] == model.predict_interval(flats, 0.8).iloc[worst].tolist()
     shown = dict(zip(target.surprise_features, first.features, strict=True))
     assert shown.keys() == {"city", "area", "new", "built"}
     assert shown["city"] == flats["city"][worst]
@@ -251,43 +253,32 @@ def test_only_a_bound_that_converged_is_called_so(status, converged, verdict):
     assert bool(shown.fit.caveat) == (not converged)
 
 
-def changed(found, coverage=None, rmse=None, levels=None, **settings):
-    """The words at a glance, and under the calibration curve, of other numbers."""
-    [target] = found.targets
-    scores = replace(target.model, **{} if coverage is None else {"coverage": coverage})
-    line = scores if rmse is None else replace(scores, rmse=scores.rmse / rmse)
-    target = replace(target, model=scores, baseline=line, levels=levels or (19, 0, 0))
-    other = replace(found, targets=(target,), **settings)
-    return " ".join([*sentences.glance(other), sentences.calibration(other, target)])
-
-
-def test_words_follow_the_numbers(found):
-    few = {"n_effective": 19}
-    assert "too narrow" in changed(found, coverage=0.5)
-    assert "too wide" in changed(found, coverage=1.0)
-    assert "too" not in changed(found, coverage=0.8).split("Strongest")[0]
-    assert "too few rows to judge" in changed(found, coverage=0.5, **few)
-    assert "says little" in changed(found, coverage=1.0, is_seen=True)
-    assert "−50.0" in changed(found, rmse=0.5)
-    assert "25 times" in changed(found, rmse=25.0)
-    assert "Too few rows to tell" in changed(found, rmse=0.5, **few)
-    assert "At all 19 levels" in changed(found)
-    assert "narrow) at 2 of 19" in changed(found, levels=(19, 2, 0))
-    assert "at 1 and above (too wide) at 2" in changed(found, levels=(19, 1, 2))
+@pytest.mark.parametrize(
+    ("levels", "words"),
+    [
+        ((19, 0, 0), "At all 19 levels"),
+        ((19, 2, 0), "narrow) at 2 of 19"),
+        ((19, 1, 2), "at 1 and"),
+    ],
+)
+def test_words_under_the_calibration_curve(found, levels, words):
+    target = replace(found.targets[0], levels=levels)
+    assert words in sentences.calibration(found, target)
+    assert "Too few rows" in sentences.calibration(replace(found, n_effective=19), target)
 
 
 @pytest.mark.parametrize(
-    ("field", "ours", "line", "words"),
+    ("field", "change", "words"),
     [
-        ("rmse", 1.0, 2.0, "−50.0\N{NO-BREAK SPACE}%"),
-        ("rmse", 50.0, 2.0, "25 times"),
-        ("rmse", 1.0, 0.0, "+1.000"),
-        ("nll", 1.5, 2.0, "−0.500"),
-        ("coverage", 0.85, 0.9, "−5.0 points"),
+        ("rmse", -0.5, "−50.0\N{NO-BREAK SPACE}%"),
+        ("rmse", 24.0, "25 times"),
+        ("nll", -0.5, "−0.500"),
+        ("nll", -0.0001, "+0.000"),
+        ("coverage", -0.05, "−5.0 points"),
     ],
 )
-def test_differences(field, ours, line, words):
-    assert sentences.difference(field, ours, line) == words
+def test_differences(field, change, words):
+    assert sentences.difference(field, change) == words
 
 
 def test_numbers_and_names_in_words():
@@ -295,4 +286,8 @@ def test_numbers_and_names_in_words():
     first, second = ("the same long beginning " * 5 + end for end in ("one", "two"))
     assert clean(first) != clean(second)
     assert len(clean(first)) <= 60
+    years = Numbers(kind="number", values=np.array([1891.0, np.nan, 2020.0]))
+    assert kind_of(years) == "year"
+    assert kind_of(replace(years, values=years.values + 0.5)) == "number"
+    assert kind_of(replace(years, values=np.array([1.0, 2000.0]))) == "number"
     assert clean("\a" * 1000, 10) == "\\x07\\…\\x07"

@@ -66,7 +66,7 @@ def test_headings_are_in_order(page, two_targets, flats):
 
 def test_numbers_reach_the_page(page, content):
     [target] = content.targets
-    cells = ["".join(cell.texts) for cell in page.all("td")]
+    cells = ["".join(cell.texts).split(" ")[0] for cell in page.all("td")]  # without intervals
     assert f"{target.model.rmse:.2f}" in cells
     assert f"{target.baseline.rmse:.2f}" in cells
     assert percent(target.model.coverage) in cells
@@ -74,8 +74,11 @@ def test_numbers_reach_the_page(page, content):
 
 def test_plots_have_words_and_tables_have_headers(page, content):
     plots, [target] = page.all("svg"), content.targets
-    # The bound, five of the target, its bands, the network.
-    assert len(plots) == 1 + 5 + len(target.strong) + 1
+    # The bound, six of the target, its residuals and bands, the network; and the panel's own.
+    drawn = [e for e in plots if e.attributes["class"] == "plot"]
+    assert len(drawn) == 1 + 6 + len(target.feature_residuals) + len(target.strong) + 1
+    assert len(plots) == len(drawn) + 1
+    plots = drawn
     assert len(target.strong) >= 2
     assert all(e.attributes["role"] == "img" and e.attributes["aria-label"] for e in plots)
     assert all(e.attributes.get("scope") in ("row", "col") and e.text for e in page.all("th"))
@@ -190,7 +193,7 @@ def test_a_constant_target():
 @pytest.mark.filterwarnings("ignore:max_iter:sklearn.exceptions.ConvergenceWarning")
 def test_big_tables_make_small_pages(tmp_path, monkeypatch):
     monkeypatch.setattr("bowtienet.report.content.MOST_ROWS", 1500)
-    monkeypatch.setattr("bowtienet.plotting._along.MOST_AVERAGED", 10)
+    monkeypatch.setattr("bowtienet.plotting._along._MOST_AVERAGED", 10)
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         rng.normal(size=(3000, 99)), columns=[f"column {i} " + "x" * 40 for i in range(99)]

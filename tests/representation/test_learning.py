@@ -169,7 +169,7 @@ def test_a_weight_is_as_good_as_a_repetition(library: int) -> None:
 @settings(deadline=None)
 @given(
     values=st.lists(st.tuples(st.integers(-5, 5), st.integers(1, 4)), min_size=1, max_size=12),
-    unit=st.floats(1e-300, 1e300),
+    unit=st.floats(1e-300, 1e99),
 )
 @example(values=[(0, 1), (0, 1), (0, 1), (-1, 3)], unit=1.0)
 def test_weighted_medians_in_any_unit(values: list[tuple[int, int]], unit: float) -> None:

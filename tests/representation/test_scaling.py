@@ -9,13 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
 from bowtienet.representation.scaling import (
+    FARTHEST,
     Scaling,
     column_moments,
     combine_moments,
+    drawn_in,
     fit_scaling,
     restore_mean,
     scaling_from,
     standardize,
+    standardize_features,
 )
 
 
@@ -215,3 +218,58 @@ def test_weights_of_any_size(rng: np.random.Generator) -> None:
     for unit in (1e-300, 1e300):
         found = combined(values, unit * base, 8)
         assert_same_scaling(found, fit_scaling(values, base), values)
+
+
+LARGEST = {dtype: float(np.finfo(dtype).max) for dtype in (np.float32, np.float64)}
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-30, 1.0, 1e30, 1e300, 1.7e308])
+@pytest.mark.parametrize("center", [0.0, -1e300, 1e-20])
+def test_features_are_finite_and_in_order_however_far(
+    dtype: type, scale: float, center: float
+) -> None:
+    scaling = Scaling(center=np.array([center]), scale=np.array([scale]))
+    ends = np.log10(np.finfo(dtype).tiny), np.log10(LARGEST[dtype]) - 0.01
+    sizes = np.append(10.0 ** np.linspace(*ends, 400), LARGEST[dtype])
+    x = np.concatenate([-sizes[::-1], [0.0], sizes]).astype(dtype)[:, None]
+    z = standardize_features(scaling, x)
+    assert z.dtype == dtype
+    assert np.isfinite(z).all()
+    assert np.all(np.diff(z[:, 0]) >= 0.0)
+    assert np.abs(z).max() < 2e9
+
+
+def test_nothing_changes_within_a_million_deviations(rng: np.random.Generator) -> None:
+    scaling = Scaling(center=np.array([3.0, -1e7]), scale=np.array([0.3, 1e-5]))
+    near = scaling.center + scaling.scale * rng.uniform(-FARTHEST, FARTHEST, size=(50, 2))
+    far = np.array([[1e20, 0.0]])
+    expected = standardize(scaling, near)
+    np.testing.assert_array_equal(standardize_features(scaling, near), expected)
+    together = standardize_features(scaling, np.concatenate([near, far]))
+    np.testing.assert_array_equal(together[:-1], expected)
+    assert together[-1, 0] < standardize(scaling, far)[0, 0]
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_the_seam_is_smooth(sign: float) -> None:
+    """C (1 + log(z / C)) meets z at C with slope one, and follows its formula beyond."""
+    scaling = Scaling(center=np.zeros(1), scale=np.full(1, 2.0))
+    step = 1e-4 * FARTHEST
+    z = sign * (FARTHEST + step * np.arange(-2.0, 3.0))
+    found = standardize_features(scaling, 2.0 * z[:, None])[:, 0]
+    np.testing.assert_allclose(np.diff(found) / np.diff(z), 1.0, rtol=3e-4)
+    beyond = np.array([1e7, 1e20, 1e300])
+    expected = sign * FARTHEST * (1.0 + np.log(beyond / FARTHEST))
+    np.testing.assert_allclose(
+        standardize_features(scaling, sign * 2.0 * beyond[:, None])[:, 0], expected, rtol=1e-14
+    )
+    np.testing.assert_allclose(drawn_in(sign * beyond, FARTHEST), expected, rtol=1e-14)
+
+
+def test_single_precision_is_left_where_it_cannot_hold_the_scaling() -> None:
+    scaling = Scaling(center=np.array([0.0, 1e50]), scale=np.array([1e-60, 1e50]))
+    x = np.zeros((1, 2), dtype=np.float32)
+    for found in (standardize(scaling, x), standardize_features(scaling, x)):
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, [[0.0, -1.0]])

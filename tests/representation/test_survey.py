@@ -1,18 +1,18 @@
-"""One reading of a stream: the scaling of all rows and a sample of them, piece by piece."""
+"""One reading of a stream: the scaling of all rows and a sample of them, chunk by chunk."""
 
 from __future__ import annotations
 
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from bowtienet.data.tables import Block
-from bowtienet.representation import survey as module
+from bowtienet.data.random_rows import row_keys
+from bowtienet.data.rows import Rows
 from bowtienet.representation.columns import encode
 from bowtienet.representation.scaling import fit_scaling
-from bowtienet.representation.survey import Survey, combine_surveys, survey_piece
+from bowtienet.representation.survey import Survey, combine_surveys, key_limit, survey_chunk
 from tests.representation.tables import as_table, learn
 
 N_ROWS = 120
@@ -30,27 +30,24 @@ COLUMNS = learn(FRAME)
 ENCODED, _ = encode(COLUMNS, as_table(FRAME))
 
 
-def block(part: slice) -> Block:
-    return Block(table=as_table(FRAME[part]), targets=TARGETS[part], weights=WEIGHTS[part])
+def chunk(part: slice) -> Rows:
+    return Rows(inputs=ENCODED[part], targets=TARGETS[part], weights=WEIGHTS[part])
 
 
-def surveyed(pieces: list[list[slice]], seed: int = 0) -> Survey:
+def surveyed(cuts: list[int], seed: int = 0, size: int = N_ROWS, limit: float = 1.0) -> Survey:
     return combine_surveys(
-        survey_piece([block(part) for part in piece], (seed, index), COLUMNS)
-        for index, piece in enumerate(pieces)
+        survey_chunk(chunk(slice(*ends)), ends[0], seed, size, limit) for ends in pairwise(cuts)
     )
 
 
-ONE = [[slice(0, 50), slice(50, N_ROWS)]]
-SEVERAL: list[list[slice]] = [[slice(0, 7), slice(7, 50)], [], [slice(50, 51)], [slice(51, N_ROWS)]]
+ONE, SEVERAL = [0, N_ROWS], [0, 7, 50, 51, N_ROWS]
 
 
-@pytest.mark.parametrize("pieces", [ONE, SEVERAL], ids=["one", "several"])
-def test_a_survey_knows_what_the_whole_table_says(pieces: list[list[slice]]) -> None:
-    survey = surveyed(pieces)
+@pytest.mark.parametrize("cuts", [ONE, SEVERAL], ids=["one", "several"])
+def test_a_survey_knows_what_the_whole_table_says(cuts: list[int]) -> None:
+    survey = surveyed(cuts)
     assert (survey.n_rows, survey.n_counted) == (N_ROWS, int((WEIGHTS > 0).sum()))
     assert survey.total_weight == WEIGHTS.sum()
-    assert survey.first_rows.tolist() == ([0] if pieces is ONE else [0, 50, 50, 51])
     features, targets = fit_scaling(ENCODED, WEIGHTS), fit_scaling(TARGETS, WEIGHTS)
     for found, expected in ((survey.feature_scaling, features), (survey.target_scaling, targets)):
         np.testing.assert_allclose(found.center, expected.center, rtol=1e-12, atol=1e-12)
@@ -63,25 +60,24 @@ def test_a_survey_knows_what_the_whole_table_says(pieces: list[list[slice]]) -> 
     np.testing.assert_array_equal(rows.weights, WEIGHTS[positions])
 
 
-def test_the_sample_is_bounded_and_follows_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "START_ROWS", 15)
-    monkeypatch.setattr(module, "HELD_OUT_ROWS", 5)
-    first, again, other = (surveyed(SEVERAL, seed).sample.positions for seed in (0, 0, 1))
+def test_the_sample_is_bounded_and_follows_the_seed() -> None:
+    first, again, other = (surveyed(SEVERAL, seed, 20).sample.positions for seed in (0, 0, 1))
     assert len(first) == 20
     assert first.tolist() == again.tolist() != other.tolist()
-    # It does not depend on how a piece is cut into blocks.
-    cut = surveyed([[slice(0, 50)], *SEVERAL[1:]]).sample.positions
-    assert first.tolist() == cut.tolist()
+    # It does not depend on how rows are cut.
+    assert first.tolist() == surveyed(ONE, 0, 20).sample.positions.tolist()
 
 
-def test_the_checksum_tells_another_order() -> None:
-    right = surveyed([[slice(0, 60), slice(60, N_ROWS)]])
-    wrong = surveyed([[slice(60, N_ROWS), slice(0, 60)]])
-    assert right.checksum == surveyed(ONE).checksum != wrong.checksum
-    assert surveyed(SEVERAL).checksum is None
+def test_rows_without_prospect_need_not_be_offered() -> None:
+    n_counted = np.count_nonzero(WEIGHTS)
+    assert key_limit(N_ROWS, n_counted) == 1.0
+    assert 0.0 < key_limit(1, 10_000) < 0.01
+    keys = np.sort(row_keys(0, 0, N_ROWS)[WEIGHTS > 0.0])
+    few = surveyed(SEVERAL, 0, 20, limit=float(keys[30]))
+    assert few.sample.positions.tolist() == surveyed(ONE, 0, 20).sample.positions.tolist()
+    assert len(surveyed(SEVERAL, 0, 20, limit=float(keys[10])).sample.positions) == 10
 
 
-@pytest.mark.parametrize("pieces", [[], [[]], [[], []]])
-def test_no_rows(pieces: list[Any]) -> None:
+def test_no_rows() -> None:
     with pytest.raises(ValueError, match="no rows"):
-        surveyed(pieces)
+        combine_surveys([])

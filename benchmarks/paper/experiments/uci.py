@@ -105,6 +105,12 @@ def pages(frame: pd.DataFrame) -> dict[str, str]:
     }
 
 
+def results_of(frame: pd.DataFrame) -> tuple[Results, list[str]]:
+    """Records of the experiment, and the sets that they are of."""
+    results = Results(frame[frame["experiment"] == EXPERIMENT])
+    return results, _sets(results)
+
+
 def _sets(results: Results) -> list[str]:
     found = set(results.frame["dataset"])
     return [dataset for dataset in SETS if dataset in found]

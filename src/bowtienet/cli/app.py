@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bowtienet.cli.check import check
 from bowtienet.cli.compare import compare
 from bowtienet.cli.demo import demo
 from bowtienet.cli.exits import guarded
@@ -27,6 +28,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 EXAMPLES: dict[Callable[..., None], str] = {
+    check: "bowtienet check data.csv --target y",
     fit: "bowtienet fit data.csv --target y --out model.btn",
     predict: "bowtienet predict model.btn new.csv --out pred.csv --coverage 0.9",
     prune: "bowtienet prune model.btn data.csv --out small.btn",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bowtienet.cli import shared_options as options
-from bowtienet.cli.console import Output, number
+from bowtienet.cli.console import Output, note, number
 
 if TYPE_CHECKING:
     from bowtienet.evaluation import Comparison
@@ -29,6 +29,7 @@ def compare(
     target: options.Target,
     task: options.TargetTask = None,
     drop: options.Drop = None,
+    keep: options.Keep = None,
     splits: Annotated[int, typer.Option("--splits", min=1, help="Random splits.")] = 3,
     test_size: Annotated[
         float, options.share("Share of the rows held out in each split.", "--test-size")
@@ -47,8 +48,9 @@ def compare(
     seed: options.Seed = 0,
     jobs: options.Jobs = -1,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
     """Compare with scikit-learn's models on the same splits.
@@ -58,7 +60,8 @@ def compare(
     with the seed plus i; figures are means over the splits, in the unit of the target. Seconds are
     those of a fit.
     """
-    from bowtienet.cli.input_tables import known_rows, read
+    from bowtienet.cli.decisions import Asked, without_identifiers
+    from bowtienet.cli.input_tables import check_names, known_rows, read, with_written_numbers
     from bowtienet.cli.tasks import Task, describe_task, find_task, read_task
     from bowtienet.evaluation import compare as compare_methods
     from bowtienet.evaluation import default_methods
@@ -73,7 +76,15 @@ def compare(
     ensemble |= {"features": features, "target_transform": target_transform}
     ensemble |= {"noise": noise, "effort": effort}
     regressor = options.make_regressor(hidden, weighting, max_categories, jobs, **ensemble)
-    table = read(data, output, delimiter, decimal, encoding)
+    table = read(data, output, (delimiter, decimal, encoding, date_format))
+    columns = Asked(targets=target, drop=tuple(drop or ()), keep=tuple(keep or ()))
+    check_names(table, data.name, [*target, *columns.drop, *columns.keep])
+    if asked != Task.CLASSES:
+        table, _ = with_written_numbers(table, target)
+    table, left_out = without_identifiers(table, columns)
+    for one in left_out:
+        keeps = f"; {one.option} keeps it" if one.option.startswith("--keep") else ""
+        note(f"column {one.subject!r}: {one.what}{keeps}.")
     kind = find_task(table, data.name, target, asked)
     rows = known_rows(table, data.name, targets=target, drop=drop or [], task=kind)
     words = describe_task(rows.table, rows.names, kind, asked or Task.NUMBERS)
@@ -86,7 +97,9 @@ def compare(
         def advance(method: str, split: int) -> None:
             nonlocal done
             done += 1
-            bar.show(f"split {split + 1}/{splits}: {method} done", done / total)
+            bar.show(f"comparing: {done} of {total} fits done", done / total)
+
+        bar.show(f"comparing: 0 of {total} fits done", 0.0)
 
         found = compare_methods(
             rows.table,

@@ -7,6 +7,7 @@ import math
 import shutil
 import sys
 import textwrap
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -16,36 +17,73 @@ if TYPE_CHECKING:  # slow to import, and not needed for --help
     from rich.console import Console
     from rich.progress import Progress
 
-_BESIDE = 32
-"""Columns of text that a bar takes beside its text."""
+_BESIDE = 36
+"""Columns of text beside that of a bar: a spinner, the bar, and "119 min left"."""
 _WIDE = 120
 """Columns of text where nobody looks at a terminal."""
 
 
 class Bar:
-    """A bar in the terminal that a fit, or a loop, can report to."""
+    """One line in the terminal that a fit, or a loop, can report to."""
 
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._task = progress.add_task(printable(title), total=None)
+    def __init__(self, progress: Progress, title: str, *, verbose: bool = False) -> None:
+        self._progress, self._title, self._verbose = progress, title, verbose
+        self._began = time.monotonic()
+        self._share: float | None = None
+        self._deadline: float | None = None
+        self._task = progress.add_task(printable(title), total=None, share=None, deadline=None)
 
-    def show(self, text: str, share: float | None = None) -> None:
-        """Renew the text, and how much is done if that is known."""
-        total = None if share is None else 1.0
+    def show(
+        self,
+        text: str,
+        share: float | None = None,
+        *,
+        short: str | None = None,
+        left: float | None = None,
+    ) -> None:
+        """Renew the text, how much is done if that is known, and the time that is left."""
+        now = time.monotonic()
+        if share is not None:
+            self._share = min(max(share, self._share or 0.0), 1.0)
+            if left is None and self._share > 0.0:
+                left = (now - self._began) * (1.0 - self._share) / self._share
+        if left is not None:
+            self._deadline = now + left
+        text = text if self._verbose or short is None else short
         room = max(self._progress.console.width - _BESIDE, 0)
         self._progress.update(
-            self._task, description=printable(text)[:room], total=total, completed=share or 0.0
+            self._task,
+            description=printable(text)[:room],
+            share=self._share,
+            deadline=self._deadline,
         )
 
     def close(self) -> None:
         """Nothing is left to do: the bar goes when its stage ends."""
 
 
+def time_left(deadline: float | None, now: float) -> str:
+    """The time until then as one would say it; nothing if that is not known.
+
+    Examples
+    --------
+    >>> time_left(100.0, 40.0), time_left(500.0, 20.0), time_left(None, 0.0), time_left(1.0, 2.0)
+    ('60 s left', '8 min left', '', '0 s left')
+    """
+    if deadline is None:
+        return ""
+    seconds = max(deadline - now, 0.0)
+    for size, unit in ((86400.0, "d"), (3600.0, "h"), (60.0, "min")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit} left"
+    return f"{seconds:.0f} s left"
+
+
 class Output:
     """Tables for people, or one JSON object for machines."""
 
-    def __init__(self, as_json: bool) -> None:
-        self.as_json = as_json
+    def __init__(self, as_json: bool, *, verbose: bool = False) -> None:
+        self.as_json, self.verbose = as_json, verbose
         stream: Any = sys.stdout
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a name may hold what it cannot show
@@ -74,7 +112,7 @@ class Output:
         console = _console(stderr=False)
         with console.capture() as captured:
             console.print(table)
-        print(captured.get(), end="")
+        print("\n".join(line.rstrip() for line in captured.get().splitlines()))
 
     def result(self, content: dict[str, Any]) -> None:
         """What machines read."""
@@ -84,18 +122,41 @@ class Output:
     @contextmanager
     def stage(self, title: str) -> Iterator[Bar]:
         """A bar for something that may take long; none is drawn where no terminal shows it."""
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress, SpinnerColumn, TextColumn
 
         columns = (
             SpinnerColumn(),
-            BarColumn(bar_width=20),
-            TimeElapsedColumn(),
             TextColumn("{task.description}", markup=False),
+            *_bar_columns(),
         )
         console = _console(stderr=True)
         hidden = not console.is_terminal
         with Progress(*columns, console=console, transient=True, disable=hidden) as progress:
-            yield Bar(progress, title)
+            yield Bar(progress, title, verbose=self.verbose)
+
+
+def _bar_columns() -> tuple[Any, ...]:
+    """A bar and the time left, of what a `Bar` was told last."""
+    from rich.progress import ProgressColumn
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    class ShareBar(ProgressColumn):
+        """How much is done; it moves to and fro while that is not known."""
+
+        def render(self, task: Any) -> ProgressBar:
+            share = task.fields["share"]
+            total = None if share is None else 1.0
+            clock = task.get_time()
+            return ProgressBar(total=total, completed=share or 0.0, width=20, animation_time=clock)
+
+    class TimeLeft(ProgressColumn):
+        """One time, that which is left."""
+
+        def render(self, task: Any) -> Text:
+            return Text(time_left(task.fields["deadline"], time.monotonic()))
+
+    return ShareBar(), TimeLeft()
 
 
 def note(text: str) -> None:
@@ -114,8 +175,21 @@ def printable(text: str) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """A number as people read it."""
-    return "–" if value is None or value != value else f"{value:.{digits}g}"
+    """A number as people read it: its first digits, and thousands apart from five figures on.
+
+    Numbers of four figures stand without a comma, since many of them are years.
+
+    Examples
+    --------
+    >>> [number(x) for x in (1891, 12345.678, 1234567, 0.00123456, -2.0, 1e-7, float("nan"))]
+    ['1891', '12,346', '1,234,567', '0.001235', '-2', '1e-07', '–']
+    """
+    if value is None or value != value:
+        return "–"
+    size = abs(value)
+    if size >= 1e15 or 0.0 < size < 1e-4 or size < 10.0 ** (digits - 1):
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if size >= 9999.5 else f"{value:.0f}"
 
 
 def _complain(text: str) -> None:

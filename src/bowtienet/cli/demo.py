@@ -12,18 +12,30 @@ import typer
 from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output
 
-N_NEW = 42
-"""Rows of the diabetes data, about a tenth, that no fit sees."""
+N_ROWS, N_NEW = 500, 50
+"""Simulated flats to fit, and those that no fit sees."""
 _STEPS = (
-    "fit {out}/diabetes.csv --target progression --out {out}/diabetes.btn "
-    "--report {out}/diabetes.html --seed {seed}",
-    "predict {out}/diabetes.btn {out}/diabetes-new.csv --out {out}/diabetes-predictions.csv",
-    "plot {out}/diabetes.btn {out}/diabetes-new.csv --out {out}/diabetes-plots",
-    "prune {out}/diabetes.btn {out}/diabetes.csv --out {out}/diabetes-small.btn",
-    "compare {out}/diabetes.csv --target progression --splits 1 --seed {seed}",
-    "fit {out}/toy.csv --target y --out {out}/toy.btn --seed {seed}",
-    "plot {out}/toy.btn {out}/toy.csv --out {out}/toy-plots --kind band --kind activation",
+    (
+        "Rents of flats: numbers, text, dates, missing cells, and curves that no line follows.",
+        "fit {out}/rents.csv --target rent --out {out}/rents.btn --report {out}/rents.html "
+        "--seed {seed}",
+        "predict {out}/rents.btn {out}/rents-new.csv --out {out}/rents-predictions.csv",
+        "compare {out}/rents.csv --target rent --splits 1 --seed {seed}",
+    ),
+    (
+        "Diabetes: an honest case, where a line (BayesianRidge) is about as good, and faster.",
+        "compare {out}/diabetes.csv --target progression --splits 1 --seed {seed}",
+    ),
 )
+_NEXT = """
+Next:
+  open {out}/rents.html in a browser
+  bowtienet fit YOUR.csv --target COLUMN --report report.html
+  bowtienet plot {out}/rents.btn {out}/rents-new.csv --out plots
+In Python:
+  from bowtienet import BowTieRegressor
+  model = BowTieRegressor().fit(frame, "COLUMN")
+  model.predict_interval(frame, coverage=0.9)"""
 
 
 def demo(
@@ -31,6 +43,7 @@ def demo(
         "bowtienet-demo"
     ),
     seed: options.Seed = 0,
+    force: options.Force = False,
 ) -> None:
     """Run these commands on two data sets that need no download."""
     from bowtienet.cli.writing import check_folder
@@ -39,14 +52,19 @@ def demo(
     begin = time.perf_counter()
     if out.exists():
         check_folder(out)
+        if not force and any(out.iterdir()):
+            raise ValueError(f"{out} is not empty: name another folder, or give --force.")
     out.mkdir(parents=True, exist_ok=True)
     _write_tables(out, seed)
-    for step in _STEPS:
-        _run([part.format(out=out, seed=seed) for part in step.split()], output)
-    output.say(f"\nfiles in {out}:")
+    for title, *commands in _STEPS:
+        output.say(f"\n# {title}")
+        for command in commands:
+            arguments = [part.format(out=out, seed=seed) for part in command.split()]
+            _run(arguments + ["--force"] * (force and "--out" in arguments), output)
+    output.say(f"\nFiles in {out}, written in {time.perf_counter() - begin:.0f} s:")
     for place in sorted(path for path in out.rglob("*") if path.is_file()):
         output.say(f"  {place}")
-    output.say(f"seconds: {time.perf_counter() - begin:.0f}")
+    output.say(_NEXT.format(out=out))
 
 
 def _run(arguments: list[str], output: Output) -> None:
@@ -61,18 +79,11 @@ def _run(arguments: list[str], output: Output) -> None:
 
 def _write_tables(out: Path, seed: int) -> None:
     import numpy as np
-    from sklearn.datasets import load_diabetes
 
+    from bowtienet.cli.demo_tables import diabetes, simulate_rents
     from bowtienet.cli.writing import write
-    from bowtienet.data.arrow_files import pyarrow
-    from bowtienet.data.toy import simulate_toy
 
-    bunch = load_diabetes(scaled=False)
-    columns = dict(zip(bunch.feature_names, bunch.data.T, strict=True))
-    table = pyarrow().table({**columns, "progression": bunch.target})
-    order = np.random.default_rng(seed).permutation(table.num_rows)
-    write(table.take(order[N_NEW:]), out / "diabetes.csv")
-    write(table.take(order[:N_NEW]), out / "diabetes-new.csv")
-    inputs, targets = simulate_toy(300, np.random.default_rng(seed))
-    toy = {"x1": inputs[:, 0], "x2": inputs[:, 1], "y": targets}
-    write(pyarrow().table(toy), out / "toy.csv")
+    rents = simulate_rents(N_ROWS + N_NEW, np.random.default_rng(seed))
+    write(rents.slice(N_NEW), out / "rents.csv")
+    write(rents.slice(0, N_NEW), out / "rents-new.csv")
+    write(diabetes(), out / "diabetes.csv")

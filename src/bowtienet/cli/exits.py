@@ -47,7 +47,8 @@ def guarded(function: Function) -> Function:
 
 def sentence(error: BaseException) -> str:
     """What went wrong and what to do, in one sentence."""
-    if isinstance(error, MemoryError):
+    # A plain one is ours and has a sentence; NumPy's is of a class of its own.
+    if isinstance(error, MemoryError) and (type(error) is not MemoryError or not str(error)):
         return "the memory of this machine is not enough: give fewer rows or columns."
     if isinstance(error, OSError) and error.errno is not None:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +11,10 @@ from bowtienet.cli import shared_options as options
 from bowtienet.cli.console import Output, note
 
 if TYPE_CHECKING:
-    from bowtienet.cli.input_tables import NamedTable
-    from bowtienet.cli.tasks import Task
+    from bowtienet.cli.decisions import Asked, Looked
+    from bowtienet.cli.input_tables import Marks, NamedTable
+    from bowtienet.data.dialect import Dialect
+    from bowtienet.estimators.regressor import BowTieRegressor
 
 ModelPlace = Annotated[
     Path | None,
@@ -23,14 +26,15 @@ PlotPlace = Annotated[
 PagePlace = Annotated[
     Path | None, options.unset("File for an HTML page about the held-out rows.", "FILE", "--report")
 ]
-TestSize = Annotated[
-    float | None,
-    options.unset(
-        "Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
-        "SHARE",
-        "--test-size",
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Places:
+    """Where the files of a fit go."""
+
+    model: Path
+    plots: Path | None
+    report: Path | None
 
 
 def fit(
@@ -41,9 +45,11 @@ def fit(
     plots: PlotPlace = None,
     report: PagePlace = None,
     drop: options.Drop = None,
+    keep: options.Keep = None,
+    drop_duplicates: options.DropDuplicates = False,
     weight: options.Weight = None,
     exposure: options.Exposure = None,
-    test_size: TestSize = None,
+    test_size: options.TestSize = None,
     coverage: options.Coverage = 0.9,
     hidden: options.Hidden = "50",
     prior: options.Prior = "student_t",
@@ -57,9 +63,12 @@ def fit(
     max_categories: options.Categories = 100,
     seed: options.Seed = 0,
     jobs: options.Jobs = -1,
+    force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
+    verbose: options.Verbose = False,
     as_json: options.Json = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and save it.
@@ -70,115 +79,136 @@ def fit(
     model file remembers both. The model that is saved is the one that was scored: held-out rows are
     not used. With --test-size 0 all rows are.
     """
-    from bowtienet.cli.input_tables import known_rows, read
-    from bowtienet.cli.model_facts import fit_facts
-    from bowtienet.cli.plot import draw, painters_of
-    from bowtienet.cli.report import check_reportable
-    from bowtienet.cli.scores import hold_out, score, show_scores
-    from bowtienet.cli.tasks import find_task, read_task
-    from bowtienet.ensemble.structure import FEWEST_ROWS
+    from bowtienet.cli.decisions import Asked
+    from bowtienet.cli.tasks import read_task
 
-    output, asked = Output(as_json), read_task(task)
-    place = _check_places(data, out, plots, report)
+    output = Output(as_json, verbose=verbose)
+    asked = Asked(
+        targets=target,
+        task=read_task(task),
+        drop=tuple(drop or ()),
+        keep=tuple(keep or ()),
+        weight=weight,
+        exposure=exposure,
+        drop_duplicates=drop_duplicates,
+        max_categories=max_categories,
+        test_size=test_size,
+        seed=seed,
+    )
+    places = _check_places(data, out, plots, report, force=force)
     ensemble = {"prior": prior, "n_estimators": members, "max_iter": max_iter}
     ensemble |= {"features": features, "target_transform": target_transform}
-    ensemble |= {"noise": noise, "effort": effort}
-    regressor = options.make_regressor(
-        hidden, weighting, max_categories, jobs, random_state=seed, **ensemble
-    )
-    table = read(data, output, delimiter, decimal, encoding)
-    kind = find_task(table, data.name, target, asked, exposure)
-    if report is not None:
-        check_reportable(kind)
-    rows = known_rows(
-        table,
-        data.name,
-        targets=target,
-        drop=drop or [],
-        weight=weight,
-        task=kind,
-        exposure=exposure,
-    )
-    estimator = options.for_task(regressor, kind)
-    train, test = hold_out(rows, test_size, seed)
-    columns = _show_columns(rows, train, asked, max_categories, output)
+    ensemble |= {"noise": noise, "effort": effort, "random_state": seed}
+    regressor = options.make_regressor(hidden, weighting, max_categories, jobs, **ensemble)
+    marks = (delimiter, decimal, encoding, date_format)
+    _run(data, marks, asked, regressor, places, output, coverage=coverage, force=force)
+
+
+def _run(
+    data: Path,
+    marks: Marks,
+    asked: Asked,
+    regressor: BowTieRegressor,
+    places: Places,
+    output: Output,
+    *,
+    coverage: float,
+    force: bool,
+) -> None:
+    """Read, look, fit, score, save, draw, and say what came of it."""
+    from bowtienet.cli.decisions import as_plain
+    from bowtienet.cli.input_tables import read_with_dialect
+    from bowtienet.cli.model_facts import fit_facts
+    from bowtienet.cli.scores import score, show_scores
+
+    table, dialect = read_with_dialect(data, output, marks)
+    looked, rows, train = _look(table, dialect, data.name, asked, places, output, force=force)
+    estimator = options.for_task(regressor, rows.task)
+    _show_looked(looked, output)
     begin = time.perf_counter()
     model = _fit(estimator, train, output)
     seconds = time.perf_counter() - begin
-    if train.n_rows >= FEWEST_ROWS:
-        with output.stage("testing which columns matter"):
-            model.structure(train.source(model))
+    _test_columns(model, train, output)
+    if dialect is not None:
+        model.dialect_ = dialect
+    test = looked.test
     with output.stage("scoring and saving"):
         scores = None if test is None else score(model, test, train, coverage)
-        model.save(place)
+        model.save(places.model)
     facts = {**fit_facts(model), "seconds": round(seconds, 3)}
     held_out = 0 if test is None else test.n_rows
     _show_fit(facts, train.n_rows, held_out, output)
     show_scores(output, scores)
-    drawn = []
-    if plots is not None:
-        drawn = draw(painters_of(model, test, coverage=coverage), plots, output)
-    if report is not None:
-        _report(model, train, test, report, output, coverage=coverage, model_file=str(place))
-    output.say(f"\nmodel: {place}")
-    if report is not None:
-        output.say(f"report: {report}")
-    for plot in drawn:
-        output.say(f"plot: {plot}")
+    drawn = _draw(model, train, test, places, coverage, output)
     output.result(
         {
-            "model": str(place),
+            "model": str(places.model),
             "plots": drawn,
-            "report": None if report is None else str(report),
-            "task": kind,
+            "report": None if places.report is None else str(places.report),
+            "task": rows.task,
             "classes": getattr(model, "classes_", None),
             "rows": {"fitted": train.n_rows, "held_out": held_out},
-            "columns": columns,
+            "columns": looked.columns,
             "targets": rows.names,
+            "decisions": [as_plain(one) for one in looked.decisions],
+            "dialect": dialect,
             "fit": facts,
             "scores": scores,
         }
     )
 
 
-def _check_places(data: Path, out: Path | None, plots: Path | None, report: Path | None) -> Path:
-    """Where the model goes; an error if something cannot be written."""
+def _check_places(
+    data: Path, out: Path | None, plots: Path | None, report: Path | None, *, force: bool
+) -> Places:
+    """Where the files go; an error if one cannot be written."""
     from bowtienet.cli.writing import PAGES, check_folder, check_place
     from bowtienet.data.files import table_name
 
     if plots is not None:
         check_folder(plots)
-    place = check_place(out or Path(f"{table_name(data)}.btn"), data)
+    place = check_place(out or Path(f"{table_name(data)}.btn"), data, force=force)
     if report is not None:
-        check_place(report, data, place, endings=PAGES)
-    return place
+        check_place(report, data, place, endings=PAGES, force=force)
+    return Places(model=place, plots=plots, report=report)
 
 
-def _show_columns(
-    rows: NamedTable, train: NamedTable, asked: Task | None, max_categories: int, output: Output
-) -> list[dict[str, str]]:
-    """What the target is and what becomes of each column, before the long part begins."""
-    from bowtienet.cli.model_facts import column_uses
-    from bowtienet.cli.tasks import describe_task
-    from bowtienet.data.labels import check_classes
-    from bowtienet.representation.learning import learn_columns
+def _look(
+    table: Any,
+    dialect: Dialect | None,
+    label: str,
+    asked: Asked,
+    places: Places,
+    output: Output,
+    *,
+    force: bool,
+) -> tuple[Looked, NamedTable, NamedTable]:
+    """What becomes of the table, all its rows and the training rows; refused before it is shown."""
+    from bowtienet.cli.decisions import look, refuse
+    from bowtienet.cli.plot import kinds_of
+    from bowtienet.cli.report import check_reportable
+    from bowtienet.cli.writing import check_folder
 
     with output.stage("looking at the columns"):
-        source = train.source()
-        if source.classes is not None:
-            check_classes(source.classes)
-        columns = column_uses(learn_columns(source, max_categories=max_categories))
-        target = describe_task(rows.table, rows.names, rows.task, asked)
-    output.explain(target)
+        found = look(table, dialect, label, asked)
+    refuse(found.problems)
+    assert found.rows is not None
+    assert found.train is not None
+    if places.report is not None:
+        check_reportable(found.rows.task)
+    if places.plots is not None:
+        names = [f"{name}.png" for name in kinds_of(found.rows.task)]
+        check_folder(places.plots, names, force=force)
+    return found, found.rows, found.train
+
+
+def _show_looked(found: Looked, output: Output) -> None:
+    """What becomes of the table, before the long part begins."""
+    from bowtienet.cli.decisions import show
+
+    output.explain(found.sentence)
     output.say()
-    shown = [(column["name"], column["use"]) for column in columns]
-    shown += [(name, "target") for name in rows.names]
-    if rows.weight is not None:
-        shown.append((rows.weight, "weight"))
-    if rows.exposure is not None:
-        shown.append((rows.exposure, "exposure"))
-    output.table(("column", "use"), shown, n_texts=2)
-    return columns
+    show(found, output)
 
 
 def _fit(estimator: Any, rows: NamedTable, output: Output) -> Any:
@@ -189,6 +219,40 @@ def _fit(estimator: Any, rows: NamedTable, output: Output) -> Any:
     with output.stage("fitting") as bar, reporting_to(bar), without_column_notes():
         exposure = {} if rows.exposure is None else {"exposure": rows.exposure}
         return estimator.fit(rows.table, rows.target, sample_weight=rows.weight, **exposure)
+
+
+def _test_columns(model: Any, train: NamedTable, output: Output) -> None:
+    """Test which columns matter, where there are rows enough."""
+    from bowtienet.ensemble.structure import FEWEST_ROWS
+
+    if train.n_rows >= FEWEST_ROWS:
+        with output.stage("testing which columns matter"):
+            model.structure(train.source(model))
+
+
+def _draw(
+    model: Any,
+    train: NamedTable,
+    test: NamedTable | None,
+    places: Places,
+    coverage: float,
+    output: Output,
+) -> list[str]:
+    """Write plots and the report that are asked for, and say where all files are."""
+    from bowtienet.cli.plot import draw, painters_of
+
+    drawn = []
+    if places.plots is not None:
+        drawn = draw(painters_of(model, test, coverage=coverage), places.plots, output)
+    if places.report is not None:
+        about = {"coverage": coverage, "model_file": str(places.model)}
+        _report(model, train, test, places.report, output, **about)
+    output.say(f"\nmodel: {places.model}")
+    if places.report is not None:
+        output.say(f"report: {places.report}")
+    for plot in drawn:
+        output.say(f"plot: {plot}")
+    return drawn
 
 
 def _show_fit(facts: dict[str, Any], n_fitted: int, n_held_out: int, output: Output) -> None:

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from bowtienet._validation import listed_with_hints, suggestion
 from bowtienet.cli.console import Output, note
 from bowtienet.cli.tasks import TARGETS, Task, task_of
+from bowtienet.data import files
 from bowtienet.data.arrow_files import pyarrow
+from bowtienet.data.dialect import Dialect, Given
 from bowtienet.data.door import open_source
-from bowtienet.data.files import read_table
 from bowtienet.data.labels import read_labels
 from bowtienet.data.parsing import parse
 from bowtienet.representation.columns import encoded_names_of
-from bowtienet.representation.written import reads_as_number
+from bowtienet.representation.kinds import CATEGORY
+from bowtienet.representation.written import (
+    COMMA,
+    POINT,
+    find_format,
+    read_written,
+    reads_as_number,
+)
 
 _FEWEST = 2
 
@@ -91,10 +100,26 @@ class NamedTable:
         return replace(self, table=self.table.take(places), numbers=self.numbers[places])
 
 
-def read(path: Path, output: Output, delimiter: str | None, decimal: str, encoding: str) -> Any:
-    """The table in a file."""
+Marks: TypeAlias = tuple[str | None, str | None, str | None, str | None]
+"""Delimiter, decimal sign, encoding and format of dates, as options give them."""
+
+
+def read(path: Path, output: Output, marks: Marks, model: Any = None) -> Any:
+    """The table in a file, by the dialect of the file that a model was fitted to if need be."""
+    return read_with_dialect(path, output, marks, model)[0]
+
+
+def read_with_dialect(
+    path: Path, output: Output, marks: Marks, model: Any = None
+) -> tuple[Any, Dialect | None]:
+    """The table in a file, and how a text file is written."""
+    delimiter, decimal, encoding, date_format = marks
+    given = Given(delimiter=delimiter, decimal=decimal, encoding=encoding, date_format=date_format)
+    if hasattr(model, "dialect_"):
+        texts = tuple(column.name for column in model.columns_ if column.kind == CATEGORY)
+        given = replace(given, remembered=model.dialect_, texts=texts)
     with output.stage(f"reading {path.name}"):
-        return read_table(path, delimiter=delimiter, decimal=decimal, encoding=encoding)
+        return files.read_with_dialect(path, given)
 
 
 def known_rows(
@@ -106,6 +131,7 @@ def known_rows(
     weight: str | None = None,
     task: Task = Task.NUMBERS,
     exposure: str | None = None,
+    says_missing: bool = True,
 ) -> NamedTable:
     """The rows of a table that have targets; how many have not is told."""
     others = [name for name in (weight, exposure) if name]
@@ -122,7 +148,7 @@ def known_rows(
             "are needed: give more rows, or name another target."
         )
     n_missing = table.num_rows - len(kept)
-    if n_missing:
+    if n_missing and says_missing:
         note(f"{n_missing:,} row{'s' if n_missing > 1 else ''} without a target left out.")
     table = table.drop_columns(list(drop)).take(kept)
     return NamedTable(
@@ -157,11 +183,35 @@ def known_rows_of_model(
         )
     task = task_of(model)
     check_exposure(task, exposure)
+    if task != Task.CLASSES:
+        table, _ = with_written_numbers(table, names)
     rows = known_rows(table, label, targets=names, weight=weight, task=task, exposure=exposure)
     features = needed_columns(model, rows.features, label)
     for name in (*names, *(name for name in (weight, exposure) if name)):
         features = features.append_column(name, rows.table.column(name))
     return replace(rows, table=features)
+
+
+def with_written_numbers(table: Any, names: Sequence[str]) -> tuple[Any, dict[str, str]]:
+    """The table with numbers in columns of texts such as 1,234.5 or 12 %, and how they are written.
+
+    A column in which any text is something else stays as it is.
+    """
+    arrow, formats = pyarrow(), dict[str, str]()
+    for name in names:
+        place = table.schema.get_field_index(name)
+        if place < 0 or not arrow.types.is_string(table.column(place).type):
+            continue
+        cells = table.column(place).to_pylist()
+        written = find_format(Counter(cell for cell in cells if cell is not None))
+        if written is None:
+            continue
+        numbers = [None if cell is None else read_written(cell, written) for cell in cells]
+        if numbers.count(None) == cells.count(None):
+            formats[name] = written
+            column = arrow.array(numbers, arrow.float64())
+            table = table.set_column(place, name, column)
+    return table, formats
 
 
 def check_names(table: Any, label: str, used: Sequence[str]) -> None:
@@ -193,12 +243,17 @@ def column_numbers(table: Any, name: str, label: str) -> np.ndarray:
     if found is not None:
         return np.asarray(found[:, 0], dtype=np.float64)
     entries = [str(value) for value in table.column(name).drop_null().to_pylist()]
-    example = next((entry for entry in entries if not reads_as_number(entry)), entries[0])
-    comma = reads_as_number(example.replace(",", ".", 1))
+    written = [entry for entry in entries if not reads_as_number(entry)]
+    strange = [
+        entry
+        for entry in written
+        if read_written(entry, POINT) is None and read_written(entry, COMMA) is None
+    ]
+    example = (strange or written or entries)[0]
     remedy = (
-        "give --decimal ','"
-        if comma
-        else "name another column, correct its entries, or give --task classes"
+        "name another column, correct its entries, or give --task classes"
+        if strange
+        else "write all of them in one way, or give --decimal"
     )
     raise ValueError(
         f"the column {name!r} of {label} holds {example!r}, where numbers are needed: {remedy}."

@@ -20,8 +20,9 @@ def inspect(
     weight: options.Weight = None,
     exposure: options.Exposure = None,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
     """Show what a model file holds, and how strong its features are.
@@ -32,12 +33,13 @@ def inspect(
     from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.model_facts import column_uses, fit_facts, relevance, sizes
     from bowtienet.cli.tasks import describe_classes, task_of
+    from bowtienet.data.dialect import describe_dialect
     from bowtienet.estimators.saving import load
 
     output, fitted, n_bytes = Output(as_json), load(model), model.stat().st_size
     rows = None
     if data is not None:
-        table = read(data, output, delimiter, decimal, encoding)
+        table = read(data, output, (delimiter, decimal, encoding, date_format), fitted)
         rows = known_rows_of_model(
             fitted, table, data.name, targets=target, weight=weight, exposure=exposure
         )
@@ -45,6 +47,9 @@ def inspect(
     classes = getattr(fitted, "classes_", None)
     words = str(task) if classes is None else describe_classes(classes)
     output.explain(f"{model}: {n_bytes / 1e3:,.0f} kB, a {kind} for {', '.join(targets)}: {words}")
+    dialect = getattr(fitted, "dialect_", None)
+    if dialect is not None:
+        output.explain(f"fitted to a text file: {describe_dialect(dialect)}")
     output.say()
     columns = column_uses(fitted.columns_)
     output.table(("column", "use"), [(one["name"], one["use"]) for one in columns], n_texts=2)
@@ -52,7 +57,7 @@ def inspect(
     settings = {"hidden_layer_sizes": fitted.hidden_layer_sizes, "prior": fitted.prior}
     facts = settings | fit_facts(fitted)
     listed = [
-        (name, number(value, 8) if value is None or isinstance(value, float) else str(value))
+        (name, number(value) if value is None or isinstance(value, float) else str(value))
         for name, value in facts.items()
     ]
     output.table(("fit", ""), listed, n_texts=2)
@@ -83,6 +88,7 @@ def inspect(
             "targets": targets,
             "classes": classes,
             "columns": columns,
+            "dialect": dialect,
             "fit": facts,
             "size": size,
             "relevance": features,

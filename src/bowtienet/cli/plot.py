@@ -53,6 +53,11 @@ Format = StrEnum("Format", "PNG SVG PDF")
 Others = StrEnum("Others", "FIXED AVERAGE")
 
 
+def kinds_of(task: str) -> list[str]:
+    """Plots that there may be of a model and of rows."""
+    return [*OF_MODELS, *BY_TASK[task]]
+
+
 def _known(kinds: list[str] | None) -> list[str] | None:
     for kind in kinds or ():
         if kind not in KINDS:
@@ -97,9 +102,11 @@ def plot(
     exposure: options.Exposure = None,
     file_format: Annotated[Format, typer.Option("--format", help="Kind of file.")] = Format.PNG,
     coverage: options.Coverage = 0.9,
+    force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
     """Draw a model, its fit and, with rows, how well it predicts them."""
@@ -113,10 +120,11 @@ def plot(
     names, place = _targets(fitted, target)
     rows = None
     if data is not None:
-        table = read(data, output, delimiter, decimal, encoding)
+        table = read(data, output, (delimiter, decimal, encoding, date_format), fitted)
         rows = known_rows_of_model(fitted, table, data.name, targets=names, exposure=exposure)
-    painters = painters_of(fitted, rows, feature, others, place, coverage)
-    found = draw(_chosen(fitted, painters, kind), out, output, file_format)
+    painters = _chosen(fitted, painters_of(fitted, rows, feature, others, place, coverage), kind)
+    check_folder(out, [f"{name}.{file_format}" for name in painters], force=force)
+    found = draw(painters, out, output, file_format)
     output.say("\n".join(found))
     output.result({"plots": found})
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,12 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from bowtienet.cli import shared_options as options
-from bowtienet.cli.console import Output, printable
+from bowtienet.cli.console import Output, number
 
 if TYPE_CHECKING:
     import numpy as np
 
+    from bowtienet.data.dialect import Dialect
     from bowtienet.prediction.mixture import Mixture
+
+SHOWN = 20
+"""Rows that people see at a terminal."""
 
 
 def predict(
@@ -48,12 +51,23 @@ def predict(
         ),
     ] = False,
     exposure: options.Exposure = None,
+    ids: Annotated[
+        list[str] | None,
+        options.unset(
+            "Column of DATA to put before the predictions, unchanged; repeat it for several.",
+            "COLUMN",
+            "--id",
+        ),
+    ] = None,
     with_columns: Annotated[
         bool, typer.Option("--with-columns", help="Put the columns of DATA before the predictions.")
     ] = False,
+    raw: options.Raw = False,
+    force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict the rows of a table, with intervals or probabilities.
@@ -63,7 +77,7 @@ def predict(
     of each, such as p_no and p_yes. Columns of DATA are found by their names, in any order; others
     are ignored. Several targets have columns such as mean_price and mean_size.
     """
-    from bowtienet.cli.input_tables import check_exposure, check_names, read
+    from bowtienet.cli.input_tables import check_exposure, check_names, read_with_dialect
     from bowtienet.cli.tasks import Task, task_of
     from bowtienet.cli.writing import TABLES, check_place, write
     from bowtienet.estimators.saving import load
@@ -72,7 +86,7 @@ def predict(
     if method not in ("central", "conformal"):
         raise ValueError(f"--method must be central or conformal; got {method!r}.")
     if out is not None:
-        check_place(out, data, model, endings=TABLES)
+        check_place(out, data, model, endings=TABLES, force=force)
     fitted = load(model)
     task = task_of(fitted)
     if method == "conformal" and task != Task.NUMBERS:
@@ -80,9 +94,10 @@ def predict(
     if entropy and task != Task.CLASSES:
         raise ValueError(f"--entropy is for classes, but the model is of {task}: leave it out.")
     check_exposure(task, exposure)
-    table = read(data, output, delimiter, decimal, encoding)
-    if exposure is not None:
-        check_names(table, data.name, [exposure])
+    marks = (delimiter, decimal, encoding, date_format)
+    table, dialect = read_with_dialect(data, output, marks, fitted)
+    check_names(table, data.name, [] if exposure is None else [exposure])
+    check_names(table, data.name, ids or [])
     if task == Task.CLASSES:
         found = _predict_classes(fitted, table, data.name, entropy, output)
     elif task == Task.COUNTS:
@@ -90,12 +105,14 @@ def predict(
     else:
         found = _predict(fitted, table, data.name, coverage, method, output)
     if with_columns:
-        found = _beside(table, found)
+        found = _beside(table, found, "--with-columns")
+    elif ids:
+        found = _beside(_identifiers(data, table, dialect, ids), found, "--id")
     if out is not None:
-        write(found, out)
+        write(found, out, raw=raw)
         output.say(f"predictions of {found.num_rows:,} rows: {out}")
     elif not as_json:
-        _print(found)
+        _print(found, raw, output)
     columns = {} if out is not None else {"columns": found.to_pydict()}
     output.result({"rows": found.num_rows, "out": None if out is None else str(out), **columns})
 
@@ -165,25 +182,41 @@ def _predict_counts(
     return pyarrow().table(columns)
 
 
-def _beside(table: Any, found: Any) -> Any:
+def _identifiers(data: Path, table: Any, dialect: Dialect | None, names: list[str]) -> Any:
+    """Columns as the file has them: 007 stays 007."""
+    from bowtienet.data.files import read_exactly
+
+    return table.select(names) if dialect is None else read_exactly(data, dialect, names)
+
+
+def _beside(table: Any, found: Any, option: str) -> Any:
     """The columns of both tables."""
     twice = [name for name in found.column_names if name in table.column_names]
     if twice:
         raise ValueError(
-            f"the table has a column {twice[0]!r} already: leave --with-columns out, or rename it."
+            f"the table has a column {twice[0]!r} already: leave {option} out, or rename it."
         )
     for name in found.column_names:
         table = table.append_column(name, found.column(name))
     return table
 
 
-def _print(table: Any) -> None:
-    """A table as text; a terminal gets no character that it would obey."""
+def _print(table: Any, raw: bool, output: Output) -> None:
+    """A table as text; for people at a terminal the first rows, with numbers as they read them."""
     from bowtienet.cli.writing import write_text
 
-    if sys.stdout.isatty():
-        text = io.BytesIO()
-        write_text(table, text)
-        print(printable(text.getvalue().decode()), end="")
-    else:
-        write_text(table, sys.stdout.buffer)
+    if raw or not sys.stdout.isatty():
+        write_text(table, sys.stdout.buffer, raw=raw)
+        return
+    shown = table.slice(0, SHOWN).to_pydict()
+    kinds = [column.type for column in table.columns]
+    texts = next((i for i, kind in enumerate(kinds) if "string" not in str(kind)), len(kinds))
+    rows = [tuple(map(_cell, row)) for row in zip(*shown.values(), strict=True)]
+    output.table(table.column_names, rows, n_texts=texts)
+    if table.num_rows > SHOWN:
+        output.say(f"and {table.num_rows - SHOWN:,} more (--out FILE writes them all)")
+
+
+def _cell(value: Any) -> str:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return number(value) if is_number or value is None else str(value)

@@ -28,9 +28,11 @@ def prune(
     ] = 0.02,
     target: options.KnownTarget = None,
     weight: options.Weight = None,
+    force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
     """Write one small network, and say what held-out rows lose by it.
@@ -47,11 +49,13 @@ def prune(
     if task_of(before) != Task.NUMBERS:
         raise ValueError(f"prune is for models of numbers, but {model} is of {task_of(before)}.")
     place = out or model.with_name(f"{model.stem}-pruned{model.suffix}")
-    check_place(place, model, data)
-    table = read(data, output, delimiter, decimal, encoding)
+    check_place(place, model, data, force=force)
+    table = read(data, output, (delimiter, decimal, encoding, date_format), before)
     rows = known_rows_of_model(before, table, data.name, targets=target, weight=weight)
     with output.stage("pruning"):
         after = before.prune(rows.features, rows.targets, rows.weights, tolerance=tolerance)
+    if hasattr(before, "dialect_"):
+        after.dialect_ = before.dialect_
     after.save(place)
     found = after.pruning_
     sizes = {

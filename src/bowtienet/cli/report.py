@@ -28,16 +28,18 @@ def report(
         typer.Option("--max-features", min=1, help="Most features to plot predictions along."),
     ] = 12,
     coverage: options.Coverage = 0.9,
+    force: options.Force = False,
     delimiter: options.Delimiter = None,
-    decimal: options.Decimal = ".",
-    encoding: options.Encoding = "utf-8",
+    decimal: options.Decimal = None,
+    encoding: options.Encoding = None,
+    date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
     """Write one HTML page about a model and how it predicts some rows.
 
-    It shows the data, the fit, scores, calibration, features and surprises. The page holds all it
-    needs and asks the network for nothing. Scores of rows that the model was fitted to flatter it;
-    fit --report writes the page for held-out rows.
+    It begins with a verdict and shows scores, calibration, residuals, features, improbable rows and
+    a panel to ask what if. The page holds all it needs and asks the network for nothing. Scores of
+    rows that the model was fitted to flatter it; fit --report writes the page for held-out rows.
     """
     from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.tasks import task_of
@@ -45,10 +47,10 @@ def report(
     from bowtienet.estimators.saving import load
 
     output = Output(as_json)
-    place = check_place(out, model, data, endings=PAGES)
+    place = check_place(out, model, data, endings=PAGES, force=force)
     fitted = load(model)
     check_reportable(task_of(fitted))
-    table = read(data, output, delimiter, decimal, encoding)
+    table = read(data, output, (delimiter, decimal, encoding, date_format), fitted)
     rows = known_rows_of_model(fitted, table, data.name, targets=target, weight=weight)
     settings = {"coverage": coverage, "title": title, "max_features": max_features}
     write_page(fitted, rows, place, output, model_file=str(model), **settings)

@@ -77,17 +77,53 @@ Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Fits at the same time; 
 Delimiter = Annotated[
     str | None,
     unset(
-        "Character between the columns of a text file: ',' or a tab for .tsv by default.",
+        "Character between the columns of a text file; found from its content by default, as are "
+        "the next three.",
         "TEXT",
         "--delimiter",
     ),
 ]
-Decimal = Annotated[str, typer.Option("--decimal", help="Decimal point of a text file.")]
-Encoding = Annotated[str, typer.Option("--encoding", help="Encoding of a text file.")]
+Decimal = Annotated[str | None, unset("Decimal sign of a text file.", "TEXT", "--decimal")]
+Encoding = Annotated[str | None, unset("Encoding of a text file.", "TEXT", "--encoding")]
+DateFormat = Annotated[
+    str | None,
+    unset("How dates of a text file are written, such as %d/%m/%Y.", "FORMAT", "--date-format"),
+]
+Keep = Annotated[
+    list[str] | None,
+    unset(
+        "Column to keep though it looks like an identifier; repeat it for several.",
+        "COLUMN",
+        "--keep",
+    ),
+]
+DropDuplicates = Annotated[
+    bool, typer.Option("--drop-duplicates", help="Of rows that are equal keep the first.")
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Show the ELBO and the pace beside the bar.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")]
+Raw = Annotated[
+    bool,
+    typer.Option(
+        "--raw",
+        help="Write texts in CSV and TSV unchanged; otherwise those that a spreadsheet would take "
+        "for a formula get an apostrophe in front.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 Categories = Annotated[
     int,
     typer.Option("--max-categories", min=1, help="Most different texts that a column may hold."),
+]
+TestSize = Annotated[
+    float | None,
+    unset(
+        "Share of the rows to hold out and score: 0.1 from 20 rows on; 0 for none.",
+        "SHARE",
+        "--test-size",
+    ),
 ]
 Hidden = Annotated[
     str, typer.Option("--hidden", help="Widths of the hidden layers, such as 50 or 50,20.")

@@ -9,12 +9,24 @@ import codecs
 import contextlib
 import os
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bowtienet._validation import nearest
 from bowtienet.data.arrow import INDEX
 from bowtienet.data.arrow_files import SUFFIXES, open_path, pyarrow
+from bowtienet.data.dialect import (
+    DELIMITERS,
+    Dialect,
+    Given,
+    find_dialect,
+    is_encoding,
+    is_mark,
+    read_columns,
+)
+from bowtienet.data.limits import check_columns, check_memory
 from bowtienet.data.parsing import check_unique
 
 FORMATS = "CSV, TSV, Parquet or Arrow"
@@ -24,14 +36,13 @@ _PACKED = (".gz", ".bz2", ".zst", ".lz4")
 _OTHERS = {
     b"PAR1": "a Parquet file: let its name end in .parquet",
     b"PK\x03\x04": "a spreadsheet or archive, not text: save it as CSV",
-    codecs.BOM_UTF16_LE: "text in UTF-16: name the encoding utf-16",
-    codecs.BOM_UTF16_BE: "text in UTF-16: name the encoding utf-16",
 }
 """How files that are no plain text begin, and what they are."""
-_CANDIDATES = ",;\t|"
 _SHOWN = 60
 _LONGEST = 2**24
 """Bytes of a line."""
+_LARGER = "read a part of it, or fit from Parquet files, which are read piece by piece"
+"""What to do about a table that does not fit in memory."""
 MISSING = (
     *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
     *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
@@ -43,10 +54,13 @@ def read_table(
     path: str | os.PathLike[str],
     *,
     delimiter: str | None = None,
-    decimal: str = ".",
-    encoding: str = "utf-8",
+    decimal: str | None = None,
+    encoding: str | None = None,
+    date_format: str | None = None,
 ) -> Any:
     r"""Read a table from a file, with types found from what its columns hold.
+
+    How a text file is written is found from its content, unless it is given.
 
     Parameters
     ----------
@@ -54,11 +68,13 @@ def read_table(
         A CSV or TSV file (also packed, as ``.csv.gz``), a Parquet or Arrow file, or a folder of
         Parquet or Arrow files. Text files have the names of the columns in their first line.
     delimiter : str, optional
-        One character between the columns of a text file; "," by default, a tab for ``.tsv``.
-    decimal : str
+        One character between the columns of a text file.
+    decimal : str, optional
         Decimal point of a text file.
-    encoding : str
+    encoding : str, optional
         Encoding of a text file.
+    date_format : str, optional
+        Format of the dates in a text file, such as "%d/%m/%Y"; 2023-12-31 is read in any case.
 
     Returns
     -------
@@ -74,13 +90,22 @@ def read_table(
     ...     read_table(file).to_pydict()
     {'size': [1.5, None], 'colour': ['red', 'blue']}
     """
+    given = Given(delimiter=delimiter, decimal=decimal, encoding=encoding, date_format=date_format)
+    return read_with_dialect(path, given)[0]
+
+
+def read_with_dialect(
+    path: str | os.PathLike[str], given: Given | None = None
+) -> tuple[Any, Dialect | None]:
+    """The table of `read_table`, and how a text file is written; None of other files."""
+    given = Given() if given is None else given
     found = _existing(path)
     suffix = _suffix(found)
+    dialect: Dialect | None = None
     if found.is_dir() or suffix in SUFFIXES:
         table = _read_binary(found)
     elif suffix in _DELIMITERS:
-        delimiter = _DELIMITERS[suffix] if delimiter is None else delimiter
-        table = _read_text(found, *_marks(delimiter, decimal), encoding)
+        table, dialect = _read_dialect(found, _checked(given), _DELIMITERS[suffix])
     else:
         raise ValueError(
             f"{found.name} is not a kind of file that can be read (its name ends in {suffix!r}): "
@@ -91,7 +116,14 @@ def read_table(
     check_unique(table.column_names, found.name)
     if table.num_rows == 0:
         raise ValueError(f"{found.name} has names of columns but no rows: give at least one.")
-    return table
+    return table, dialect
+
+
+def _read_dialect(path: Path, given: Given, usual: str) -> tuple[Any, Dialect]:
+    _refuse_bytes(path, given.encoding)
+    dialect = find_dialect(path, given, usual)
+    table = _read_text(path, dialect, given.texts)
+    return read_columns(table, dialect, given)
 
 
 def _existing(path: str | os.PathLike[str]) -> Path:
@@ -121,20 +153,31 @@ def _suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _marks(delimiter: str, decimal: str) -> tuple[str, str]:
-    """The characters between columns and within numbers."""
+def _checked(given: Given) -> Given:
+    """What is given, with characters for their names, and an encoding that there is."""
     names = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "space": " "}
-    delimiter = names.get(delimiter, delimiter)
-    for name, mark in (("delimiter", delimiter), ("decimal", decimal)):
-        if len(mark) != 1 or not mark.isascii() or mark in '"\r\n':
+    delimiter = names.get(given.delimiter or "", given.delimiter)
+    for name, mark in (("delimiter", delimiter), ("decimal", given.decimal)):
+        if mark is not None and not is_mark(mark):
             likely = "';' or tab" if name == "delimiter" else "'.' or ','"
             raise ValueError(f"{name} must be one plain character, got {mark!r}: such as {likely}.")
-    return delimiter, decimal
+    encoding = None if given.encoding is None else _codec(given.encoding)
+    return replace(given, delimiter=delimiter, encoding=encoding)
 
 
 def _read_binary(path: Path) -> Any:
     try:
-        table = open_path(path).to_table()
+        dataset = open_path(path)
+        check_columns(len(dataset.schema.types))
+        n_rows = dataset.count_rows()
+        check_memory(
+            n_rows * sum(_cell_bytes(kind) for kind in dataset.schema.types),
+            f"{path.name}, of {n_rows:,} rows and {len(dataset.schema.types):,} columns,",
+            _LARGER,
+        )
+        table = dataset.to_table()
+    except pyarrow().ArrowMemoryError:
+        raise MemoryError(f"{path.name} does not fit in memory: {_LARGER}.") from None
     except (OSError, pyarrow().ArrowException) as error:
         raise ValueError(_unreadable(path, error)) from error
     table = table.select([name for name in table.column_names if not INDEX.fullmatch(name)])
@@ -144,18 +187,94 @@ def _read_binary(path: Path) -> Any:
     return table
 
 
-def _read_text(path: Path, delimiter: str, decimal: str, encoding: str) -> Any:
-    codec = _codec(encoding)
-    _refuse_bytes(path, codec)
+def _cell_bytes(kind: Any) -> float:
+    """Bytes of a value of a column in memory, at least: those of texts beside their lengths."""
+    try:
+        return float(kind.bit_width) / 8.0
+    except ValueError:
+        return 4.0
+
+
+class _CountedFile:
+    """A packed file that is read up to a limit of what comes out of it."""
+
+    closed = False
+
+    def __init__(self, path: Path) -> None:
+        self.name, self.n_read = path.name, 0
+        self.stream = pyarrow().input_stream(str(path))
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes; a MemoryError if all of them together would not fit in memory."""
+        found: bytes = self.stream.read(size)
+        self.n_read += len(found)
+        # The text goes by, and the table of what it holds is about as large.
+        check_memory(2.0 * self.n_read, f"{self.name}, unpacked,", _LARGER)
+        return found
+
+    def close(self) -> None:
+        """Nothing more is wanted."""
+        self.closed = True
+        self.stream.close()
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def writable(self) -> bool:
+        """It is not."""
+        return False
+
+    def seekable(self) -> bool:
+        """It is not."""
+        return False
+
+
+def _opened(path: Path) -> Any:
+    """A text file for the reader; one that cannot fit in memory is refused."""
+    if path.suffix.lower() in _PACKED:
+        return pyarrow().PythonFile(_CountedFile(path), mode="r")
+    check_memory(path.stat().st_size, path.name, _LARGER)
+    return path
+
+
+def read_exactly(path: str | os.PathLike[str], dialect: Dialect, names: Sequence[str]) -> Any:
+    """Some columns of a text file letter by letter, such as 007, in a table of texts."""
+    reader, settings = pyarrow(".csv"), _settings(dialect.delimiter, _codec(dialect.encoding))
+    found = Path(path).expanduser()
+    with reader.open_csv(found, **settings) as stream:
+        spelt = {name.strip(): name for name in stream.schema.names}
+    chosen = [spelt[name] for name in names]
+    convert = reader.ConvertOptions(
+        include_columns=chosen, column_types=dict.fromkeys(chosen, pyarrow().string())
+    )
+    table = reader.read_csv(_opened(found), convert_options=convert, **settings)
+    return table.rename_columns(list(names))
+
+
+def _settings(delimiter: str, codec: str) -> dict[str, Any]:
+    """How text is cut into cells."""
+    reader = pyarrow(".csv")
+    return {
+        # One thread: the first bad line is the one that is told of.
+        "read_options": reader.ReadOptions(encoding=codec, use_threads=False, block_size=_LONGEST),
+        "parse_options": reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+    }
+
+
+def _read_text(path: Path, dialect: Dialect, texts: Sequence[str]) -> Any:
+    delimiter, decimal, codec = dialect.delimiter, dialect.decimal, _codec(dialect.encoding)
     reader = pyarrow(".csv")
     try:
+        check_columns(1 + _first_line(path, codec).count(delimiter))
         table = reader.read_csv(
-            path,
-            # One thread: the first bad line is the one that is told of.
-            read_options=reader.ReadOptions(encoding=codec, use_threads=False, block_size=_LONGEST),
-            parse_options=reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+            _opened(path),
+            **_settings(delimiter, codec),
             convert_options=reader.ConvertOptions(
-                null_values=list(MISSING), strings_can_be_null=True, decimal_point=decimal
+                null_values=list(MISSING),
+                strings_can_be_null=True,
+                decimal_point=decimal,
+                column_types=dict.fromkeys(texts, pyarrow().string()),
             ),
         )
         names = table.column_names  # decoded only now
@@ -170,7 +289,7 @@ def _read_text(path: Path, delimiter: str, decimal: str, encoding: str) -> Any:
     if len(names) == 1:
         _check_delimiter(names[0], delimiter, path)
     _refuse_open_quote(table, path)
-    return _trimmed(_named(table, path), decimal)
+    return _trimmed(_named(table, path), decimal, texts)
 
 
 def _refuse_open_quote(table: Any, path: Path) -> None:
@@ -185,23 +304,23 @@ def _refuse_open_quote(table: Any, path: Path) -> None:
 
 
 def _codec(encoding: str) -> str:
-    try:
-        return codecs.lookup(encoding).name
-    except LookupError:
-        raise ValueError(
-            f"{encoding!r} is no known encoding: try 'utf-8', 'latin-1' or 'utf-16'."
-        ) from None
+    if not is_encoding(encoding):
+        raise ValueError(f"{encoding!r} is no known encoding: try 'utf-8', 'latin-1' or 'utf-16'.")
+    return codecs.lookup(encoding).name
 
 
-def _refuse_bytes(path: Path, codec: str) -> None:
+def _refuse_bytes(path: Path, codec: str | None) -> None:
     """Refuse what is no text, or not in the encoding that is named, by how it begins."""
     with path.open("rb") as file:
         start = file.read(4)
     if not start:
         raise ValueError(f"{path.name} is empty: give a file with names of columns and rows.")
     for mark, words in _OTHERS.items():
-        if start.startswith(mark) and not codec.startswith(("utf-16", "utf-32")):
+        if start.startswith(mark):
             raise ValueError(f"{path.name} is {words}.")
+    is_wide = start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    if is_wide and codec is not None and not codec.startswith(("utf-16", "utf-32")):
+        raise ValueError(_bad_encoding(path, codec))
 
 
 def _bad_encoding(path: Path, codec: str) -> str:
@@ -217,7 +336,9 @@ def _first_line(path: Path, codec: str) -> str:
 
 
 def _unreadable(path: Path, error: Exception) -> str:
-    reason = str(error).partition("\n")[0].rstrip(".")[: 2 * _SHOWN]
+    # Errors of Arrow show the line as it is, with tabs and what else a terminal would obey.
+    shown = str(error).partition("\n")[0].rstrip(".")[: 2 * _SHOWN]
+    reason = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
     return f"{path.name} cannot be read ({reason}): check that it is a whole {FORMATS} file."
 
 
@@ -237,7 +358,7 @@ def _named(table: Any, path: Path) -> Any:
 
 def _check_delimiter(line: str, delimiter: str, path: Path) -> None:
     """Refuse a single column whose name looks like several with another delimiter."""
-    likely = max(_CANDIDATES, key=line.count)
+    likely = max(DELIMITERS, key=line.count)
     if delimiter not in line and likely in line:
         shown = "tab" if likely == "\t" else likely
         raise ValueError(
@@ -247,7 +368,7 @@ def _check_delimiter(line: str, delimiter: str, path: Path) -> None:
         )
 
 
-def _trimmed(table: Any, decimal: str) -> Any:
+def _trimmed(table: Any, decimal: str, texts: Sequence[str]) -> Any:
     """Texts without blanks around them, and numbers where these were all that made them texts."""
     arrow, compute = pyarrow(), pyarrow(".compute")
     for index, name in enumerate(table.column_names):
@@ -259,7 +380,8 @@ def _trimmed(table: Any, decimal: str) -> Any:
             continue
         absent = compute.is_in(trimmed, value_set=arrow.array(MISSING))
         trimmed = compute.if_else(absent, arrow.scalar(None, arrow.string()), trimmed)
-        with contextlib.suppress(arrow.ArrowInvalid):
-            trimmed = compute.replace_substring(trimmed, decimal, ".").cast(arrow.float64())
+        if name not in texts:
+            with contextlib.suppress(arrow.ArrowInvalid):
+                trimmed = compute.replace_substring(trimmed, decimal, ".").cast(arrow.float64())
         table = table.set_column(index, name, trimmed)
     return table

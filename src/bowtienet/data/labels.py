@@ -152,7 +152,10 @@ def _checked(values: np.ndarray, name: str) -> np.ndarray:
         _check_missing(np.isnan(values), name)
         other = np.flatnonzero(values != np.floor(values))
         if np.isinf(values).any():
-            raise ValueError(f"{name} contains infinity: give labels that are whole numbers.")
+            row = int(np.argmax(np.isinf(values)))
+            raise ValueError(
+                f"{name} contains infinity in row {row}: give labels that are whole numbers."
+            )
         if other.size:
             raise ValueError(
                 f"Unknown label type: continuous. {name} has {float(values[other[0]])!r} in row "

@@ -20,8 +20,11 @@ import narwhals as nw
 import numpy as np
 
 from bowtienet._arrays import Array, namespace, to_numpy
+from bowtienet.data.limits import check_columns
 
 _SHOWN = 5
+_LOOKED_AT = 10_000
+"""Rows among which an example of what is wrong is looked for."""
 _REAL = "fiub"
 _VECTORS = ("sample_weight", "exposure")
 """What has one number for each row."""
@@ -79,6 +82,12 @@ def as_frame(values: Any, name: str) -> Any | None:
     arrow = sys.modules.get("pyarrow")
     if arrow is not None and isinstance(values, arrow.RecordBatch):
         values = arrow.Table.from_batches([values])
+    # Here, since narwhals' own error of it is three lines long.
+    if arrow is not None and isinstance(values, arrow.Table):
+        check_unique(values.column_names, name)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(values, pandas.DataFrame):
+        check_unique(list(values.columns), name)
     frame = nw.from_native(values, pass_through=True, allow_series=True)
     if isinstance(frame, nw.LazyFrame):
         raise ValueError(f"{name} is a lazy table: call collect() on it first.")
@@ -130,6 +139,7 @@ def label_of(name: str, index: int, labels: Sequence[Any] | None) -> str:
 def check_rank(shape: tuple[int, ...], name: str) -> None:
     """Refuse features that are no table, targets that are no column or table, and so on."""
     if len(shape) in ((2,) if name == "X" else (1,) if name in _VECTORS else (1, 2)):
+        check_columns(shape[1] if name == "X" else 1)
         return
     if name == "X":
         raise ValueError(
@@ -162,14 +172,22 @@ def refuse_complex(what: str) -> None:
 def refuse_texts(parsed: Parsed, name: str, remedy: str = "") -> None:
     """Raise the error for columns that do not hold numbers; `remedy` ends the sentence."""
     bad = [
-        label_of(name, index, parsed.labels)
+        label_of(name, index, parsed.labels) + _example(column)
         for index, column in enumerate(parsed.columns or ())
         if not _is_numbers(column)
     ]
     raise ValueError(
-        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} does not: give one number for "
-        f"each row{remedy}."
+        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} "
+        f"{'does' if len(bad) == 1 else 'do'} not: give one number for each row{remedy}."
     )
+
+
+def _example(column: Any) -> str:
+    """The first value of a column that is no number, and its row; nothing if none is at hand."""
+    for row, value in enumerate(column[:_LOOKED_AT]):
+        if value is not None and not isinstance(value, _NUMBERS):
+            return f" (row {row} has {str(value)!r:.40})"
+    return ""
 
 
 def _is_numbers(column: Any) -> bool:
@@ -195,14 +213,24 @@ def check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
         columns = list(np.atleast_2d(to_numpy(bad).T))
     else:
         columns = [np.isinf(c) if _is_numbers(c) else np.zeros(1) for c in parsed.columns or ()]
-    found = [label_of(name, i, parsed.labels) for i, column in enumerate(columns) if column.any()]
+    found = [
+        label_of(name, i, parsed.labels) + _row_text(np.flatnonzero(column))
+        for i, column in enumerate(columns)
+        if column.any()
+    ]
     if found:
         more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         what = "infinity" if allow_nan else "NaN or infinity"
         raise ValueError(
-            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}: give finite numbers or "
-            "leave those rows out."
+            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}, counted from 0: give "
+            "finite numbers or leave those rows out."
         )
+
+
+def _row_text(rows: np.ndarray) -> str:
+    """Where a column is wrong: the first row, and how many others."""
+    more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
+    return f" (row {rows[0]}{more})"
 
 
 def _is_foreign(values: Any) -> bool:
@@ -218,6 +246,11 @@ def _as_array(values: Any, name: str) -> np.ndarray:
         raise ValueError(f"{name} must not be a masked array: fill the masked values with NaN.")
     if hasattr(values, "tocsr") or hasattr(values, "tocoo"):
         raise TypeError(f"Sparse data was passed as {name}, but dense data is required.")
+    if isinstance(values, dict):
+        expected = "Expected 2D array: " if name == "X" else ""
+        raise ValueError(
+            f"{expected}{name} is a dict: give a data frame, such as pandas.DataFrame({name})."
+        )
     try:
         array = np.asarray(values)
         if array.dtype.kind in "SU" and not hasattr(values, "dtype"):

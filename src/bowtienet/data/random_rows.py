@@ -12,6 +12,10 @@ from bowtienet.data.rows import Rows, join_rows, split, take_rows
 
 WAITING_ROWS = 2_048
 """New rows of a sample that are sorted in together."""
+POOL_ROWS = 131_072
+"""Rows that are mixed with each other."""
+KEY_ROWS = 4_096
+"""Consecutive rows whose keys come from one generator."""
 
 
 class Pieces(Protocol):
@@ -26,18 +30,25 @@ class Pieces(Protocol):
 
 
 def shuffled(
-    pieces: Pieces, batch_size: int, rng: np.random.Generator, pool_rows: int = 131_072
+    pieces: Pieces,
+    batch_size: int,
+    rng: np.random.Generator,
+    pool_rows: int = POOL_ROWS,
+    n_rows: int | None = None,
 ) -> Iterator[Rows]:
     """All rows once in random minibatches of `batch_size`; the last may be smaller.
 
     Pieces come in random order. Their rows are gathered in a pool of about `pool_rows`, which is
-    permuted and cut into batches; what is left over goes to the next pool.
+    permuted and cut into batches; what is left over goes to the next pool. If all `n_rows`, where
+    these are known, are one pool, pieces come in their own order: the batches then do not depend
+    on how rows are cut into pieces.
     """
     batch_size = whole(batch_size, "batch_size")
     full = max(whole(pool_rows, "pool_rows"), batch_size)
+    one_pool = n_rows is not None and n_rows <= full
     pool: list[Rows] = []
     gathered = 0
-    for piece in rng.permutation(pieces.n_pieces):
+    for piece in range(pieces.n_pieces) if one_pool else rng.permutation(pieces.n_pieces):
         for rows in pieces.read(int(piece)):
             pool.append(rows)
             gathered += rows.inputs.shape[0]
@@ -48,6 +59,18 @@ def shuffled(
             pool, gathered = [rest], rest.inputs.shape[0]
     if gathered:
         yield from _cut(pool, batch_size, rng)
+
+
+def row_keys(seed: int, start: int, count: int) -> np.ndarray:
+    """Random keys (count,) in [0, 1) of the rows from position `start` on.
+
+    A key depends on the seed and on the position alone, so that parts of a table can be sampled
+    apart, and the same rows of it whatever holds them.
+    """
+    first, last = start // KEY_ROWS, (start + max(count, 1) - 1) // KEY_ROWS
+    drawn = [np.random.default_rng((seed, n)).random(KEY_ROWS) for n in range(first, last + 1)]
+    begin = start - first * KEY_ROWS
+    return np.concatenate(drawn)[begin : begin + count]
 
 
 class RowSample:
@@ -87,9 +110,13 @@ class RowSample:
         self._sort_in()
         return self._positions
 
-    def add(self, rows: Rows, start: int) -> None:
-        """Let the rows of a block, the first of them at position `start`, take part."""
-        keys = self._rng.random(rows.inputs.shape[0])
+    def add(self, rows: Rows, start: int, keys: np.ndarray | None = None) -> None:
+        """Let the rows of a block, the first of them at position `start`, take part.
+
+        With keys of their own, such as `row_keys`, the generator is not asked for any.
+        """
+        if keys is None:
+            keys = self._rng.random(rows.inputs.shape[0])
         self._offer(keys, start + np.arange(len(keys)), rows)
 
     def merge(self, other: RowSample, start: int) -> None:

@@ -57,7 +57,11 @@ def build_weights(
     _finite(weights, name)
     xp = namespace(weights)
     if bool(xp.any(weights < 0.0)):
-        raise ValueError(f"{name} must not be negative: use 0 to leave a row out.")
+        row = int(np.argmax(to_numpy(weights) < 0.0))
+        raise ValueError(
+            f"{name} must not be negative, but row {row} (counted from 0) has "
+            f"{float(weights[row]):g}: use 0 to leave a row out."
+        )
     if not allow_zero and not bool(xp.any(weights > 0.0)):
         raise ValueError(f"{name} are all zero: at least one row must have a positive weight.")
     return weights
@@ -146,9 +150,10 @@ def _finite(values: Array, name: str) -> None:
     if bool(xp.all(finite)):
         return
     bad = np.argwhere(~to_numpy(finite))
+    place = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), bad[0], strict=False))
     raise ValueError(
-        f"{name} hold {len(bad)} NaN or infinite values, the first at index "
-        f"{tuple(int(i) for i in bad[0])}: impute or drop them first."
+        f"{name} must be finite, but {len(bad)} of the values are NaN or infinite, the first in "
+        f"{place} (counted from 0): impute or drop them first."
     )
 
 

@@ -116,12 +116,15 @@ def log_exposures(source: Source, block: Block) -> np.ndarray:
 
 
 def read_part(where: str, X: Any, y: Any, sample_weight: Any, **settings: Any) -> tuple[Block, Any]:
-    """`read_block` of a part of a stream, in double precision; errors say `where` it is."""
+    """`read_block` of a part of a stream, as NumPy arrays; errors say `where` it is.
+
+    They keep their precision: the same numbers in memory would be fitted in it, too.
+    """
     with _told(where):
         block, layout = read_block(X, y, sample_weight, **settings)
     matrix = block.table.matrix
-    table = block.table if matrix is None else replace(block.table, matrix=_double(matrix))
-    targets, weights = _double(block.targets), _double(block.weights)
+    table = block.table if matrix is None else replace(block.table, matrix=to_numpy(matrix))
+    targets, weights = to_numpy(block.targets), to_numpy(block.weights)
     return Block(table=table, targets=targets, weights=weights), layout
 
 

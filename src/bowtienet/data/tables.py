@@ -29,6 +29,8 @@ from bowtienet.data.rows import build_weights
 from bowtienet.data.targets import NUMBERS, Reading, read_log_exposure, read_targets
 
 _SHOWN = 5
+HEAVIEST = 1e100
+"""Largest weight of a row: sums over many rows of squares of far values stay in range."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -277,13 +279,13 @@ def _take_named(
         if isinstance(y, str) or names["sample_weight"] or names["exposure"]:
             raise ValueError("names of columns need a table whose columns have names: give arrays.")
         return X, y, sample_weight, exposure
+    used = [column for found in names.values() for column in found]
+    check_unique(used, f"the choice of {', '.join(names)}")
     for name, found in names.items():
         check_known(found, frame.columns, name)
         if found:
             one = name != "y" or isinstance(y, str)
             given[name] = frame.get_column(found[0]) if one else frame.select(list(found))
-    used = [column for found in names.values() for column in found]
-    check_unique(used, f"the choice of {', '.join(names)}")
     rest = frame.drop(used)
     if features is not None and text_names(rest.columns) is not None:
         check_features(rest.columns, features)
@@ -322,4 +324,11 @@ def _read_weights(sample_weight: Any, table: Table) -> Array:
     if parsed.array is None:
         refuse_texts(parsed, "sample_weight")
     check_lengths(parsed.shape[0], table.n_rows, "sample_weight")
-    return build_weights(parsed.array, rows, name="sample_weight", allow_zero=True)
+    weights = build_weights(parsed.array, rows, name="sample_weight", allow_zero=True)
+    largest = float(np.max(to_numpy(weights), initial=0.0))
+    if largest > HEAVIEST:
+        raise ValueError(
+            f"sample_weight holds {largest:.3g}, and sums of squares with such weights overflow: "
+            "weights say how many times a row counts; divide them by their mean."
+        )
+    return weights

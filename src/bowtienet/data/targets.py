@@ -20,6 +20,8 @@ from bowtienet.data.parsing import (
 
 TARGETS = ("number", "label", "count")
 """What targets may be."""
+LARGEST_COUNT = 2.0**53
+"""Beyond it not every whole number is a double."""
 _CLASSES = "use BowTieClassifier for classes"
 
 
@@ -111,5 +113,11 @@ def _counts(values: Array) -> np.ndarray:
         raise ValueError(
             f"y must hold counts, whole numbers from 0 on, but row {bad[0]} has "
             f"{float(counts[bad[0], 0])!r}: use BowTieRegressor for other numbers."
+        )
+    large = np.flatnonzero(counts > LARGEST_COUNT)
+    if large.size:
+        raise ValueError(
+            f"y must hold counts, but row {large[0]} has {float(counts[large[0], 0]):.3g}, beyond "
+            "which doubles tell no two counts apart: drop it, or fit its logarithm."
         )
     return counts

@@ -89,8 +89,11 @@ def _quadrature(p: float, w: Array) -> tuple[Array, Array]:
     g_minus_p = w * peak_ratio
     left, right = _limits(p, g, g_minus_p)
     # Traced arrays have no values to look at; they get the nodes that serve every argument.
-    known = is_numpy_array(w) and w.shape[0] > 0
-    runs = _runs(p, float(xp.min(w)) if known else _SMALLEST_QUADRATURE_ARGUMENT)
+    smallest = _SMALLEST_QUADRATURE_ARGUMENT
+    if is_numpy_array(w):
+        # NaN stays NaN, and has no say in the nodes of the others.
+        smallest = float(np.min(w[np.isfinite(w)], initial=math.inf))
+    runs = _runs(p, smallest)
     step = (left + right) / (runs * _RUN - 1)
 
     coarse = like(w, np.arange(runs) * _RUN) * step[:, None] - left[:, None]
@@ -116,6 +119,8 @@ def _runs(p: float, smallest: float) -> int:
     The step makes exp(-π²/h) negligible at p = 0 and is 0.6 widths of the peak, 1/sqrt(p), for
     high orders; three runs resolve the peak of a large argument.
     """
+    if smallest == math.inf:
+        return 3
     g = np.asarray(math.hypot(p, smallest))
     left, right = _limits(p, g, smallest * (smallest / (g + p)))
     step = 0.3 / math.sqrt(1.0 + 0.25 * p)

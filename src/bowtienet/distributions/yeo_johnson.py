@@ -77,7 +77,9 @@ def fit_warp(targets: Floats, weights: Floats) -> Warp:
     values = to_warped(plain, targets)
     center = share @ values
     spread = np.sqrt(share @ (values - center) ** 2)
-    scale = np.where(spread > 0.0, spread, 1.0)
+    # Of equal values the spread is rounding, and not zero where sums are formed in another order.
+    scale = np.where(largest > least, spread, 1.0)
+    scale = np.where(scale > 0.0, scale, 1.0)
     return Warp(exponent=exponent, low=plain.low, high=plain.high, center=center, scale=scale)
 
 

@@ -28,7 +28,7 @@ from bowtienet.ensemble.ensemble import (
 )
 from bowtienet.ensemble.member import MOMENTUM, local_iterations
 from bowtienet.ensemble.stacking import NEVER, heavy_log_densities, stacking_weights
-from bowtienet.inference.convergence import Status
+from bowtienet.inference.convergence import BreakdownError, Status
 from bowtienet.inference.execution import usable_cores, workers
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.stochastic import StochasticState, stochastic_step
@@ -136,7 +136,10 @@ def _take_in(member: FitResult, batch: Rows, apply: Any) -> FitResult:
     )
     # Each row counts the same, whenever it came.
     amount = new / (before + new)
-    state, terms = stochastic_step(state, batch, before + new, amount=amount, apply=apply)
+    try:
+        state, terms = stochastic_step(state, batch, before + new, amount=amount, apply=apply)
+    except BreakdownError:
+        return member
     bound = float(terms.total)
     if not np.isfinite(bound):
         return member
@@ -171,15 +174,18 @@ def _replay(member: FitResult, view: View, arrivals: Arrivals, n_new: int, apply
     )
     n_steps = math.ceil(REPLAYS * 10 * n_new / rows.inputs.shape[0])
     for _ in range(min(n_steps, REPLAYS)):
-        found, terms = stochastic_step(
-            state,
-            rows,
-            total,
-            amount=amount,
-            momentum=momentum,
-            max_iterations=local_iterations(member.model),
-            apply=apply,
-        )
+        try:
+            found, terms = stochastic_step(
+                state,
+                rows,
+                total,
+                amount=amount,
+                momentum=momentum,
+                max_iterations=local_iterations(member.model),
+                apply=apply,
+            )
+        except BreakdownError:
+            break
         if not np.isfinite(float(terms.total)):
             break
         state = found

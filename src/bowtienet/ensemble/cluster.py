@@ -8,9 +8,11 @@ A sweep is one task for each partition, run where the partition is, and a tree o
 of the partitions: the result does not depend on who computed what.
 
 A partition is one object that Dask holds as the result of a task: rows, and the local factors that
-the last two sweeps left in it. Local factors are no results themselves. Each would depend on the
-one before, and Dask would repeat all sweeps when a worker dies. As it is, Dask computes the rows
-again, and a sweep that does not find the local factors it asks for starts with a forward pass.
+the last two sweeps left in it. Local factors are no results themselves: Dask would hold those of
+all sweeps. When a worker dies, Dask computes the rows of its partitions again, and a sweep that
+does not find the local factors it asks for repeats the local steps that led to them, from the
+networks of the sweeps before. They then have the bits that were lost, and the fit goes on as if
+nothing had happened.
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import partial, reduce
 from itertools import count
 from typing import Any
 
 import numpy as np
 
-from bowtienet._arrays import slices
+from bowtienet._arrays import map_arrays, slices
 from bowtienet.data.rows import Rows, split
 from bowtienet.ensemble.dask_client import (
     ask,
@@ -41,14 +43,17 @@ from bowtienet.inference.execution import (
     local_pass,
     workers,
 )
-from bowtienet.inference.statistics import Statistics, add
+from bowtienet.inference.local_step import local_memory, settle
+from bowtienet.inference.statistics import FAN_IN, Statistics, add
 from bowtienet.model.priors import BowTieModel, check_rows
 from bowtienet.posterior.factors import GlobalFactors, LocalMemory
 
 ATTEMPTS = 5
 """Times that a sweep is tried: again when a worker dies."""
-FAN_IN = 8
-"""Statistics that one task adds up."""
+HISTORY_BYTES = 1_000_000_000
+"""Networks of earlier sweeps that are remembered: of larger ones lost local factors are settled."""
+SETTLED, MOST_STEPS = 1e-10, 200
+"""Largest move of local factors that are settled, and most steps until then."""
 GAIN = 0.9
 """A partition moves if its new worker then has at most this share of the largest load."""
 
@@ -60,8 +65,10 @@ class ClusterRows:
     each row and hidden unit (twice from the second layer on) for each of two sweeps; Dask counts
     them as unmanaged memory.
 
-    Partitions of a worker that dies lose their local factors; see `rebuilt`. A worker that joins
-    takes partitions from the busiest ones, with their local factors.
+    Partitions of a worker that dies lose their local factors, and repeat the local steps that led
+    to them. Should the networks of all sweeps take more than `HISTORY_BYTES`, they are settled
+    beside the present network instead; see `rebuilt`. A worker that joins takes partitions from the
+    busiest ones, with their local factors.
 
     Parameters
     ----------
@@ -110,13 +117,13 @@ class ClusterRows:
         self, model: BowTieModel, factors: GlobalFactors, memory: _Memory, apply: Mapper = map
     ) -> tuple[Statistics, _Memory]:
         """Update the local factors of all rows once, and add up their statistics."""
-        renewed = _Memory(version=next(self._versions))
+        renewed = _Memory(
+            version=next(self._versions), history=_longer(memory.history, (model, factors))
+        )
         # As a task of its own the network passes the scheduler once, not once for each partition.
         network = self._client.submit(_itself, (model, factors), pure=False)
         try:
-            statistics, self.rebuilt = self._sweep(
-                network=network, memory=memory, renewed=renewed, block_size=self.block_size
-            )
+            statistics, self.rebuilt = self._sweep(network, memory, renewed.version)
         finally:
             network.release()
         return statistics, renewed
@@ -132,32 +139,53 @@ class ClusterRows:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _sweep(self, **details: Any) -> _Answer:
-        """The sum over all partitions; after a death all of them begin again where they began.
+    def _sweep(self, network: Any, memory: _Memory, renewed: int | None) -> tuple[Statistics, bool]:
+        """The sum over all partitions; after a death all of them begin again where they began."""
+        details: dict[str, Any] = {
+            "version": memory.version,
+            "renewed": renewed,
+            "block_size": self.block_size,
+            "settles": memory.history is None,
+        }
+        history: Any = None
+        n_failed = 0
+        try:
+            while n_failed < ATTEMPTS:
+                steps = partial(_sweep, **details)
+                answer: _Answer | None = self._on_all(steps, network=network, history=history)
+                if answer is None:
+                    n_failed += 1
+                elif answer[0] is not None:
+                    return answer[0], answer[1]
+                else:
+                    # Local factors are missing, which is rare: only then does the history travel.
+                    history = self._client.submit(_itself, memory.history, pure=False)
+        finally:
+            release([] if history is None else [history])
+        raise RuntimeError(
+            f"a worker died or was paused in each of {ATTEMPTS} attempts at one sweep, for want of "
+            "memory perhaps: use larger workers, or fewer hidden units."
+        )
+
+    def _on_all(self, function: Any, **details: Any) -> Any:
+        """The sum of what a function of each partition answers; None if a worker was lost.
 
         Only its home may run the task of a partition. Dask likes to give waiting tasks to idle
         workers: there a copy of the partition would learn the new local factors, and chance
         decides which copy Dask keeps.
         """
-        for _ in range(ATTEMPTS):
-            self._find_homes()
-            tasks: dict[int, Any] = {}
-            for home in set(self._homes.values()):
-                here = [n for n in self._held if self._homes[n] == home]
-                held = [self._held[n] for n in here]
-                futures = self._client.map(_sweep, held, workers=[home], pure=False, **details)
-                tasks.update(zip(here, futures, strict=True))
-            sums = _tree(self._client, [tasks[n] for n in self._held])
-            try:
-                answer: _Answer | None = result(self._client, sums[-1], self._homes.values())
-            finally:
-                release([*tasks.values(), *sums])
-            if answer is not None:
-                return answer
-        raise RuntimeError(
-            f"a worker died or was paused in each of {ATTEMPTS} attempts at one sweep, for want of "
-            "memory perhaps: cut the table into more partitions, or use larger workers."
-        )
+        self._find_homes()
+        tasks: dict[int, Any] = {}
+        for home in set(self._homes.values()):
+            here = [n for n in self._held if self._homes[n] == home]
+            held = [self._held[n] for n in here]
+            futures = self._client.map(function, held, workers=[home], pure=False, **details)
+            tasks.update(zip(here, futures, strict=True))
+        sums = _tree(self._client, [tasks[n] for n in self._held])
+        try:
+            return result(self._client, sums[-1], self._homes.values())
+        finally:
+            release([*tasks.values(), *sums])
 
     def _find_homes(self) -> None:
         """See that every partition is at a worker that is alive, and none has too much to do.
@@ -222,16 +250,31 @@ class _Partition:
         return int(self.rows.inputs.nbytes + self.rows.targets.nbytes + self.rows.weights.nbytes)
 
 
+_Network = tuple[BowTieModel, GlobalFactors]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Memory:
     """Stands for the local factors of all rows, which are on the workers."""
 
     version: int | None = None
     """None if a forward pass is to find them."""
+    history: tuple[_Network, ...] | None = ()
+    """The networks whose local steps led to them; None if these were too many to keep."""
 
 
-_Answer = tuple[Statistics, bool]
-"""What comes back from some partitions: sums, and whether local factors had to be rebuilt."""
+_Answer = tuple[Statistics | None, bool]
+"""What comes back from some partitions: sums, or None if local factors are missing, and whether
+some were settled anew."""
+
+
+def _longer(history: tuple[_Network, ...] | None, network: _Network) -> tuple[_Network, ...] | None:
+    """The history with one more network, unless that would be too much to keep."""
+    sizes: list[int] = []
+    map_arrays(lambda x: sizes.append(np.asarray(x).nbytes), network[1])
+    if history is None or (len(history) + 1) * sum(sizes) > HISTORY_BYTES:
+        return None
+    return (*history, network)
 
 
 def _shape(partition: _Partition) -> tuple[int, int, int]:
@@ -243,28 +286,68 @@ def _shape(partition: _Partition) -> tuple[int, int, int]:
 def _sweep(
     partition: _Partition,
     *,
-    network: tuple[BowTieModel, GlobalFactors],
-    memory: _Memory,
-    renewed: _Memory,
+    network: _Network,
+    history: Sequence[_Network] | None,
+    version: int | None,
+    renewed: int | None,
     block_size: int | None,
+    settles: bool,
 ) -> _Answer:
-    """Local step and statistics of a partition, which remembers both ends of it."""
+    """Local step and statistics of a partition, which remembers both ends of it.
+
+    Local factors that it has lost come back by the steps that led to them, if it is told these.
+    """
+    before = partition.memory.get(version)
+    lost = before is None and version is not None
+    if lost and settles:
+        before = _settled(partition, network, block_size)
+    elif lost and history is None:
+        return None, False
+    elif lost and history is not None:
+        for one in history:
+            _, before = _step(partition, one, before, block_size)
+    statistics, after = _step(partition, network, before, block_size)
+    kept = {} if before is None else {version: before}
+    partition.memory = kept | {renewed: after}
+    return statistics, lost and settles
+
+
+def _step(
+    partition: _Partition,
+    network: _Network,
+    memory: Sequence[LocalMemory] | None,
+    block_size: int | None,
+) -> tuple[Statistics, Sequence[LocalMemory]]:
+    """A local step from these local factors, or from a forward pass."""
     model, factors = network
-    blocks = split(partition.rows, block_rows(model.architecture, block_size, model.outcome))
-    known = partition.memory.get(memory.version)
+    blocks = _blocks(partition, model, block_size)
     with workers(1) as apply, np.errstate(all="ignore"):
-        before = known
-        if before is None:
-            before = initialize_memory(model, factors, blocks, apply)
-        statistics, after = local_pass(model, factors, blocks, before, apply)
-    kept = {} if known is None else {memory.version: known}
-    partition.memory = kept | {renewed.version: after}
-    return statistics, known is None and memory.version is not None
+        if memory is None:
+            memory = initialize_memory(model, factors, blocks, apply)
+        return local_pass(model, factors, blocks, memory, apply)
+
+
+def _settled(
+    partition: _Partition, network: _Network, block_size: int | None
+) -> Sequence[LocalMemory]:
+    """Local factors that a network leads to if it stays what it is."""
+    model, factors = network
+    with workers(1), np.errstate(all="ignore"):
+        return [
+            local_memory(model, settle(model, factors, b.inputs, b.targets, SETTLED, MOST_STEPS)[0])
+            for b in _blocks(partition, model, block_size)
+        ]
+
+
+def _blocks(partition: _Partition, model: BowTieModel, block_size: int | None) -> list[Rows]:
+    return split(partition.rows, block_rows(model.architecture, block_size, model.outcome))
 
 
 def _merge(answers: Sequence[_Answer]) -> _Answer:
-    """The sum of neighbours, from left to right."""
-    return reduce(add, [sums for sums, _ in answers]), any(rebuilt for _, rebuilt in answers)
+    """The sum of neighbours, from left to right; None if one is missing."""
+    sums = [own for own, _ in answers if own is not None]
+    whole = reduce(add, sums) if len(sums) == len(answers) else None
+    return whole, any(rebuilt for _, rebuilt in answers)
 
 
 def _itself(value: Any) -> Any:

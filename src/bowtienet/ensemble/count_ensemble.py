@@ -75,7 +75,7 @@ def draw_counts(
     rates = np.exp(np.clip(logs, -LARGEST_LOG_RATE, LARGEST_LOG_RATE))
     if not noise:
         return rates
-    dispersions = _dispersions(ensemble)[groups]
+    dispersions = group_dispersions(ensemble)[groups]
     dispersions = dispersions if dispersions.ndim == 2 else dispersions[:, None]
     return rng.poisson(rng.gamma(dispersions, rates / dispersions)).astype(float)
 
@@ -105,11 +105,11 @@ def rate_mixture(ensemble: Ensemble, found: Moments, log_exposures: Floats) -> C
     return CountMixture(
         weights=weights.ravel(),
         means=rates.reshape(-1, rates.shape[-1]),
-        dispersions=np.repeat(_dispersions(ensemble), N_NODES),
+        dispersions=np.repeat(group_dispersions(ensemble), N_NODES),
     )
 
 
-def _dispersions(ensemble: Ensemble) -> Floats:
+def group_dispersions(ensemble: Ensemble) -> Floats:
     """r (G,) of the groups: by held-out rows, or those of the members on average."""
     if ensemble.calibration is not None:
         return ensemble.calibration.dispersion

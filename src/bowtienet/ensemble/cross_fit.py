@@ -19,6 +19,7 @@ from joblib import Parallel, delayed
 
 from bowtienet._arrays import like, to_numpy
 from bowtienet.data.rows import Rows
+from bowtienet.ensemble.cross_fitted_scores import cross_fitted_scores
 from bowtienet.ensemble.ensemble import Floats, alone
 from bowtienet.ensemble.fold_networks import (
     Candidate,
@@ -50,7 +51,7 @@ from bowtienet.ensemble.settings import (
     starts_from_networks,
     sweep_lengths,
 )
-from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import Networks, factors_of_network, initialize
 from bowtienet.inference.together import sweep_together
@@ -102,6 +103,9 @@ def cross_fit(
         weights, noise = stack_recipes(
             swept, slopes, np.asarray(on_host(rows).weights), rows.inputs, settings
         )
+        seen_by = [views[one.recipe.view] for one in chosen]
+        scores = cross_fitted_scores(swept, weights, noise, seen_by, rows, settings.outcome)
+        noise = replace(noise, cross_fitted=scores)
         say("members with all rows")
         counts = members_of_recipes(weights, settings.n_estimators, len(folds))
         return _with_all_rows(swept, weights, counts, seen, noise, settings, run)

@@ -33,7 +33,9 @@ def running_client() -> Any:
         ) from None
 
 
-def on_each(client: Any, parts: Sequence[Any], function: Callable[[Any], Any]) -> list[Any]:
+def on_each(
+    client: Any, parts: Sequence[Any], function: Callable[..., Any], *others: Sequence[Any]
+) -> list[Any]:
     """Futures of `function` for each part; what it reads is not kept.
 
     Parameters
@@ -42,19 +44,27 @@ def on_each(client: Any, parts: Sequence[Any], function: Callable[[Any], Any]) -
     parts : list of delayed or futures
     function : callable
         Can be pickled.
+    *others : lists
+        What it is told of each part besides.
     """
-    task = _library("dask").delayed(function, pure=False, traverse=False)
-    return list(client.compute([task(part) for part in parts]))
+    task = delayed(function)
+    return list(client.compute([task(*own) for own in zip(parts, *others, strict=True)]))
+
+
+def delayed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as a task of Dask: called, it answers with a delayed result."""
+    task: Callable[..., Any] = _library("dask").delayed(function, pure=False, traverse=False)
+    return task
 
 
 def survey_partitions(
-    client: Any, parts: Sequence[Any], function: Callable[[Any], Any]
+    client: Any, parts: Sequence[Any], function: Callable[..., Any], *others: Sequence[Any]
 ) -> Iterator[Any]:
     """What `function` answers for each part, in their order; see `on_each`.
 
     Answers wait on the workers until they are asked for.
     """
-    futures = on_each(client, parts, function)
+    futures = on_each(client, parts, function, *others)
     try:
         for future in futures:
             yield result(client, future)

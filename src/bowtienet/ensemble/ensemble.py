@@ -23,13 +23,13 @@ from bowtienet.distributions.yeo_johnson import (
     signal_variance,
 )
 from bowtienet.inference.iterate import FitResult, Progress
-from bowtienet.inference.pruning import check_pruning
+from bowtienet.inference.network_checks import check_result
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.outcomes import Outcome, StudentT
 from bowtienet.model.outcomes.counts import log_rates
-from bowtienet.posterior.factors import check_factors
 from bowtienet.prediction.calibration import Calibration, aligned, check_calibration
 from bowtienet.prediction.conformal import HeldOut, check_held_out
+from bowtienet.prediction.cross_fitted import CrossFitted, check_cross_fitted
 from bowtienet.prediction.levels import Levels, check_levels, level_probabilities
 from bowtienet.prediction.mixture import Mixture, build_mixture
 from bowtienet.prediction.outside import Outside, check_outside, outside_variances
@@ -43,7 +43,11 @@ from bowtienet.representation.representation import (
     network_features,
     standardized_features,
 )
-from bowtienet.representation.scaling import restore_deviation, restore_mean
+from bowtienet.representation.scaling import (
+    restore_deviation,
+    restore_mean,
+    restore_variance,
+)
 
 Floats = NDArray[np.float64]
 
@@ -73,6 +77,8 @@ class Ensemble:
     """What conformal intervals rest on; None where no row was held out."""
     calibration: Calibration | None = None
     """Of the outputs of groups, for classes and counts; None where these are as they are."""
+    cross_fitted: CrossFitted | None = None
+    """Scores of rows that were held out in turn; None where no row was held out."""
     outside: Outside | None = None
     """How functions may bend outside the range of training; None where they go on as they are."""
     background: Background | None = None
@@ -92,6 +98,8 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_targets: int) -> None:
     if not all(type(place) is int and 0 <= place < n_views for place in ensemble.views):
         raise ValueError("members have views of the columns that there are not")
     _check_groups(ensemble)
+    if len({type(member.model.outcome) for member in ensemble.members}) > 1:
+        raise ValueError("members have different outcomes")
     for member, view in zip(ensemble.members, member_views(ensemble), strict=True):
         _check_member(member, n_network_inputs(ensemble.representation, view), n_outputs)
     weights = np.asarray(ensemble.weights)
@@ -106,6 +114,8 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_targets: int) -> None:
         check_levels(ensemble.levels, n_encoded, n_outputs)
     if ensemble.held_out is not None:
         check_held_out(ensemble.held_out, n_outputs)
+    if ensemble.cross_fitted is not None:
+        check_cross_fitted(ensemble.cross_fitted, n_targets)
     n_groups = len(set(ensemble.groups))
     if ensemble.calibration is not None:
         check_calibration(ensemble.calibration, n_groups)
@@ -115,8 +125,7 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_targets: int) -> None:
 
 
 def _check_member(member: FitResult, n_inputs: int, n_outputs: int) -> None:
-    check_factors(member.model.architecture, member.factors)
-    check_pruning(member.model, member.pruning)
+    check_result(member)
     architecture, ratio = original(member), ratio_of(member)
     if np.shape(ratio) != (n_outputs,) or not np.all((ratio > 0.0) & np.isfinite(ratio)):
         raise ValueError("variance ratios are not one positive number for each target")
@@ -367,11 +376,11 @@ def components(ensemble: Ensemble, inputs: Array) -> tuple[Array, Array, Array]:
     """Mean, epistemic variance and noise variance, each (n, D) in the user's units."""
     found = standardized_moments(ensemble, group_moments(ensemble, inputs), inputs, split=True)
     mean, epistemic, noise = split_variance(group_weights(ensemble), found)
-    scaling, root = ensemble.representation.target_scaling, namespace(mean).sqrt
+    scaling = ensemble.representation.target_scaling
     return (
         restore_mean(scaling, mean),
-        restore_deviation(scaling, root(epistemic)) ** 2,
-        restore_deviation(scaling, root(noise)) ** 2,
+        restore_variance(scaling, epistemic),
+        restore_variance(scaling, noise),
     )
 
 

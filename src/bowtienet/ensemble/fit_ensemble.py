@@ -4,8 +4,9 @@
     settings -> tasks -> jobs                  members, here or in other processes
     members  -> ensemble                       with their weights
 
-Small tables are read into memory, wherever they come from; of larger ones a sample starts the
-members, and the rest is streamed.
+How a table is fitted follows from its number of rows, the settings and the seed, never from what
+holds the rows. Small tables are read into memory, wherever they come from; of larger ones a sample
+starts the members, and all rows are read where they are.
 """
 
 from __future__ import annotations
@@ -21,39 +22,43 @@ from bowtienet._arrays import Array, like, to_numpy
 from bowtienet.data.canonical import canonical_rows, column_order, take_columns
 from bowtienet.data.dask_tables import DaskSource
 from bowtienet.data.in_memory import InMemory
+from bowtienet.data.limits import check_columns
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble.checkpoint import Checkpoint, digest
 from bowtienet.ensemble.cluster_reader import ClusterReader
 from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.finiteness import check_targets, check_total_weight
 from bowtienet.ensemble.fold_networks import FEWEST_ROWS, FOLDS, on_host
 from bowtienet.ensemble.jobs import Jobs, Watch
 from bowtienet.ensemble.member import Task
+from bowtienet.ensemble.memory import check_fit, check_rows
 from bowtienet.ensemble.recipes import possible_views
 from bowtienet.ensemble.settings import Settings, batch_rows
 from bowtienet.ensemble.slopes import fit_outside
-from bowtienet.ensemble.streams import SourceReader
-from bowtienet.ensemble.training import fit_further, fit_members
+from bowtienet.ensemble.streams import OTHER_ROWS, SourceReader
+from bowtienet.ensemble.training import fit_further, fit_members, is_cross_fitted
 from bowtienet.model.outcomes import Counts, Gaussian, Outcome, StudentT
 from bowtienet.model.outcomes.counts import start_counts
 from bowtienet.posterior.initialize import START_ROWS
 from bowtienet.prediction.calibration import is_discrete
 from bowtienet.representation.background import keep_rows
-from bowtienet.representation.columns import Column
+from bowtienet.representation.columns import Column, owners
 from bowtienet.representation.representation import Representation, View, standardized_rows
 from bowtienet.representation.scaling import (
     Scaling,
     fit_robust_scaling,
     fit_scaling,
     standardize,
+    standardize_features,
 )
-from bowtienet.representation.survey import HELD_OUT_ROWS, Survey, combine_surveys
+from bowtienet.representation.survey import HELD_OUT_ROWS, Survey
 
 Reader = SourceReader | ClusterReader
 """Knows where the rows are and what can be learnt of them; makes the stream that a fit reads."""
 NO_MODEL = "the fit was interrupted before there was a model: fit again (effort='fast' is fast)."
 LARGE = 50_000
-"""Rows from which "auto" takes the stochastic solver."""
+"""Above this rows are not read into memory, and "auto" takes the stochastic solver."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +106,7 @@ def fit_ensemble(
         Its members go on, with their weights and representation.
     """
     prepared = prepare(source, settings, before, checkpoint.seed, watch)
+    check_total_weight(prepared.task.rows.weights)
     settings = _started(settings, prepared.task.rows)
     task, solver = prepared.task, "svi" if prepared.task.stochastic else "cavi"
     empty = Ensemble(
@@ -110,6 +116,12 @@ def fit_ensemble(
         views=(),
         groups=(),
         propagation=settings.propagation,
+    )
+    check_fit(
+        task.rows.inputs.shape[0],
+        prepared.representation,
+        settings,
+        side_by_side=before is None and is_cross_fitted(task, settings),
     )
     watch.begin(empty, solver)
     with nullcontext() if task.stream is None else closing(task.stream):
@@ -138,6 +150,7 @@ def fit_ensemble(
         levels=fitted.noise.levels,
         held_out=fitted.noise.held_out,
         calibration=fitted.noise.calibration,
+        cross_fitted=fitted.noise.cross_fitted,
         background=keep_rows(representation, task.rows),
     )
     settled = ensemble.levels is not None or ensemble.calibration is not None
@@ -177,23 +190,54 @@ def prepare(
     source: Source, settings: Settings, before: Ensemble | None, seed: int, watch: Watch
 ) -> Prepared:
     """Rows, representation and solver of a fit."""
+    check_columns(source.n_features)
     known = None if before is None else before.representation
     reader: Reader = SourceReader(source)
     if isinstance(source, DaskSource) and settings.solver != "svi":
         reader = ClusterReader(source)
     watch.say("reading")
-    columns = reader.columns(settings.max_categories) if known is None else known.columns
-    if isinstance(source, InMemory) and _is_fitted_whole(source, settings):
-        return _prepare_rows(reader.rows(columns), columns, settings, known)
-    survey = combine_surveys(reader.survey(columns, seed))
-    if survey.n_rows < 2:
-        raise ValueError("the source has 1 row: at least 2 are needed.")
-    if settings.solver == "auto" and survey.n_rows <= LARGE:
-        return _prepare_rows(reader.rows(columns), columns, settings, known)
-    # A cluster is there to be used: its workers can hold all rows and their local factors.
-    solver = "cavi" if isinstance(reader, ClusterReader) or settings.solver == "cavi" else "svi"
-    watch.say(f"{survey.n_rows:,} rows: solver={solver!r}")
-    return _prepare_stream(reader, survey, replace(settings, solver=solver), columns, known)
+    if known is None:
+        columns, n_rows = reader.columns(settings.max_categories)
+    else:
+        columns, n_rows = known.columns, reader.count_rows()
+    if n_rows < 2:
+        reader.close()
+        raise ValueError(f"the source has {n_rows} rows: at least 2 are needed.")
+    foreign = _is_foreign(source)
+    solver = settings.solver
+    if solver == "auto":
+        solver = "cavi" if n_rows <= LARGE or foreign else "svi"
+    if solver == "cavi" and (n_rows <= LARGE or foreign):
+        check_rows(n_rows, len(owners(columns)))
+        rows = reader.rows(columns)
+        if rows.inputs.shape[0] != n_rows:
+            raise ValueError(OTHER_ROWS)
+        return _prepare_rows(rows, columns, settings, known, source.target_names)
+    if solver == "svi" and isinstance(reader, ClusterReader):
+        # Minibatches are read here.
+        reader.close()
+        reader = SourceReader(source)
+    watch.say(f"{n_rows:,} rows: solver={solver!r}")
+    settings = replace(settings, solver=solver)
+    settled = _settled_on_sample(settings, known)
+    survey = reader.survey(columns, seed, LARGE if settled else START_ROWS + HELD_OUT_ROWS)
+    return _prepare_stream(reader, survey, settings, columns, known, source.target_names)
+
+
+def _is_foreign(source: Source) -> bool:
+    """Whether rows are arrays of another library: these stay where they are, perhaps on a GPU."""
+    if not isinstance(source, InMemory):
+        return False
+    matrix = source.block.table.matrix
+    return matrix is not None and not isinstance(matrix, np.ndarray)
+
+
+def _settled_on_sample(settings: Settings, known: Representation | None) -> bool:
+    """Whether members are settled on as many rows as a small table may have, then see all rows.
+
+    Others only start from a sample, and those that go on have their weights.
+    """
+    return settings.solver == "cavi" and settings.weighting == "stacking" and known is None
 
 
 def count_held_out(survey: Survey) -> int:
@@ -202,20 +246,16 @@ def count_held_out(survey: Survey) -> int:
     return 0 if n_rows < FEWEST_ROWS else min(HELD_OUT_ROWS, survey.n_counted // FOLDS)
 
 
-def _is_fitted_whole(source: InMemory, settings: Settings) -> bool:
-    """Whether a table in memory is fitted as a whole."""
-    if settings.solver != "auto":
-        return settings.solver == "cavi"
-    table = source.block.table
-    # Arrays of another library stay where they are, perhaps on a GPU.
-    foreign = table.matrix is not None and not isinstance(table.matrix, np.ndarray)
-    return table.n_rows <= LARGE or foreign
-
-
 def _prepare_rows(
-    rows: Rows, columns: tuple[Column, ...], settings: Settings, known: Representation | None
+    rows: Rows,
+    columns: tuple[Column, ...],
+    settings: Settings,
+    known: Representation | None,
+    names: Sequence[str] | None,
 ) -> Prepared:
-    standardized, representation = _represented(rows, columns, settings, known)
+    if not np.any(to_numpy(rows.weights) > 0.0):
+        raise ValueError("the weights are all zero: at least one row must have a positive weight.")
+    standardized, representation = _represented(rows, columns, settings, known, names)
     return Prepared(
         task=Task(rows=standardized),
         representation=representation,
@@ -229,28 +269,29 @@ def _prepare_stream(
     settings: Settings,
     columns: tuple[Column, ...],
     known: Representation | None,
+    names: Sequence[str] | None,
 ) -> Prepared:
     """A sample to start from, and what reads the rest."""
     sample = survey.sample.rows
     size = int(sample.inputs.shape[0])
     stochastic = settings.solver == "svi"
-    # Members on a cluster are settled on folds of the sample; those that go on have their weights.
+    # Those of coordinate ascent are settled on folds of the sample; those that go on have weights.
     compared = stochastic and settings.weighting == "stacking" and known is None
     n_held_out = count_held_out(survey) if compared else 0
-    if not stochastic and survey.n_rows <= survey.sample.size:
-        # All rows are at hand: the same scaling and start as for a table in memory.
-        start, representation = _represented(sample, columns, settings, known)
-    else:
-        representation = known or Representation(
-            columns=columns,
-            feature_scaling=survey.feature_scaling,
-            target_scaling=_surveyed_scaling(survey, settings.outcome),
-            column_order=np.arange(sample.inputs.shape[1]),
-        )
-        stop = min(size, n_held_out + START_ROWS)
-        start = standardized_rows(representation, take_rows(sample, np.arange(n_held_out, stop)))
-        if known is None:
-            representation = replace(representation, views=possible_views(start, settings))
+    representation = known or Representation(
+        columns=columns,
+        feature_scaling=survey.feature_scaling,
+        target_scaling=_surveyed_scaling(survey, settings.outcome),
+        column_order=np.arange(sample.inputs.shape[1]),
+    )
+    if not _settled_on_sample(settings, known):
+        size = min(size, n_held_out + START_ROWS)
+    start = standardized_rows(representation, take_rows(sample, np.arange(n_held_out, size)))
+    if not stochastic:
+        start = canonical_rows(start)
+    if known is None:
+        check_targets(start, representation.target_scaling, settings.outcome, names)
+        representation = replace(representation, views=possible_views(start, settings))
     held_out = None
     if n_held_out:
         held_out = standardized_rows(representation, take_rows(sample, np.arange(n_held_out)))
@@ -273,7 +314,11 @@ def _prepare_stream(
 
 
 def _represented(
-    rows: Rows, columns: tuple[Column, ...], settings: Settings, known: Representation | None
+    rows: Rows,
+    columns: tuple[Column, ...],
+    settings: Settings,
+    known: Representation | None,
+    names: Sequence[str] | None,
 ) -> tuple[Rows, Representation]:
     """Encoded rows, standardised, and the representation that says how."""
     # Twice canonical: sums over repeated rows would round otherwise than sums over weights.
@@ -284,10 +329,11 @@ def _represented(
     feature_scaling = fit_scaling(_double(rows.inputs), weights)
     target_scaling = _target_scaling(_double(rows.targets), weights, settings.outcome)
     rows = Rows(
-        inputs=standardize(feature_scaling, rows.inputs),
+        inputs=standardize_features(feature_scaling, rows.inputs),
         targets=like(rows.inputs, standardize(target_scaling, rows.targets)),
         weights=like(rows.inputs, rows.weights),
     )
+    check_targets(rows, target_scaling, settings.outcome, names)
     representation = Representation(
         columns=columns,
         feature_scaling=feature_scaling,

@@ -36,6 +36,7 @@ from bowtienet.prediction.calibration import (
 )
 from bowtienet.prediction.class_probabilities import MODERATION
 from bowtienet.prediction.conformal import HeldOut
+from bowtienet.prediction.cross_fitted import CrossFitted
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.prediction.predictive import outputs_and_variances, predict
 
@@ -61,6 +62,8 @@ class Noise:
     held_out: HeldOut | None = None
     calibration: Calibration | None = None
     """Of classes and counts, for the recipes that have weight."""
+    cross_fitted: CrossFitted | None = None
+    """Scores of the weighted recipes."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,8 +27,8 @@ class Watch(Protocol):
     def begin(self, ensemble: Ensemble, solver: str) -> None:
         """Rows are read: an ensemble of this representation is fitted."""
 
-    def say(self, text: str) -> None:
-        """Something about the whole fit."""
+    def say(self, text: str, share: float | None = None, left: float | None = None) -> None:
+        """Something about the whole fit: what it is at, the share done, and the seconds to come."""
 
     def expect(self, n_fits: int) -> None:
         """More fits are to come."""
@@ -57,7 +57,7 @@ class Jobs:
         """Outcomes in the order of the tasks, until the last one or an interruption."""
         self.watch.expect(len(tasks))
         tasks = list(tasks)
-        while tasks and (known := self.checkpoint.next_recorded()) is not None:
+        while tasks and (known := self.checkpoint.next_recorded(tasks[0])) is not None:
             self.watch.finished(last_bound(known.result))
             tasks.pop(0)
             yield known
@@ -87,7 +87,7 @@ class Jobs:
             self.settings,
             self.watch,
             after_pass=self.checkpoint.passed if self.checkpoint.path is not None else None,
-            resume=self.checkpoint.take_under_way() if task.stochastic else None,
+            resume=self.checkpoint.take_under_way(task) if task.stochastic else None,
         )
         self.watch.end_fit()
         return outcome

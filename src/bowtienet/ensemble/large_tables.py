@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows, split, take_rows
 from bowtienet.ensemble.cross_fit import Fitted, add_group, allocate, begin, runner
+from bowtienet.ensemble.cross_fitted_scores import cross_fitted_scores
 from bowtienet.ensemble.ensemble import Floats
 from bowtienet.ensemble.fold_networks import (
     Candidate,
@@ -40,7 +41,7 @@ from bowtienet.ensemble.recipes import choose_recipes, possible_recipes
 from bowtienet.ensemble.settings import EFFORTS, Settings, sweep_lengths
 from bowtienet.ensemble.stacking import equal_weights
 from bowtienet.ensemble.streams import SourceStream
-from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.start import LEARNING_RATE, Networks, RowBatch, fit_networks_by_batches
 from bowtienet.inference.stochastic import Batches, minibatches
@@ -304,7 +305,10 @@ def _stacked(
     slopes = np.stack([log_slopes(group.view, apart) for group in groups])
     # The variances are those of the groups already.
     whole = [replace(one, ratio=np.ones_like(one.ratio)) for one in swept]
-    return stack_recipes(whole, slopes, _weights(apart), apart.inputs, settings)
+    weights, noise = stack_recipes(whole, slopes, _weights(apart), apart.inputs, settings)
+    views = [group.view for group in groups]
+    scores = cross_fitted_scores(whole, weights, noise, views, apart, settings.outcome)
+    return weights, replace(noise, cross_fitted=scores)
 
 
 def _fitted(

@@ -14,9 +14,9 @@ from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.ensemble import Floats, member_inputs
 from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
 from bowtienet.ensemble.streams import SourceStream
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.inference.convergence import Status
 from bowtienet.inference.coordinate_ascent import fit
-from bowtienet.inference.execution import one_blas_thread
 from bowtienet.inference.iterate import FitResult, Progress
 from bowtienet.inference.pruning import Pruning
 from bowtienet.inference.start import factors_of_network, initialize

@@ -24,7 +24,7 @@ class Pace:
     """
 
     def __init__(
-        self, say: Callable[[str], None], settings: Settings, n_rows: int, n_folds: int
+        self, say: Callable[..., None], settings: Settings, n_rows: int, n_folds: int
     ) -> None:
         self.say, self.settings, self.n_folds = say, settings, n_folds
         self.longest = LIKELY_STEPS * n_rows
@@ -39,14 +39,15 @@ class Pace:
         work = n_networks * (length - self.reached) * (n_inputs + 10.0)
         text = f"comparing recipes: {n_networks} networks, {length} steps"
         if length in EFFORTS[self.settings.effort].lengths:
-            text = self._promise(work + self._to_come(length, n_inputs)) + text
+            self._promise(text, work + self._to_come(length, n_inputs))
             self.reached = length
-        self.say(text)
+        else:
+            self.say(text)
         self.work += work
 
     def posteriors(self, n_inputs: float) -> None:
         """All rounds are over."""
-        self.say(self._promise(self._to_come(None, n_inputs)) + "posteriors out of fold")
+        self._promise("posteriors out of fold", self._to_come(None, n_inputs))
 
     def _to_come(self, length: int | None, n_inputs: float) -> float:
         """Work after a round to this length: of the rounds that are likely, and of all sweeps."""
@@ -60,12 +61,8 @@ class Pace:
         found += effort.n_recipes * (sweeps + FURTHER_STEPS) * size
         return found * self.n_folds
 
-    def _promise(self, work: float) -> str:
-        """Words about the seconds that this work takes, if they are worth it.
-
-        They come first: a narrow terminal shows the beginning of a line.
-        """
-        if not self.work:
-            return ""
-        seconds = work * (time.monotonic() - self.began) / self.work
-        return f"about {seconds:.0f} s to go, " if seconds > WORTH_SAYING else ""
+    def _promise(self, text: str, work: float) -> None:
+        """Say a text, the share of the work that is done, and of a long fit the seconds to come."""
+        seconds = work * (time.monotonic() - self.began) / self.work if self.work else 0.0
+        share = self.work / (self.work + work)
+        self.say(text, share=share, left=seconds if seconds > WORTH_SAYING else None)

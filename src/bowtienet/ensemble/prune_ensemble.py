@@ -23,6 +23,7 @@ from bowtienet.data.canonical import take_columns
 from bowtienet.data.rows import Rows, take_rows
 from bowtienet.distributions.yeo_johnson import moments
 from bowtienet.ensemble.cross_fit import REPEATS, runner
+from bowtienet.ensemble.cross_fitted_scores import cross_fitted_scores
 from bowtienet.ensemble.ensemble import Ensemble, Floats
 from bowtienet.ensemble.fold_networks import (
     Candidate,
@@ -35,13 +36,13 @@ from bowtienet.ensemble.fold_networks import (
     stack,
     without,
 )
-from bowtienet.ensemble.held_out_forecasts import Swept, forecast, judged, stack_forecasts
+from bowtienet.ensemble.held_out_forecasts import Noise, Swept, forecast, judged, stack_forecasts
 from bowtienet.ensemble.member import recipe_model
 from bowtienet.ensemble.recipes import choose_recipes, possible_recipes, possible_views
 from bowtienet.ensemble.settings import Settings
 from bowtienet.ensemble.slopes import fit_outside
 from bowtienet.ensemble.smaller_networks import Stage, Trial, shrink_networks, whole_stage
-from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.inference.iterate import FitResult
 from bowtienet.inference.pruning import Pruning
 from bowtienet.inference.start import Networks, factors_of_network
@@ -50,6 +51,7 @@ from bowtienet.model.architecture import Architecture
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.initialize import join_networks
 from bowtienet.prediction.conformal import HeldOut
+from bowtienet.prediction.cross_fitted import CrossFitted
 from bowtienet.prediction.levels import Levels, gate_inputs, log_gates
 from bowtienet.representation.background import keep_rows
 from bowtienet.representation.representation import PLAIN, View, input_owners
@@ -90,6 +92,7 @@ class _Posterior:
     levels: Levels | None
     held_out: HeldOut
     scores: HeldOutScores
+    cross_fitted: CrossFitted | None
     columns: np.ndarray
     """The user's columns that the member has weights of, by booleans."""
 
@@ -159,6 +162,7 @@ def prune_ensemble(
         groups=(0,),
         levels=after.levels,
         held_out=after.held_out,
+        cross_fitted=after.cross_fitted,
         outside=None,
         background=keep_rows(representation, rows),
     )
@@ -225,17 +229,21 @@ def _posterior(
     if columns.apart:
         left = np.bincount(trial.owners[_inputs(found[-1])], minlength=columns.count) > 0
     places = np.flatnonzero(left[columns.owners])
-    _, levels, held_out = stack_forecasts(
+    shares, levels, held_out = stack_forecasts(
         [swept], trial.seen.log_slopes[None], weights, columns.inputs[:, places], settings
     )
     assert levels is not None
     levels = replace(levels, columns=places[levels.columns])
+    given = Rows(inputs=columns.inputs, targets=trial.targets, weights=weights)
+    view = replace(PLAIN, warp=trial.warp)
+    noise = Noise(levels=levels, held_out=held_out)
     return _Posterior(
         member=found[-1],
         ratio=swept.ratio,
         levels=levels,
         held_out=held_out,
         scores=_scores(trial, swept, levels, columns.inputs, unit),
+        cross_fitted=cross_fitted_scores([swept], shares, noise, [view], given, settings.outcome),
         columns=left,
     )
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from bowtienet._arrays import Array, to_numpy
+from bowtienet.data.limits import check_memory
 from bowtienet.distributions.yeo_johnson import Warp, hermite_coefficients
 from bowtienet.ensemble.ensemble import (
     Ensemble,
@@ -25,6 +26,7 @@ from bowtienet.ensemble.ensemble import (
 from bowtienet.prediction.covariance import output_covariance
 from bowtienet.prediction.outside import outside_covariances
 from bowtienet.representation.representation import network_features, standardized_features
+from bowtienet.representation.scaling import check_squares
 
 HERMITE_TERMS = 12
 """Of the series for covariances of warped targets."""
@@ -36,6 +38,12 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
     By the push-forward, whatever the propagation: the paper's has no covariance between rows.
     Between rows, variances have the mean of their levels.
     """
+    n_rows, n_outputs = inputs.shape[0], ensemble.members[0].model.architecture.n_outputs
+    check_memory(
+        8.0 * n_rows**2 * n_outputs,
+        f"the covariance of {n_rows:,} rows",
+        "predict fewer of them at once, or ask for return_std",
+    )
     ensemble = replace(ensemble, propagation="push_forward")
     inputs = np.asarray(to_numpy(inputs), dtype=float)
     x = standardized_features(ensemble.representation, inputs)
@@ -56,8 +64,13 @@ def covariance(ensemble: Ensemble, inputs: Array) -> Floats:
         total += weight * (part + away[:, None, :] * away[None, :, :])
     rows = np.arange(len(x))
     total[rows, rows, :] = epistemic + noise
-    scale = np.asarray(to_numpy(ensemble.representation.target_scaling.scale))
-    return total * scale * scale
+    scaling = ensemble.representation.target_scaling
+    scale = np.asarray(to_numpy(scaling.scale))
+    with np.errstate(over="ignore", under="ignore"):
+        restored = total * scale * scale
+    own = restored[rows, rows, :]
+    check_squares(scaling, not np.all(np.isfinite(own) & (own > 0.0)))
+    return restored
 
 
 def _of_groups(ensemble: Ensemble, inputs: Floats, x: Floats, means: Floats) -> list[Floats]:

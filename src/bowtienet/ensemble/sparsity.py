@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
+from bowtienet.data.named_frames import new_frame
 from bowtienet.ensemble.ensemble import Ensemble, Floats, member_views, original
 from bowtienet.posterior.factors import GlobalFactors
 from bowtienet.posterior.relevance import path_strength
@@ -32,6 +33,12 @@ class Sparsity:
     """Weights without biases."""
     weights_after: Counts
 
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A row for each member; the fields are the columns."""
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        members = {"member": np.arange(len(self.nodes_before))}
+        return new_frame(members | found, library, index="member")
+
     def __str__(self) -> str:
         members = len(self.nodes_before)
         lines = [f"{members} member{'s' if members > 1 else ''}, before -> after"]
@@ -42,7 +49,7 @@ class Sparsity:
 
 
 class FeatureRelevance(NamedTuple):
-    """Which columns matter; for one target `pandas.DataFrame(found._asdict())` is a table."""
+    """Which columns matter; `to_frame` makes a table of it."""
 
     name: NDArray[Any]
     """Names of the columns, x0, x1, ... if they have none."""
@@ -54,6 +61,17 @@ class FeatureRelevance(NamedTuple):
     p_value: Floats
     """Of the hypothesis that the target does not depend on the column given all others, (columns,);
     NaN until `structure` has tested it."""
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A row for each column: its strength, with several targets `strength_0`, ..., p-value.
+
+        The names are the index of a pandas frame, `column` in others.
+        """
+        sizes = {"strength": self.strength}
+        if self.strength.ndim > 1:
+            sizes = {f"strength_{place}": own for place, own in enumerate(self.strength.T)}
+        found = {"column": self.name, **sizes, "p_value": self.p_value}
+        return new_frame(found, library, index="column")
 
     def strongest(self) -> FeatureRelevance:
         """With the strength (columns,) that is the largest over the targets."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.linalg import solve
 from scipy.special import logsumexp, softmax
 
+from bowtienet._arrays import bounded_weights
 from bowtienet.distributions import polya_gamma
 from bowtienet.prediction.levels import log_gates
 
@@ -294,9 +295,13 @@ def _renewed_gates(gates: Floats, shares: Floats, inputs: Floats) -> Floats:
     found = np.empty_like(gates)
     for stick, target in np.ndindex(gates.shape[0], gates.shape[2]):
         reached = shares[:, stick:, target].sum(axis=1)
+        bounded = bounded_weights(reached, inputs)
+        # Of rows that would drown the precision, shares are as before but count for less.
+        less = np.divide(bounded, reached, out=np.ones_like(reached), where=bounded < reached)
+        own, reached = less * shares[:, stick, target], bounded
         tilt = np.abs(inputs @ gates[stick, :, target])
         curvature = (reached * polya_gamma.mean(tilt))[:, None] * inputs
-        linear = inputs.T @ (shares[:, stick, target] - 0.5 * reached)
+        linear = inputs.T @ (own - 0.5 * reached)
         found[stick, :, target] = solve(
             precision + inputs.T @ curvature, linear, assume_a="pos", check_finite=False
         )

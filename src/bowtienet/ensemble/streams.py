@@ -6,8 +6,9 @@ stream that a fit reads.
 
 from __future__ import annotations
 
+import warnings
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -16,17 +17,18 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import map_arrays, to_numpy
 from bowtienet.data.canonical import take_columns
+from bowtienet.data.chunks import chunk_rows, plain_rows, rechunk
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.random_rows import shuffled
-from bowtienet.data.rows import Rows, join_rows, split, take_rows
+from bowtienet.data.rows import Rows, join_rows, take_rows
 from bowtienet.data.source import Source, in_order
 from bowtienet.data.tables import Block
 from bowtienet.inference.execution import block_rows
 from bowtienet.inference.row_providers import RowProvider, StreamedRows
 from bowtienet.inference.stochastic import Batches
 from bowtienet.model.priors import BowTieModel
-from bowtienet.representation.columns import Column
-from bowtienet.representation.learning import learn_columns
+from bowtienet.representation.columns import Column, owners
+from bowtienet.representation.learning import decide, facts_of_source
 from bowtienet.representation.representation import (
     PLAIN,
     Representation,
@@ -35,9 +37,15 @@ from bowtienet.representation.representation import (
     network_rows,
     standardized_rows,
 )
-from bowtienet.representation.survey import PieceSurvey, Survey, survey_piece
+from bowtienet.representation.scaling import FARTHEST
+from bowtienet.representation.survey import Survey, combine_surveys, survey_chunk
 
 Indices = NDArray[np.intp]
+
+OTHER_ROWS = (
+    "X gave other rows than in the first pass, or the same in another order: let each pass be the "
+    "same, without shuffling; batches are shuffled here."
+)
 
 
 @dataclass(frozen=True)
@@ -46,17 +54,42 @@ class SourceReader:
 
     source: Source
 
-    def columns(self, max_categories: int) -> tuple[Column, ...]:
-        """What one reading tells of the columns."""
-        return learn_columns(self.source, max_categories=max_categories)
+    def columns(self, max_categories: int) -> tuple[tuple[Column, ...], int]:
+        """What one reading tells of the columns, and the number of rows."""
+        facts = facts_of_source(self.source)
+        return decide(facts, max_categories), facts.n_read
 
-    def survey(self, columns: tuple[Column, ...], seed: int) -> Iterator[PieceSurvey]:
-        """What one reading tells of the encoded rows, piece by piece."""
-        for piece in range(self.source.n_pieces):
-            yield survey_piece(self.source.read(piece), (seed, piece), columns)
+    def count_rows(self) -> int:
+        """The number of rows, by one reading."""
+        return sum(block.table.n_rows for block in self._blocks())
+
+    def survey(self, columns: tuple[Column, ...], seed: int, size: int) -> Survey:
+        """What one reading tells of the encoded rows, with a sample of `size` of them."""
+        chunk = chunk_rows(len(owners(columns)))
+        places, checksum, alone = [0], 0, self.source.n_pieces == 1
+
+        def encoded() -> Iterator[Rows]:
+            nonlocal checksum
+            for piece in range(self.source.n_pieces):
+                count = 0
+                for block in self.source.read(piece):
+                    rows = plain_rows(encoded_rows(columns, block)[0])
+                    checksum = zlib.crc32(rows.inputs.data, checksum) if alone else 0
+                    count += rows.inputs.shape[0]
+                    yield rows
+                places.append(places[-1] + count)
+
+        chunks = enumerate(rechunk(encoded(), chunk))
+        survey = combine_surveys(survey_chunk(rows, chunk * n, seed, size) for n, rows in chunks)
+        return replace(
+            survey,
+            first_rows=np.asarray(places[:-1], dtype=np.intp),
+            checksum=checksum if alone else None,
+        )
 
     def rows(self, columns: tuple[Column, ...]) -> Rows:
         """All encoded rows, in memory."""
+        self.source.check_unchanged()
         return join_rows([encoded_rows(columns, block)[0] for block in self._blocks()])
 
     def stream(
@@ -64,6 +97,7 @@ class SourceReader:
     ) -> SourceStream:
         """All rows; the first of the sample, which are held out, have weight 0."""
         lost = float(np.sum(survey.sample.rows.weights[:n_held_out]))
+        assert survey.first_rows is not None
         return SourceStream(
             source=self.source,
             first_rows=survey.first_rows,
@@ -73,6 +107,9 @@ class SourceReader:
             representation=representation,
             checksum=survey.checksum,
         )
+
+    def close(self) -> None:
+        """Nothing is held."""
 
     def _blocks(self) -> Iterable[Block]:
         """All rows; a table in memory is one block."""
@@ -103,13 +140,40 @@ class SourceStream:
 
     def read(self, piece: int) -> Iterator[Rows]:
         """Blocks of one part."""
+        return map(self._seen, self._encoded(piece))
+
+    def batches(self, batch_size: int, seed: int) -> Batches:
+        """Minibatches in another order every epoch, the same for the same seed.
+
+        Those of rows that are one pool do not depend on the pieces of the source.
+        """
+        return partial(self._epoch, batch_size, seed)
+
+    def provider(self, model: BowTieModel) -> RowProvider:
+        """All rows, read again for every sweep; those in memory are encoded once."""
+        size = chunk_rows(len(self.representation.column_order))
+        read: Callable[[], Iterable[Rows]] = partial(self._chunks, size)
+        if self.source.in_memory:
+            kept = list(read())
+            read = partial(iter, kept)
+        block_size = block_rows(model.architecture, outcome=model.outcome)
+        return StreamedRows(read, self.n_rows, block_size, size)
+
+    def seen_by(self, view: View, inputs: Indices | None) -> SourceStream:
+        """The same rows as a member sees them, which may have lost inputs."""
+        return replace(self, view=view, inputs=inputs)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _encoded(self, piece: int) -> Iterator[Rows]:
+        """Blocks of one part, encoded; rows that are held out have weight 0."""
         start = int(self.first_rows[piece])
         checksum = 0
         for block in self.source.read(piece):
-            encoded, _ = encoded_rows(self.representation.columns, block)
+            rows = plain_rows(encoded_rows(self.representation.columns, block)[0])
             if self.checksum is not None:
-                checksum = zlib.crc32(np.ascontiguousarray(encoded.inputs).data, checksum)
-            rows = self._seen(encoded)
+                checksum = zlib.crc32(rows.inputs.data, checksum)
             stop = start + rows.inputs.shape[0]
             low, high = np.searchsorted(self.held_out, (start, stop))
             if high > low:
@@ -119,49 +183,56 @@ class SourceStream:
             yield rows
             start = stop
         if self.checksum is not None and self.checksum != checksum:
-            raise ValueError(
-                "X gave other rows than in the first pass, or the same in another order: let each "
-                "pass be the same, without shuffling; batches are shuffled here."
-            )
-
-    def batches(self, batch_size: int, seed: int) -> Batches:
-        """Minibatches in another order every epoch, the same for the same seed."""
-        return partial(self._epoch, batch_size, seed)
-
-    def provider(self, model: BowTieModel) -> RowProvider:
-        """All rows, read again for every sweep."""
-        return StreamedRows(
-            self._in_order, self.n_rows, block_rows(model.architecture, outcome=model.outcome)
-        )
-
-    def seen_by(self, view: View, inputs: Indices | None) -> SourceStream:
-        """The same rows as a member sees them, which may have lost inputs."""
-        return replace(self, view=view, inputs=inputs)
-
-    def close(self) -> None:
-        """Nothing is held."""
+            raise ValueError(OTHER_ROWS)
 
     def _seen(self, encoded: Rows) -> Rows:
-        rows = network_rows(self.view, standardized_rows(self.representation, encoded))
-        return rows if self.inputs is None else take_columns(rows, self.inputs)
+        return seen_rows(self.representation, self.view, self.inputs, encoded)
 
     def _epoch(self, batch_size: int, seed: int, epoch: int) -> Iterator[Rows]:
         self.source.check_unchanged()
-        for batch in shuffled(self, batch_size, np.random.default_rng((seed, epoch))):
+        rng = np.random.default_rng((seed, epoch))
+        for batch in shuffled(self, batch_size, rng, n_rows=self.n_rows):
             if batch.weights.any():
                 yield batch
 
-    def _in_order(self) -> Iterator[Rows]:
+    def _chunks(self, size: int) -> Iterator[Rows]:
+        """All rows in their order, cut by their positions before they are standardised."""
         self.source.check_unchanged()
-        for piece in range(self.n_pieces):
-            yield from self.read(piece)
+        encoded = (rows for piece in range(self.n_pieces) for rows in self._encoded(piece))
+        return map(self._seen, rechunk(encoded, size))
+
+
+def seen_rows(
+    representation: Representation, view: View, inputs: Indices | None, encoded: Rows
+) -> Rows:
+    """Encoded rows as a network sees them that may have lost inputs."""
+    rows = network_rows(view, standardized_rows(representation, encoded))
+    return plain_rows(rows if inputs is None else take_columns(rows, inputs))
 
 
 def arriving(source: Source, representation: Representation, batch_size: int) -> Iterator[Rows]:
-    """Standardised rows of a source in batches; those of weight 0 are absent."""
-    for block in in_order(source):
-        rows = map_arrays(to_numpy, encoded_rows(representation.columns, block)[0])
-        present = np.flatnonzero(rows.weights > 0.0)
-        if present.size:
-            present_rows = standardized_rows(representation, take_rows(rows, present))
-            yield from split(present_rows, batch_size)
+    """Standardised rows of a source in batches, cut by position; those of weight 0 are absent.
+
+    Rows whose features had to be drawn in are left out, with a warning: a few of them would move
+    the networks further than all rows before.
+    """
+
+    def present() -> Iterator[Rows]:
+        for block in in_order(source):
+            rows = map_arrays(to_numpy, encoded_rows(representation.columns, block)[0])
+            yield take_rows(rows, np.flatnonzero(rows.weights > 0.0))
+
+    for rows in rechunk(present(), batch_size):
+        standardized = standardized_rows(representation, rows)
+        near = np.flatnonzero(np.all(np.abs(standardized.inputs) <= FARTHEST, axis=1))
+        n_far = standardized.inputs.shape[0] - near.size
+        if n_far:
+            warnings.warn(
+                f"{n_far:,} rows have a value more than {FARTHEST:,.0f} deviations away from "
+                "those of the fit, and are left out: fit anew if they are right.",
+                UserWarning,
+                stacklevel=2,
+            )
+            standardized = take_rows(standardized, near)
+        if near.size:
+            yield standardized

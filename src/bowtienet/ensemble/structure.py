@@ -12,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet.data.named_frames import new_frame
 from bowtienet.ensemble.conditional_columns import (
     Columns,
     build_columns,
@@ -76,6 +78,19 @@ class Structure:
         """Names of the columns that matter, the smallest p-values first."""
         order = np.lexsort((-self.variance_share, self.p_values))
         return tuple(self.names[place] for place in order if self.selected[place])
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A row for each column, in the order of the table: p-value, selected, variance share.
+
+        The names are the index of a pandas frame, `column` in others.
+        """
+        found = {
+            "column": self.names,
+            "p_value": self.p_values,
+            "selected": self.selected,
+            "variance_share": self.variance_share,
+        }
+        return new_frame(found, library, index="column")
 
     def __str__(self) -> str:
         count, total = int(self.selected.sum()), len(self.names)

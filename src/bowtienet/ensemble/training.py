@@ -1,8 +1,9 @@
 """Which way an ensemble is fitted.
 
-Rows in memory are cross-fitted, many rows by minibatches. Members with weights from their ELBO, or
-equal ones, and members whose rows are on a cluster, are fits of their own that start from networks
-of the recipe that predicts best; and the members of an earlier ensemble go on.
+Rows in memory are cross-fitted, many rows by minibatches. Of more rows than are held in memory
+coordinate ascent fits a sample in one of these ways, and sweeps its members over all rows. Members
+with weights from their ELBO, or equal ones, are fits of their own that start from networks of the
+recipe that predicts best; and the members of an earlier ensemble go on.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from dataclasses import replace
 import numpy as np
 
 from bowtienet.data.rows import take_rows
-from bowtienet.ensemble.cluster_reader import ClusterStream
 from bowtienet.ensemble.cross_fit import Fitted, cross_fit, runner
 from bowtienet.ensemble.ensemble import Ensemble, alone
 from bowtienet.ensemble.fold_networks import Candidate, further_networks, held_out_folds, see
@@ -23,7 +23,7 @@ from bowtienet.ensemble.member import Run, Task, last_bound
 from bowtienet.ensemble.recipes import MANY_ROWS, choose_recipes, possible_recipes
 from bowtienet.ensemble.settings import EFFORTS, Settings, starts_from_networks
 from bowtienet.ensemble.stacking import elbo_weights, equal_weights
-from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.posterior.initialize import join_networks
 from bowtienet.representation.representation import View
 
@@ -39,8 +39,8 @@ def fit_members(
     """New members. `task` has the rows, or those of a stream to start from, and the stream."""
     if settings.weighting != "stacking":
         return fit_alike(task, views, settings, run, rng, say)
-    if isinstance(task.stream, ClusterStream):
-        return _fit_on_cluster(task, views, settings, run, rng, say)
+    if task.stream is not None and not task.stochastic:
+        return _fit_sample_first(task, views, settings, run, rng, say)
     n_rows = task.rows.inputs.shape[0]
     many = task.stream is not None or n_rows > MANY_ROWS
     if many and starts_from_networks(settings) and held_out_folds(n_rows):
@@ -48,6 +48,12 @@ def fit_members(
     if task.stream is not None:
         return fit_alike(task, views, settings, run, rng, say)
     return cross_fit(task.rows, views, settings, rng, say)
+
+
+def is_cross_fitted(task: Task, settings: Settings) -> bool:
+    """Whether rows are in memory and few enough that networks are fitted side by side."""
+    few = task.rows.inputs.shape[0] <= MANY_ROWS
+    return settings.weighting == "stacking" and task.stream is None and few
 
 
 def fit_further(task: Task, ensemble: Ensemble, run: Run) -> Fitted:
@@ -67,6 +73,7 @@ def fit_further(task: Task, ensemble: Ensemble, run: Run) -> Fitted:
             levels=ensemble.levels,
             held_out=ensemble.held_out,
             calibration=ensemble.calibration,
+            cross_fitted=ensemble.cross_fitted,
         ),
     )
 
@@ -137,7 +144,7 @@ def _best_recipe(
         )[0]
 
 
-def _fit_on_cluster(
+def _fit_sample_first(
     task: Task,
     views: Sequence[View],
     settings: Settings,
@@ -145,8 +152,8 @@ def _fit_on_cluster(
     rng: np.random.Generator,
     say: Callable[[str], None],
 ) -> Fitted:
-    """Members that a sample has settled, swept over the rows of a cluster."""
-    fitted = cross_fit(_first(task, MANY_ROWS).rows, views, settings, rng, say)
+    """Members that a sample has settled, swept over all rows."""
+    fitted = fit_members(replace(task, stream=None), views, settings, run, rng, say)
     say("members with all rows")
     tasks = [
         replace(task, start=member, lengths=(member.n_sweeps,), chosen=True, view=views[place])

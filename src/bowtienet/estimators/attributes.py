@@ -9,6 +9,7 @@ import numpy as np
 
 from bowtienet.data.source import Source
 from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.finiteness import check_finite
 from bowtienet.ensemble.member import last_bound
 from bowtienet.ensemble.stacking import effective_members
 from bowtienet.inference.convergence import Status
@@ -31,7 +32,8 @@ def source_attributes(source: Source) -> dict[str, Any]:
 
 
 def ensemble_attributes(ensemble: Ensemble, solver: str) -> dict[str, Any]:
-    """What is known of the members, by name."""
+    """What is known of the members, by name; a ValueError if they are not finite."""
+    check_finite(ensemble)
     weights = ensemble.weights
     heaviest = ensemble.members[int(np.argmax(weights))]
     converged = [member.status is Status.CONVERGED for member in ensemble.members]

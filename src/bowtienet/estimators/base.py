@@ -1,6 +1,6 @@
 """What all estimators share: how an ensemble is fitted, and what does not depend on the targets.
 
-Structure, importance, explanations, reports and files are here; predictions are elsewhere.
+Structure, importance, explanations and files are here; predictions are elsewhere.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -40,13 +39,14 @@ from bowtienet.estimators.known_columns import (
     open_known_features,
     warning_level,
 )
+from bowtienet.estimators.presentation import PresentedEstimator
 from bowtienet.estimators.progress import CallbackSupportMixin, Reporter
 from bowtienet.estimators.structure_fit import structure_of
 from bowtienet.model.outcomes import Outcome
 from bowtienet.representation.columns import CONSTANT, Column, describe
 
 
-class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
+class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
     """Fits an ensemble, `ensemble_`, or has it from a file."""
 
     SHARED: ClassVar[tuple[str, ...]]
@@ -55,6 +55,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
     ensemble_: Ensemble
     columns_: tuple[Column, ...]
     n_outputs_: int
+    importance_: Importance
     _single_target: bool
 
     def structure(
@@ -166,10 +167,17 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
             Where permutations come from.
         exposure : (n,) or name, optional
             Of counts, as for `fit`.
+
+        Returns
+        -------
+        Importance
+            Also kept as `importance_`, for `summary`, until the next fit; files do not hold it.
         """
         check_is_fitted(self)
         source = open_known(self, X, y, sample_weight, **self._exposed(exposure))
-        return permutation_importance(self, source, groups, n_repeats, generator(random_state))
+        rng = generator(random_state)
+        self.importance_ = permutation_importance(self, source, groups, n_repeats, rng)
+        return self.importance_
 
     def explain(
         self,
@@ -205,17 +213,6 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         rows = None if background is None else self._in_memory(self._features(background))
         rng = generator(random_state)
         return explain_rows(self, features, rows, groups, n_permutations, rng)
-
-    def report(self, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
-        """Write one HTML page about the model and its predictions of rows it has not seen.
-
-        The settings are those of `bowtienet.report.write_report`, such as `title` and `train`
-        (``pip install 'bowtienet[report]'``).
-        """
-        from bowtienet.report import write_report
-
-        check_is_fitted(self)
-        write_report(self, X, y, path, **settings)
 
     def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
         """Draws of the members' posteriors for ArviZ (``pip install 'bowtienet[arviz]'``).
@@ -282,7 +279,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
         finally:
             reporter.close()
         self._set({**known, **ensemble_attributes(found.ensemble, found.solver)})
-        self._warn(found.interrupted, settings)
+        self._warn(found.interrupted, settings, can_resume=checkpoint.can_resume)
         return self
 
     def _settings(self, source: Source | None = None) -> Settings:
@@ -324,15 +321,16 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
 
     def _set(self, attributes: dict[str, Any]) -> None:
         """Set all fitted attributes at once: until here a failed fit has changed nothing."""
-        self.__dict__.pop("_importances", None)
+        for name in ("_importances", "importance_"):
+            self.__dict__.pop(name, None)
         if "n_features_in_" in attributes:
             old = ("feature_names_in_", "_arrivals", "structure_", "_structure_rows", "pruning_")
-            for name in old:
+            for name in (*old, "dialect_"):
                 self.__dict__.pop(name, None)
         for name, value in attributes.items():
             setattr(self, name, value)
 
-    def _warn(self, interrupted: bool, settings: Settings) -> None:
+    def _warn(self, interrupted: bool, settings: Settings, *, can_resume: bool = False) -> None:
         for column in self.columns_:
             if column.note not in (None, CONSTANT):
                 text = f"column {column.name!r}: {describe(column)}."
@@ -343,7 +341,7 @@ class EnsembleEstimator(CallbackSupportMixin, BaseEstimator):
             message = (
                 "The fit was interrupted. The estimator is fitted and usable, with "
                 f"{count} member{'s' if count > 1 else ''}; "
-                + ("fit again" if self.checkpoint is None else "call resume")
+                + ("call resume" if can_resume else "fit again")
                 + " for a complete one."
             )
         if message is not None:

@@ -32,6 +32,9 @@ from bowtienet.estimators.base import EnsembleEstimator, generator
 from bowtienet.estimators.class_weights import check_weighted_classes, weighted_classes
 from bowtienet.estimators.fit_options import FitOptions
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, warning_level
+from bowtienet.estimators.named_predictions import named_class_parts
+from bowtienet.estimators.next_batch import batch_to_label
+from bowtienet.estimators.optional import import_onnx
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.scoring import accuracy, mean_log_probability
 from bowtienet.model.outcomes import Binary, Classes, Outcome
@@ -253,14 +256,19 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         p = np.clip(self.predict_proba(X)[:, 1], LEAST_PROBABILITY, 1.0 - LEAST_PROBABILITY)
         return np.asarray(logit(p))
 
-    def predict_components(self, X: Any) -> ClassComponents:
-        """Probabilities, and the entropy of the class in an epistemic and an aleatoric part."""
+    def predict_components(self, X: Any) -> Any:
+        """Probabilities, and the entropy of the class in an epistemic and an aleatoric part.
+
+        Arrays in `ClassComponents`; of a pandas or polars frame they are a frame with columns
+        `p_label` for each class, `epistemic` and `aleatoric`.
+        """
         parts = [self._moments(part) for part in encoded_chunks(self, self._features(X))]
-        return ClassComponents(
+        found = ClassComponents(
             probabilities=np.concatenate([part.mean for part in parts]),
             epistemic=np.concatenate([part.entropy - part.aleatoric_entropy for part in parts]),
             aleatoric=np.concatenate([part.aleatoric_entropy for part in parts]),
         )
+        return named_class_parts(X, found, self.classes_.tolist())
 
     def sample_proba(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, *, joint: bool = False
@@ -274,6 +282,36 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         count, rng = whole(n_samples, "n_samples"), generator(random_state)
         draws = draw_probabilities(self.ensemble_, features, count, rng, joint=joint)
         return np.moveaxis(draws, 0, -1)
+
+    def next_points(self, candidates: Any, n: int = 1, *, random_state: Any = 0) -> np.ndarray:
+        """Places (n,) of the rows to label next, the most telling one first.
+
+        By the mutual information of class and function, the epistemic part of the entropy, less
+        what the rows that were chosen before would tell already.
+
+        Parameters
+        ----------
+        candidates : table (m, columns)
+            Rows in memory that could be labelled. Of more than 400 a random sample is looked at.
+        n : int
+            Rows of the batch, at most m.
+        random_state : int, RandomState or Generator
+            Where samples and draws of functions come from.
+        """
+        return batch_to_label(self, candidates, n, generator(random_state))
+
+    def to_onnx(self, path: str | os.PathLike[str]) -> None:
+        """Write the predictions as an ONNX model, in double precision, for any runtime of ONNX.
+
+        Its outputs are `label` (n,) and `probabilities` (n, classes), and its inputs are those that
+        `BowTieRegressor.to_onnx` describes (``pip install 'bowtienet[onnx]'``).
+        """
+        check_is_fitted(self)
+        import_onnx()
+        from bowtienet.onnx_export.export import export_classifier
+
+        named = hasattr(self, "feature_names_in_")
+        export_classifier(self.ensemble_, path, named=named, classes=self.classes_)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Share of rows whose most probable label is right."""

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
+from bowtienet.data.named_frames import new_frame
 from bowtienet.ensemble.shapley import plan_coalitions, players, shapley_values
 from bowtienet.estimators.column_groups import read_groups
 from bowtienet.estimators.text_tables import text_table
@@ -46,6 +47,23 @@ class Explanation:
     std_errors: Floats | None
     target_names: tuple[str, ...]
     """Of the targets, or of the probabilities of classes."""
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A row for each prediction and column (and target): what the column adds to it.
+
+        Columns are `row`, from 0, `column`, with several targets or classes `target`, the
+        contributions `mean` and `std` and, where they are not exact, `mean_error` and `std_error`.
+        """
+        n_rows, n_names = self.mean_contributions.shape[:2]
+        count = len(self.target_names)
+        row, column, target = np.indices((n_rows, n_names, count)).reshape(3, -1)
+        found: dict[str, Any] = {"row": row, "column": self.name[column]}
+        if count > 1:
+            found["target"] = np.array(self.target_names, dtype=object)[target]
+        found |= {"mean": self.mean_contributions.ravel(), "std": self.std_contributions.ravel()}
+        if self.mean_errors is not None and self.std_errors is not None:
+            found |= {"mean_error": self.mean_errors.ravel(), "std_error": self.std_errors.ravel()}
+        return new_frame(found, library)
 
     def __repr__(self) -> str:
         """The contributions to one prediction, or their mean sizes over several."""

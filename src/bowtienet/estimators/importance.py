@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import whole
+from bowtienet.data.named_frames import new_frame
 from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source
 from bowtienet.ensemble.count_ensemble import is_counts
@@ -50,6 +51,24 @@ class Importance:
     scores: tuple[str, str] = ("log density", "RMSE")
     """What the numbers are: of counts `log_density` is the log probability; of classes too, and
     `rmse` the root of the mean Brier score, Σ_c (1{y = c} - p_c)²."""
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """A row for each column or group, the largest drop first; of several targets, for each.
+
+        Columns are the losses and their errors under the names that they have here, with several
+        targets after `target`; the names are the index of a pandas frame, `column` in others.
+        """
+        fields = ("log_density_drop", "log_density_error", "rmse_rise", "rmse_error")
+        count = len(self.target_names)
+        values = {name: getattr(self, name).reshape(-1, count) for name in fields}
+        drops = values["log_density_drop"]
+        places = [(i, k) for k in range(count) for i in np.argsort(-drops[:, k], kind="stable")]
+        rows, targets = np.array(places, dtype=np.intp).reshape(-1, 2).T
+        found: dict[str, Any] = {"column": self.name[rows]}
+        if count > 1:
+            found["target"] = np.array(self.target_names, dtype=object)[targets]
+        found |= {name: value[rows, targets] for name, value in values.items()}
+        return new_frame(found, library, index="column")
 
     def __repr__(self) -> str:
         """Tables with the columns that matter most first, one for each target."""

@@ -25,6 +25,13 @@ from bowtienet.ensemble.ensemble import components, mean_and_deviation, mixture
 from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.estimators.base import EnsembleEstimator, generator
 from bowtienet.estimators.known_columns import encoded_chunks, exposed_chunks, open_known
+from bowtienet.estimators.named_predictions import (
+    named_intervals,
+    named_parts,
+    named_quantiles,
+)
+from bowtienet.estimators.next_batch import batch_to_measure
+from bowtienet.estimators.optional import import_onnx
 from bowtienet.estimators.scoring import determination, held_out_scores, mean_log_density
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import conformal_interval
@@ -94,8 +101,11 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         n_samples: int = 2000,
         random_state: Any = 0,
         exposure: Any = None,
-    ) -> np.ndarray:
+    ) -> Any:
         """Intervals (n, 2) that hold a new target with given probability.
+
+        Of a pandas or polars frame they are a frame, with its index and columns `lower` and
+        `upper`; of several coverages or targets `lower_0.9` or `lower_price`.
 
         Parameters
         ----------
@@ -119,31 +129,44 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
             )
         if calibration is not None and method != "conformal":
             raise ValueError("calibration rows are for method='conformal'.")
+        check_is_fitted(self)
         if method == "central":
-            return self._answers(X, lambda found: found.interval(coverage), exposure=exposure)
-        if method == "conformal":
-            check_is_fitted(self)
+            ends = self._answers(X, lambda found: found.interval(coverage), exposure=exposure)
+        elif method == "conformal":
             if self._counts():
                 raise ValueError("conformal intervals are for continuous targets: ask for others.")
             held_out = held_out_scores(self, calibration)
-            return self._answers(X, lambda found: conformal_interval(found, held_out, coverage))
-        n_samples, rng = whole(n_samples, "n_samples"), generator(random_state)
-        return self._answers(
-            X,
-            lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage),
-            draws=n_samples,
-            exposure=exposure,
-        )
+            ends = self._answers(X, lambda found: conformal_interval(found, held_out, coverage))
+        else:
+            n_samples, rng = whole(n_samples, "n_samples"), generator(random_state)
+            ends = self._answers(
+                X,
+                lambda found: highest_density(found.rvs(n_samples, random_state=rng), coverage),
+                draws=n_samples,
+                exposure=exposure,
+            )
+        return named_intervals(X, ends, coverage, self.target_names_)
 
     def predict_quantiles(
         self, X: Any, quantiles: Any = (0.05, 0.5, 0.95), *, exposure: Any = None
-    ) -> np.ndarray:
-        """Quantiles (n, q) of new targets; (n, outputs, q) with several. They never cross."""
-        levels = np.atleast_1d(np.asarray(quantiles, dtype=float))
-        return self._answers(X, lambda found: found.ppf(levels), exposure=exposure)
+    ) -> Any:
+        """Quantiles (n, q) of new targets; (n, outputs, q) with several. They never cross.
 
-    def predict_components(self, X: Any, *, exposure: Any = None) -> Components:
-        """Mean, epistemic variance and noise variance, which add up to the predictive variance."""
+        Of a pandas or polars frame they are a frame, with columns `q0.05`, `q0.5`, `q0.95`.
+        """
+        levels = np.atleast_1d(np.asarray(quantiles, dtype=float))
+        found = self._answers(X, lambda found: found.ppf(levels), exposure=exposure)
+        return named_quantiles(X, found, levels, self.target_names_)
+
+    def predict_components(self, X: Any, *, exposure: Any = None) -> Any:
+        """Mean, epistemic variance and noise variance: the variances sum to the predictive one.
+
+        Arrays in `Components`; of a pandas or polars frame they are the columns of a frame.
+        Variances that no double can hold, those of targets of 1e-200 or 1e200, are an error.
+        """
+        return named_parts(X, self._components(X, exposure), self.target_names_)
+
+    def _components(self, X: Any, exposure: Any) -> Components:
         source = self._features(X, exposure)
         if self._counts():
             found = [
@@ -213,6 +236,59 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         else:
             draws = draw_rows(self.ensemble_, features, n_samples, rng, noise=noise)
         return np.moveaxis(np.asarray(self._squeeze(draws)), 0, -1)
+
+    def next_points(
+        self, candidates: Any, n: int = 1, *, to_predict: Any = None, random_state: Any = 0
+    ) -> np.ndarray:
+        """Places (n,) of the rows to measure next, the most telling one first.
+
+        The batch of candidates that would lower the epistemic variance of the rows to predict most,
+        by its covariance between rows: where little is known that many of these rows depend on,
+        with little noise, and no question twice. No targets are needed. Fit again with those of the
+        batch, and ask for the next one.
+
+        Parameters
+        ----------
+        candidates : table (m, columns)
+            Rows in memory that could be measured. Of more than 400 a random sample is looked at.
+        n : int
+            Rows of the batch, at most m.
+        to_predict : table (r, columns), optional
+            Rows in memory like those that the model is for, spread as these are; by default the
+            candidates. Of more than 200 a random sample is looked at.
+        random_state : int, RandomState or Generator
+            Where samples, and draws of counts, come from.
+        """
+        return batch_to_measure(self, candidates, n, to_predict, generator(random_state))
+
+    def to_onnx(self, path: str | os.PathLike[str], *, quantiles: Any = ()) -> None:
+        """Write the predictions as an ONNX model, in double precision, for any runtime of ONNX.
+
+        Its outputs are `mean` and `std` (n,), of several targets (n, outputs), and `quantiles` with
+        one axis more (``pip install 'bowtienet[onnx]'``). Its inputs are `X` (n, columns) if the
+        model was fitted to a matrix of numbers, and else its columns by their names, (n, 1) each:
+        numbers as doubles, NaN where missing; dates and durations in days, dates since 1970; and
+        categories as texts, empty where missing. Of counts it has mean and deviation for
+        exposure 1.
+
+        Parameters
+        ----------
+        path : path
+            File to write.
+        quantiles : sequence of float
+            Levels of the quantiles, strictly between 0 and 1; not of counts.
+        """
+        check_is_fitted(self)
+        import_onnx()
+        from bowtienet.onnx_export.export import export_regressor
+
+        export_regressor(
+            self.ensemble_,
+            path,
+            named=hasattr(self, "feature_names_in_"),
+            single_target=self._single_target,
+            quantiles=quantiles,
+        )
 
     def score(
         self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None

@@ -37,8 +37,18 @@ INTERVAL = 0.1
 class Line(Protocol):
     """Where a fit says how far it is."""
 
-    def show(self, text: str, share: float | None = None) -> None:
-        """Renew the text; `share` of the fits that are known to come is done."""
+    def show(
+        self,
+        text: str,
+        share: float | None = None,
+        *,
+        short: str | None = None,
+        left: float | None = None,
+    ) -> None:
+        """Renew the text; `share` of what is known to come is done, in `left` seconds the rest.
+
+        `short` says the same without figures of the pace and the bound.
+        """
 
     def close(self) -> None:
         """The fit is over."""
@@ -67,7 +77,7 @@ class LiveLine:
         self.width = 0
         self.last = 0.0
 
-    def show(self, text: str, share: float | None = None) -> None:
+    def show(self, text: str, share: float | None = None, **_: Any) -> None:
         """Renew the line, not more often than the eye can follow."""
         self.text = text
         now = time.monotonic()
@@ -112,10 +122,20 @@ class Reporter:
         """Rows are read: an ensemble of this representation is fitted."""
         self.ensemble, self.solver = ensemble, solver
 
-    def say(self, text: str, share: float | None = None) -> None:
-        """Something about the whole fit; `share` of the fits that are known to come is done."""
-        if self.line is not None:
-            self.line.show(f"{text} | {time.monotonic() - self.started:.1f} s", share)
+    def say(
+        self,
+        text: str,
+        share: float | None = None,
+        left: float | None = None,
+        *,
+        detail: str = "",
+    ) -> None:
+        """What the whole fit is at; `share` of what is known to come is done."""
+        if self.line is None:
+            return
+        promise = "" if left is None or detail else f"about {left:.0f} s to go, "
+        whole = f"{promise}{text}{detail} | {time.monotonic() - self.started:.1f} s"
+        self.line.show(whole, share, short=text, left=left)
 
     def expect(self, n_fits: int) -> None:
         """More fits are to come."""
@@ -138,9 +158,9 @@ class Reporter:
         change = 0.0 if self.bound is None else relative_change(self.bound, progress.elbo)
         self.bound = progress.elbo
         self._show(
-            f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}"
-            + self._pace(progress),
+            f"sweep {progress.sweep} | ELBO {progress.elbo:.6g} | change {change:.1e}",
             self.n_fits - 1 + min(progress.n_visited / max(progress.n_at_most, 1), 1.0),
+            self._pace(progress),
         )
         if self.member is None:
             return False
@@ -171,24 +191,27 @@ class Reporter:
         if self.context is not None:
             self.context.call_on_fit_task_end(estimator=self.estimator, **self.data)
 
-    def _show(self, text: str, done: float) -> None:
+    def _show(self, text: str, done: float, pace: tuple[float, float] | None = None) -> None:
         """Something about one fit; `done` of all fits are."""
         share = (done - self.before) / max(self.total - self.before, 1)
-        self.say(f"fit {self.n_fits}/{self.total} | {text}", share)
+        left = None
+        if pace is not None:
+            left = pace[1]
+            text += f" | {pace[0]:,.0f} rows/s | at most {duration(left)} left"
+        self.say(f"fit {self.n_fits}/{self.total}", share, left, detail=f" | {text}")
 
-    def _pace(self, progress: Progress) -> str:
-        """Rows per second, and the time left if all fits take as many sweeps as they may."""
+    def _pace(self, progress: Progress) -> tuple[float, float] | None:
+        """Rows per second, and the seconds left if all fits take as many sweeps as they may."""
         now = time.monotonic()
         if self.first is None:
             self.first = (now, progress.n_visited)
-            return ""
+            return None
         seconds, rows = now - self.first[0], progress.n_visited - self.first[1]
         if seconds <= 0.0 or rows <= 0:
-            return ""
+            return None
         fits_after = self.total - self.n_fits
         to_come = max(0, (1 + fits_after) * progress.n_at_most - progress.n_visited)
-        left = duration(to_come * seconds / rows)
-        return f" | {rows / seconds:,.0f} rows/s | at most {left} left"
+        return rows / seconds, to_come * seconds / rows
 
     def _attributes(self, progress: Progress) -> dict[str, Any]:
         """Attributes of an estimator as it would be if the fit had ended with this sweep."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from bowtienet import persistence
 from bowtienet.data.canonical import canonical_rows
+from bowtienet.data.named_frames import new_frame
 from bowtienet.data.source import Source
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.fold_networks import FEWEST_ROWS
@@ -50,6 +50,13 @@ class PruneSummary:
     def columns_after(self) -> tuple[str, ...]:
         """Names of the columns that are left."""
         return tuple(name for name, kept in zip(self.columns, self.kept, strict=True) if kept)
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """Two rows, before and after pruning; sizes and scores are the columns."""
+        pairs = {"columns": (len(self.columns), len(self.columns_after))}
+        for name in ("networks", "units", "weights", "bytes", "rmse", "nll"):
+            pairs[name] = (getattr(self, f"{name}_before"), getattr(self, f"{name}_after"))
+        return new_frame({"pruning": ("before", "after"), **pairs}, library, index="pruning")
 
     def __str__(self) -> str:
         lines = ["ensemble -> pruned"]
@@ -122,9 +129,7 @@ def prune_attributes(content: dict[str, Any] | None, n_columns: int) -> dict[str
     if content is None:
         return {}
     found = PruneSummary(**content)
+    persistence.check_fields(found, "pruning")
     if len(found.columns) != n_columns or len(found.kept) != n_columns:
         raise ValueError(f"the summary of pruning is not of {n_columns} columns")
-    numbers = [value for value in content.values() if isinstance(value, (int, float))]
-    if len(numbers) != len(content) - 2 or not np.isfinite(numbers).all():
-        raise ValueError("the summary of pruning holds other than finite numbers")
     return {"pruning_": found}

@@ -76,7 +76,7 @@ class BowTieRegressor(EnsemblePredictor):
     solver : {"auto", "cavi", "svi"}, default="auto"
         What makes posteriors: coordinate ascent, which looks at all rows before every update, or
         stochastic variational inference, which looks at a minibatch. "auto" takes the second above
-        50,000 rows (for Dask tables the first, on the workers).
+        50,000 rows, wherever they live; the first uses the workers of a Dask table.
     max_iter : int, default=80
         Most sweeps over the rows for each fit. A default fit makes one; more are for
         random starts, and for weights that are not from stacking. Raise it when a warning asks

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from bowtienet import persistence
+from bowtienet.data.dialect import from_plain, to_plain
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.estimators.fit_options import FitOptions
@@ -19,6 +20,24 @@ from bowtienet.estimators.structure_fit import structure_attributes, structure_c
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 NOT_KEPT = ("checkpoint", "options")
 """A path of this machine, and what is written apart."""
+
+
+class Content(TypedDict):
+    """What a file holds of an estimator."""
+
+    settings: dict[str, Any]
+    options: dict[str, Any]
+    feature_names: list[str] | None
+    target_names: list[str]
+    single_target: bool
+    classes: dict[str, Any] | None
+    n_features: int
+    solver: str
+    ensemble: dict[str, Any]
+    importances: np.ndarray | None
+    structure: dict[str, Any] | None
+    pruning: dict[str, Any] | None
+    dialect: dict[str, Any] | None
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -52,6 +71,7 @@ def _content(estimator: Any) -> dict[str, Any]:
         "importances": getattr(estimator, "feature_importances_", None),
         "structure": structure_content(estimator),
         "pruning": prune_content(estimator),
+        "dialect": to_plain(getattr(estimator, "dialect_", None)),
     }
 
 
@@ -60,10 +80,11 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
     content = persistence.load(path, cls.__name__)
     try:
         return _read(cls, content)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # The digest is right and the content is not: a forged file, or one of another version.
         raise ValueError(
-            f"{os.fspath(path)} does not hold a complete {cls.__name__} ({error}): save it again."
+            f"{persistence.as_path(path)} does not hold a complete {cls.__name__} "
+            f"({str(error) or type(error).__name__:.200}): save it again."
         ) from error
 
 
@@ -72,12 +93,12 @@ def load(path: str | os.PathLike[str]) -> Any:
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
 
-    kind = persistence.kind_of(path) if os.path.isfile(path) else None
-    classifies = kind == BowTieClassifier.__name__
+    classifies = persistence.kind_of(path) == BowTieClassifier.__name__
     return load_estimator(BowTieClassifier if classifies else BowTieRegressor, path)
 
 
-def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
+def _read(cls: type[Estimator], content: Any) -> Estimator:
+    persistence.check_type(content, Content, "content")
     options = FitOptions(**content["options"])
     options._validate_params()
     standard = options.get_params() == FitOptions().get_params()
@@ -85,23 +106,28 @@ def _read(cls: type[Estimator], content: dict[str, Any]) -> Estimator:
     estimator = cls(**settings, options=None if standard else options)
     estimator._validate_params()
     ensemble = Ensemble(**content["ensemble"])
+    persistence.check_fields(ensemble, "ensemble")
     n_features, targets = content["n_features"], content["target_names"]
     check_ensemble(ensemble, n_features, len(targets))
     names = content["feature_names"]
-    if names is not None and (not _are_texts(names) or len(names) != n_features):
-        raise ValueError(f"{n_features} columns have the names {names!r:.80}")
-    if not _are_texts(targets) or (content["single_target"] and len(targets) != 1):
+    learnt = [column.name for column in ensemble.representation.columns]
+    if learnt != (names or [f"x{place}" for place in range(n_features)]):
+        raise ValueError(f"the columns {learnt!r:.80} have the names {names!r:.80}")
+    if content["single_target"] and len(targets) != 1:
         raise ValueError(f"its targets are {targets!r:.80}")
     attributes = ensemble_attributes(ensemble, content["solver"]) | {
         "n_features_in_": n_features,
         "n_outputs_": len(targets),
         "target_names_": targets,
         "_single_target": bool(content["single_target"]),
-        "_importances": _read_importances(content.get("importances"), n_features),
+        "_importances": _read_importances(content["importances"], n_features),
     }
     attributes |= structure_attributes(content["structure"], n_features)
     attributes |= prune_attributes(content["pruning"], n_features)
-    if content.get("classes") is not None:
+    dialect = from_plain(content["dialect"])
+    if dialect is not None:
+        attributes["dialect_"] = dialect
+    if content["classes"] is not None:
         attributes["classes_"] = _read_labels(content["classes"], ensemble)
     if names is not None:
         attributes["feature_names_in_"] = np.asarray(names, dtype=object)
@@ -149,10 +175,6 @@ def _read_importances(found: Any, n_features: int) -> np.ndarray | None:
     if shares.shape != (n_features,) or not np.all(shares >= 0.0):
         raise ValueError(f"the importances are not those of {n_features} columns")
     return shares
-
-
-def _are_texts(values: Any) -> bool:
-    return isinstance(values, list) and all(type(value) is str for value in values)
 
 
 def _plain(name: str, value: Any) -> Any:

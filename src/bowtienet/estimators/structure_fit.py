@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from bowtienet import persistence
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source
@@ -26,6 +27,14 @@ from bowtienet.representation.columns import owners
 
 MOST_CLASSES = 20
 """Classes, the most frequent ones, whose indicators are tested."""
+
+
+class StructureContent(TypedDict):
+    """What is saved of a structure fit."""
+
+    rows: str
+    """Digest of the rows and the seed."""
+    found: dict[str, Any]
 
 
 def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Structure:
@@ -80,6 +89,8 @@ def structure_attributes(content: dict[str, Any] | None, n_columns: int) -> dict
     """Attributes from what was saved, checked."""
     if content is None:
         return {}
+    persistence.check_type(content, StructureContent, "structure")
     found = Structure(**content["found"])
+    persistence.check_fields(found, "structure")
     check_structure(found, n_columns)
-    return {"structure_": found, "_structure_rows": str(content["rows"])}
+    return {"structure_": found, "_structure_rows": content["rows"]}

@@ -25,7 +25,12 @@ from bowtienet.evaluation.class_metrics import (
     reliability_curve,
     roc_auc,
 )
-from bowtienet.evaluation.comparison import Comparison, average_scores, compare
+from bowtienet.evaluation.comparison import (
+    Comparison,
+    ComparisonTable,
+    average_scores,
+    compare,
+)
 from bowtienet.evaluation.count_metrics import (
     CountScores,
     evaluate_counts,
@@ -76,6 +81,7 @@ __all__ = [
     "ClassMethod",
     "ClassScores",
     "Comparison",
+    "ComparisonTable",
     "CountScores",
     "Forecast",
     "Method",

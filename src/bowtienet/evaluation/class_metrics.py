@@ -24,6 +24,7 @@ from bowtienet.evaluation.class_checks import (
     find_class,
     read_forecast,
 )
+from bowtienet.evaluation.score_rows import ScoreRow
 
 PROBABILITY_FLOOR = 2.0**-52
 """Smallest probability of the log loss, which is 36 at most; scikit-learn's of double precision."""
@@ -34,7 +35,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClassScores:
+class ClassScores(ScoreRow):
     """What `evaluate_classes` finds: plain numbers."""
 
     n_rows: int

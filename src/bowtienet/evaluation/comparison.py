@@ -15,12 +15,15 @@ from bowtienet._validation import whole
 from bowtienet.data.door import open_source
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.labels import check_classes
+from bowtienet.data.named_frames import new_frame
 from bowtienet.data.source import Source
+from bowtienet.estimators.text_tables import readable, text_table
 from bowtienet.evaluation.checks import single_coverage
 from bowtienet.evaluation.class_methods import ClassMethod, default_class_methods
 from bowtienet.evaluation.class_metrics import ClassScores, evaluate_classes
 from bowtienet.evaluation.methods import Method, default_methods
 from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules
+from bowtienet.evaluation.score_rows import score_values
 from bowtienet.evaluation.splits import split_rows
 from bowtienet.representation.columns import encode
 from bowtienet.representation.learning import learn_columns
@@ -47,6 +50,46 @@ class Comparison:
     """Time of each fit, without prediction; NaN where the method failed."""
     note: str | None
     """What a reader of the scores must know, and why a fit failed."""
+
+
+class ComparisonTable(list[Comparison]):
+    """What `compare` finds: a list with one `Comparison` for each method, and a table of them."""
+
+    def to_frame(self, library: str = "pandas", *, by_split: bool = False) -> Any:
+        """A row for each method, or for each method and split; scores and seconds are columns.
+
+        Scores and seconds are means over splits, NaN if one failed, and `n_rows` is a sum. The
+        names of methods are the index of a pandas frame, `method` in others.
+        """
+        rows: list[dict[str, Any]] = []
+        for one in self:
+            if by_split:
+                for split, (scores, seconds) in enumerate(
+                    zip(one.scores, one.seconds, strict=True)
+                ):
+                    rows.append({"method": one.method, "split": split, **score_values(scores)})
+                    rows[-1]["seconds"] = seconds
+            else:
+                found = score_values(average_scores(one.scores))
+                seconds = float(np.mean(one.seconds))
+                rows.append({"method": one.method, **found, "seconds": seconds, "note": one.note})
+        names = dict.fromkeys(name for row in rows for name in row)
+        columns = {name: [row[name] for row in rows] for name in names}
+        return new_frame(columns, library, index="method")
+
+    def __repr__(self) -> str:
+        """Means over splits, and notes below."""
+        if not self:
+            return "ComparisonTable([])"
+        names = _measured(type(self[0].scores[0]))
+        lines = []
+        for one in self:
+            found = average_scores(one.scores)
+            values = [*(getattr(found, name) for name in names), float(np.mean(one.seconds))]
+            lines.append([one.method, *(readable(value) for value in values)])
+        text = text_table(["method", *names, "seconds"], lines)
+        notes = [f"{one.method}: {one.note}" for one in self if one.note]
+        return "\n".join([text, *notes])
 
 
 class _Part(NamedTuple):
@@ -79,7 +122,7 @@ def compare(
     coverage: float = 0.9,
     max_categories: int = MAX_CATEGORIES,
     callback: Callable[[str, int], None] | None = None,
-) -> list[Comparison]:
+) -> ComparisonTable:
     """Fit and score methods on random splits of the rows, the same for all methods.
 
     Parameters
@@ -116,8 +159,9 @@ def compare(
 
     Returns
     -------
-    list of Comparison
-        In the order of the methods. A method that raises is there, with the reason in its note.
+    ComparisonTable
+        A list of `Comparison`, in the order of the methods; a method that raises is there, with
+        the reason in its note. It prints as a table, and `to_frame` makes a data frame of it.
 
     Examples
     --------
@@ -141,7 +185,7 @@ def compare(
             done.append(_run(method, train, test, seed, share))
             if callback is not None:
                 callback(method.name, split)
-    return [_summary(m.name, done) for m, done in zip(chosen, runs, strict=True)]
+    return ComparisonTable(_summary(m.name, done) for m, done in zip(chosen, runs, strict=True))
 
 
 def average_scores(scores: Sequence[AnyScores]) -> AnyScores:

@@ -20,10 +20,11 @@ from bowtienet.evaluation.checks import (
     single_coverage,
 )
 from bowtienet.evaluation.metrics import interval_coverage, rmse
+from bowtienet.evaluation.score_rows import ScoreRow
 
 
 @dataclass(frozen=True, kw_only=True)
-class CountScores:
+class CountScores(ScoreRow):
     """What `evaluate_counts` finds: plain numbers."""
 
     n_rows: int

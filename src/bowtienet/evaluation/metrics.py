@@ -31,6 +31,7 @@ from bowtienet.evaluation.checks import (
     read_targets,
     single_coverage,
 )
+from bowtienet.evaluation.score_rows import ScoreRow
 from bowtienet.prediction.mixture import Mixture
 
 _BLOCK = 2**17
@@ -44,7 +45,7 @@ LEVELS = tuple(k / 20 for k in range(1, 20))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
+class Scores(ScoreRow):
     """What `evaluate` finds: plain numbers, lower is better but for `coverage`."""
 
     n_rows: int
@@ -91,9 +92,14 @@ def crps(targets: Any, distribution: Mixture, *, sample_weight: Any = None) -> f
     closed form, but for mixtures with warps: those are integrated numerically.
     """
     y = read_targets(targets)
+    return average(crps_of_rows(y, distribution), read_sample_weight(sample_weight, y))
+
+
+def crps_of_rows(targets: Any, distribution: Mixture) -> np.ndarray:
+    """∫ (F(x) - 1[y <= x])² dx of every target, of the shape of the targets; see `crps`."""
+    y = read_targets(targets)
     found = check_distribution(distribution, y)
-    weights = read_sample_weight(sample_weight, y)
-    return average(_gaussian_crps(y, found) if found.warp is None else _crps(y, found), weights)
+    return _gaussian_crps(y, found) if found.warp is None else _crps(y, found)
 
 
 def interval_coverage(targets: Any, intervals: Any, *, sample_weight: Any = None) -> float:

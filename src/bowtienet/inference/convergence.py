@@ -7,11 +7,16 @@ a stochastic fit is noisy: means over windows of steps are compared, and their n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import wraps
 from itertools import pairwise
+from typing import ParamSpec, TypeVar
 
 import numpy as np
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 CONSECUTIVE = 3
 """So many small changes in a row count as convergence."""
@@ -41,6 +46,29 @@ class Status(StrEnum):
     """Rows are taken in as they come: such a fit has no end of its own."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or a callback that answered true."""
+
+
+class BreakdownError(ArithmeticError):
+    """Numbers of which an update can make nothing; the loop knows it as `Status.NON_FINITE`."""
+
+
+def numerical(update: Callable[P, R]) -> Callable[P, R]:
+    """An update whose errors of arithmetic are a `BreakdownError`.
+
+    It reads no rows: errors of those who give the rows are not taken for errors of arithmetic.
+    """
+
+    @wraps(update)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return update(*args, **kwargs)
+        except Exception as error:
+            # The error of a matrix without an inverse is another class in every library.
+            if isinstance(error, ArithmeticError) or "LinAlgError" in type(error).__name__:
+                raise BreakdownError(str(error)) from error
+            raise
+
+    return guarded
 
 
 def relative_change(before: float, after: float) -> float:

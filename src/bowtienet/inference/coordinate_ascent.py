@@ -198,6 +198,14 @@ class CoordinateAscent:
         is_first = len(history) == climb.begin
         return climb if is_first or not self.accelerate else _move_on(climb, before)
 
+    def broken(self, climb: Climb) -> Climb:
+        """Back to the accepted state if momentum had moved on from it; else the end."""
+        moved = climb.proposal is not climb.accepted
+        climb = replace(climb, n_sweeps=climb.n_sweeps + 1, rose=False)
+        if moved:
+            return replace(climb, proposal=climb.accepted, age=0)
+        return replace(climb, status=Status.NON_FINITE)
+
     def finished(self, climb: Climb) -> Status | None:
         """Whether the bound stands still, cannot be trusted, or the sweeps are used up."""
         if climb.status is None and climb.n_sweeps >= self.max_iter:

@@ -13,6 +13,7 @@ from math import log, pi
 from bowtienet._arrays import Array, like, log_determinant, namespace, trace_of_product, unpack
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference.convergence import numerical
 from bowtienet.inference.global_step import (
     expected_residual,
     noise_prior,
@@ -49,6 +50,7 @@ class ElboTerms:
         return sum(getattr(self, field.name) for field in fields(self))
 
 
+@numerical
 def elbo(model: BowTieModel, factors: GlobalFactors, statistics: Statistics) -> ElboTerms:
     """Evidence lower bound of the local factors behind `statistics` and the global `factors`."""
     zero = statistics.count * 0.0

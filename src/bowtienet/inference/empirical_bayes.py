@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from math import exp, log
+from math import exp, inf, isfinite, log, nan
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
+from bowtienet.inference.convergence import numerical
 from bowtienet.inference.elbo import parabola
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
@@ -45,6 +46,7 @@ _SMALLEST_PRODUCT = 1e-16
 tau), the prior is an inverse gamma to rounding there, and still a member of its own family."""
 
 
+@numerical
 def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTieModel:
     """The model with the global prior that fits the present q(tau) best."""
     prior = model.prior.global_shrinkage
@@ -57,6 +59,7 @@ def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTie
     return replace(model, prior=replace(model.prior, global_shrinkage=updated))
 
 
+@numerical
 def renew_outcome(
     model: BowTieModel, factors: GlobalFactors, statistics: Statistics | None, *, before: bool
 ) -> BowTieModel:
@@ -144,6 +147,8 @@ def _half_cauchy_scale(factors: GlobalFactors) -> Any:
 
 def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) -> float:
     """argmin over the rate of count · log Z(order, scale, rate) + rate · Σ E[tau], convex."""
+    if not (isfinite(total) and 0.0 < prior.rate < inf):
+        return nan
 
     def loss(log_rate: float) -> float:
         rate = exp(log_rate)

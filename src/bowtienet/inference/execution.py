@@ -16,13 +16,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import lru_cache, partial, reduce
-from itertools import pairwise
-from threading import Lock
+from itertools import islice, pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
 from array_api_compat import is_jax_array
-from threadpoolctl import ThreadpoolController
 
 from bowtienet._arrays import (
     Array,
@@ -39,6 +37,7 @@ from bowtienet.data.rows import Rows, split
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.inference.local_step import (
     FactorsForRows,
     for_rows,
@@ -54,6 +53,7 @@ from bowtienet.inference.statistics import (
     Statistics,
     add,
     block_statistics,
+    tree_sum,
 )
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.outcomes import (
@@ -151,7 +151,7 @@ def workers(n_threads: int | None) -> Iterator[Mapper]:
         if n_threads == 1:
             yield map
             return
-        pool = ThreadPoolExecutor(n_threads, initializer=_ignore_floating_point_warnings)
+        pool = ThreadPoolExecutor(n_threads, initializer=_begin_worker)
         try:
             yield partial(_map_ahead, pool, 2 * n_threads)
         finally:
@@ -176,40 +176,6 @@ def _map_ahead(
     finally:
         for future in waiting:
             future.cancel()
-
-
-class _BlasGuard:
-    """Holds the linear algebra library to one thread while anyone asks for it.
-
-    Its setting belongs to the process: of several fits or predictions at the same time the first
-    one in limits it and the last one out restores it. The libraries are looked up once, which
-    takes milliseconds.
-    """
-
-    def __init__(self) -> None:
-        self.lock = Lock()
-        self.users = 0
-        self.controller: ThreadpoolController | None = None
-        self.limiter: Any = None
-
-    @contextmanager
-    def __call__(self) -> Iterator[None]:
-        with self.lock:
-            if self.users == 0:
-                self.controller = self.controller or ThreadpoolController()
-                self.limiter = self.controller.limit(limits=1, user_api="blas")
-                self.limiter.__enter__()
-            self.users += 1
-        try:
-            yield
-        finally:
-            with self.lock:
-                self.users -= 1
-                if self.users == 0:
-                    self.limiter.__exit__(None, None, None)
-
-
-one_blas_thread = _BlasGuard()
 
 
 def _keep_freed_memory() -> None:
@@ -238,8 +204,9 @@ def _free_thresholds() -> None:
         set_option(_TRIM_THRESHOLD, 2**26)
 
 
-def _ignore_floating_point_warnings() -> None:
-    """The setting of the calling thread does not reach other threads by itself."""
+def _begin_worker() -> None:
+    """Settings of the calling thread do not reach other threads by themselves."""
+    one_blas_thread.begin_thread()
     np.seterr(all="ignore")
 
 
@@ -263,8 +230,11 @@ def local_pass(
     memory: Iterable[LocalMemory],
     apply: Mapper = map,
     reference: Array | None = None,
+    blocks_of_chunk: int | None = None,
 ) -> tuple[Statistics, list[LocalMemory]]:
     """Update the local factors of all blocks; the sum is taken in the order of the blocks.
+
+    If rows come in chunks of some blocks each, those of a chunk are summed first, then the chunks.
 
     Blocks are worked on in the array library, precision and device of their rows; those of a stream
     cannot be asked for it, so `reference` says. The statistics are small: they come back as NumPy
@@ -272,14 +242,22 @@ def local_pass(
     """
     reference = _reference(blocks, reference)
     step = partial(block_pass_for(model, reference), factors_beside(factors, reference))
-    total: Statistics | None = None
-    updated = []
-    for statistics, renewed in apply(step, blocks, memory):
-        part = map_arrays(double, statistics)
-        total = part if total is None else add(total, part)
-        updated.append(renewed)
-    assert total is not None
-    return total, updated
+    updated: list[LocalMemory] = []
+
+    def parts() -> Iterator[Statistics]:
+        for statistics, renewed in apply(step, blocks, memory):
+            updated.append(renewed)
+            yield map_arrays(double, statistics)
+
+    if blocks_of_chunk is None:
+        return reduce(add, parts()), updated
+    return tree_sum(_sums_of(parts(), blocks_of_chunk)), updated
+
+
+def _sums_of(parts: Iterator[Statistics], count: int) -> Iterator[Statistics]:
+    """Sums of `count` consecutive parts; of fewer at the end."""
+    for first in parts:
+        yield reduce(add, islice(parts, count - 1), first)
 
 
 def block_pass(

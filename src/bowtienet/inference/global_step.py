@@ -28,6 +28,7 @@ from bowtienet._arrays import (
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference.convergence import numerical
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.priors import BowTieModel
 from bowtienet.model.shrinkage import (
@@ -39,6 +40,7 @@ from bowtienet.model.shrinkage import (
 from bowtienet.posterior.factors import GlobalFactors, LayerFactors
 
 
+@numerical
 def global_step(
     model: BowTieModel, factors: GlobalFactors, statistics: Statistics, repeats: int = 1
 ) -> GlobalFactors:

@@ -13,7 +13,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 import numpy as np
 
-from bowtienet.inference.convergence import Status
+from bowtienet.inference.convergence import BreakdownError, Status
 from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.pruning import Pruning
 from bowtienet.inference.statistics import Statistics
@@ -77,6 +77,9 @@ class Solver(Protocol[S]):
     def step(self, state: S, history: Sequence[float]) -> S:
         """The next state, given the bounds of all accepted steps so far."""
 
+    def broken(self, state: S) -> S:
+        """The state after a step from this one broke down: finished, or with a safer step next."""
+
     def finished(self, state: S) -> Status | None:
         """Why the fit is over, or None to go on."""
 
@@ -110,7 +113,10 @@ def iterate(
     state, bounds = solver.init(), list(history)
     try:
         while (status := solver.finished(state)) is None:
-            state = solver.step(state, bounds)
+            try:
+                state = solver.step(state, bounds)
+            except BreakdownError:
+                state = solver.broken(state)
             progress = solver.progress(state)
             if progress is None:
                 continue

@@ -105,7 +105,10 @@ def build_pruning(architecture: Architecture, selection: Selection) -> Pruning:
 def check_pruning(model: BowTieModel, pruning: Pruning | None) -> None:
     """Raise a clear error if a network is not what its pruning says is left of another."""
     shapes = [(above, below) for below, above in pairwise(model.architecture.widths)]
-    if model.connections is not None and [np.shape(m) for m in model.connections] != shapes:
+    if model.connections is not None and (
+        [np.shape(m) for m in model.connections] != shapes
+        or any(np.asarray(m).dtype != bool for m in model.connections)
+    ):
         raise ValueError("the connections are those of another network")
     removed = model.removed
     if removed is not None and (
@@ -114,14 +117,14 @@ def check_pruning(model: BowTieModel, pruning: Pruning | None) -> None:
         raise ValueError("the weights that were removed are those of another network")
     if pruning is None:
         return
-    widths = (len(pruning.inputs), *map(len, pruning.units))
+    widths = (pruning.inputs.size, *(units.size for units in pruning.units))
     before = (pruning.architecture.n_inputs, *pruning.architecture.hidden)
     # A constant has lost its hidden layers, and with them what led to them.
     left = model.architecture.widths[:-1]
     if not (widths == left or (left == (0,) and not any(widths))) or len(widths) != len(before):
         raise ValueError("what is left after pruning is not what the network has")
     for places, width in zip((pruning.inputs, *pruning.units), before, strict=True):
-        if not np.issubdtype(np.asarray(places).dtype, np.integer):
+        if places.ndim != 1 or not np.issubdtype(places.dtype, np.integer):
             raise ValueError("pruning names units by other than whole numbers")
         if len(set(places.tolist())) < len(places) or not all(0 <= p < width for p in places):
             raise ValueError("pruning names units that the network never had")

@@ -6,12 +6,14 @@ add up statistics can be a row provider: workers of a cluster are one too.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from bowtienet._arrays import Array
+from bowtienet.data.chunks import CHUNK_ROWS, rechunk
 from bowtienet.data.rows import Rows, split
 from bowtienet.inference.execution import (
     Block,
@@ -59,6 +61,8 @@ class _Blocks:
     reference: Array | None = None
     """Library and precision of the rows; None to look at the first block."""
     rebuilt = False
+    blocks_of_chunk: int | None = None
+    """Blocks that are summed before others; None for one sum of all."""
 
     @property
     def blocks(self) -> Iterable[Rows]:
@@ -83,7 +87,9 @@ class _Blocks:
         apply: Mapper = map,
     ) -> tuple[Statistics, Sequence[LocalMemory]]:
         """Update the local factors of all rows once, and add up their statistics."""
-        return local_pass(model, factors, self.blocks, memory, apply, self.reference)
+        return local_pass(
+            model, factors, self.blocks, memory, apply, self.reference, self.blocks_of_chunk
+        )
 
 
 class HeldRows(_Blocks):
@@ -110,8 +116,9 @@ class HeldRows(_Blocks):
 class StreamedRows(_Blocks):
     """Rows that are read anew for every pass; their local factors stay in memory.
 
-    Those take 8 bytes for each row and hidden unit (twice from the second layer on), and as much
-    again while a pass replaces them.
+    Rows are cut into chunks by their position, and these into blocks: how they come in parts
+    changes no bit of the sums. Local factors take 8 bytes for each row and hidden unit (twice from
+    the second layer on), and as much again while a pass replaces them.
 
     Parameters
     ----------
@@ -121,14 +128,25 @@ class StreamedRows(_Blocks):
         How many there are.
     block_size : int
         Rows worked on at a time.
+    chunk_size : int
+        Rows whose statistics are summed before those of others.
     """
 
     reference = np.empty(0)
 
-    def __init__(self, read: Callable[[], Iterable[Rows]], n_rows: int, block_size: int) -> None:
+    def __init__(
+        self,
+        read: Callable[[], Iterable[Rows]],
+        n_rows: int,
+        block_size: int,
+        chunk_size: int = CHUNK_ROWS,
+    ) -> None:
         self.read, self.n_rows, self.block_size = read, n_rows, block_size
+        self.chunk_size = chunk_size
+        self.blocks_of_chunk = math.ceil(chunk_size / block_size)
 
     @property
     def blocks(self) -> Iterator[Rows]:
         """All rows, read once more."""
-        return (block for rows in self.read() for block in split(rows, self.block_size))
+        chunks = rechunk(self.read(), self.chunk_size)
+        return (block for rows in chunks for block in split(rows, self.block_size))

@@ -25,7 +25,7 @@ from bowtienet._validation import non_negative, whole
 from bowtienet.data.rows import Rows, subsample
 from bowtienet.distributions.inverse_gamma import InverseGamma, mean_inverse
 from bowtienet.inference import adam
-from bowtienet.inference.execution import one_blas_thread
+from bowtienet.inference.blas_threads import one_blas_thread
 from bowtienet.inference.global_step import update_global_shrinkage, update_local_shrinkage
 from bowtienet.inference.lbfgs import Indices, minimize
 from bowtienet.inference.network_loss import (

@@ -11,12 +11,17 @@ the outcome differs between rows, so does S_L, and it is in all sums.
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from bowtienet._arrays import Array, bordered, diagonal, map_arrays, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
 from bowtienet.posterior.factors import CommonAxes, LocalFactors
 from bowtienet.posterior.moments import ChainMoments, last_covariance, own_squares
+
+FAN_IN = 8
+"""Statistics of neighbouring chunks that are added up at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +80,29 @@ class Statistics:
 def add(first: Statistics, second: Statistics) -> Statistics:
     """Statistics of two disjoint sets of rows together."""
     return map_arrays(operator.add, first, second)
+
+
+def tree_sum(parts: Iterable[Statistics]) -> Statistics:
+    """Sums of `FAN_IN` neighbours, sums of those, and so on.
+
+    Workers of a cluster add in the same order, each its own share: the bits are the same.
+    """
+    levels: list[list[Statistics]] = [[]]
+    for part in parts:
+        levels[0].append(part)
+        depth = 0
+        while len(levels[depth]) == FAN_IN:
+            if depth + 1 == len(levels):
+                levels.append([])
+            levels[depth + 1].append(reduce(add, levels[depth]))
+            levels[depth] = []
+            depth += 1
+    rest: list[Statistics] = []
+    for level in levels:
+        nodes = [*level, *rest]
+        rest = [reduce(add, nodes)] if nodes else []
+    [total] = rest
+    return total
 
 
 def block_statistics(

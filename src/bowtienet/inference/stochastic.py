@@ -320,6 +320,12 @@ class StochasticInference:
         at = replace(at, still=count_still(at.still, history, value, window, self.tol))
         return self._end_or_turn(at)
 
+    def broken(self, at: Position) -> Position:
+        """The next batch without momentum, if there was some; else the end."""
+        if at.state.ahead is not None:
+            return replace(at, state=replace(at.state, ahead=None), moved=False)
+        return replace(at, moved=False, status=Status.NON_FINITE)
+
     def finished(self, at: Position) -> Status | None:
         """Whether the bound stands still, is not finite, or the passes are used up."""
         if at.status is None and at.n_passes >= self.max_iter:

@@ -25,7 +25,7 @@ import numpy as np
 from bowtienet._arrays import Array, map_arrays, namespace, slices, take
 from bowtienet._validation import whole
 from bowtienet.data.rows import Rows, build_weights
-from bowtienet.inference.convergence import Status
+from bowtienet.inference.convergence import BreakdownError, Status
 from bowtienet.inference.coordinate_ascent import DEFAULT_REPEATS
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import renew_outcome, update_hyperparameters
@@ -160,7 +160,11 @@ class _Run:
 
     def advance(self, groups: list[_Group], number: int, *, look: bool) -> list[_Group]:
         """The groups after one more sweep, without networks whose numbers are not finite."""
-        swept = self.sweep(groups, with_bound=look and self.bounded)
+        with_bound = look and self.bounded
+        try:
+            swept = self.sweep(groups, with_bound=with_bound)
+        except BreakdownError:
+            swept = self._one_by_one(groups, number, with_bound=with_bound)
         going = []
         for group in swept:
             finite = _is_finite(group)
@@ -173,6 +177,18 @@ class _Run:
         if look:
             self.found[number] = self._look(going, number, Status.EARLY_STOPPED)
         return going
+
+    def _one_by_one(self, groups: list[_Group], number: int, *, with_bound: bool) -> list[_Group]:
+        """Networks after a sweep each by itself, without those that it breaks down for."""
+        found = []
+        for group in groups:
+            for place in range(len(group.members)):
+                one = _taken(group, np.array([place]))
+                try:
+                    found += self.sweep([one], with_bound=with_bound)
+                except BreakdownError:
+                    self._keep_failed(one, number - 1)
+        return found
 
     def results(
         self, groups: list[_Group], lengths: Sequence[int], reached: int
@@ -191,7 +207,10 @@ class _Run:
 
     def _keep_failed(self, group: _Group, number: int) -> None:
         """Remember networks as they were after their last good sweep."""
-        (looked,) = self._with_bound([group])
+        try:
+            (looked,) = self._with_bound([group])
+        except BreakdownError:
+            looked = group
         self.failed.update(self._results_of(looked, number, Status.NON_FINITE))
 
     def _with_bound(self, groups: list[_Group]) -> list[_Group]:
@@ -370,6 +389,7 @@ def _is_finite(group: _Group) -> np.ndarray:
     finite = np.ones(len(group.members), dtype=bool)
     for layer in group.factors.layers:
         finite &= np.isfinite(np.sum(layer.weights.mean, axis=(-2, -1)))
+        finite &= np.isfinite(np.sum(layer.weights.covariance, axis=(-3, -2, -1)))
         finite &= np.isfinite(np.sum(layer.noise_variance.scale, axis=-1))
     if group.elbo_terms is not None:
         finite &= np.isfinite(group.elbo_terms.total)

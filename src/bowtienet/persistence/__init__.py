@@ -22,13 +22,17 @@ from pathlib import Path
 from typing import Any
 
 from bowtienet.persistence import file
-from bowtienet.persistence.file import FORMAT, FileError, kind_of, replacing, version
+from bowtienet.persistence.file import FORMAT, FileError, replacing, version
+from bowtienet.persistence.schema import check_fields, check_type
 from bowtienet.persistence.tree import CONTAINERS, SCHEMA
 
 __all__ = [
     "CONTAINERS",
     "FORMAT",
     "SCHEMA",
+    "as_path",
+    "check_fields",
+    "check_type",
     "check_writable",
     "kind_of",
     "load",
@@ -71,7 +75,7 @@ def size(kind: str, content: Any) -> int:
 def check_writable(path: str | os.PathLike[str]) -> Path:
     """The file that `save` would write; an error if it cannot be one. Nothing is written."""
     # Links are followed: the file they point to is replaced, not the link.
-    target = Path(os.path.realpath(path))
+    target = Path(os.path.realpath(as_path(path)))
     if target.is_dir():
         raise IsADirectoryError(f"{path} is a folder: add the name of a file.")
     if target.exists() and not target.is_file():
@@ -92,14 +96,40 @@ def load(path: str | os.PathLike[str], kind: str) -> Any:
     Nothing that the file names is run, whoever wrote it; a file that is damaged, foreign, of
     another kind or too new is refused with a ValueError that says which.
     """
-    place = Path(path)
-    if place.is_dir():
-        raise IsADirectoryError(f"{path} is a folder: add the name of a file.")
-    if not place.exists():
-        raise FileNotFoundError(f"{path} does not exist: check its name.")
-    if not place.is_file():
-        raise ValueError(f"{path} is not a regular file: copy its content to one.")
+    place = _readable(path)
     try:
-        return file.read(path, kind)
+        return file.read(place, kind)
     except FileError as error:
-        raise ValueError(f"{path} {error}") from None
+        raise ValueError(f"{place} {error}") from None
+
+
+def kind_of(path: str | os.PathLike[str]) -> str | None:
+    """What a file holds; None if it is damaged, or none of ours."""
+    return file.kind_of(_readable(path))
+
+
+def as_path(path: Any) -> Path:
+    """A path from what a user gives as one.
+
+    A number is none: `open` would read, and then close, the file of that descriptor.
+    """
+    if not isinstance(path, (str, bytes, os.PathLike)) or isinstance(path, type):
+        raise TypeError(
+            f"path must be the name of a file, got {path!r:.60}: give a text or a pathlib.Path."
+        )
+    name = os.fsdecode(path)
+    if not name or "\0" in name:
+        raise ValueError(f"path must be the name of a file, got {name!r:.60}.")
+    return Path(name)
+
+
+def _readable(path: Any) -> Path:
+    """A regular file that is there."""
+    place = as_path(path)
+    if place.is_dir():
+        raise IsADirectoryError(f"{place} is a folder: add the name of a file.")
+    if not place.exists():
+        raise FileNotFoundError(f"{place} does not exist: check its name.")
+    if not place.is_file():
+        raise ValueError(f"{place} is not a regular file: copy its content to one.")
+    return place

@@ -6,20 +6,25 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
 
-from bowtienet.persistence import tree
+from bowtienet.data.limits import check_memory
+from bowtienet.persistence import schema, tree
+from bowtienet.persistence.temporary import remove_abandoned, temporary_name
 
 FORMAT = "bowtienet"
 _OPENING = f'{{"__metadata__":{{"{FORMAT}":'.encode()
 """What every file begins with, after the eight bytes of the length of its header."""
+MOST_HEADER = 100_000_000
+"""Bytes of a header, as for safetensors: numbers are not in it, but names and categories are."""
+_OBJECTS = 10
+"""Bytes of Python's objects for a byte of JSON, or more of nested empty lists."""
 _NO_DIGEST = b"0" * 64
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 """What comes of reading a header, or its tree, that is none."""
@@ -31,8 +36,12 @@ class FileError(Exception):
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A name beside the target for a new file, which gets the target's name when it is complete."""
-    temporary = target.parent / f".{FORMAT}-{uuid.uuid4().hex}.tmp"
+    """A name beside the target for a new file, which gets the target's name when it is complete.
+
+    Incomplete files of processes that were killed are removed from the folder.
+    """
+    remove_abandoned(target.parent)
+    temporary = target.parent / temporary_name()
     try:
         yield temporary
         os.replace(temporary, target)
@@ -41,7 +50,8 @@ def replacing(target: Path) -> Iterator[Path]:
             error.filename = str(target)  # the user knows no other name
         raise
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # the folder may be gone as well
+            temporary.unlink(missing_ok=True)
 
 
 def write(target: Path, parts: tuple[bytes, ...]) -> None:
@@ -85,7 +95,9 @@ def read(path: str | os.PathLike[str], kind: str) -> Any:
     if header["kind"] != kind:
         raise FileError(f"holds a {header['kind']!r}, not a {kind!r}: load it as what it is.")
     try:
-        return tree.from_nodes(header["content"], safetensors.numpy.load(data))
+        content = tree.from_nodes(header["content"], safetensors.numpy.load(data))
+        schema.check_content(content)
+        return content
     except (*_UNREADABLE, safetensors.SafetensorError) as error:
         # The digest is right and the content is not: a forged file, or one of another version.
         reason = f"{type(error).__name__}: {error}"
@@ -114,6 +126,12 @@ def _read_whole(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
         opening = file.read(8 + len(_OPENING))
         if opening[8:] != _OPENING:
             raise FileError(f"is not a {FORMAT} file: give one that {FORMAT} has saved.")
+        n_header = _header_end(opening)
+        if n_header > MOST_HEADER:
+            raise FileError(f"has a header of {n_header:,} bytes, which no {FORMAT} file has.")
+        # The bytes, the arrays that they become, and the objects of the header.
+        n_bytes = 2 * os.fstat(file.fileno()).st_size + _OBJECTS * n_header
+        check_memory(n_bytes, f"the model in {path}", "load it where there is more")
         data = opening + file.read()
     head = data[: _header_end(data)]
     try:

@@ -23,7 +23,7 @@ from bowtienet.inference import elbo, iterate, pruning, statistics, stochastic
 from bowtienet.inference.convergence import Status
 from bowtienet.model import architecture, outcomes, priors
 from bowtienet.posterior import factors
-from bowtienet.prediction import calibration, conformal, levels, outside
+from bowtienet.prediction import calibration, conformal, cross_fitted, levels, outside
 from bowtienet.representation import columns, pieces, principal, representation, scaling
 
 SCHEMA = 1
@@ -36,6 +36,7 @@ CONTAINERS: tuple[type, ...] = (
     outcomes.Classes,
     columns.Column,
     outcomes.Counts,
+    cross_fitted.CrossFitted,
     elbo.ElboTerms,
     iterate.FitResult,
     outcomes.Gaussian,

@@ -11,6 +11,7 @@ from bowtienet.plotting.confusion import ConfusionDisplay
 from bowtienet.plotting.elbo import ElboDisplay
 from bowtienet.plotting.importance import ImportanceDisplay
 from bowtienet.plotting.network import NetworkDisplay
+from bowtienet.plotting.overview import OverviewDisplay
 from bowtienet.plotting.pit import PitHistogramDisplay
 from bowtienet.plotting.predicted_actual import PredictedActualDisplay
 from bowtienet.plotting.predictive_band import PredictiveBandDisplay
@@ -26,6 +27,7 @@ __all__ = [
     "ElboDisplay",
     "ImportanceDisplay",
     "NetworkDisplay",
+    "OverviewDisplay",
     "PitHistogramDisplay",
     "PrecisionRecallCurvesDisplay",
     "PredictedActualDisplay",

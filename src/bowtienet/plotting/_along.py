@@ -13,22 +13,30 @@ import numpy as np
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import suggestion, whole
 from bowtienet.data.in_memory import InMemory
+from bowtienet.ensemble.count_ensemble import count_mixture, is_counts
 from bowtienet.ensemble.ensemble import chunks, mixture
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.combined_mixtures import average_rows, join_mixtures
+from bowtienet.prediction.count_mixture import CountMixture, average_counts, join_counts
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.columns import Column, owners, read_learnt
-from bowtienet.representation.kinds import CATEGORY, DATE, DAY, Numbers, Texts, read_column
+from bowtienet.representation.kinds import CATEGORY, DATE, DAY, NUMBER, Numbers, Texts, read_column
 
-MOST_AVERAGED = 200
-"""Rows that are averaged over."""
+_MOST_AVERAGED = 200
+"""Rows that are averaged over;"""
+_MOST_AVERAGED_COUNTS = 40
+"""fewer of counts, whose distribution functions take their time."""
 _MOST_CATEGORIES = 20
 _FEW = 20
 """Different numbers up to which a line has a point at each."""
 _TAIL = 0.01
 """Share of the rows beyond either end of a line."""
+_MOST_DOTS = 1000
+"""Partial residuals that are drawn."""
+_KNOTS = 40
+"""Numbers between which the mean along a feature is taken for a line."""
 _SEED = 0
 """Of the rows: the same plot every time."""
 
@@ -81,32 +89,80 @@ def forecast_along(
     values: np.ndarray,
     *,
     average: bool,
-) -> Mixture:
-    """Predictive distribution at every value, mixed over rows of the source if wanted."""
+) -> Mixture | CountMixture:
+    """Predictive distribution at every value, mixed over rows of the source if wanted.
+
+    Of counts it is that of exposure 1.
+    """
     columns = network.columns_
     if average:
-        base = encoded_features(
-            network, source.take(sample(source.block.table.n_rows, MOST_AVERAGED))
-        )
+        rows = sample(source.block.table.n_rows, n_averaged(network, source))
+        base = encoded_features(network, source.take(rows))
     else:
-        base = _typical_row(columns, encoded_features(network, source))
+        base = typical_row(columns, encoded_features(network, source))
     n_rows, n_values = len(base), values.size
     asked = np.repeat(base, n_values, axis=0)
     asked[:, owners(columns) == place] = np.tile(_encoded(columns[place], values), (n_rows, 1))
+    if is_counts(network.ensemble_):
+        parts = [
+            count_mixture(network.ensemble_, chunk, np.zeros((len(chunk), 1)))
+            for chunk in chunks(asked)
+        ]
+        return average_counts(join_counts(parts), n_rows)
     found = join_mixtures([mixture(network.ensemble_, chunk) for chunk in chunks(asked)])
     return average_rows(found, n_rows)
 
 
-def data_along(
-    column: Column, content: Numbers | Texts, source: InMemory, target: int
+def n_averaged(network: BowTieRegressor, source: InMemory) -> int:
+    """Rows of a source that are averaged over."""
+    most = _MOST_AVERAGED_COUNTS if is_counts(network.ensemble_) else _MOST_AVERAGED
+    return min(source.block.table.n_rows, most)
+
+
+def partial_residuals(
+    network: BowTieRegressor,
+    source: InMemory,
+    place: int,
+    content: Numbers | Texts,
+    target: int,
+    *,
+    average: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values of the feature and of one target, without rows whose value is missing."""
+    """m(x_j) + y - m(x) over x_j: the mean along a feature, and what rows are away from their own.
+
+    Rows whose value is missing, or was not there in training, are left out; of more than 1,000 a
+    random sample is taken. Residuals of counts are over their exposures.
+    """
+    column = network.columns_[place]
     if isinstance(content, Texts):
-        present, values = content.codes >= 0, labels_of(content)
+        values = labels_of(content)
+        present = np.isin(content.codes, _known_codes(column, content))
     else:
-        present, values = np.isfinite(content.values), content.values
-    targets = to_numpy(source.block.targets)[present, target]
-    return as_drawn(values[present], column.kind), targets
+        values, present = content.values, np.isfinite(content.values)
+    rows = np.flatnonzero(present)
+    rows = rows[sample(rows.size, _MOST_DOTS)]
+    some, values = source.take(rows), values[rows]
+    knots = _knots(values)
+    means = forecast_along(network, source, place, knots, average=average).mean()
+    means = means.reshape(len(knots), -1)[:, target]
+    if isinstance(content, Texts):
+        base = means[np.searchsorted(knots, values)]
+    else:
+        base = np.interp(values, knots, means)
+    own = np.asarray(network.predict(some)).reshape(len(rows), -1)[:, target]
+    targets = to_numpy(some.block.targets)
+    residuals = targets[:, target] - own
+    if is_counts(network.ensemble_):
+        residuals = residuals / np.exp(targets[:, 1])
+    return values, base + residuals
+
+
+def has_two_values(column: Column, content: Numbers | Texts) -> bool:
+    """Whether a column of numbers holds nothing but 0 and 1, as truth values are read."""
+    if not isinstance(content, Numbers) or column.kind != NUMBER:
+        return False
+    found = content.values[np.isfinite(content.values)]
+    return bool(np.all((found == 0.0) | (found == 1.0)))
 
 
 def as_drawn(values: np.ndarray, kind: str) -> np.ndarray:
@@ -121,6 +177,19 @@ def sample(n_rows: int, most: int) -> np.ndarray:
     if n_rows <= most:
         return np.arange(n_rows)
     return np.sort(np.random.default_rng(_SEED).choice(n_rows, size=most, replace=False))
+
+
+def _known_codes(column: Column, content: Texts) -> list[int]:
+    """Codes of the texts that training had."""
+    return [code for code, text in enumerate(content.distinct) if text in column.categories]
+
+
+def _knots(values: np.ndarray) -> np.ndarray:
+    """All different values of a few, or even quantiles of many."""
+    distinct = np.unique(values)
+    if values.dtype.kind == "O" or distinct.size <= _KNOTS:
+        return distinct
+    return np.unique(np.quantile(distinct, np.linspace(0.0, 1.0, _KNOTS)))
 
 
 def _categories(column: Column, content: Texts, grid: Any) -> np.ndarray:
@@ -161,7 +230,7 @@ def _encoded(column: Column, values: np.ndarray) -> np.ndarray:
     return np.pad(found.astype(float), ((0, 0), (0, int(column.has_indicator))))
 
 
-def _typical_row(columns: tuple[Column, ...], encoded: np.ndarray) -> np.ndarray:
+def typical_row(columns: tuple[Column, ...], encoded: np.ndarray) -> np.ndarray:
     """One row (1, encoded) of lower medians and most frequent categories."""
     row = np.quantile(encoded, 0.5, axis=0, method="lower")
     places = owners(columns)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import textwrap
 from typing import Any
 
 POSITIVE = "#0072B2"
@@ -22,8 +23,12 @@ CURVES = (
 """Colour, line and marker of curves that share axes: each of the three tells them apart."""
 NAME_SIZE = 9.0
 SMALL_SIZE = 8.0
+TITLE_SIZE = 10.5
 _LONGEST_NAME = 40
 _POINTS_PER_INCH = 72.0
+_LARGE_UNITS = ((1e12, " trillion"), (1e9, " billion"), (1e6, " million"))
+_IN_FULL = 2e7
+"""Largest number on an axis up to which numbers are written in full."""
 
 
 def load(module: str) -> Any:
@@ -47,6 +52,24 @@ def axes_or_new(ax: Any, width: float, height: float) -> Any:
 def tidy(ax: Any) -> None:
     """Axes without the frame's upper and right side."""
     ax.spines[["top", "right"]].set_visible(False)
+
+
+def add_title(ax: Any, words: str, *, pad: float = 6.0) -> None:
+    """A title, in lines that fit; one that axes have already stays."""
+    if not words or ax.get_title():
+        return
+    inches = ax.get_position().width * ax.figure.get_figwidth()
+    letters = int(inches * _POINTS_PER_INCH / (0.5 * TITLE_SIZE))
+    lines = textwrap.wrap(words, max(letters, 16))
+    ax.set_title("\n".join(lines), fontsize=TITLE_SIZE, pad=pad)
+
+
+def add_figure_title(fig: Any, words: str) -> None:
+    """A title above all axes of a figure; one that it has already stays."""
+    if not fig.get_suptitle():
+        letters = int(fig.get_figwidth() * _POINTS_PER_INCH / (0.5 * TITLE_SIZE))
+        lines = textwrap.wrap(words, max(letters, 16))
+        fig.suptitle("\n".join(lines), fontsize=TITLE_SIZE + 0.5)
 
 
 def add_legend(ax: Any, **settings: Any) -> Any:
@@ -77,12 +100,26 @@ def signed(value: float, digits: int) -> str:
     return f"{value:,.{digits}f}".replace("-", "−")
 
 
-def group_thousands(axis: Any) -> None:
-    """Write numbers from 10,000 to 100 million in full, with commas, and no factor elsewhere."""
+def group_thousands(axis: Any, *, least: float = 1e4) -> None:
+    """Write large numbers for people, and no factor elsewhere: 20,000 or 250 million.
+
+    Where none reaches `least` all stay as they are, so that years are 1891 and not 1,891.
+    """
     largest = max(map(abs, axis.get_view_interval()))
-    if 1e4 <= largest < 1e8:
-        formatter = load("ticker").FuncFormatter(lambda x, _: f"{x:,.10g}".replace("-", "−"))
-        axis.set_major_formatter(formatter)
+    if not least <= largest < 1e15:
+        return
+    unit, words = 1.0, ""
+    if largest >= _IN_FULL:
+        unit, words = next(own for own in _LARGE_UNITS if largest >= own[0])
+    formatter = load("ticker").FuncFormatter(
+        lambda x, _: f"{x / unit:,.10g}{words if x else ''}".replace("-", "−")
+    )
+    axis.set_major_formatter(formatter)
+
+
+def whole_numbers(axis: Any) -> None:
+    """Ticks at whole numbers only."""
+    axis.get_major_locator().set_params(integer=True)
 
 
 def layer_title(layer: int, n_layers: int) -> str:

@@ -44,6 +44,7 @@ def draw_bars(
     ax.spines[["top", "right", "left"]].set_visible(False)
     ax.grid(axis="x", color="#E5E5E5", lw=0.6, zorder=0)
     ax.set_axisbelow(True)
+    _axes.group_thousands(ax.xaxis, least=1e3)
     if title is not None:
-        ax.set_title(title)
+        _axes.add_title(ax, title)
     return ax

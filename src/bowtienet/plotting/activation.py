@@ -11,7 +11,14 @@ from scipy.special import expit, ndtr
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import positive
 from bowtienet.distributions import inverse_gamma
-from bowtienet.plotting._axes import NEGATIVE, SMALL_SIZE, add_figure_legend, load, new_figure
+from bowtienet.plotting._axes import (
+    NEGATIVE,
+    SMALL_SIZE,
+    add_figure_legend,
+    add_figure_title,
+    load,
+    new_figure,
+)
 from bowtienet.plotting.fitted import chosen_member, network_of
 
 if TYPE_CHECKING:
@@ -118,6 +125,7 @@ class ActivationDisplay:
         for ax in axes[:, 0]:
             ax.set_ylabel("activation a")
         add_figure_legend(fig, list(axes[0, 0].lines), "lower")
+        add_figure_title(fig, "Stochastic activation: density of a given z")
         self.figure_, self.axes_ = fig, axes
         return self
 

@@ -8,7 +8,16 @@ import numpy as np
 
 from bowtienet.evaluation.averages import effective_rows
 from bowtienet.evaluation.metrics import binomial_band, coverage_curve
-from bowtienet.plotting._axes import CURVES, MUTED, add_legend, axes_or_new, percent, tidy, tint
+from bowtienet.plotting._axes import (
+    CURVES,
+    MUTED,
+    add_legend,
+    add_title,
+    axes_or_new,
+    percent,
+    tidy,
+    tint,
+)
 from bowtienet.plotting._scored import ScoredDisplay, pit_values
 
 if TYPE_CHECKING:
@@ -122,12 +131,13 @@ class CalibrationCurveDisplay(ScoredDisplay):
         self.line_ = ax.plot(self.levels, self.observed, **(look | line))[0]
         self.line_.set_gid(_CURVE)
         add_legend(ax, loc="upper left")
+        add_title(ax, "Calibration of central intervals")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
     def _draw_band(self, ax: Any) -> Any:
         """The band of chance; at 0 and 1 there is none, so it closes there."""
-        rows = "" if self.n_rows is None else f", {self.n_rows} rows"
+        rows = "" if self.n_rows is None else f", {self.n_rows:,} rows"
         x, low, high = (
             np.concatenate([[0.0], values, [1.0]]) for values in (self.levels, self.low, self.high)
         )

@@ -46,6 +46,7 @@ class _ClassCurvesDisplay(ClassifiedDisplay):
     """Curves of classes on common axes."""
 
     _area_name: ClassVar[str]
+    _title: ClassVar[str]
     _axis_names: ClassVar[tuple[str, str]]
     _step: ClassVar[str]
 
@@ -132,6 +133,7 @@ class _ClassCurvesDisplay(ClassifiedDisplay):
             span = f"{self._area_name} {min(areas):.3f} to {max(areas):.3f}"
             self.lines_[others[0].name].set_label(f"{len(others)} more classes ({span})")
         _axes.add_legend(ax, loc=self._legend_place())
+        _axes.add_title(ax, self._title)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
@@ -185,6 +187,7 @@ class RocCurvesDisplay(_ClassCurvesDisplay):
     """
 
     _area_name = "AUC"
+    _title = "ROC curves"
     _axis_names = ("false positive rate", "true positive rate")
     _step = "default"
 
@@ -230,6 +233,7 @@ class PrecisionRecallCurvesDisplay(_ClassCurvesDisplay):
     """
 
     _area_name = "AP"
+    _title = "Precision-recall curves"
     _axis_names = ("recall", "precision")
     _step = "steps-post"
 

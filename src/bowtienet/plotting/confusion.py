@@ -141,7 +141,8 @@ class ConfusionDisplay:
         ax.set(xlabel="predicted class", ylabel="actual class")
         self._write(ax, points)
         hint = "% of each actual class" + ", and rows" * (points >= _BOTH_LINES)
-        ax.set_title(hint, fontsize=_axes.SMALL_SIZE, color=_axes.MUTED, loc="left")
+        ax.set(xlabel=f"predicted class\n({hint})")
+        _axes.add_title(ax, "Confusion matrix")
         self.ax_, self.figure_ = ax, ax.figure
         return self
 

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.plotting._axes import POSITIVE, new_figure, signed, tidy
+from bowtienet.plotting._axes import (
+    POSITIVE,
+    add_title,
+    group_thousands,
+    new_figure,
+    signed,
+    tidy,
+    whole_numbers,
+)
 from bowtienet.plotting._bars import draw_bars
 from bowtienet.plotting.fitted import network_of
 
@@ -41,8 +49,9 @@ class ElboDisplay:
     Attributes
     ----------
     figure_, axes_ : matplotlib figure and its two axes
-        Where it was drawn last.
+        Where it was drawn last; after a single sweep there is only the bound by block.
     line_, bars_ : matplotlib artists
+        The line is None after a single sweep.
     """
 
     def __init__(self, *, history: Any, terms: Mapping[str, float], unit: str = "sweep") -> None:
@@ -76,17 +85,22 @@ class ElboDisplay:
 
     def plot(self, *, fig: Figure | None = None, **line: Any) -> Self:
         """Draw again, in another figure; with the arguments of `from_estimator`."""
-        fig = new_figure(9.0, 3.4) if fig is None else fig
+        alone = self.history.size == 1  # one sweep is a dot, and no history
+        fig = new_figure(5.4 if alone else 9.0, 3.4) if fig is None else fig
         is_wide = fig.get_figwidth() > fig.get_figheight()
-        left, right = fig.subplots(*((1, 2) if is_wide else (2, 1)))
-        self._draw_history(left, line)
+        shape = (1, 1) if alone else (1, 2) if is_wide else (2, 1)
+        axes = np.ravel(fig.subplots(*shape, squeeze=False))
+        right, self.line_ = axes[-1], None
+        if not alone:
+            self._draw_history(axes[0], line)
         blocks = joined_terms(self.terms)
         draw_bars(list(blocks), list(blocks.values()), ax=right)
         right.xaxis.get_major_locator().set_params(nbins=5)
         right.set(xlabel=f"total {signed(sum(self.terms.values()), 1)}")
-        right.set_title("by block", fontsize="medium")
+        after = f" after 1 {self.unit}" if alone else ""
+        add_title(right, f"Evidence bound by block{after}")
         self.bars_ = list(right.patches)
-        self.figure_, self.axes_ = fig, np.array([left, right])
+        self.figure_, self.axes_ = fig, axes
         return self
 
     def _draw_history(self, ax: Any, line: dict[str, Any]) -> None:
@@ -94,9 +108,10 @@ class ElboDisplay:
         look = {"color": POSITIVE, "lw": 1.5, "marker": "o" if count <= 40 else "", "ms": 3.0}
         (self.line_,) = ax.plot(np.arange(1, count + 1), self.history, **(look | line))
         ax.set_ylim(*readable_limits(self.history))
-        ax.xaxis.get_major_locator().set_params(integer=True)
+        whole_numbers(ax.xaxis)
+        group_thousands(ax.yaxis, least=1e3)
         ax.set(xlabel=self.unit, ylabel="evidence bound")
-        ax.set_title(f"by {self.unit}", fontsize="medium")
+        add_title(ax, f"Evidence bound by {self.unit}")
         tidy(ax)
 
 

@@ -45,13 +45,17 @@ def regressor_of(model: Any) -> BowTieRegressor:
     return found
 
 
-def open_rows(model: Any, X: Any, y: Any = None, sample_weight: Any = None) -> InMemory:
+def open_rows(
+    model: Any, X: Any, y: Any = None, sample_weight: Any = None, **rows: Any
+) -> InMemory:
     """Rows in memory as the network is asked about them, behind the other steps of a pipeline."""
     network = network_of(model)
     if isinstance(model, Pipeline) and len(model) > 1:
         X = model[:-1].transform(X)
     source = (
-        open_known_features(network, X) if y is None else open_known(network, X, y, sample_weight)
+        open_known_features(network, X, **rows)
+        if y is None
+        else open_known(network, X, y, sample_weight, **rows)
     )
     if not isinstance(source, InMemory):
         raise ValueError("plots and reports need rows in memory: read X, or some of it, first.")

@@ -110,7 +110,7 @@ class ImportanceDisplay:
         Parameters
         ----------
         title : str, optional
-            Above the plot.
+            Above the plot; "" for none.
         most : int, optional
             How many bars to draw, the longest; all by default.
         ax : matplotlib axes, optional
@@ -121,9 +121,9 @@ class ImportanceDisplay:
             [self.names[i] for i in order],
             self.losses[order],
             errors=2.0 * self.errors[order],
-            title=title,
+            title="Permutation importance" if title is None else title,
             ax=ax,
         )
-        self.ax_.set_xlabel(self.label)
+        self.ax_.set_xlabel(f"{self.label}\n(lines: ± 2 standard errors)")
         self.figure_ = self.ax_.figure
         return self

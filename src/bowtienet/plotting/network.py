@@ -27,6 +27,8 @@ _THINNEST = 1.0 / 6.0
 _FAINTEST = 0.3
 _CROWD = 100
 """Edges between two layers beyond which all are drawn thinner and weak ones fainter."""
+_MOST_EDGES = 80
+"""Weights up to which a network is drawn whole."""
 
 
 class NetworkDisplay:
@@ -35,7 +37,9 @@ class NetworkDisplay:
     The wider and darker an edge, the larger its weight; the largest of each layer are equally wide.
     Blue weights are positive, orange ones negative. Hidden units stand at the level of the units
     that they hang on. Inputs and units without any edge are grey, and an output that no input
-    reaches is marked as constant. Biases are not drawn. Best after `prune`.
+    reaches is marked as constant. Biases are not drawn. Best after `prune`: of more than 80 weights
+    only those on the strongest paths are drawn, with their units, and the title says so. A path is
+    as strong as the product of the sizes of its weights, relative to the strongest to its output.
 
     Parameters
     ----------
@@ -70,6 +74,7 @@ class NetworkDisplay:
         *,
         member: int | None = None,
         title: str | None = None,
+        most_edges: int | None = _MOST_EDGES,
         ax: Axes | None = None,
     ) -> Self:
         """Draw the network of a member of a fitted estimator.
@@ -84,7 +89,9 @@ class NetworkDisplay:
         member : int, optional
             Its place among the members; the one with the largest weight by default.
         title : str, optional
-            Above the plot.
+            Above the plot, in place of what it says by itself.
+        most_edges : int, optional
+            Of more weights those on the strongest paths are drawn; None for all.
         ax : matplotlib axes, optional
             Where to draw; a new figure by default. Names stand outside the axes as tick labels do:
             a figure with ``layout="constrained"`` makes room for them.
@@ -96,13 +103,24 @@ class NetworkDisplay:
             input_names=member_column_names(network, place),
             output_names=output_names(network),
         )
-        return display.plot(title=title, ax=ax)
+        return display.plot(title=title, most_edges=most_edges, ax=ax)
 
-    def plot(self, *, title: str | None = None, ax: Axes | None = None) -> Self:
+    def plot(
+        self,
+        *,
+        title: str | None = None,
+        most_edges: int | None = _MOST_EDGES,
+        ax: Axes | None = None,
+    ) -> Self:
         """Draw again, elsewhere; with the arguments of `from_estimator`."""
-        edges = [matrix[:, 1:] for matrix in self.weights]
-        left = [_axes.shorten(name) for name in self.input_names]
-        right = _marked(self.output_names, edges)
+        whole = [matrix[:, 1:] for matrix in self.weights]
+        right = _marked(self.output_names, whole)
+        n_weights = sum(int(np.count_nonzero(edge)) for edge in whole)
+        is_cut = most_edges is not None and n_weights > most_edges
+        edges, inputs = whole, np.arange(whole[0].shape[1])
+        if is_cut:
+            edges, inputs = linked_part(strongest_paths(whole, most_edges or 0))
+        left = [_axes.shorten(self.input_names[place]) for place in inputs]
         linked = linked_units(edges)
         ax = _axes.axes_or_new(ax, *_figure_size([unit.size for unit in linked], left, right))
         heights = [1.0 - place for place in arrange(edges)]
@@ -113,10 +131,49 @@ class NetworkDisplay:
         _add_units(ax, heights, linked)
         _add_names(ax, 0, heights[0], left, linked[0])
         _add_names(ax, len(edges), heights[-1], right, np.ones(len(right), dtype=bool))
-        _finish(ax, linked, title)
+        sizes = [whole[0].shape[1], *(len(edge) for edge in whole)]
+        _finish(ax, linked, sizes)
+        drawn = sum(int(np.count_nonzero(edge)) for edge in edges)
+        words = f"Strongest paths: {drawn:,} of" if is_cut else "Network:"
+        _axes.add_title(ax, f"{words} {n_weights:,} weights" if title is None else title)
         _add_legend(ax, linked, widest)
         self.ax_, self.figure_ = ax, ax.figure
         return self
+
+
+def strongest_paths(edges: Sequence[np.ndarray], most: int) -> list[np.ndarray]:
+    """The weights on the strongest paths from inputs to outputs, at most so many; zeros elsewhere.
+
+    An edge counts by the strongest path through it, the product of |weight| along the path over the
+    largest of all paths to the same output. A path is then drawn as a whole, or not at all.
+    """
+    sizes = [np.abs(edge) for edge in edges]
+    ahead = [np.ones(edges[0].shape[1])]
+    for size in sizes:
+        ahead.append(np.max(size * ahead[-1], axis=1, initial=0.0))
+    # The strongest path to an output has strength one.
+    behind = [np.divide(1.0, ahead[-1], out=np.zeros(len(ahead[-1])), where=ahead[-1] > 0.0)]
+    for size in reversed(sizes[1:]):
+        behind.insert(0, np.max(size * behind[0][:, None], axis=0, initial=0.0))
+    strength = [ahead[layer] * size * behind[layer][:, None] for layer, size in enumerate(sizes)]
+    every = np.sort(np.concatenate([own.ravel() for own in strength]))[::-1]
+    least = every[most] if every.size > most else 0.0
+    # Beyond the last: rounding parts the edges of one path.
+    return [
+        np.where(own > least * (1.0 + 1e-9), edge, 0.0)
+        for own, edge in zip(strength, edges, strict=True)
+    ]
+
+
+def linked_part(edges: Sequence[np.ndarray]) -> tuple[list[np.ndarray], np.ndarray]:
+    """The edges of inputs and hidden units that have some, and the places of these inputs."""
+    linked = linked_units(edges)
+    linked[-1] = np.ones(len(edges[-1]), dtype=bool)
+    kept = [
+        edge[np.ix_(above, below)]
+        for edge, below, above in zip(edges, linked, linked[1:], strict=False)
+    ]
+    return kept, np.flatnonzero(linked[0])
 
 
 def linked_units(edges: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -234,11 +291,14 @@ def _add_names(ax: Any, layer: int, height: np.ndarray, names: list[str], used: 
         )
 
 
-def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
+def _finish(ax: Any, linked: Sequence[np.ndarray], sizes: Sequence[int]) -> None:
     last = len(linked) - 1
     kinds = ["input"] + ["unit"] * (last - 1) + ["output"]
     shown = [layer for layer in range(last + 1) if linked[layer].size > 0]
-    labels = [_count(linked[layer], kinds[layer]) for layer in shown]
+    labels = [_count(linked[layer], sizes[layer], kinds[layer]) for layer in shown]
+    room = ax.get_position().width * ax.figure.get_figwidth() / len(shown)
+    if _axes.inches_wide(labels) > 0.9 * room:
+        labels = ["\n".join(label.rsplit(" ", 1)) for label in labels]
     ax.set_xticks(shown, labels, fontsize=_axes.SMALL_SIZE, color=_axes.MUTED)
     ax.xaxis.tick_top()
     ax.tick_params(length=0)
@@ -246,12 +306,10 @@ def _finish(ax: Any, linked: Sequence[np.ndarray], title: str | None) -> None:
     ax.spines[:].set_visible(False)
     ax.set_xlim(shown[0] - 0.08, last + 0.08)
     ax.set_ylim(0.0, 1.0)
-    if title is not None:
-        ax.set_title(title)
 
 
-def _count(linked: np.ndarray, kind: str) -> str:
-    used, total = int(np.sum(linked)), linked.size
+def _count(linked: np.ndarray, total: int, kind: str) -> str:
+    used = int(np.sum(linked))
     plural = "" if total == 1 else "s"
     if kind == "output" or used == total:
         return f"{total} {kind}{plural}"

@@ -15,7 +15,7 @@ from bowtienet.plotting._scored import ScoredDisplay, pit_values
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_HINT = "U shape: overconfident; hump: underconfident"
+_HINT = "(U shape: overconfident; hump: underconfident)"
 
 
 class PitHistogramDisplay(ScoredDisplay):
@@ -121,8 +121,8 @@ class PitHistogramDisplay(ScoredDisplay):
             1.0, color=_axes.INK, lw=1.2, linestyle=(0, (5, 3)), label="calibrated", zorder=3
         )
         ax.set(xlim=(0.0, 1.0), ylim=(0.0, 1.3 * max(self.high, float(np.max(self.heights)))))
-        ax.set(xlabel="probability integral transform, F(y)", ylabel="density")
-        ax.set_title(_HINT, fontsize=_axes.SMALL_SIZE, color=_axes.MUTED, loc="left")
+        ax.set(xlabel=f"probability integral transform, F(y)\n{_HINT}", ylabel="density")
+        _axes.add_title(ax, "PIT histogram: flat if calibrated")
         _axes.add_legend(ax, loc="upper center", ncols=2)
         _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure

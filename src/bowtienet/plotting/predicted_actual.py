@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.evaluation.checks import single_coverage
+from bowtienet.evaluation.checks import read_targets, single_coverage
+from bowtienet.evaluation.count_metrics import is_discrete
 from bowtienet.plotting import _axes
 from bowtienet.plotting._scored import ScoredDisplay, one_target
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-    from bowtienet.prediction.mixture import Mixture
 
 _SEED = 0
 """Of the rows that are drawn: the same plot every time."""
@@ -70,7 +69,7 @@ class PredictedActualDisplay(ScoredDisplay):
     def from_predictions(
         cls,
         y: Any,
-        distribution: Mixture,
+        distribution: Any,
         *,
         target: int = 0,
         coverage: float = 0.9,
@@ -84,7 +83,8 @@ class PredictedActualDisplay(ScoredDisplay):
         Parameters
         ----------
         y, distribution, target
-            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target.
+            Targets (n,) or (n, outputs), the mixture that `predict_dist` gives, and which target;
+            or counts (n,) and a distribution with `logpmf`.
         coverage : float
             Probability of the central intervals.
         target_name : str
@@ -96,7 +96,11 @@ class PredictedActualDisplay(ScoredDisplay):
         **points
             For matplotlib's `plot`, of all points.
         """
-        values, forecast = one_target(y, distribution, target)
+        values, forecast = (
+            (read_targets(y).ravel(), distribution)
+            if is_discrete(distribution)
+            else one_target(y, distribution, target)
+        )
         display = cls(
             actual=values,
             predicted=forecast.mean(),
@@ -110,7 +114,7 @@ class PredictedActualDisplay(ScoredDisplay):
         """Draw again, elsewhere; with the last arguments of `from_predictions`."""
         order = np.random.default_rng(_SEED).permutation(self.actual.size)
         self.rows = np.sort(order[: whole(most_rows, "most_rows")])
-        some = "" if self.rows.size == self.actual.size else f" ({self.rows.size} rows drawn)"
+        some = "" if self.rows.size == self.actual.size else f" ({self.rows.size:,} rows drawn)"
         ax = _axes.axes_or_new(ax, 5.4, 4.6)
         self.bars_ = ax.vlines(
             self.predicted[self.rows],
@@ -133,6 +137,7 @@ class PredictedActualDisplay(ScoredDisplay):
         ax.locator_params(axis="x", nbins=5)  # long numbers would run into each other
         for axis in (ax.xaxis, ax.yaxis):
             _axes.group_thousands(axis)
+        _axes.add_title(ax, f"Actual against predicted {_axes.shorten(self.target_name)}")
         _axes.add_legend(ax, loc="upper left")  # off the diagonal, where the rows are
         _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
@@ -140,7 +145,7 @@ class PredictedActualDisplay(ScoredDisplay):
 
     def _draw_points(self, ax: Any, points: dict[str, Any]) -> None:
         outside = self.outside[self.rows]
-        share = f"{100.0 * np.mean(self.outside):.3g} % of {self.actual.size} rows"
+        share = f"{100.0 * np.mean(self.outside):.3g} % of {self.actual.size:,} rows"
         inner: dict[str, Any] = {"marker": "o", "color": _axes.POSITIVE, "ms": 3.2, "mew": 0.0}
         outer: dict[str, Any] = {"marker": "X", "color": _axes.NEGATIVE, "ms": 6.4, "mew": 0.4}
         inner |= {"label": "inside", "zorder": 3}

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.data.in_memory import InMemory
 from bowtienet.plotting import _axes
 from bowtienet.plotting._along import (
-    MOST_AVERAGED,
     as_drawn,
-    data_along,
     find_column,
     forecast_along,
+    has_two_values,
+    n_averaged,
+    partial_residuals,
     read_content,
     values_along,
 )
 from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import feature_names, open_rows, regressor_of, target_names
 from bowtienet.prediction.intervals import check_coverage
-from bowtienet.representation.columns import Column
+from bowtienet.prediction.mixture import Mixture
 from bowtienet.representation.kinds import DURATION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 OTHERS = ("fixed", "average")
+_LONGEST_CATEGORY = 22
+"""Letters of a category below the axis."""
 _SEED = 0
 """Of jitter: the same plot every time."""
 
@@ -49,9 +52,13 @@ class PredictiveBandDisplay:
     coverages : sequence of k floats
         Probabilities of the intervals.
     data : pair of arrays, optional
-        Values of the feature and of the target in the data, drawn as dots.
+        Values of the feature, and of the target or partial residuals of it, drawn as dots.
     feature_name, target_name : str
         For the labels of the axes.
+    data_name : str
+        What the dots are, for the legend.
+    title : str, optional
+        Above the plot; by default it names target and feature. "" for none.
 
     Attributes
     ----------
@@ -75,6 +82,8 @@ class PredictiveBandDisplay:
         data: tuple[Any, Any] | None = None,
         feature_name: str = "x",
         target_name: str = "target",
+        data_name: str = "data",
+        title: str | None = None,
     ) -> None:
         self.coverages = np.atleast_1d(check_coverage(coverages))
         self.x, self.mean = _values(x), np.asarray(mean)
@@ -82,6 +91,9 @@ class PredictiveBandDisplay:
         self.intervals = np.asarray(intervals).reshape(self.x.size, 2, self.coverages.size)
         self.data = None if data is None else (_values(data[0]), np.asarray(data[1]))
         self.feature_name, self.target_name = feature_name, target_name
+        self.data_name = data_name
+        words = f"Predicted {_axes.shorten(target_name)} along {_axes.shorten(feature_name)}"
+        self.title = words if title is None else title
 
     @classmethod
     def from_estimator(
@@ -112,7 +124,7 @@ class PredictiveBandDisplay:
         others : {"fixed", "average"}
             Hold the other features at their medians (the lower of two) and most frequent
             categories, or mix the predictive distributions over the rows of X, or 200 of them at
-            random.
+            random, of counts 40.
         coverages : sequence of float
             Probabilities of the central bands.
         grid : int or array
@@ -120,7 +132,10 @@ class PredictiveBandDisplay:
             or which; dates and durations also as days. Up to 20 different numbers, and the 20 most
             frequent categories, are all shown.
         y : array (n,) or (n, outputs), or names, optional
-            Targets of the rows, or columns of X that hold them: drawn as dots.
+            Targets of the rows, or columns of X that hold them. Dots are then partial residuals:
+            the mean along the feature, and what each row (of 1,000 at most) is away from its own
+            mean. They show whether the line is right, which the targets themselves do not: these
+            move with the other features, too.
         target : int
             Which of several targets.
         target_name : str, optional
@@ -139,16 +154,30 @@ class PredictiveBandDisplay:
         column = network.columns_[index]
         content = read_content(column, source, index)
         values = values_along(column, content, grid)
-        found = forecast_along(network, source, index, values, average=others == "average")
-        found = found.of_target(place)
+        average = others == "average"
+        found = forecast_along(network, source, index, values, average=average)
+        if isinstance(found, Mixture):
+            found = found.of_target(place)
+        two = np.ndim(grid) == 0 and has_two_values(column, content)
+        shown = partial(_as_shown, column.kind, names=two)
+        data = None
+        if source.n_targets > 0:
+            own, dots = partial_residuals(network, source, index, content, place, average=average)
+            data = shown(own), dots
+        target_words = target_name or target_names(network, source)[place]
+        alone, unit = len(names) == 1, " in days" if column.kind == DURATION else ""
+        words = f"averaged over {n_averaged(network, source)} rows"
+        words = words if average else "others at typical values"
         display = cls(
-            x=as_drawn(values, column.kind),
+            x=shown(values),
             mean=found.mean(),
             intervals=found.interval(shares),
             coverages=shares.tolist(),
-            data=None if y is None else data_along(column, content, source, place),
-            feature_name=_words(names[index], column, source, alone=len(names) == 1, others=others),
-            target_name=target_name or target_names(network, source)[place],
+            data=data,
+            feature_name=names[index] + unit + ("" if alone else f" ({words})"),
+            target_name=target_words,
+            data_name="data" if alone else "partial residuals",
+            title=f"Predicted {_axes.shorten(target_words)} along {_axes.shorten(names[index])}",
         )
         return display.plot(ax=ax, **line)
 
@@ -178,13 +207,18 @@ class PredictiveBandDisplay:
         draw = self._draw_categories if self.is_categorical else self._draw_line
         draw(ax, line)
         ax.set(xlabel=self.feature_name, ylabel=self.target_name)
-        for axis in [ax.yaxis] if self.is_categorical or self.is_dated else [ax.xaxis, ax.yaxis]:
-            _axes.group_thousands(axis)
+        if not self.is_categorical and not self.is_dated:
+            ax.locator_params(axis="x", nbins=6)  # long numbers would run into each other
+            if np.all(np.asarray(self.x, dtype=float) % 1.0 == 0.0):
+                _axes.whole_numbers(ax.xaxis)
+            _axes.group_thousands(ax.xaxis)
+        _axes.group_thousands(ax.yaxis)
         points = [] if self.points_ is None else [self.points_]
         handles = [self.line_, *self.bands_, *points]
         # Above the axes: bands and bars leave no corner free.
         place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "ncols": len(handles)}
         _axes.add_legend(ax, handles=handles, **place)
+        _axes.add_title(ax, self.title, pad=24.0)
         _axes.tidy(ax)
         self.ax_, self.figure_ = ax, ax.figure
         return self
@@ -205,7 +239,7 @@ class PredictiveBandDisplay:
             )
             for k, (coverage, shade, height) in enumerate(self._shades())
         ]
-        self.points_ = None if self.data is None else _draw_data(ax, *self.data)
+        self.points_ = None if self.data is None else _draw_data(ax, *self.data, self.data_name)
         look: dict[str, Any] = {"color": "#00375A", "lw": 1.8, "label": "mean", "zorder": 3.0}
         (self.line_,) = ax.plot(x, self.mean[order], **(look | line))
         ax.margins(x=0.0)
@@ -223,7 +257,7 @@ class PredictiveBandDisplay:
                 self.intervals[:, 0, k],
                 self.intervals[:, 1, k],
                 color=shade,
-                lw=5.0 + 3.0 * (height - 1.0),
+                lw=9.0 + 5.0 * (height - 1.0),
                 zorder=height,
                 label=_axes.percent(coverage),
             )
@@ -236,15 +270,17 @@ class PredictiveBandDisplay:
             kept = np.array([label in where for label in labels])
             at = np.array([where[label] for label in labels[kept]], dtype=float)
             # Beside the bars, which would hide them.
-            aside = np.random.default_rng(_SEED).uniform(0.1, 0.3, size=at.size)
-            self.points_ = _draw_data(ax, at + aside, targets[kept])
+            aside = np.random.default_rng(_SEED).uniform(0.16, 0.36, size=at.size)
+            self.points_ = _draw_data(ax, at + aside, targets[kept], self.data_name)
         look: dict[str, Any] = {"color": "#00375A", "linestyle": "none", "marker": "D", "ms": 5.0}
         look |= {"mec": "white", "mew": 0.8, "label": "mean", "zorder": 3.0}
         (self.line_,) = ax.plot(places, self.mean, **(look | line))
         letters_an_inch = 11.0
         room = letters_an_inch * ax.bbox.width / ax.figure.dpi
-        crowded = sum(len(label) + 2 for label in self.x) > room
-        ax.set_xticks(places, list(self.x), rotation=90 if crowded else 0)
+        names = [_shortened(label) for label in self.x]
+        crowded = self.x.size * (max(map(len, names)) + 1) > room
+        turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
+        ax.set_xticks(places, names, **turned)
         ax.set_xlim(-0.6, self.x.size - 0.4)
 
     def _shades(self) -> list[tuple[float, tuple[float, ...], float]]:
@@ -257,12 +293,8 @@ class PredictiveBandDisplay:
         ]
 
 
-def _words(name: str, column: Column, source: InMemory, *, alone: bool, others: str) -> str:
-    """Name of the feature, and what is done with the others."""
-    name += " in days" if column.kind == DURATION else ""
-    n_rows = min(source.block.table.n_rows, MOST_AVERAGED)
-    words = f"averaged over {n_rows} rows" if others == "average" else "others at typical values"
-    return name if alone else f"{name} ({words})"
+def _shortened(label: str) -> str:
+    return label if len(label) <= _LONGEST_CATEGORY else label[: _LONGEST_CATEGORY - 1] + "…"
 
 
 def _values(x: Any) -> np.ndarray:
@@ -273,7 +305,14 @@ def _values(x: Any) -> np.ndarray:
     return found.astype(object) if found.dtype.kind in "SU" else found
 
 
-def _draw_data(ax: Any, x: Any, y: Any) -> Any:
+def _as_shown(kind: str, values: np.ndarray, *, names: bool) -> np.ndarray:
+    """Values as they are drawn: dates as such, and 0 and 1 as names where there is nothing else."""
+    if names:
+        return np.array([f"{value:g}" for value in values], dtype=object)
+    return as_drawn(values, kind)
+
+
+def _draw_data(ax: Any, x: Any, y: Any, name: str) -> Any:
     return ax.scatter(
-        x, y, s=7.0, color=_axes.INK, alpha=0.55, linewidths=0.0, label="data", zorder=2.5
+        x, y, s=7.0, color=_axes.INK, alpha=0.45, linewidths=0.0, label=name, zorder=2.5
     )

@@ -77,7 +77,7 @@ class RelevanceDisplay:
         Parameters
         ----------
         title : str, optional
-            Above the plot.
+            Above the plot; "" for none.
         most : int, optional
             How many bars to draw, the strongest; all by default.
         ax : matplotlib axes, optional
@@ -85,7 +85,8 @@ class RelevanceDisplay:
         """
         order = np.argsort(-self.strength, kind="stable")[:most]
         labels = [_with_p_value(self.names[i], self.p_value[i]) for i in order]
-        self.ax_ = draw_bars(labels, self.strength[order], title=title, ax=ax)
+        words = "Strength of the features in the networks" if title is None else title
+        self.ax_ = draw_bars(labels, self.strength[order], title=words, ax=ax)
         self.ax_.set_xlabel("strength")
         self.figure_ = self.ax_.figure
         return self

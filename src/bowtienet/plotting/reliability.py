@@ -160,6 +160,7 @@ class ReliabilityDisplay(ClassifiedDisplay):
         self._draw_shares(self.line_.get_color(), style)
         self._name_axes(axes, earlier)
         _axes.add_legend(axes, loc="upper left")
+        _axes.add_title(axes, "Reliability of class probabilities")
         self.ax_, self.figure_ = axes, axes.figure
         return self
 

@@ -27,6 +27,10 @@ _REACH = np.log(1e-14), np.log(1e14)
 _POINTS = 400
 _MOST_SCALES = 500
 """Scales whose densities are averaged."""
+_MEANINGS = (
+    "global scale τ of a layer\n(left of the prior: all of its weights are shrunk)",
+    "local scales ψ of single weights\n(a tail to the right: weights that got away)",
+)
 _FLAT = 0.005
 """Of the peak: below this a curve is not drawn."""
 
@@ -105,17 +109,19 @@ class ShrinkageDisplay:
     def plot(self, *, fig: Figure | None = None) -> Self:
         """Draw again, in another figure."""
         rows = len(self.panels)
-        fig = _axes.new_figure(8.0, 0.8 + 2.0 * rows) if fig is None else fig
+        fig = _axes.new_figure(8.0, 1.3 + 1.9 * rows) if fig is None else fig
         axes = fig.subplots(rows, 2, squeeze=False, sharex="col")
         for row, pair, title in zip(axes, self.panels, self.titles, strict=True):
             for ax, panel, letter in zip(row, pair, "τψ", strict=True):
                 ax.set_title(title, fontsize=_axes.SMALL_SIZE + 1.0, loc="left")
-                _draw_panel(ax, panel, letter)
-        for ax, words in zip(
-            axes[-1], ("global scale τ", "local scales ψ of weights"), strict=True
-        ):
+                _draw_panel(ax, panel)
+                note = median_note(panel, letter)
+                ax.set_title(note, fontsize=_axes.SMALL_SIZE, loc="right", color=_axes.MUTED)
+        for ax, words in zip(axes[-1], _MEANINGS, strict=True):
             ax.set_xlabel(words)
-        _axes.add_figure_legend(fig, list(axes[0, 0].lines), "upper")
+            ax.xaxis.set_major_formatter(_axes.load("ticker").StrMethodFormatter("{x:g}"))
+        _axes.add_figure_legend(fig, list(axes[0, 0].lines), "lower")
+        _axes.add_figure_title(fig, "Shrinkage: scales of the weights before and after the data")
         self.figure_, self.axes_ = fig, axes
         return self
 
@@ -163,10 +169,28 @@ def _density(q: GeneralizedInverseGaussian | HalfCauchy, log_x: np.ndarray) -> n
     return np.mean(np.atleast_2d(np.exp(log_density)), axis=0)
 
 
-def _draw_panel(ax: Any, panel: Panel, letter: str) -> None:
+def median_note(panel: Panel, letter: str) -> str:
+    """Medians of a scale before and after the data, in words."""
+    if panel.prior is None or panel.posterior is None:
+        return ""
+    before, after = _median(panel.prior), _median(panel.posterior)
+    return f"median {letter}: {before:.2g} → {after:.2g}"
+
+
+def _median(curve: Curve) -> float:
+    """Where half of the area below x p(x) over log x is reached."""
+    if curve.x.size == 1:
+        return float(curve.x[0])
+    log_x = np.log(curve.x)
+    steps = 0.5 * (curve.density[1:] + curve.density[:-1]) * np.diff(log_x)
+    share = np.concatenate([[0.0], np.cumsum(steps)]) / np.sum(steps)
+    return float(np.exp(np.interp(0.5, share, log_x)))
+
+
+def _draw_panel(ax: Any, panel: Panel) -> None:
     ax.set_xscale("log")
-    if panel.prior is not None and panel.prior.x.size > 1:
-        ax.set_ylabel(f"density of log {letter}")
+    ax.set_yticks([])  # the unit of a density of log x tells nobody anything
+    ax.spines["left"].set_visible(False)
     dashed = {"color": _axes.INK, "lw": 1.3, "linestyle": (0, (4, 2)), "label": "prior"}
     solid = {"color": _axes.POSITIVE, "lw": 1.8, "label": "posterior"}
     for curve, look in ((panel.prior, dashed), (panel.posterior, solid)):
@@ -179,7 +203,7 @@ def _draw_panel(ax: Any, panel: Panel, letter: str) -> None:
                 ax.fill_between(*curve, lw=0.0, color=_axes.tint(_axes.POSITIVE, 0.2))
         else:
             value = float(curve.x[0])
-            ax.set(xlim=(value / 10.0, value * 10.0), yticks=[])
+            ax.set(xlim=(value / 10.0, value * 10.0))
             ax.axvline(value, **look)
     ax.set_ylim(bottom=0.0)
     _axes.tidy(ax)

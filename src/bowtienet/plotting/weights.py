@@ -128,11 +128,14 @@ class WeightsDisplay:
             title = _axes.layer_title(layer, len(widths))
             column[0].set_title(title, fontsize=_axes.NAME_SIZE)
         _label_inputs(panels[:, 0], left, 0.8 * _axes.points_high(fig) / len(rows))
+        for ax in panels[-1, :-1]:
+            ax.set_xlabel("unit", fontsize=_axes.SMALL_SIZE)
         look = {"fontsize": _axes.SMALL_SIZE, "rotation": 90 if turned else 0}
         panels[-1, -1].set_xticks(range(len(right)), right, **look)
         if self.after is not None:
             for ax, words in zip(panels[:, 0], ("before pruning", "after pruning"), strict=True):
                 ax.set_ylabel(words, fontsize=_axes.NAME_SIZE)
+        _axes.add_figure_title(fig, "Mean weights of the network")
         if any(np.any(grid == 0.0) for row in grids for grid in row):
             patch = _axes.load("patches").Patch(**_ZERO, label="exactly zero")
             _axes.add_figure_legend(fig, [patch], "lower")

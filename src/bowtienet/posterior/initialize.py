@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 from scipy.special import expit
 
+from bowtienet._arrays import bounded_weights
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
@@ -149,9 +150,12 @@ def mean_activations(means: list[Floats], values: Floats, gate_temperature: floa
 
 
 def ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
-    """Rows (b, W) (D_out, K+1) of a ridge regression whose bias is free."""
+    """Rows (b, W) (D_out, K+1) of a ridge regression whose bias is free.
+
+    Rows whose weight would drown the penalty, which makes the equations definite, weigh less.
+    """
     design = np.column_stack([np.ones(len(features)), features])
-    weighted = design * row_weights[:, None]
+    weighted = design * bounded_weights(row_weights, design)[:, None]
     # The tiny entry for the bias only decides between equals when there are no rows to speak of.
     penalty = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
     solution = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ targets)

@@ -68,7 +68,7 @@ def expected_probabilities(outcome: Outcome, means: Floats, variances: Floats) -
 
 def probability_moments(outcome: Outcome, means: Floats, variances: Floats) -> ProbabilityMoments:
     """Moments over uncertain outputs (n, D), by quadrature."""
-    points, weights = _points(means.shape[-1])
+    points, weights = normal_points(means.shape[-1])
     size = max(1, CHUNK_NUMBERS // (len(points) * max(means.shape[-1], 2)))
     parts = []
     for rows in slices(len(means), size):
@@ -82,7 +82,7 @@ def probability_moments(outcome: Outcome, means: Floats, variances: Floats) -> P
 
 
 @lru_cache(maxsize=16)
-def _points(n_outputs: int) -> tuple[Floats, Floats]:
+def normal_points(n_outputs: int) -> tuple[Floats, Floats]:
     """Points (S, D) of a standard normal distribution, and their weights (S,)."""
     if n_outputs == 1:
         nodes, weights = np.polynomial.hermite_e.hermegauss(N_NODES)

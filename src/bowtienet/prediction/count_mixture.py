@@ -120,3 +120,16 @@ def join_counts(parts: list[CountMixture]) -> CountMixture:
         means=np.concatenate([part.means for part in parts], axis=1),
         dispersions=parts[0].dispersions,
     )
+
+
+def average_counts(mixture: CountMixture, n_rows: int) -> CountMixture:
+    """P_v(y) = (1/R) Σ_r P_rv(y): R·V rows, value by value inside of R, as V mixtures.
+
+    The mixture over rows of mixtures over components has K·R components.
+    """
+    n_components, total = mixture.means.shape
+    return CountMixture(
+        weights=np.repeat(mixture.weights / n_rows, n_rows),
+        means=mixture.means.reshape(n_components * n_rows, total // n_rows),
+        dispersions=np.repeat(mixture.dispersions, n_rows),
+    )

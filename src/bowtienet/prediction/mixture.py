@@ -94,7 +94,10 @@ class Mixture:
         return result
 
     def var(self) -> np.ndarray:
-        """Var[y] = Σ w (d² + (m - E[y])²), of shape `base`; with a warp m and d are those of y."""
+        """Var[y] = Σ w (d² + (m - E[y])²), of shape `base`; with a warp m and d are those of y.
+
+        Infinite or 0 where no double can hold it: `std` can.
+        """
         with np.errstate(over="ignore", under="ignore"):
             return np.square(self.std())
 

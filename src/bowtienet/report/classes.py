@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 
 from bowtienet.estimators.classifier import BowTieClassifier
-from bowtienet.evaluation import ClassScores, evaluate_classes
+from bowtienet.estimators.importance import Importance
+from bowtienet.evaluation import ClassScores, evaluate_classes, expected_calibration_error
 from bowtienet.evaluation.class_metrics import PROBABILITY_FLOOR
-from bowtienet.plotting._along import sample
 from bowtienet.report import class_figures, figures
 from bowtienet.report.baseline import logistic_baseline
 from bowtienet.report.column_table import value_text
+from bowtienet.report.estimates import ComparedScore, chance_calibration_error, class_scores
 from bowtienet.report.sampled_rows import ReportRows
 from bowtienet.report.svg import Plot
-from bowtienet.report.targets import SURPRISES, Progress, permuted_rows
+from bowtienet.report.targets import SURPRISES, Progress
 from bowtienet.report.wording import clean
 from bowtienet.representation.kinds import Numbers, Texts
 
@@ -28,13 +29,15 @@ _SURPRISE_FEATURES = 8
 class ClassSurprise:
     """A row whose class the model thought unlikely."""
 
+    place: int
+    """Among the rows of the report."""
     row: str
     actual: str
     predicted: str
     probability: float
     """Of the actual class."""
-    surprise: float
-    """-log p(y)."""
+    reasons: tuple[str, ...]
+    """How the row leaves what training had, if it does."""
     features: tuple[str, ...]
 
 
@@ -51,6 +54,10 @@ class ClassContent:
     """Which rows the shares are of."""
     baseline: ClassScores | None
     baseline_words: str
+    scores: dict[str, ComparedScore]
+    """With intervals, beside logistic regression, by name."""
+    chance_error: float
+    """The calibration error that chance alone seldom exceeds."""
     strong: tuple[str, ...]
     """Features with any strength, the strongest first."""
     n_features: int
@@ -89,6 +96,10 @@ class ClassParts:
     train: ReportRows | None
     contents: dict[str, Numbers | Texts]
     """What each feature holds in the rows, in the order of training."""
+    importance: Importance | None
+    """None of a single row."""
+    departures: dict[int, tuple[str, ...]]
+    """By row: how it leaves what training had."""
 
     def collect(self, name: str, tell: Progress) -> ClassContent:
         """Scores, plots and surprises."""
@@ -104,9 +115,13 @@ class ClassParts:
         strong = [features[i] for i in order if strength[i] > 0.0]
         shown = [features[i] for i in order[:_SURPRISE_FEATURES]]
 
+        numbers = np.arange(len(classes))
+
         def scored(probabilities: Any) -> ClassScores:
-            numbers = np.arange(len(classes))
             return evaluate_classes(codes, probabilities, numbers, sample_weight=weights)
+
+        def calibration_error(labels: np.ndarray) -> float:
+            return expected_calibration_error(labels, found, numbers, sample_weight=weights)
 
         drawn = class_figures.Judged(
             codes=codes, probabilities=found, classes=classes, weights=weights
@@ -119,6 +134,8 @@ class ClassParts:
             shares_words=shares_words,
             baseline=None if line is None else scored(line),
             baseline_words=line_words,
+            scores=class_scores(codes, found, line, weights, PROBABILITY_FLOOR),
+            chance_error=chance_calibration_error(found, calibration_error),
             strong=tuple(clean(one) for one in strong),
             n_features=len(features),
             confusion=class_figures.confusion_plot("confusion", drawn),
@@ -133,7 +150,11 @@ class ClassParts:
             relevance=figures.relevance_plot(
                 "relevance-0", features, strength, relevance.p_value, title
             ),
-            importance=self._importance(title),
+            importance=None
+            if self.importance is None
+            else figures.importance_plot(
+                "importance-0", self.importance, 0, title, "log probability"
+            ),
             surprises=self._surprises(codes, found, shown),
             surprise_features=tuple(clean(one, 30) for one in shown),
         )
@@ -146,14 +167,6 @@ class ClassParts:
         words = "the rows of this report" if self.train is None else "the training rows"
         return totals / totals.sum(), words
 
-    def _importance(self, name: str) -> Plot | None:
-        if self.rows.n_rows < 2:
-            return None
-        most = permuted_rows(len(self.contents))
-        some = self.rows.source.take(sample(self.rows.n_rows, most))
-        found = self.model.importance(some, n_repeats=5)
-        return figures.importance_plot("importance-0", found, 0, name, "log probability")
-
     def _surprises(
         self, codes: np.ndarray, found: np.ndarray, features: Sequence[str]
     ) -> tuple[ClassSurprise, ...]:
@@ -162,11 +175,12 @@ class ClassParts:
         likeliest = np.argmax(found, axis=1)
         return tuple(
             ClassSurprise(
+                place=int(row),
                 row=clean(self.rows.names[row], 24),
                 actual=classes[codes[row]],
                 predicted=classes[likeliest[row]],
                 probability=float(own[row]),
-                surprise=float(-np.log(max(own[row], PROBABILITY_FLOOR))),
+                reasons=self.departures.get(int(row), ()),
                 features=tuple(value_text(self.contents[one], int(row)) for one in features),
             )
             for row in np.argsort(own, kind="stable")[:SURPRISES]

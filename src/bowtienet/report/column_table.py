@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bowtienet.plotting._along import labels_of
-from bowtienet.report.wording import NOTHING, clean, quantity
+from bowtienet.report.wording import NOTHING, clean, kind_of, quantity
 from bowtienet.representation.kinds import CATEGORY, Numbers, Texts
 
 _MOST_CATEGORIES = 5
@@ -23,7 +23,7 @@ class ColumnSummary:
     learnt: str
     """What the model learnt of it, in words; "target" for targets."""
     kind: str
-    """"number", "date", "duration" or "category"."""
+    """"number", "year", "date", "duration" or "category"."""
     n_missing: int
     range: tuple[float, float, float] | None = None
     """Smallest, median and largest of the values that are there; None if there are none."""
@@ -49,7 +49,7 @@ def summarize(name: str, content: Numbers | Texts, learnt: str) -> ColumnSummary
     low, median, high = np.quantile(finite, (0.0, 0.5, 1.0)) if finite.size else (0.0,) * 3
     return ColumnSummary(
         **about,
-        kind=content.kind,
+        kind=kind_of(content),
         n_missing=content.values.size - finite.size,
         range=(float(low), float(median), float(high)) if finite.size else None,
     )
@@ -60,7 +60,7 @@ def value_text(content: Numbers | Texts, row: int) -> str:
     if isinstance(content, Texts):
         label = labels_of(content)[row]
         return NOTHING if label is None else clean(label, 40)
-    return quantity(float(content.values[row]), content.kind)
+    return quantity(float(content.values[row]), kind_of(content))
 
 
 def differs(content: Numbers | Texts) -> bool:

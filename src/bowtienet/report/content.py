@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from bowtienet import persistence
 from bowtienet._validation import number, whole
 from bowtienet.ensemble.count_ensemble import is_counts
@@ -24,9 +26,23 @@ from bowtienet.report.classes import ClassContent, ClassParts, class_column, cla
 from bowtienet.report.column_table import ColumnSummary, summarize
 from bowtienet.report.fit_summary import FitFacts, fit_facts
 from bowtienet.report.network import NetworkContent, network_content
+from bowtienet.report.outside_rows import OutsideRow, outside_rows
 from bowtienet.report.sampled_rows import ReportRows, read_rows
 from bowtienet.report.svg import Plot, page_style
-from bowtienet.report.targets import Progress, TargetContent, TargetParts
+from bowtienet.report.targets import (
+    Progress,
+    TargetContent,
+    TargetParts,
+    measured_importance,
+    ranked_features,
+)
+from bowtienet.report.training_ranges import (
+    FAR,
+    TrainingRanges,
+    departures,
+    training_ranges,
+)
+from bowtienet.report.whatif import PanelTarget, WhatIf, what_if
 from bowtienet.report.wording import clean
 from bowtienet.representation.columns import describe
 from bowtienet.representation.kinds import NUMBER, Numbers, Texts
@@ -69,6 +85,13 @@ class ReportContent:
     fit: FitFacts
     bound: Plot | None
     network: NetworkContent
+    outside: tuple[OutsideRow, ...] | None
+    """Rows that leave what training had, the furthest first; None where nobody knows that."""
+    n_outside: int
+    """All of them."""
+    n_far: int
+    """Those by more than a tenth of a column's range, or in what has none."""
+    what_if: WhatIf
     versions: tuple[tuple[str, str], ...]
     written: str
 
@@ -103,21 +126,26 @@ def collect(
         rows = read_rows(
             model, X, y, most=MOST_ROWS, sample_weight=sample_weight, row_numbers=row_numbers
         )
-        names, contents = target_names(model, rows.source), _contents(model, rows)
+        names, contents = target_names(model, rows.source), read_contents(model, rows)
         known = None if train is None else _read_training(model, train)
         columns = _summaries(model, rows, names, contents)
         tell("predicting", 0.1)
-        parts: dict[str, Any] = {
+        trained = rows if known is None and seen else known
+        ranges = training_ranges(model, trained)
+        beyond = () if ranges is None else departures(ranges, contents, rows.n_rows)
+        judged: dict[str, Any] = {
             "rows": rows,
-            "train": rows if known is None and seen else known,
+            "train": trained,
             "contents": contents,
+            "importance": measured_importance(model, rows, len(contents)),
+            "departures": {one.row: one.reasons for one in beyond},
         }
         targets: tuple[TargetContent, ...] = ()
         classes: ClassContent | None = None
         if isinstance(model, BowTieClassifier):
-            classes = ClassParts(model=model, **parts).collect(names[0], tell)
+            classes = ClassParts(model=model, **judged).collect(names[0], tell)
         else:
-            numbers = TargetParts(model=model, coverage=share, **parts)
+            numbers = TargetParts(model=model, coverage=share, **judged)
             targets = numbers.collect(names[:MOST_TARGETS], most, tell)
         tell("drawing the network", 0.8)
         return ReportContent(
@@ -138,9 +166,60 @@ def collect(
             fit=fit_facts(model),
             bound=figures.bound_plot("bound", model),
             network=network_content(model, _output_names(model, names)),
+            outside=None
+            if ranges is None
+            else outside_rows(
+                model,
+                rows,
+                beyond,
+                share,
+                [target.kind for target in targets],
+                () if classes is None else classes.classes,
+            ),
+            n_outside=len(beyond),
+            n_far=sum(one.distance > FAR for one in beyond),
+            what_if=_what_if(model, judged, ranges, targets, classes, share),
             versions=_versions(),
             written=datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )
+
+
+def _what_if(
+    model: EnsembleEstimator,
+    judged: dict[str, Any],
+    ranges: TrainingRanges | None,
+    targets: Sequence[TargetContent],
+    classes: ClassContent | None,
+    coverage: float,
+) -> WhatIf:
+    return what_if(
+        model,
+        judged["rows"],
+        judged["contents"],
+        ranking=ranked_features(model, judged["importance"]),
+        bases=_bases(judged["rows"], targets, classes),
+        ranges=ranges,
+        coverage=coverage,
+        targets=[
+            PanelTarget(name=own.name, kind=own.kind, low=own.usual[0], high=own.usual[1])
+            for own in targets
+        ],
+        classes=() if classes is None else classes.classes,
+    )
+
+
+def _bases(
+    rows: ReportRows, targets: Sequence[TargetContent], classes: ClassContent | None
+) -> list[tuple[int, str]]:
+    """Rows to start a what-if from, and what is special about them."""
+    found: dict[int, str] = {}
+    if targets:
+        y, name = rows.targets[:, 0], targets[0].name
+        found = {int(np.argmin(y)): f"lowest {name}", int(np.argmax(y)): f"highest {name}"}
+    surprises = classes.surprises if classes is not None else targets[0].surprises
+    for one in surprises[:3]:
+        found.setdefault(one.place, "improbable")
+    return list(found.items())
 
 
 def _silent(words: str, share: float) -> None:
@@ -154,7 +233,7 @@ def _output_names(model: EnsembleEstimator, targets: list[str]) -> list[str]:
     return targets
 
 
-def _contents(model: EnsembleEstimator, rows: ReportRows) -> dict[str, Numbers | Texts]:
+def read_contents(model: EnsembleEstimator, rows: ReportRows) -> dict[str, Numbers | Texts]:
     """What each feature holds in the rows, in the order of training."""
     names = feature_names(model, rows.source)
     return {

@@ -107,7 +107,7 @@ def importance_plot(
     figure = new_figure(WIDTH, 0.9 + 0.25 * min(len(found.name), MOST_BARS))
     display = ImportanceDisplay.from_importance(found, target=place)
     display.names = [clean(one, _NAME) for one in display.names]
-    display.label = f"drop in {lost} when permuted"
+    display.label = f"drop in {lost}"
     display.plot(most=MOST_BARS, ax=figure.add_subplot())
     order = np.argsort(-display.losses, kind="stable")[:5]
     largest = ", ".join(

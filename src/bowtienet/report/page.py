@@ -16,26 +16,38 @@ from bowtienet.report import class_sentences, sentences
 from bowtienet.report.content import ReportContent, collect
 from bowtienet.report.figures import MOST_BARS
 from bowtienet.report.targets import Progress
-from bowtienet.report.wording import clean, count, number, percent, quantity
+from bowtienet.report.verdict import verdicts
+from bowtienet.report.wording import clean, count, number, percent, quantity, rarity
 
 SECTIONS = (
     ("glance", "At a glance"),
-    ("data", "Data"),
-    ("fit", "Fit"),
+    ("whatif", "What if"),
     ("scores", "Scores"),
     ("calibration", "Calibration"),
+    ("residuals", "Residuals"),
     ("features", "Features"),
+    ("surprise", "Improbable rows"),
+    ("outside", "Outside"),
+    ("data", "Data"),
+    ("fit", "Fit"),
     ("network", "Network"),
-    ("surprise", "Surprises"),
     ("load", "Loading"),
 )
+_SCRIPTS = ("report.js", "whatif.js", "whatif_panel.js")
+
+
+def sections(content: ReportContent) -> tuple[tuple[str, str], ...]:
+    """Places and names of the sections: classes have no residuals."""
+    of_classes = content.classes is not None
+    return tuple(one for one in SECTIONS if not (of_classes and one[0] == "residuals"))
 
 
 def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
     """Write one HTML page about a fitted model and how it predicts some rows.
 
-    The page opens from disk, holds all it needs and is below 4 MB. Of more than 20,000 rows a
-    random 20,000 are scored.
+    The page opens from disk and holds all it needs: up to 4 MB, and up to 5 MB more for the what-if
+    panel, which is left out of a page about a larger model. Of more than 20,000 rows a random
+    20,000 are scored.
 
     Parameters
     ----------
@@ -101,22 +113,28 @@ def render(content: ReportContent) -> str:
         "clean": clean,
         "count": count,
         "quote": shlex.quote,
+        "rarity": rarity,
+        "plain": _plain_number,
         "drawn": lambda plot: markup(plot.svg),
     }
-    script, style = _resource("report.js"), _resource("report.css")
+    script, style = "".join(map(_resource, _SCRIPTS)), _resource("report.css")
     environment.loader = jinja2.FunctionLoader(_resource)
-    of_classes = content.classes is not None
     return environment.get_template("report.html").render(
         content=content,
-        say=class_sentences if of_classes else sentences,
-        sections=SECTIONS,
+        say=sentences,
+        say_of_classes=class_sentences,
+        verdicts=verdicts(content),
+        sections=sections(content),
         most_bars=MOST_BARS,
-        number=number,
-        percent=percent,
         style=markup(style),
         script=markup(script),
         policy=_policy(script, style),
     )
+
+
+def _plain_number(value: float) -> str:
+    """A number as controls read it: 0.3, and not 0.30000000000000004."""
+    return f"{value:.12g}"
 
 
 def _policy(script: str, style: str) -> str:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from bowtienet.evaluation import binomial_band
 from bowtienet.report.classes import ClassContent
 from bowtienet.report.content import ReportContent
+from bowtienet.report.estimates import Estimate
 from bowtienet.report.targets import TargetContent
 from bowtienet.report.wording import number, percent
 
 SCORES = (
-    ("rmse", "RMSE", "root mean squared error, in the unit of the target; lower is better"),
-    ("nll", "negative log density", "mean of −log p(target); lower is better"),
+    ("r2", "R²", "share of the variance of the target that predictions explain"),
+    ("mae", "MAE", "mean absolute error, in the unit of the target"),
+    ("rmse", "RMSE", "root mean squared error, in the unit of the target"),
+    ("nll", "negative log density (NLL)", "mean of −log p(target); lower is better"),
     ("crps", "CRPS", "continuous ranked probability score; lower is better"),
     ("coverage", "coverage", "share of targets inside their intervals"),
     ("interval_score", "interval score", "width of intervals plus misses; lower is better"),
-    ("calibration_error", "calibration error", "mean distance of the curve below from its line"),
+    (
+        "calibration_error",
+        "calibration error",
+        "mean distance of the calibration curve from its line",
+    ),
 )
-SHARES = ("coverage", "calibration_error")
+SHARES = ("coverage", "calibration_error", "accuracy", "balanced_accuracy")
+_RELATIVE = ("mae", "rmse", "crps", "interval_score")
+"""Errors whose differences are shares of the baseline's."""
 _MOST_PERCENT = 10.0
 """A change beyond 1000 % is said in times."""
 _MOST_NAMED = 3
@@ -25,40 +33,14 @@ FEWEST = 20
 
 
 def glance(content: ReportContent) -> list[str]:
-    """The whole report in a few sentences."""
-    found = []
-    for target in content.targets:
-        found += [_error(content, target), _coverage(content, target), strongest(content, target)]
-    if content.fit.caveat and any(target.strong for target in content.targets):
+    """What stands under the verdict."""
+    told: list[TargetContent | ClassContent] = [*content.targets]
+    if content.classes is not None:
+        told = [content.classes]
+    found = [strongest(content, target) for target in told]
+    if not content.fit.is_fine and content.fit.caveat and any(own.strong for own in told):
         found.append(content.fit.caveat)
     return found
-
-
-def _error(content: ReportContent, target: TargetContent) -> str:
-    ours, line = target.model.rmse, target.baseline
-    words = f"RMSE of {target.name}: {number(ours)}"
-    if line is None:
-        return f"{words}."
-    words += f"; linear model: {number(line.rmse)}"
-    if content.n_effective < FEWEST:
-        return f"{words}. Too few rows to tell which is better."
-    return f"{words} ({difference('rmse', ours, line.rmse)})."
-
-
-def _coverage(content: ReportContent, target: TargetContent) -> str:
-    found, n_rows = target.model.coverage, content.n_effective
-    low, high = (float(end[0]) for end in binomial_band([content.coverage], n_rows))
-    lead = (
-        f"{percent(content.coverage)} intervals of {target.name} hold {percent(found)} of targets"
-    )
-    if n_rows < FEWEST:
-        return f"{lead}; too few rows to judge."
-    chance = f"{percent(low)} to {percent(high)} by chance"
-    if found < low:
-        return f"{lead}: too narrow ({chance})."
-    if content.is_seen:
-        return f"{lead}; for rows that were fitted that says little about new ones."
-    return f"{lead}: too wide ({chance})." if found > high else f"{lead} ({chance})."
 
 
 def strongest(content: ReportContent, target: TargetContent | ClassContent) -> str:
@@ -71,21 +53,40 @@ def strongest(content: ReportContent, target: TargetContent | ClassContent) -> s
     return f"Strongest features{aim}: {shown}{more}"
 
 
-def difference(field: str, ours: float, line: float) -> str:
-    """A score beside that of the linear model."""
+def score_text(field: str, value: float) -> str:
+    """A score as the table has it."""
+    return percent(value) if field in SHARES else number(value)
+
+
+def ends_text(field: str, found: Estimate) -> str:
+    """The interval of a score."""
+    return f"{score_text(field, found.low)} to {score_text(field, found.high)}"
+
+
+def difference(field: str, change: float) -> str:
+    """A difference of scores; of errors it is a share of the baseline's."""
     if field in SHARES:
-        return f"{signed(100.0 * (ours - line), 1)} points"
-    if field == "nll" or line == 0.0:
-        return signed(ours - line, 3)
-    change = ours / line - 1.0
+        return f"{signed(100.0 * change, 1)} points"
+    if field not in _RELATIVE:
+        return signed(change, 3)
     if change > _MOST_PERCENT:
         return f"{number(1.0 + change, 3)} times"
     return f"{signed(100.0 * change, 1)}\N{NO-BREAK SPACE}%"
 
 
+def difference_ends(field: str, found: Estimate) -> str:
+    """The interval of a difference, with its unit once."""
+    low, high = difference(field, found.low), difference(field, found.high)
+    for unit in (" points", "\N{NO-BREAK SPACE}%"):
+        if high.endswith(unit):
+            low = low.removesuffix(unit)
+    return f"{low} to {high}"
+
+
 def signed(value: float, digits: int) -> str:
-    """A difference."""
-    return f"{value:+,.{digits}f}".replace("-", "−")
+    """A difference; what rounds to nothing is 0."""
+    # Adding 0 turns -0 into 0.
+    return f"{round(value, digits) + 0.0:+,.{digits}f}".replace("-", "−")
 
 
 def calibration(content: ReportContent, target: TargetContent) -> str:

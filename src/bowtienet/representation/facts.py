@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, namespace, to_numpy
-from bowtienet.data.random_rows import RowSample
+from bowtienet.data.random_rows import RowSample, row_keys
 from bowtienet.data.rows import Rows
 from bowtienet.data.tables import Table, take_table
 from bowtienet.representation.kinds import NUMBER, Texts, read_column
@@ -26,6 +26,8 @@ KEPT = 50_000
 """Most rows of the sample of numbers, and most texts of a column."""
 KEPT_NUMBERS = 10_000_000
 """Most numbers of the sample: of tables of more than 200 columns fewer rows are kept."""
+SEED = 0
+"""What a column is does not depend on the seed of a fit."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,8 @@ class TableFacts:
     """What is known of the D columns of some rows; rows of weight 0 are absent."""
 
     names: tuple[str, ...]
+    n_read: int
+    """All rows, those of weight 0 too."""
     n_rows: int
     kinds: tuple[frozenset[str], ...]
     """Kinds of the numbers that each column holds; none if there are only texts, or nothing."""
@@ -63,9 +67,10 @@ class TableFacts:
     """None for columns without texts."""
 
 
-def gather_facts(table: Table, weights: Array | None = None) -> TableFacts:
-    """Facts of one block, in which rows of weight 0 are absent."""
-    row_weights = np.ones(table.n_rows) if weights is None else np.array(to_numpy(weights), float)
+def gather_facts(table: Table, weights: Array | None = None, start: int = 0) -> TableFacts:
+    """Facts of one block, in which rows of weight 0 are absent; its first row is at `start`."""
+    n_read, keys = table.n_rows, row_keys(SEED, start, table.n_rows)
+    row_weights = np.ones(n_read) if weights is None else np.array(to_numpy(weights), float)
     present = row_weights > 0.0
     if not present.all():
         table, row_weights = take_table(table, np.flatnonzero(present)), row_weights[present]
@@ -73,12 +78,11 @@ def gather_facts(table: Table, weights: Array | None = None) -> TableFacts:
     matrix, kinds, texts = _read(table, names, row_weights)
     n_missing, low, high = _ranges(matrix)
     n_missing -= np.array([0 if found is None else found.n_values for found in texts], np.int64)
-    # Random, other ones for every block, and the same for the same block.
-    seed = zlib.crc32(np.ascontiguousarray(to_numpy(matrix[:1, :])).data)
-    sample = _sample(table.n_columns, seed)
-    sample.add(Rows(inputs=matrix, targets=matrix[:, :0], weights=row_weights), 0)
+    sample = _sample(table.n_columns)
+    sample.add(Rows(inputs=matrix, targets=matrix[:, :0], weights=row_weights), 0, keys[present])
     return TableFacts(
         names=names,
+        n_read=n_read,
         n_rows=table.n_rows,
         kinds=tuple(
             frozenset([kind] if some else []) for kind, some in zip(kinds, low <= high, strict=True)
@@ -95,11 +99,12 @@ def merge_facts(*parts: TableFacts) -> TableFacts:
     """Facts of all rows from those of disjoint blocks."""
     if len(parts) == 1:
         return parts[0]
-    sample = _sample(len(parts[0].names), 0)
+    sample = _sample(len(parts[0].names))
     for part in parts:
         sample.merge(part.sample, 0)
     return TableFacts(
         names=parts[0].names,
+        n_read=sum(part.n_read for part in parts),
         n_rows=sum(part.n_rows for part in parts),
         kinds=tuple(
             frozenset().union(*kinds) for kinds in zip(*(p.kinds for p in parts), strict=True)
@@ -112,10 +117,10 @@ def merge_facts(*parts: TableFacts) -> TableFacts:
     )
 
 
-def _sample(n_columns: int, seed: int) -> RowSample:
-    """An empty sample of rows of numbers."""
+def _sample(n_columns: int) -> RowSample:
+    """An empty sample of rows of numbers; their keys follow from their positions."""
     size = min(KEPT, max(1_000, KEPT_NUMBERS // max(n_columns, 1)))
-    return RowSample(size, np.random.default_rng(seed))
+    return RowSample(size, np.random.default_rng(SEED))
 
 
 def _read(

@@ -41,15 +41,21 @@ _FOLDED = 32
 
 def learn_columns(source: Source, *, max_categories: int) -> tuple[Column, ...]:
     """What each column of a source is, by one reading of it."""
-    blocks = [source.block] if isinstance(source, InMemory) else in_order(source)
-    return decide(facts_of_blocks(blocks), max_categories)
+    return decide(facts_of_source(source), max_categories)
+
+
+def facts_of_source(source: Source) -> TableFacts:
+    """Facts of all rows of a source; a table in memory is one block."""
+    return facts_of_blocks([source.block] if isinstance(source, InMemory) else in_order(source))
 
 
 def facts_of_blocks(blocks: Iterable[Block]) -> TableFacts:
     """Facts of all rows of positive weight; a ValueError if there are none."""
     gathered: list[TableFacts] = []
+    start = 0
     for block in blocks:
-        gathered.append(gather_facts(block.table, block.weights))
+        gathered.append(gather_facts(block.table, block.weights, start))
+        start += block.table.n_rows
         if len(gathered) == _FOLDED:
             gathered = [merge_facts(*gathered)]
     if not any(facts.n_rows for facts in gathered):

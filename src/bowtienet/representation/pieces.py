@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import Array, like, namespace, take
 from bowtienet.representation.quantiles import weighted_quantiles
+from bowtienet.representation.scaling import FARTHEST, drawn_in
 
 Floats = NDArray[np.float64]
 
@@ -104,6 +105,8 @@ def components(pieces: Pieces, inputs: Array) -> Array:
     largest = like(inputs, np.where(last, np.inf, 1.0))
     values = (take(inputs, pieces.column, axis=1) - low) / width
     held = xp.minimum(xp.maximum(values, least), largest)
+    # Of the narrowest bins rows beyond `FARTHEST` are still too many widths away.
+    held = drawn_in(held, FARTHEST / NARROWEST)
     return (held - like(inputs, pieces.center)) / like(inputs, pieces.scale)
 
 

@@ -33,7 +33,7 @@ from bowtienet.representation.principal import (
     check_principal,
     principal_components,
 )
-from bowtienet.representation.scaling import Scaling, standardize
+from bowtienet.representation.scaling import Scaling, standardize, standardize_features
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -79,7 +79,7 @@ def encoded_rows(columns: Sequence[Column], block: Block) -> tuple[Rows, list[st
 
 def standardized_features(representation: Representation, encoded: Array) -> Array:
     """Encoded features (n, encoded), standardised and in one order."""
-    standardized = standardize(representation.feature_scaling, encoded)
+    standardized = standardize_features(representation.feature_scaling, encoded)
     return take(standardized, representation.column_order, axis=1)
 
 

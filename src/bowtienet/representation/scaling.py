@@ -18,6 +18,9 @@ from bowtienet.representation.quantiles import weighted_quantiles
 
 NORMAL_QUARTILES = 1.3489795
 """Distance of the quartiles of a standard normal distribution."""
+FARTHEST = 1e6
+"""Deviations from which on features are drawn in. Squares of squares stay in range there, also in
+single precision; of n rows of one weight none is further than sqrt(n) deviations."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,10 +132,45 @@ def scaling_from(moments: ColumnMoments) -> Scaling:
 
 
 def standardize(scaling: Scaling, values: Any) -> Array:
-    """(x - center) / scale, halved first and doubled last so that no difference overflows."""
+    """(x - center) / scale, halved first and doubled last so that no difference overflows.
+
+    It is infinite where x is more scales away than a number can say.
+    """
     values = build_inputs(values, scaling.center.shape[0], name="values")
-    center, scale = like(values, scaling.center), like(values, scaling.scale)
-    return (0.5 * values - 0.5 * center) / scale * 2.0
+    half, scale = _half_and_scale(scaling, values)
+    with np.errstate(over="ignore"):
+        return namespace(half).astype(half / scale * 2.0, values.dtype, copy=False)
+
+
+def standardize_features(scaling: Scaling, values: Any) -> Array:
+    """z = (x - center) / scale, and ±C (1 + log(|z| / C)) where |z| is above C, `FARTHEST`.
+
+    The two meet with the same slope, and the second grows without end; it is below 2e9 for every x
+    and scale that are doubles, so that no product that a network makes of it overflows.
+    """
+    values = build_inputs(values, scaling.center.shape[0], name="values")
+    half, scale = _half_and_scale(scaling, values)
+    xp = namespace(half)
+    # From scales that C times would overflow, nothing is so far away.
+    end = 0.5 * FARTHEST * xp.minimum(scale, like(scale, xp.finfo(scale.dtype).max / FARTHEST))
+    far = xp.abs(half) > end
+    if not bool(xp.any(far)):
+        return xp.astype(half / scale * 2.0, values.dtype, copy=False)
+    near = xp.where(far, xp.zeros_like(half), half) / scale * 2.0
+    beyond = xp.log(xp.where(far, xp.abs(half), end)) - xp.log(end)
+    found = xp.where(far, xp.sign(half) * (FARTHEST * (1.0 + beyond)), near)
+    return xp.astype(found, values.dtype, copy=False)
+
+
+def drawn_in(values: Array, limit: float) -> Array:
+    """Values x beyond C, the limit, as ±C (1 + log(|x| / C)); see `standardize_features`."""
+    xp = namespace(values)
+    size = xp.abs(values)
+    far = size > limit
+    if not bool(xp.any(far)):
+        return values
+    beyond = xp.log(xp.where(far, size, xp.full_like(size, limit)) / limit)
+    return xp.where(far, xp.sign(values) * (limit * (1.0 + beyond)), values)
 
 
 def restore_mean(scaling: Scaling, mean: Array) -> Array:
@@ -143,6 +181,41 @@ def restore_mean(scaling: Scaling, mean: Array) -> Array:
 def restore_deviation(scaling: Scaling, deviation: Array) -> Array:
     """Standard deviation in the original unit (its square may be out of range there)."""
     return deviation * like(deviation, scaling.scale)
+
+
+def restore_variance(scaling: Scaling, variance: Array) -> Array:
+    """Variance in the original unit; a ValueError where a double would make it 0 or infinite."""
+    xp = namespace(variance)
+    deviation = restore_deviation(scaling, xp.sqrt(variance))
+    with np.errstate(over="ignore", under="ignore"):
+        found = deviation**2
+    check_squares(scaling, bool(xp.any(~xp.isfinite(found) | ((found == 0.0) & (variance > 0.0)))))
+    return found
+
+
+def check_squares(scaling: Scaling, lost: bool) -> None:
+    """Raise a ValueError if squares in the unit of the targets were lost."""
+    if not lost:
+        return
+    scales = to_numpy(scaling.scale)
+    unit = float(scales[np.argmax(np.abs(np.log10(scales)))])
+    raise ValueError(
+        f"no double can hold the variances of a target with a spread of {unit:.3g}: fit it divided "
+        f"by {unit:.0e}, or ask for standard deviations (return_std=True), which have its unit."
+    )
+
+
+def _half_and_scale(scaling: Scaling, values: Array) -> tuple[Array, Array]:
+    """(x - center) / 2 and the scale, in double precision where the values' own cannot hold it."""
+    xp = namespace(values)
+    limits = xp.finfo(values.dtype)
+    center, scale = np.abs(to_numpy(scaling.center)), to_numpy(scaling.scale)
+    if center.size and (
+        max(center.max(), scale.max()) > float(limits.max)
+        or scale.min() < float(limits.smallest_normal)
+    ):
+        values = xp.astype(values, xp.float64, copy=False)
+    return 0.5 * values - 0.5 * like(values, scaling.center), like(values, scaling.scale)
 
 
 def _or_one(size: Array) -> Array:

@@ -1,0 +1,1 @@
+"""Predictions as an ONNX graph, for machines without Python."""
