@@ -104,7 +104,7 @@ def test_code_of_the_page_runs(path, folder, request, capsys):
     plt.close("all")
 
 
-@pytest.mark.parametrize(("name", "n_commands"), [("getting_started.md", 4), ("../README.md", 2)])
+@pytest.mark.parametrize(("name", "n_commands"), [("getting_started.md", 4), ("../README.md", 3)])
 def test_commands_run(name, n_commands, folder):
     from bowtienet.cli.app import app
 

@@ -155,7 +155,7 @@ def test_many_columns_are_pruned_saved_and_warm_started(
     of_many_columns: BowTieRegressor, tmp_path: Path
 ) -> None:
     table = wide()
-    of_many_columns.save(tmp_path / "model")
+    of_many_columns.save(tmp_path / "model", updatable=True)
     loaded = load(tmp_path / "model")
     assert_array_equal(answers(loaded, table), answers(of_many_columns, table))
     pruned = of_many_columns.prune(table, "y")

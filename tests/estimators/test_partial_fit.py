@@ -72,6 +72,21 @@ def test_saved_in_between(weighting: str, begun: BowTieRegressor, tmp_path: Path
     assert_allclose(loaded.predict(X), model.predict(X), atol=0.5)
 
 
+def test_files_have_sums_where_somebody_goes_on(begun: BowTieRegressor, tmp_path: Path) -> None:
+    """Sums over the rows are in files of updated models, and in others if that is asked for."""
+    fitted, small_file, large_file = small().fit(X, Y), tmp_path / "small", tmp_path / "large"
+    fitted.save(small_file)
+    fitted.save(large_file, updatable=True)
+    assert small_file.stat().st_size < large_file.stat().st_size
+    np.testing.assert_array_equal(fitted.predict(X), load(small_file).predict(X))
+    with pytest.raises(ValueError, match="updatable=True"):
+        load(small_file).partial_fit(*NEW)
+    load(large_file).save(tmp_path / "again")
+    again = load(tmp_path / "again").partial_fit(*NEW)
+    again.save(tmp_path / "updated", updatable=False)
+    assert load(tmp_path / "updated").ensemble_.members[0].statistics is None
+
+
 def test_sources(begun: BowTieRegressor, tmp_path: Path) -> None:
     frame = pd.DataFrame(NEW[0], columns=NAMES).assign(y=NEW[1])
     path = tmp_path / "new.parquet"

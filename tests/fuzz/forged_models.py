@@ -39,6 +39,11 @@ class Case:
     use: Callable[[Any], Any]
 
 
+def _parts(components: Any) -> dict[str, Any]:
+    """Components by name, whether they are arrays or, for a frame, columns of one."""
+    return dict(components) if hasattr(components, "columns") else components._asdict()
+
+
 def _answers(model: Any, table: Any) -> dict[str, np.ndarray]:
     """What a model says of some rows, through every door that needs no fit."""
     if hasattr(model, "predict_proba"):
@@ -46,7 +51,7 @@ def _answers(model: Any, table: Any) -> dict[str, np.ndarray]:
             "predict": model.predict(table),
             "proba": model.predict_proba(table),
             "draws": model.sample_proba(table, 2),
-            **model.predict_components(table)._asdict(),
+            **_parts(model.predict_components(table)),
         }
     else:
         found = {
@@ -54,7 +59,7 @@ def _answers(model: Any, table: Any) -> dict[str, np.ndarray]:
             "interval": model.predict_interval(table),
             "quantiles": model.predict_quantiles(table, [0.1, 0.9]),
             "draws": model.sample_y(table, 2),
-            **model.predict_components(table)._asdict(),
+            **_parts(model.predict_components(table)),
         }
     found["relevance"] = np.asarray(model.feature_relevance_.strength)
     found["sparsity"] = np.asarray(model.sparsity_.weights_after)
@@ -92,7 +97,7 @@ def _fitted(make: Callable[[], Any], table: Any, more: Any = None) -> Callable[[
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model = make()
-        model.save(path)
+        model.save(path, updatable=True)
         few = table[:4]
         return Case(SavedFile.of(path), load, _use(path, _answers(model, few), few, more))
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from bowtienet import load
+from bowtienet.estimators.predictor import Components
 from tests.fuzz.attempts import Refusal, attempt, must, require
 from tests.fuzz.tables import Table
 
@@ -32,21 +33,29 @@ def exposed(table: Table) -> dict[str, Any]:
 
 def predictions(model: Any, X: Any, **more: Any) -> dict[str, np.ndarray]:
     """Everything that a model says of rows, each with the rows first."""
+    outputs = () if model._single_target else (model.n_outputs_,)
+    parts = model.predict_components(X, **more)
+    framed = hasattr(parts, "columns")
     if hasattr(model, "predict_proba"):
-        parts = model.predict_components(X)
         return {
             "probabilities": model.predict_proba(X),
             "log probabilities": model.predict_log_proba(X),
-            "epistemic": parts.epistemic,
-            "aleatoric": parts.aleatoric,
+            "epistemic": np.asarray(parts["epistemic"] if framed else parts.epistemic),
+            "aleatoric": np.asarray(parts["aleatoric"] if framed else parts.aleatoric),
         }
     mean, std = model.predict(X, return_std=True, **more)
-    parts = model.predict_components(X, **more)
+    if framed:  # columns go by target, then by part
+        values = np.asarray(parts).reshape(len(mean), *outputs, -1)
+        parts = Components(*np.moveaxis(values, -1, 0))
+
+    def whole(found: Any) -> np.ndarray:
+        return np.asarray(found).reshape(len(mean), *outputs, -1)
+
     return {
         "mean": mean,
         "std": std,
-        "quantiles": model.predict_quantiles(X, LEVELS, **more),
-        "interval": model.predict_interval(X, **more),
+        "quantiles": whole(model.predict_quantiles(X, LEVELS, **more)),
+        "interval": whole(model.predict_interval(X, **more)),
         "epistemic": parts.epistemic_variance,
         "noise": parts.noise_variance,
     }

@@ -304,6 +304,22 @@ def test_layout_in_memory_does_not_matter(array: np.ndarray, path: Path) -> None
     assert found.dtype.isnative
 
 
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_symmetric_matrices_take_half_the_room(
+    dtype: str, path: Path, rng: np.random.Generator
+) -> None:
+    half = rng.normal(size=(3, 40, 40)).astype(dtype)
+    symmetric = half + np.swapaxes(half, -1, -2)
+    symmetric[0, 2, 1] = symmetric[0, 1, 2] = np.nan
+    save(path, KIND, symmetric)
+    assert path.stat().st_size < 0.6 * symmetric.nbytes + 1000
+    assert load(path, KIND).tobytes() == symmetric.tobytes()
+    symmetric[1, 2, 3] = -0.0
+    symmetric[1, 3, 2] = 0.0  # equal to it, and not the same
+    save(path, KIND, symmetric)
+    assert load(path, KIND).tobytes() == symmetric.tobytes()
+
+
 def test_loaded_arrays_are_writable_and_independent(path: Path) -> None:
     shared = np.zeros(3)
     first, second = through_file(path, [shared, shared])
@@ -616,6 +632,7 @@ PRIOR = {"order": 1.0, "scale": 2.0, "rate": 3.0}
         ({"float": "x"}, "x"),
         ({"array": 1}, "1"),
         ({"array": [0]}, "0"),
+        ({"symmetric": 1}, "1"),
     ],
 )
 def test_forged_content(tree: Any, words: str, path: Path) -> None:
@@ -623,6 +640,13 @@ def test_forged_content(tree: Any, words: str, path: Path) -> None:
     forged.header["content"] = tree
     forged.write(path)
     assert_refused(path, words)
+
+
+def test_a_forged_triangle(path: Path) -> None:
+    forged = forgery(path, np.arange(4.0))
+    forged.header["content"] = {"symmetric": 0}
+    forged.write(path)
+    assert_refused(path, "triangle")
 
 
 def test_content_nested_too_deeply(path: Path) -> None:

@@ -227,12 +227,22 @@ class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
         check_is_fitted(self)
         return to_arviz(self.ensemble_, whole(draws, "draws"), generator(random_state))
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the fitted estimator to one file that loads without running code."""
+    def save(self, path: str | os.PathLike[str], *, updatable: bool | None = None) -> None:
+        """Write the fitted estimator to one file that loads without running code.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that exists is replaced when the new one is complete.
+        updatable : bool, optional
+            Whether `partial_fit` can go on from the file. It needs sums over the rows, which make
+            the file about three times as large. By default only files of models that
+            `partial_fit` has updated have them.
+        """
         from bowtienet.estimators.saving import save_estimator
 
         check_is_fitted(self)
-        save_estimator(self, path)
+        save_estimator(self, path, updatable)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -324,7 +334,14 @@ class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
         for name in ("_importances", "importance_"):
             self.__dict__.pop(name, None)
         if "n_features_in_" in attributes:
-            old = ("feature_names_in_", "_arrivals", "structure_", "_structure_rows", "pruning_")
+            old = (
+                "feature_names_in_",
+                "_arrivals",
+                "_updatable",
+                "structure_",
+                "_structure_rows",
+                "pruning_",
+            )
             for name in (*old, "dialect_"):
                 self.__dict__.pop(name, None)
         for name, value in attributes.items():
@@ -396,18 +413,19 @@ class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
             self._fit(X, y, sample_weight, **rows)
             source = self._open_more(X, y, sample_weight, **rows)
             self._arrivals = remember(self._arriving(source))
+            self._updatable = True
             return self
         if any(member.statistics is None for member in self.ensemble_.members):
             raise ValueError(
                 "the sums over the rows so far are not known: partial_fit cannot go on from this "
-                "model; fit it to all rows."
+                "model; save it with updatable=True, or fit it to all rows."
             )
         batches = self._arriving(self._open_more(X, y, sample_weight, **rows))
         before: Arrivals | None = getattr(self, "_arrivals", None)
         reweigh = (self.options or FitOptions()).weighting == "stacking"
         ensemble, arrivals = take_in(self.ensemble_, batches, before, reweigh=reweigh)
         self._set(ensemble_attributes(ensemble, "svi"))
-        self._arrivals = arrivals
+        self._arrivals, self._updatable = arrivals, True
         return self
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypedDict, TypeVar
 
 import numpy as np
@@ -40,18 +41,24 @@ class Content(TypedDict):
     dialect: dict[str, Any] | None
 
 
-def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save_estimator(
+    estimator: Any, path: str | os.PathLike[str], updatable: bool | None = None
+) -> None:
     """Settings, names and the fitted ensemble in one file, without rows."""
-    persistence.save(path, type(estimator).__name__, _content(estimator))
+    persistence.save(path, type(estimator).__name__, _content(estimator, updatable))
 
 
 def file_size(estimator: Any) -> int:
     """Bytes of the file that `save_estimator` would write."""
-    return persistence.size(type(estimator).__name__, _content(estimator))
+    return persistence.size(type(estimator).__name__, _content(estimator, None))
 
 
-def _content(estimator: Any) -> dict[str, Any]:
+def _content(estimator: Any, updatable: bool | None) -> dict[str, Any]:
     """What is written of an estimator."""
+    ensemble = estimator.ensemble_
+    if not (getattr(estimator, "_updatable", False) if updatable is None else updatable):
+        members = (replace(member, statistics=None) for member in ensemble.members)
+        ensemble = replace(ensemble, members=tuple(members))
     options = estimator.options or FitOptions()
     names = getattr(estimator, "feature_names_in_", None)
     return {
@@ -67,7 +74,7 @@ def _content(estimator: Any) -> dict[str, Any]:
         "classes": _labels_content(estimator),
         "n_features": estimator.n_features_in_,
         "solver": estimator.solver_,
-        "ensemble": {k: v for k, v in vars(estimator.ensemble_).items() if k != "background"},
+        "ensemble": {k: v for k, v in vars(ensemble).items() if k != "background"},
         "importances": getattr(estimator, "feature_importances_", None),
         "structure": structure_content(estimator),
         "pruning": prune_content(estimator),
@@ -121,6 +128,7 @@ def _read(cls: type[Estimator], content: Any) -> Estimator:
         "target_names_": targets,
         "_single_target": bool(content["single_target"]),
         "_importances": _read_importances(content["importances"], n_features),
+        "_updatable": all(member.statistics is not None for member in ensemble.members),
     }
     attributes |= structure_attributes(content["structure"], n_features)
     attributes |= prune_attributes(content["pruning"], n_features)

@@ -8,11 +8,13 @@ and the tree is JSON. None, booleans, strings, whole numbers, finite floats and 
 themselves; all else is an object with one key, which says what it is:
 
     {"dict": {...}}   {"tuple": [...]}   {"float": "inf"}   {"Status": "converged"}
-    {"array": 3}   {"scalar": 3}   {"InverseGamma": {"concentration": ..., "scale": ...}}
+    {"array": 3}   {"symmetric": 3}   {"scalar": 3}
+    {"InverseGamma": {"concentration": ..., "scale": ...}}
 
-Arrays are named by their number. The digest is that of the whole file with zeros in its own place,
-so that no byte can change unnoticed; it finds accidents, not forgers, who can compute it too. A
-forged file can hold wrong numbers, but nothing besides the classes in `CONTAINERS` is ever built.
+Arrays are named by their number; of symmetric matrices the upper triangles are kept. The digest is
+that of the whole file with zeros in its own place, so that no byte can change unnoticed; it finds
+accidents, not forgers, who can compute it too. A forged file can hold wrong numbers, but nothing
+besides the classes in `CONTAINERS` is ever built.
 """
 
 from __future__ import annotations

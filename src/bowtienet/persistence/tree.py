@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import array_api_compat
 import numpy as np
 
-from bowtienet._arrays import to_numpy
+from bowtienet._arrays import pack, packed_size, to_numpy, unpack
 from bowtienet.distributions import (
     gaussian,
     generalized_inverse_gaussian,
@@ -94,7 +94,11 @@ def to_nodes(value: Any, place: tuple[str, ...], arrays: list[np.ndarray]) -> An
         names = [field.name for field in fields(value)]
         parts = {n: to_nodes(getattr(value, n), (*place, f".{n}"), arrays) for n in names}
         return {type(value).__name__: parts}
-    arrays.append(_plain_array(value, place))
+    array = _plain_array(value, place)
+    symmetric = _is_symmetric(array)
+    arrays.append(pack(array) if symmetric else array)
+    if symmetric:
+        return {"symmetric": len(arrays) - 1}
     return {"scalar" if isinstance(value, np.generic) else "array": len(arrays) - 1}
 
 
@@ -115,6 +119,8 @@ def from_nodes(node: Any, arrays: Mapping[str, np.ndarray]) -> Any:
         return arrays[str(value)]
     if tag == "scalar":
         return arrays[str(value)][()]
+    if tag == "symmetric":
+        return _unpacked(arrays[str(value)])
     parts = {name: from_nodes(part, arrays) for name, part in value.items()}
     return parts if tag == "dict" else _BY_NAME[tag](**parts)
 
@@ -135,6 +141,24 @@ def _plain_array(value: Any, place: tuple[str, ...]) -> np.ndarray:
     if array.dtype.kind not in "biuf" or array.dtype.itemsize > 8:
         _refuse(place, f"has dtype {array.dtype}; convert it to real numbers, or text to lists")
     return np.asarray(array, dtype=array.dtype.newbyteorder("="), order="C")
+
+
+def _is_symmetric(array: np.ndarray) -> bool:
+    """Whether an array holds matrices that equal their transposes bit for bit."""
+    if array.ndim < 2 or array.dtype.kind != "f" or not 1 < array.shape[-1] == array.shape[-2]:
+        return False
+    # Signs of zeros and NaN count, too.
+    bits = array.view(f"u{array.dtype.itemsize}")
+    return bool(np.array_equal(bits, np.swapaxes(bits, -1, -2)))
+
+
+def _unpacked(array: np.ndarray) -> np.ndarray:
+    """Symmetric matrices from their upper triangles."""
+    length = array.shape[-1] if array.ndim else 0
+    size = (math.isqrt(8 * length + 1) - 1) // 2
+    if packed_size(size) != length:
+        raise ValueError(f"{length} numbers are no triangle of a matrix")
+    return unpack(array, size)
 
 
 def _refuse(place: tuple[str, ...], reason: str) -> NoReturn:
