@@ -10,6 +10,8 @@ from inspect import isbuiltin
 from pathlib import Path
 from typing import Any
 
+from sklearn.exceptions import ConvergenceWarning
+
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_extensions"))
 
@@ -78,6 +80,7 @@ sphinx_gallery_conf = {
 }
 # A fit that asks for more sweeps, or any other warning, is not for an example to show.
 warnings.filterwarnings("error", module="bowtienet")
+warnings.filterwarnings("error", category=ConvergenceWarning)
 
 _GENERATED = re.compile(r"set_\w+_request$")
 

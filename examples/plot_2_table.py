@@ -2,7 +2,7 @@
 A table with text and missing values
 ====================================
 
-``fit`` takes a table as it is: text is one-hot encoded, missing values are imputed beside an
+``fit`` takes a raw table: text is one-hot encoded, missing values are imputed beside an
 indicator, and the names of the columns do the rest.
 """
 

@@ -82,7 +82,7 @@ axes[0].set_ylabel("standardised function")
 X = rng.uniform(-2.0, 2.0, size=(200, 6))
 y = np.maximum(X[:, 0], 0.0) + X[:, 1] + rng.normal(0.0, 0.2, size=200)
 options = FitOptions(weighting="equal", init_penalty=1.0, tol=1e-4)
-fitted = BowTieRegressor((15,), n_estimators=1, max_iter=300, random_state=0, options=options)
+fitted = BowTieRegressor((15,), n_estimators=1, max_iter=1200, random_state=0, options=options)
 fitted.fit(X, y)
 
 from bowtienet.plotting import ShrinkageDisplay

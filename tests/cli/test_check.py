@@ -80,7 +80,7 @@ def test_every_decision_stands_in_one_table():
     table = pd.concat([table, table.iloc[[7]]])
     table.to_csv("data.csv", index=False)
     found = said("data.csv", "-t", "Preis")
-    assert "81 rows, 9 columns; columns parted by ','" in found["(file)"][0]
+    assert "81 rows, 9 columns; delimiter ','" in found["(file)"][0]
     for words in ("1 equal to an earlier one: kept", "2 without a target: left out", "8 of 79"):
         assert words in found["(rows)"][0]
     assert found["Kunden-Nr"] == (
@@ -107,7 +107,7 @@ def test_fit_prints_the_table_of_check_and_no_note_says_it_again():
     houses(60, 502).to_csv("data.csv", index=False)
     checked = accepted("check", "data.csv", "-t", "Preis")
     lines = checked.stdout.splitlines()
-    assert lines[-1] == "nothing stops a fit"
+    assert lines[-1] == "no problems: fit can begin"
     fitted = accepted("fit", "data.csv", "-t", "Preis", *TINY)
     assert fitted.stdout.splitlines()[: len(lines) - 2] == lines[:-2]
     assert not re.search("Name|Miete|target", fitted.stderr)
@@ -142,8 +142,9 @@ def test_all_problems_are_told_at_once():
     assert result.stdout.count("PROBLEM") == 2
     assert result.stderr == "Error: 2 problems would stop a fit: see the table.\n"
     told = json.loads(run("check", *begin, "--json").stdout)
-    assert [one["subject"] for one in told["problems"]] == ["Ort", "hoch"]
-    assert told["problems"][0]["option"] == "--drop Ort"
+    assert [one["subject"] for one in told["problems"]] == ["hoch", "Ort"]
+    assert "row 6, counted from 1" in told["problems"][0]["what"]  # of the file, not of the split
+    assert told["problems"][1]["option"] == "--drop Ort"
     sentence = refused("fit", *begin, *TINY)
     assert "2 problems" in sentence
     assert "'Ort'" in sentence
@@ -163,7 +164,7 @@ def test_one_table_in_two_dialects_gives_one_model():
     new.to_csv("new.csv", index=False)
     german(new.drop(columns="Preis"), "neu.csv")
     found = said("amt.csv", "-t", "Preis")
-    assert "parted by ';', decimal comma, encoding cp1252" in found["(file)"][0]
+    assert "delimiter ';', decimal comma, encoding cp1252" in found["(file)"][0]
     assert found["(file)"][1] == "--delimiter, --decimal, --encoding"
     assert "written day.month.year" in found["verkauft"][0]
     assert found["verkauft"][1] == "--date-format"
@@ -319,14 +320,17 @@ def test_identifiers_go_with_the_predictions_letter_by_letter():
 def test_people_at_a_terminal_see_few_digits(capsys, monkeypatch):
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     table = pa.table(
-        {"id": ["a"] * 30, "mean": np.full(30, 12345.678901), "std": np.full(30, np.pi)}
+        {"id": ["a"] * 30, "mean": np.full(30, 12345.678901), "lower": np.full(30, np.pi)}
     )
-    _print(table, False, console.Output(as_json=False))
+    _print(table, False, 0.8, console.Output(as_json=False))
     printed = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
-    assert printed[0].split() == ["id", "mean", "std"]
+    assert printed[0].split() == ["id", "mean", "lower"]
     assert printed[1].split() == ["a", "12,346", "3.142"]
-    assert printed[-1] == "and 10 more (--out FILE writes them all)"
-    assert len(printed) == 22
+    assert printed[-2:] == [
+        "and 10 more (--out FILE writes them all)",
+        "lower to upper: 80 % interval",
+    ]
+    assert len(printed) == 23
 
 
 @pytest.mark.parametrize(

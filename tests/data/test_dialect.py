@@ -181,7 +181,7 @@ def test_a_dialect_can_be_saved() -> None:
     dialect = Dialect(delimiter="\t", dates={"d": "%d.%m.%Y"}, unsure=("d",))
     assert from_plain(to_plain(dialect)) == dialect
     assert from_plain(to_plain(None)) is None
-    assert describe_dialect(dialect) == "columns parted by tabs, decimal point, encoding utf-8"
+    assert describe_dialect(dialect) == "delimiter tab, decimal point, encoding utf-8"
     for name, value in (
         ("delimiter", 1),
         ("delimiter", ";;"),

@@ -85,6 +85,16 @@ def test_every_page_is_in_a_table_of_contents():
     assert set(pages()) - listed == set()
 
 
+def test_index_pages_say_a_sentence_about_each_page():
+    for path in (DOCS / "guide", DOCS / "theory", DOCS / "measurements", DOCS / "developer"):
+        [toctree] = [block for block in blocks(path / "index.md") if block.language == "{toctree}"]
+        names = [line for line in toctree.text.split() if re.fullmatch(r"[a-z_]+", line)]
+        listed = re.findall(
+            r"^\| \[.+\]\((\w+)\.md\) \| .{15,} \|$", (path / "index.md").read_text(), re.MULTILINE
+        )
+        assert sorted(listed) == sorted(names), path.name
+
+
 def documented() -> dict[str, list[str]]:
     """The names in the autosummaries of the reference, and data beside them, by package."""
     found: dict[str, list[str]] = {}

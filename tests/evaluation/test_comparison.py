@@ -124,8 +124,19 @@ def test_bayesian_ridge_is_that_of_scikit_learn() -> None:
     assert min(found.seconds) > 0.0
     for split, scores in enumerate(found.scores):
         train, test, train_y, test_y = by_hand(split, X, y)
-        moments = BayesianRidge().fit(train, train_y).predict(test, return_std=True)
+        center, scale = np.mean(train_y), np.std(train_y)
+        line = BayesianRidge().fit(train, (train_y - center) / scale)
+        mean, deviation = line.predict(test, return_std=True)
+        moments = center + scale * mean, scale * deviation
         assert_scores(scores, gaussian_scores(test_y, *moments))
+
+
+@pytest.mark.parametrize("method", ["BayesianRidge", "GaussianProcessRegressor"])
+def test_the_unit_of_the_target_changes_no_baseline(method: str) -> None:
+    """Prices of houses in francs are as predictable as in millions."""
+    X, y = rows(40)
+    small, large = (only(method, X, unit * y, n_splits=1).scores[0].rmse for unit in (1.0, 1e6))
+    assert large == pytest.approx(1e6 * small, rel=1e-3)
 
 
 def test_the_gaussian_process_is_that_of_scikit_learn() -> None:

@@ -81,6 +81,10 @@ def test_it_renders_without_errors_and_fits_the_screen(driver, request, name, wi
     )
     assert len(plots) >= 7
     assert all(size > 200 and right <= width for size, right in plots)
+    boxes = "[...document.querySelectorAll('.scores')].map(t => t.parentElement)"
+    cut = ask(driver, f"{boxes}.map(b => b.scrollWidth - b.clientWidth)")
+    assert cut
+    assert max(cut) <= 1  # scores are read without scrolling
     height = ask(driver, "document.documentElement.scrollHeight")
     whole = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True})
     picture = tmp_path / "page.png"

@@ -72,3 +72,16 @@ def test_hostile_texts_stay_text() -> None:
     assert texts.count(HOSTILE) == 2
     assert ET.fromstring(svg).get("aria-label") == f"about {HOSTILE}"
     assert "<script" not in svg
+
+
+def test_titles_above_narrow_axes_stay_inside() -> None:
+    """Long labels at the left leave little width."""
+    with page_style():
+        figure = new_figure(4.0, 3.0)
+        ax = figure.add_subplot()
+        ax.barh(["a label that needs half of the figure"], [1.0])
+        ax.set_title("a title that needs more than the axes")
+        inline_svg(figure, "one", "bars")
+        box = ax.title.get_window_extent()
+    assert box.x0 >= figure.bbox.x0 - 1.0
+    assert box.x1 <= figure.bbox.x1 + 1.0

@@ -56,7 +56,11 @@ def test_better_than_a_line_or_not(found, rmse, headline, tone, words):
 
 @pytest.mark.parametrize(
     ("coverage", "words", "advised"),
-    [(0.8, "Right", False), (0.5, "Too narrow", True), (1.0, "Too wide", True)],
+    [
+        (0.8, "As promised, within chance", False),
+        (0.5, "Too narrow", True),
+        (1.0, "Too wide", True),
+    ],
 )
 def test_intervals_right_or_not(found, coverage, words, advised):
     own = card(found, (-0.2, -0.3, -0.1), coverage)

@@ -27,7 +27,7 @@ def check(
     date_format: options.DateFormat = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show what a fit would make of a table, and all that would stop it.
+    """Show how fit would read a table, and every problem.
 
     Nothing is fitted and nothing is written. One table has every decision about the file, its rows
     and its columns, with the option of fit that changes it. The exit code is 2 if a fit would be
@@ -65,7 +65,7 @@ def check(
         }
     )
     if not found.problems:
-        output.say("\nnothing stops a fit")
+        output.say("\nno problems: fit can begin")
         return
     several = len(found.problems) > 1
     fail(f"{len(found.problems)} problem{'s' * several} would stop a fit: see the table.")

@@ -61,7 +61,13 @@ def compare(
     those of a fit.
     """
     from bowtienet.cli.decisions import Asked, without_identifiers
-    from bowtienet.cli.input_tables import check_names, known_rows, read, with_written_numbers
+    from bowtienet.cli.input_tables import (
+        check_finite,
+        check_names,
+        known_rows,
+        read,
+        with_written_numbers,
+    )
     from bowtienet.cli.tasks import Task, describe_task, find_task, read_task
     from bowtienet.evaluation import compare as compare_methods
     from bowtienet.evaluation import default_methods
@@ -79,6 +85,7 @@ def compare(
     table = read(data, output, (delimiter, decimal, encoding, date_format))
     columns = Asked(targets=target, drop=tuple(drop or ()), keep=tuple(keep or ()))
     check_names(table, data.name, [*target, *columns.drop, *columns.keep])
+    check_finite(table.drop_columns(list(columns.drop)), data.name)
     if asked != Task.CLASSES:
         table, _ = with_written_numbers(table, target)
     table, left_out = without_identifiers(table, columns)
@@ -131,7 +138,7 @@ def _show(found: list[Comparison], n_rows: int, task: str, coverage: float, outp
             (
                 one.method,
                 *(number(getattr(means[one.method], name)) for name in _SHOWN[task]),
-                number(round(sum(one.seconds) / splits, 2)),
+                f"{sum(one.seconds) / splits:.2f}",
             )
             for one in found
         ],

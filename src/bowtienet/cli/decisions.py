@@ -21,6 +21,7 @@ from bowtienet.cli.input_tables import (
     check_names,
     known_rows,
     with_written_numbers,
+    without_infinities,
 )
 from bowtienet.cli.model_facts import column_uses
 from bowtienet.cli.scores import hold_out
@@ -97,6 +98,12 @@ def look(table: Any, dialect: Dialect | None, label: str, asked: Asked) -> Looke
         _collect(problems, name, partial(check_names, table, label, [name] * named.count(name)))
     if problems:
         return Looked(decisions=decisions, problems=problems)
+    table, infinite = without_infinities(table, label)
+    problems += [
+        Decision(subject=name, what=what)
+        for name, what in infinite.items()
+        if name not in asked.drop
+    ]
     table, numbers, left_out = _first_steps(table, asked, decisions)
     formats: dict[str, str] = {}
     if asked.task != Task.CLASSES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 import time
 from pathlib import Path
 from typing import Annotated
@@ -27,11 +28,13 @@ _STEPS = (
         "compare {out}/diabetes.csv --target progression --splits 1 --seed {seed}",
     ),
 )
+_WIDTH = 78
+"""Letters of a command in a line, without the backslash at its end."""
 _NEXT = """
 Next:
   open {out}/rents.html in a browser
   bowtienet fit YOUR.csv --target COLUMN --report report.html
-  bowtienet plot {out}/rents.btn {out}/rents-new.csv --out plots
+  bowtienet plot {out}/rents.btn {out}/rents-new.csv
 In Python:
   from bowtienet import BowTieRegressor
   model = BowTieRegressor().fit(frame, "COLUMN")
@@ -57,7 +60,8 @@ def demo(
     out.mkdir(parents=True, exist_ok=True)
     _write_tables(out, seed)
     for title, *commands in _STEPS:
-        output.say(f"\n# {title}")
+        output.say()
+        output.explain(f"# {title}")
         for command in commands:
             arguments = [part.format(out=out, seed=seed) for part in command.split()]
             _run(arguments + ["--force"] * (force and "--out" in arguments), output)
@@ -71,7 +75,11 @@ def _run(arguments: list[str], output: Output) -> None:
     """Show a command, and run it."""
     from bowtienet.cli.app import app
 
-    output.say(f"\n$ bowtienet {shlex.join(arguments)}")
+    line = f"$ bowtienet {shlex.join(arguments)}"
+    parts = textwrap.wrap(
+        line, _WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    output.say("\n" + " \\\n".join(parts))
     code = app(arguments, standalone_mode=False)
     if code:
         raise typer.Exit(code)

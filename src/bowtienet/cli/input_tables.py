@@ -161,6 +161,34 @@ def known_rows(
     )
 
 
+def without_infinities(table: Any, label: str) -> tuple[Any, dict[str, str]]:
+    """The table with missing values in place of infinite ones, and a sentence for each column."""
+    arrow, compute = pyarrow(), pyarrow(".compute")
+    sentences = {}
+    for place, name in enumerate(table.column_names):
+        column = table.column(name)
+        if not arrow.types.is_floating(column.type):
+            continue
+        wrong = compute.fill_null(compute.is_inf(column), False)
+        rows = np.flatnonzero(wrong.to_numpy())
+        if len(rows):
+            more = f" and in {len(rows) - 1:,} more" if len(rows) > 1 else ""
+            sentences[name] = (
+                f"{label} has an infinite value of {name!r} in row {rows[0] + 1:,}{more}, counted "
+                "from 1 below the header: correct it, or leave the row out."
+            )
+            nothing = arrow.scalar(None, type=column.type)
+            table = table.set_column(place, name, compute.if_else(wrong, nothing, column))
+    return table, sentences
+
+
+def check_finite(table: Any, label: str) -> None:
+    """Raise a ValueError that names every column with an infinite value."""
+    sentences = without_infinities(table, label)[1]
+    if sentences:
+        raise ValueError(" ".join(sentences.values()))
+
+
 def known_rows_of_model(
     model: Any,
     table: Any,
@@ -185,6 +213,7 @@ def known_rows_of_model(
     check_exposure(task, exposure)
     if task != Task.CLASSES:
         table, _ = with_written_numbers(table, names)
+    check_finite(table, label)
     rows = known_rows(table, label, targets=names, weight=weight, task=task, exposure=exposure)
     features = needed_columns(model, rows.features, label)
     for name in (*names, *(name for name in (weight, exposure) if name)):

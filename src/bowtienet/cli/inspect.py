@@ -34,6 +34,7 @@ def inspect(
     from bowtienet.cli.model_facts import column_uses, fit_facts, relevance, sizes
     from bowtienet.cli.tasks import describe_classes, task_of
     from bowtienet.data.dialect import describe_dialect
+    from bowtienet.data.limits import size_text
     from bowtienet.estimators.saving import load
 
     output, fitted, n_bytes = Output(as_json), load(model), model.stat().st_size
@@ -46,7 +47,7 @@ def inspect(
     kind, targets, task = type(fitted).__name__, list(fitted.target_names_), task_of(fitted)
     classes = getattr(fitted, "classes_", None)
     words = str(task) if classes is None else describe_classes(classes)
-    output.explain(f"{model}: {n_bytes / 1e3:,.0f} kB, a {kind} for {', '.join(targets)}: {words}")
+    output.explain(f"{model}: {size_text(n_bytes)}, a {kind} for {', '.join(targets)}: {words}")
     dialect = getattr(fitted, "dialect_", None)
     if dialect is not None:
         output.explain(f"fitted to a text file: {describe_dialect(dialect)}")
@@ -57,8 +58,12 @@ def inspect(
     settings = {"hidden_layer_sizes": fitted.hidden_layer_sizes, "prior": fitted.prior}
     facts = settings | fit_facts(fitted)
     listed = [
-        (name, number(value) if value is None or isinstance(value, float) else str(value))
+        (
+            name.replace("_", " "),
+            number(value) if value is None or isinstance(value, float) else str(value),
+        )
         for name, value in facts.items()
+        if name != "converged"  # the status says more: a fit that stopped early need not converge
     ]
     output.table(("fit", ""), listed, n_texts=2)
     output.say()

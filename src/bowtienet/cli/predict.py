@@ -112,7 +112,7 @@ def predict(
         write(found, out, raw=raw)
         output.say(f"predictions of {found.num_rows:,} rows: {out}")
     elif not as_json:
-        _print(found, raw, output)
+        _print(found, raw, coverage, output)
     columns = {} if out is not None else {"columns": found.to_pydict()}
     output.result({"rows": found.num_rows, "out": None if out is None else str(out), **columns})
 
@@ -201,7 +201,7 @@ def _beside(table: Any, found: Any, option: str) -> Any:
     return table
 
 
-def _print(table: Any, raw: bool, output: Output) -> None:
+def _print(table: Any, raw: bool, coverage: float, output: Output) -> None:
     """A table as text; for people at a terminal the first rows, with numbers as they read them."""
     from bowtienet.cli.writing import write_text
 
@@ -215,6 +215,8 @@ def _print(table: Any, raw: bool, output: Output) -> None:
     output.table(table.column_names, rows, n_texts=texts)
     if table.num_rows > SHOWN:
         output.say(f"and {table.num_rows - SHOWN:,} more (--out FILE writes them all)")
+    if any(name.startswith("lower") for name in table.column_names):
+        output.say(f"lower to upper: {100.0 * coverage:g} % interval")
 
 
 def _cell(value: Any) -> str:

@@ -42,6 +42,7 @@ def prune(
     from bowtienet.cli.input_tables import known_rows_of_model, read
     from bowtienet.cli.tasks import Task, task_of
     from bowtienet.cli.writing import check_place
+    from bowtienet.data.limits import size_text
     from bowtienet.estimators.saving import load
 
     output = Output(as_json)
@@ -71,7 +72,10 @@ def prune(
     }
     output.table(
         ("size", "ensemble", "pruned"),
-        [(name, f"{n['before']:,}", f"{n['after']:,}") for name, n in sizes.items()],
+        [
+            (name, *(f"{n:,}" if name != "bytes" else size_text(n) for n in both.values()))
+            for name, both in sizes.items()
+        ],
     )
     output.say()
     output.table(

@@ -75,11 +75,11 @@ def describe_dialect(dialect: Dialect) -> str:
     Examples
     --------
     >>> describe_dialect(Dialect(delimiter=";", decimal=",", encoding="cp1252"))
-    "columns parted by ';', decimal comma, encoding cp1252"
+    "delimiter ';', decimal comma, encoding cp1252"
     """
-    mark = {"\t": "tabs", " ": "spaces"}.get(dialect.delimiter, f"'{dialect.delimiter}'")
+    mark = {"\t": "tab", " ": "space"}.get(dialect.delimiter, f"'{dialect.delimiter}'")
     sign = {".": "point", ",": "comma"}.get(dialect.decimal, f"sign '{dialect.decimal}'")
-    return f"columns parted by {mark}, decimal {sign}, encoding {dialect.encoding}"
+    return f"delimiter {mark}, decimal {sign}, encoding {dialect.encoding}"
 
 
 def describe_date_format(form: str) -> str:

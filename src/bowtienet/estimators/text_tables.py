@@ -41,17 +41,17 @@ def with_error(value: float, error: float) -> str:
 
     Examples
     --------
-    >>> with_error(1.23456, 0.0123), with_error(120.0, 34.0), with_error(0.5, 0.0)
-    ('1.235 ± 0.012', '120 ± 34', '0.5 ± 0')
+    >>> with_error(1.23456, 0.0123), with_error(123456.7, 3400.0), with_error(0.5, 0.0)
+    ('1.235 ± 0.012', '123,457 ± 3,400', '0.5 ± 0')
     """
     if not error > 0.0:
         return f"{value:.4g} ± {error:.2g}"
     digits = int(f"{error:.1e}".partition("e")[2])
-    if abs(digits) > 5 or abs(value) >= 1e6:
+    if digits < -5 or not max(abs(value), error) < _LARGE:
         return f"{value:.4g} ± {error:.2g}"
     places = max(1 - digits, 0)
     # Zero has no sign.
-    return f"{round(float(value), places) + 0.0:.{places}f} ± {error:.{places}f}"
+    return f"{round(float(value), places) + 0.0:,.{places}f} ± {error:,.{places}f}"
 
 
 def readable(value: float, digits: int = 4) -> str:

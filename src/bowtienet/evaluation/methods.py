@@ -97,13 +97,33 @@ def unseeded(model: Any) -> list[str]:
 
 
 def bayesian_ridge() -> Method:
-    """N(y | m, d²) of Bayesian linear regression on standardised inputs."""
+    """N(y | m, d²) of Bayesian linear regression on standardised inputs and targets."""
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
-        model = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y)
-        return lambda new: central(gaussian(*model.predict(new, return_std=True)), coverage)
+        predict = fit_ridge(X, y)
+        return lambda new: central(gaussian(*predict(new)), coverage)
 
     return Method(name="BayesianRidge", fit=fit)
+
+
+def fit_ridge(
+    X: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Bayesian linear regression: a function that gives means and deviations (n,) of new rows.
+
+    Targets are standardised. scikit-learn starts from a prior precision of 1, and of targets with a
+    deviation of 1e5, such as prices of houses, it would never find more than their mean.
+    """
+    center = np.average(y, weights=weights)
+    scale = float(np.sqrt(np.average((y - center) ** 2, weights=weights))) or 1.0
+    given = {f"{step}__sample_weight": weights for step in ("standardscaler", "bayesianridge")}
+    line = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, (y - center) / scale, **given)
+
+    def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mean, deviation = line.predict(new, return_std=True)
+        return center + scale * mean, scale * deviation
+
+    return predict
 
 
 def gaussian_process(max_rows: int = 2000) -> Method:

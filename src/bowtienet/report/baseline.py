@@ -6,15 +6,12 @@ Of numbers it is Bayesian ridge regression, of classes logistic regression.
 from __future__ import annotations
 
 import numpy as np
-from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation.class_methods import logistic_probabilities
-from bowtienet.evaluation.methods import gaussian
+from bowtienet.evaluation.methods import fit_ridge, gaussian
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.report.sampled_rows import ReportRows
@@ -80,7 +77,4 @@ def _predict(
     """Means and deviations (n,) for new rows."""
     # Their mean is 1: the noise is then that of one row, in every release of scikit-learn.
     shares = weights / np.mean(weights)
-    given = {f"{step}__sample_weight": shares for step in ("standardscaler", "bayesianridge")}
-    line = make_pipeline(StandardScaler(), BayesianRidge()).fit(X, y, **given)
-    mean, deviation = line.predict(new, return_std=True)
-    return mean, deviation
+    return fit_ridge(X, y, shares)(new)

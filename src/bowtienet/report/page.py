@@ -45,7 +45,7 @@ def sections(content: ReportContent) -> tuple[tuple[str, str], ...]:
 def write_report(model: Any, X: Any, y: Any, path: str | os.PathLike[str], **settings: Any) -> None:
     """Write one HTML page about a fitted model and how it predicts some rows.
 
-    The page opens from disk and holds all it needs: up to 4 MB, and up to 5 MB more for the what-if
+    The page opens from disk and holds all it needs: up to 4 MB, and up to 8 MB more for the what-if
     panel, which is left out of a page about a larger model. Of more than 20,000 rows a random
     20,000 are scored.
 

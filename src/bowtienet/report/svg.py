@@ -60,8 +60,18 @@ def new_figure(width: float, height: float) -> Any:
     return module.Figure(figsize=(width, height), layout="constrained")
 
 
+def _move_titles_inside(figure: Any) -> None:
+    """Long labels make axes narrow, and a title in their middle would leave the figure."""
+    figure.draw_without_rendering()
+    for ax in figure.axes:
+        box = ax.title.get_window_extent()
+        over = max(box.x1 - figure.bbox.x1, 0.0) - max(figure.bbox.x0 - box.x0, 0.0)
+        ax.title.set_x(ax.title.get_position()[0] - over / ax.bbox.width)
+
+
 def inline_svg(figure: Any, name: str, words: str) -> Plot:
     """A figure, drawn in `page_style`, as an element of a page with a name of its own."""
+    _move_titles_inside(figure)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata=_METADATA)
     root = ET.fromstring(_NOT_PLAIN.sub(_spelt, buffer.getvalue().decode()))

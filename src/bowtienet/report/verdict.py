@@ -166,7 +166,7 @@ def coverage_words(content: ReportContent, target: TargetContent) -> tuple[str, 
         return "", f"{lead}; for rows that were fitted that says little about new ones."
     if found > high:
         return "wide", f"Too wide: {lead} ({chance})."
-    return "right", f"Right: {lead} ({chance})."
+    return "right", f"As promised, within chance: {lead} ({chance})."
 
 
 def _calibration_words(content: ReportContent, found: ClassContent) -> tuple[bool, str]:
@@ -198,7 +198,7 @@ def _general_advice(content: ReportContent) -> list[str]:
         share = content.n_far / content.n_rows
         found.append(
             f"Take care with {count(content.n_far, 'row')} ({percent(share)}) far outside the "
-            "training range."
+            "training range, or with a new category."
         )
     return found
 

@@ -29,7 +29,7 @@ from bowtienet.representation.kinds import CATEGORY, NUMBER, Numbers, Texts
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
-MOST_BYTES = 5_000_000
+MOST_BYTES = 8_000_000
 """Of the numbers in a page."""
 MOST_FEATURES = 8
 _STEPS = 200

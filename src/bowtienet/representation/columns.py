@@ -215,7 +215,7 @@ def _read_as_numbers(column: Column, texts: Texts) -> tuple[Floats, list[str]]:
     if not strange:
         return values, []
     n_strange = int((np.isnan(values) & (texts.codes >= 0)).sum())
-    what = "hold no number but text, which counts as missing"
+    what = "text in place of a number, which counts as missing"
     return values, [_surprise(column, n_strange, what, strange)]
 
 
@@ -226,12 +226,13 @@ def _fill_one_hot(encoded: Floats, column: Column, texts: Texts) -> list[str]:
     encoded[rows, places[rows]] = 1.0
     n_new = int(((places < 0) & (texts.codes >= 0)).sum())
     new = set(texts.distinct) - set(known)
-    what = "hold a category that training did not have"
+    what = "a category that training did not have"
     return [_surprise(column, n_new, what, new)] if n_new else []
 
 
 def _surprise(column: Column, n_rows: int, what: str, texts: Iterable[str]) -> str:
-    return f"{n_rows:,} of the values of column {column.name!r} {what}, such as {examples(texts)}"
+    count = f"{n_rows:,} value{'s' if n_rows > 1 else ''}"
+    return f"{count} of column {column.name!r}: {what}, such as {examples(texts)}"
 
 
 def examples(texts: Iterable[str]) -> str:
