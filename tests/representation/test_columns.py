@@ -505,7 +505,10 @@ def test_random_tables_are_encoded_as_by_hand(cells: dict[str, list[Any]]) -> No
         columns = learn(table)
         found = encoded(columns, table)
         assert list(found) == list(expected)
-        np.testing.assert_allclose(list(found.values()), list(expected.values()), rtol=1e-15)
+        # Quantiles between subnormal numbers have no digits to be right in.
+        np.testing.assert_allclose(
+            list(found.values()), list(expected.values()), rtol=1e-15, atol=1e-307
+        )
         # Each row is encoded by itself.
         last = nw.from_native(table)[-1:].to_native()
         assert encoded(columns, last) == {name: values[-1:] for name, values in found.items()}
