@@ -673,17 +673,20 @@ def test_forged_headers(change: dict[str, Any], words: str, path: Path) -> None:
 
 F8 = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
 KEYS = (
-    *("array", "scalar", "tuple", "dict", "float", "Status", "PointMass", "value"),
+    *("array", "symmetric", "scalar", "tuple", "dict", "float", "Status", "PointMass", "value"),
     *("dtype", "shape", "data_offsets", "0", "1", "sha256", "schema", "kind"),
 )
-JSON_VALUES = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-2, 5), st.floats(0, 1), st.text(max_size=4)),
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.dictionaries(st.sampled_from(KEYS), inner, max_size=3),
-    ),
-    max_leaves=8,
+LEAVES = st.one_of(
+    st.none(), st.booleans(), st.integers(-2, 5), st.floats(0, 1), st.text(max_size=4)
 )
+
+
+def nested(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    keys = st.sampled_from(KEYS)
+    return st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3)
+
+
+JSON_VALUES = LEAVES | nested(LEAVES | nested(LEAVES | nested(LEAVES)))
 
 
 @in_turn

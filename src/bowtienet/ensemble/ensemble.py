@@ -442,7 +442,8 @@ def split_variance(weights: Floats, moments: Moments) -> tuple[Array, Array, Arr
     xp = namespace(moments.means)
     share = like(moments.means, weights)[:, None, None]
     mean = xp.sum(share * moments.means, axis=0)
-    spread = moments.epistemic_variances + (moments.means - mean[None, ...]) ** 2
+    with np.errstate(over="ignore"):  # what is not finite is refused by those who ask
+        spread = moments.epistemic_variances + (moments.means - mean[None, ...]) ** 2
     return mean, xp.sum(share * spread, axis=0), xp.sum(share * moments.noise_variances, axis=0)
 
 

@@ -201,5 +201,5 @@ def _read_settings(settings: dict[str, Any]) -> dict[str, Any]:
     weights = settings.get("class_weight")
     if not weights or isinstance(weights, str):
         return settings
-    pairs = zip(_read_plain_labels(weights), weights["weights"], strict=True)
+    pairs = zip(_read_plain_labels(weights), map(float, weights["weights"]), strict=True)
     return {**settings, "class_weight": dict(pairs)}
