@@ -154,7 +154,12 @@ def test_fits_behind_figures_are_made_once(tmp_path):
     for _ in range(2):
         toy.write_fits(tmp_path, lambda _: None, n_jobs=1, fit=TINY, width=3)
         diabetes.write_fits(
-            tmp_path, lambda _: None, n_jobs=1, fit=TINY, hidden=(3,), beside=["lasso"]
+            *(tmp_path, lambda _: None),
+            n_jobs=1,
+            fit=TINY,
+            hidden=(3,),
+            beside=["lasso"],
+            structure={"n_estimators": 1, "effort": "fast", "random_state": 0},
         )
         activation.write_fits(tmp_path, lambda _: None, n_jobs=1, fit=TINY, hidden=(3, 3))
     activation.draw(to_frame([]), tmp_path)
@@ -166,8 +171,11 @@ def test_fits_behind_figures_are_made_once(tmp_path):
         for part in parts
     }
     assert all(image.std() > 0.01 for image in found.values())
-    # Three networks of toy, of which activation needs one, one of diabetes, and one lasso.
-    assert len(list((tmp_path / "fits").rglob("output.pkl"))) == 5
+    # Three networks of toy, of which activation needs one, one of diabetes, a structure, a lasso.
+    assert len(list((tmp_path / "fits").rglob("output.pkl"))) == 6
+    rows = table((tmp_path / "tables" / "diabetes_structure.md").read_text())
+    assert rows["bmi"][1] == rows["s5"][1] == "yes"
+    assert set(rows) >= {"age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"}
     rows = table((tmp_path / "tables" / "toy_pruning.md").read_text())
     assert [(rows[d][0], rows[d][2]) for d in "124"] == [("3", "9"), ("6", "18"), ("12", "36")]
     assert rows["1"][4] == "11, 33"

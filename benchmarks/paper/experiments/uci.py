@@ -62,7 +62,7 @@ _ROUNDING = 1e-9
 _JUDGED = {RMSE: "RMSE", NLL: "NLL", "nll": "NLL of the forecast's own density", "crps": "CRPS"}
 """Scores of paired comparisons, less is better."""
 _RANKED = {**_JUDGED, COVERAGE: "distance of the mean coverage to 0.95"}
-_VARIANTS = ("svi", "svi_ensemble", "gaussian", "pruned")
+_VARIANTS = ("svi", "svi_ensemble", "gaussian", "pruned", "pruned_signs")
 """Of ours; ranked they would only push others down."""
 SCORES = {
     RMSE: "RMSE",

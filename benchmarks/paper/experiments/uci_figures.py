@@ -26,7 +26,7 @@ DEVIATIONS = {
     "concrete": 16.698,
 }
 """Standard deviations of the targets, by which the RMSE is divided in figures as in the paper."""
-OWN = ("single", "ensemble", "svi", "svi_ensemble", "gaussian", "pruned")
+OWN = ("single", "ensemble", "svi", "svi_ensemble", "gaussian", "pruned", "pruned_signs")
 """Methods of this library."""
 _PANELS = {RMSE: "RMSE / target's deviation", NLL: "NLL", COVERAGE: "coverage of 95 % intervals"}
 _SHOWN = ("single", "ensemble", "gaussian", "mean_field", "nuts", "backprop", "horseshoe")
