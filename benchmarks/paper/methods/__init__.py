@@ -183,7 +183,8 @@ METHODS: dict[str, Entry] = {
     "mlp_piecewise": Entry(
         "Tuned networks",
         mlp_piecewise.mlp_piecewise,
-        "five networks with heads for mean and variance, AdamW, stopped by a tenth of the rows; "
+        "five networks with heads for mean and variance, AdamW for at most 500 epochs, stopped by "
+        "a tenth of the rows, which did better than 200 on splits 500 and 501 of concrete; "
         "columns plain or in 8 piecewise linear bins, one layer of 64 or two of 128 units, rate "
         "0.003 or 0.01 and weight decay 0 or 0.1 by the NLL of a tenth of the training rows.",
         ("torch",),

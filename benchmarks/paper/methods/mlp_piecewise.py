@@ -52,8 +52,8 @@ def mlp_piecewise(
     hidden: tuple[int, ...] = (),
     grid: Sequence[Choice] = GRID,
     networks: int = 5,
-    epochs: int = 200,
-    patience: int = 20,
+    epochs: int = 500,
+    patience: int = 50,
 ) -> Fit:
     """An ensemble of tuned networks; widths are of the grid, and not of the experiment."""
 
