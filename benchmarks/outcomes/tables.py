@@ -177,6 +177,20 @@ def verdict(frame: pd.DataFrame) -> str:
     return text
 
 
+def published_classes(records: Sequence[Record]) -> str:
+    """The verdict, and the scores that matter most, of records of classifiers."""
+    frame = to_frame(records, "classification")
+    parts = {
+        "Log loss": score_table(frame, "log_loss"),
+        "Brier score": mean_table(frame, "brier_score"),
+        "Expected calibration error": mean_table(frame, "calibration_error"),
+        "Accuracy": mean_table(frame, "accuracy"),
+        "CPU seconds of fit and prediction": mean_table(frame, "seconds", digits=1),
+    }
+    texts = (f"### {heading}\n\n{table}" for heading, table in parts.items())
+    return "\n\n".join([verdict(frame), *texts])
+
+
 def count_table(frame: pd.DataFrame) -> str:
     """By set and method: log score with the error of the difference to the best, and the rest."""
     lines = _head(["set", "method", "mean log score", "RMSE", "90 % intervals cover", "seconds"])

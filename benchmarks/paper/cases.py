@@ -61,6 +61,8 @@ class Case:
     members: int = 1
     """More than one: the equal mixture of several fits."""
     settings: dict[str, Any] = field(default_factory=dict)
+    train_rows: int | None = None
+    """Rows to fit, with as many others to score; None for nine tenths and one."""
 
     @property
     def key(self) -> str:
@@ -73,7 +75,10 @@ def run_case(case: Case) -> Record:
     if reason := why_not(case):
         return unscored(case, MISSING, reason)
     X, y = rows_of(case.dataset)
-    train, test, train_y, test_y = train_test_split(X, y, test_size=0.1, random_state=case.seed)
+    sizes = {"test_size": 0.1}
+    if case.train_rows is not None:
+        sizes = {"train_size": case.train_rows, "test_size": case.train_rows}
+    train, test, train_y, test_y = train_test_split(X, y, **sizes, random_state=case.seed)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         try:
@@ -109,9 +114,9 @@ def unscored(case: Case, status: str, note: str) -> Record:
 def _fit_and_predict(
     case: Case, X: np.ndarray, y: np.ndarray, new: np.ndarray, targets: np.ndarray
 ) -> Record:
-    _, make, _, needs = METHODS[case.method]
-    fit = make(case.hidden, **case.settings)
-    for module in needs:
+    method = METHODS[case.method]
+    fit = method.make(case.hidden, **case.settings)
+    for module in method.needs:
         importlib.import_module(module)  # or the first fit of a process would seem slow
     seeds = [case.seed + _SEED_STEP * member for member in range(case.members)]
     forget_peak_memory()
@@ -119,7 +124,9 @@ def _fit_and_predict(
     mixture, predict_seconds, _ = _timed(
         lambda: pool_mixtures([each.predict(new) for each in fitted])
     )
-    scores, curve = score(targets, mixture)
+    points = [each.mean(new) for each in fitted if each.mean is not None]
+    mean = np.mean(points, axis=0) if points else mixture.mean()
+    scores, curve = score(targets, mixture, mean)
     return {
         "scores": scores,
         "curve": curve,
@@ -133,12 +140,14 @@ def _fit_and_predict(
     }
 
 
-def score(targets: np.ndarray, mixture: Mixture) -> tuple[dict[str, float], list[float]]:
+def score(
+    targets: np.ndarray, mixture: Mixture, mean: np.ndarray
+) -> tuple[dict[str, float], list[float]]:
     """Scores of a forecast, and the curve of shares inside the intervals of N(mean, variance).
 
     Those called gaussian are the paper's: they know of a forecast its mean and variance alone.
     """
-    mean, ends = mixture.mean(), mixture.interval(COVERAGE)
+    ends = mixture.interval(COVERAGE)
     normal = build_mixture([1.0], mean[None], mixture.std()[None])
     scores = {
         "rmse": rmse(targets, mean),

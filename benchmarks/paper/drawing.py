@@ -31,6 +31,7 @@ _STYLES = {
     "horseshoe": (YELLOW, "-.", "X"),
     "lasso": (INK, ":", "x"),
     "pruned": (ORANGE, "--", "s"),
+    "pruned_signs": (ORANGE, "--", "s"),
 }
 """Colour, line and marker of methods, the same in every figure."""
 

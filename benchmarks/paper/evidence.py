@@ -3,10 +3,12 @@
     python -m benchmarks.paper.evidence FOLDER ...
 
 reads FOLDER/results.jsonl, keeps it as docs/measurements/evidence.jsonl (runs and records, in the
-order of their keys), writes every table that the pages of `PAGES` ask for between their marks, and
-copies the figures that the first shows and the tables that it says are copied. Several folders may
-be given, of runs that did different parts. Without any the tables are made again from the results
-that are kept, and what is copied stays.
+order of their keys), writes every table that the pages of `PAGES` ask for between their marks,
+draws the figures of the first that records alone can make, and copies the others and the tables
+that it says are copied. Several folders may be given, of runs that did different parts: the first
+that has a case done counts. FOLDER/classes.jsonl, of `benchmarks.outcomes.study`, is kept beside.
+Without any folder the tables are made again from the results that are kept, and figures and copies
+stay.
 """
 
 from __future__ import annotations
@@ -15,9 +17,20 @@ import argparse
 import re
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 
-from benchmarks.paper.experiments import diabetes, slump, toy, uci, uci_lines
+from benchmarks.outcomes import records as outcomes
+from benchmarks.outcomes.tables import published_classes
+from benchmarks.paper.experiments import (
+    all_sets,
+    diabetes,
+    more_sets,
+    slump,
+    toy,
+    uci,
+    uci_lines,
+)
 from benchmarks.paper.methods import METHODS
 from benchmarks.paper.records import DONE, Record, key_of, load, to_frame, to_line
 from benchmarks.paper.tables import markdown
@@ -25,6 +38,8 @@ from benchmarks.paper.tables import markdown
 ROOT = Path(__file__).parents[2]
 FIGURES, MEASUREMENTS = ROOT / "docs" / "figures", ROOT / "docs" / "measurements"
 PAGE, RESULTS = MEASUREMENTS / "evidence.md", MEASUREMENTS / "evidence.jsonl"
+CLASSES = MEASUREMENTS / "classes.jsonl"
+"""Of the published repeats of the study of classifiers."""
 PAGES = (
     PAGE,
     MEASUREMENTS / "differences.md",
@@ -35,17 +50,50 @@ PAGES = (
 MARKED = re.compile(r"(<!-- table (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 COPIED = re.compile(r"(<!-- copied (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 """Of tables that need the fits themselves, and not their records alone."""
+WAITING = (
+    *("more_sets_scores", "more_sets_paired", "more_sets_wins", "more_sets_ranks"),
+    "classes_published",
+)
+"""Tables that pages may ask for before there is a record of them."""
 SHOWN = re.compile(r"\.\./figures/evidence_(\w+)\.png")
 
 
-def tables(records: list[Record]) -> dict[str, str]:
+def tables(
+    runs: list[Record], records: list[Record], classes: list[Record] | None = None
+) -> dict[str, str]:
     """Text of every table that records alone can make, by name and without its heading."""
     frame = to_frame(records)
-    found = [module.pages(frame) for module in (uci, slump, toy, diabetes)]
+    found = [module.pages(frame) for module in (uci, more_sets, all_sets, slump, toy, diabetes)]
     texts = {name: _without_title(text) for pages in found for name, text in pages.items()}
     sources = [[method.label, method.source] for method in METHODS.values()]
-    methods = markdown(["method", "settings"], sources)
-    return {"methods": methods, **texts, **uci_lines.lines(frame)}
+    if classes:
+        texts["classes_published"] = published_classes(classes)
+    return {
+        **dict.fromkeys(WAITING, "There are no records yet."),
+        "methods": markdown(["method", "settings"], sources),
+        "origins": origins(runs, records),
+        **texts,
+        **uci_lines.lines(frame),
+    }
+
+
+def origins(runs: list[Record], records: list[Record]) -> str:
+    """Of each method, day, commit and machine of its runs, and how many records each gave."""
+    known = {run["id"]: run for run in runs}
+    counts: dict[str, dict[str, int]] = {method: {} for method in METHODS}
+    for record in records:
+        if record["status"] == DONE:
+            run = known[record["run"]]
+            machine = run["machine"]
+            place = f"{machine['cores']} cores of {machine['processor']}"
+            words = f"{run['started'][:10]}, commit {run['commit'][:8]}, {place}"
+            counts[record["method"]][words] = counts[record["method"]].get(words, 0) + 1
+    rows = [
+        [METHODS[method].label, "; ".join(f"{words}: {n}" for words, n in sorted(found.items()))]
+        for method, found in counts.items()
+        if found
+    ]
+    return markdown(["method", "day, commit and machine of its runs: records"], rows)
 
 
 def filled(page: str, texts: dict[str, str]) -> str:
@@ -91,15 +139,31 @@ def gathered(folders: list[Path]) -> tuple[list[Record], list[Record]]:
     return kept, [records[key] for key in sorted(records)]
 
 
+def draw_figures(records: list[Record], folder: Path) -> None:
+    """Draw what records alone can show, also where they are of several folders."""
+    frame = to_frame(records)
+    for module in (uci, all_sets, slump, toy):
+        module.draw(frame, folder)
+
+
 def find_figures(page: str, folders: list[Path]) -> dict[Path, Path]:
-    """Where figures of the page go to, and where the first folder has them."""
+    """Where figures of the page go to, and where the first folder has them; others stay."""
     found = {}
     for name in sorted(set(SHOWN.findall(page))):
+        goal = FIGURES / f"evidence_{name}.png"
         places = [path for f in folders if (path := f / "figures" / f"{name}.png").is_file()]
-        if not places:
+        if places:
+            found[goal] = places[0]
+        elif not goal.is_file():
             sys.exit(f"no folder has figures/{name}.png: run the experiment that draws it.")
-        found[FIGURES / f"evidence_{name}.png"] = places[0]
     return found
+
+
+def gathered_classes(folders: list[Path]) -> list[Record]:
+    """Records of classifiers in the first folder that has some, or those that are kept."""
+    return next(filter(None, (outcomes.read(f / CLASSES.name) for f in folders)), []) or (
+        outcomes.read(CLASSES)
+    )
 
 
 def main() -> None:
@@ -108,18 +172,25 @@ def main() -> None:
     parser.add_argument("folders", nargs="*", type=Path)
     folders = parser.parse_args().folders
     runs, records = gathered(folders) if folders else load(RESULTS)
-    figures = find_figures(PAGE.read_text(encoding="utf-8"), folders) if folders else {}
-    texts = tables(records)
+    classes = gathered_classes(folders)
+    texts = tables(runs, records, classes)
     pages = {
         page: with_copies(filled(page.read_text(encoding="utf-8"), texts), folders)
         for page in PAGES
     }
-    # All that can go wrong has gone by now.
-    RESULTS.write_text("".join(map(to_line, runs + records)), encoding="utf-8")
-    for place, text in pages.items():
-        place.write_text(text, encoding="utf-8")
-    for place, origin in figures.items():
-        shutil.copyfile(origin, place)
+    with tempfile.TemporaryDirectory() as drawn:
+        figures = {}
+        if folders:
+            draw_figures(records, Path(drawn))
+            figures = find_figures(PAGE.read_text(encoding="utf-8"), [Path(drawn), *folders])
+        # All that can go wrong has gone by now.
+        RESULTS.write_text("".join(map(to_line, runs + records)), encoding="utf-8")
+        if classes:
+            CLASSES.write_text("".join(map(to_line, classes)), encoding="utf-8")
+        for place, text in pages.items():
+            place.write_text(text, encoding="utf-8")
+        for place, origin in figures.items():
+            shutil.copyfile(origin, place)
 
 
 if __name__ == "__main__":

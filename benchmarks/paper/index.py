@@ -15,6 +15,8 @@ TITLES = {
     "toy": "Toy data",
     "diabetes": "Diabetes data",
     "uci": "UCI data sets",
+    "more_sets": "More data sets",
+    "all_sets": "All data sets",
     "slump": "Slump data",
     "svi": "Stochastic variational inference",
 }

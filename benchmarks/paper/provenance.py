@@ -16,7 +16,7 @@ import joblib
 
 LIBRARIES = (
     *("bowtienet", "numpy", "scipy", "scikit-learn", "jax", "numpyro", "torch", "ngboost"),
-    *("laplace-torch", "stochtree", "sklearn-contrib-bde"),
+    *("laplace-torch", "stochtree", "sklearn-contrib-bde", "catboost"),
 )
 """Whose versions may change a result."""
 

@@ -4,6 +4,7 @@ A line is of a run (kind "run": id, started, command, commit, versions, machine)
 "record"), with
 
     experiment, dataset, method, seed, hidden, members, settings    the case, by which it is known
+    train_rows       rows to fit and to score, of cases that say so; null or absent: nine tenths
     status           "done", "failed", or "missing" for want of a library or of data
     scores           by name; empty unless done
     curve            shares inside central Gaussian intervals of the levels of `calibration_curve`
@@ -36,7 +37,10 @@ Record = dict[str, Any]
 
 def key_of(record: Mapping[str, Any]) -> str:
     """The text by which a case and its record are found again."""
-    return json.dumps([record[name] for name in _CASE], sort_keys=True, separators=(",", ":"))
+    names = [record[name] for name in _CASE]
+    if (rows := record.get("train_rows")) is not None:
+        names.append(rows)
+    return json.dumps(names, sort_keys=True, separators=(",", ":"))
 
 
 def to_line(content: Any) -> str:
@@ -114,6 +118,7 @@ def to_frame(records: Iterable[Record]) -> pd.DataFrame:
             **{name: _number(record["scores"].get(name)) for name in SCORES},
             "seconds": _number(record["seconds"]),
             "peak_mb": _number(record.get("peak_mb")),
+            "train_rows": _number(record.get("train_rows")),
             "depth": len(record["hidden"]),
         }
         for record in records

@@ -67,8 +67,11 @@ class Cell(NamedTuple):
 class Results:
     """Records of an experiment, by data set, method and number of members."""
 
-    def __init__(self, frame: pd.DataFrame) -> None:
+    def __init__(self, frame: pd.DataFrame, sets: Iterable[str] = ()) -> None:
         self.frame = frame
+        found = dict.fromkeys(frame["dataset"])
+        self.sets = [dataset for dataset in sets or found if dataset in found]
+        """Data sets that there are records of, in the order of `sets`."""
         self._runs = dict(iter(frame.groupby(_GROUP))) if len(frame) else {}
         counts = frame[frame["status"] != MISSING].groupby(_GROUP).size()
         self._splits = counts.groupby("dataset").max()

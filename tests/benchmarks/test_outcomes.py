@@ -98,6 +98,8 @@ def test_tiny_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     study.main([*given, "--anew"])
     assert out.read_bytes().count(b"\n") == 4
     assert len(read(out)) == 2
+    study.main([*given, "--first-seed", "600"])
+    assert {record["seed"] for record in read(out)} == {500, 600}
 
 
 def test_records_go_on_after_a_cut_line(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from benchmarks.paper import cases as cases_module
 from benchmarks.paper.cases import Case, lacks_data, run_case, run_cases, score, to_do
 from benchmarks.paper.methods import METHODS, Entry
 from benchmarks.paper.methods.common import Fitted
-from benchmarks.paper.records import Journal, load
+from benchmarks.paper.records import Journal, key_of, load
 from benchmarks.paper.sets import rows_of
 from bowtienet.evaluation import LEVELS, evaluate
 from bowtienet.prediction.mixture import build_mixture
@@ -58,7 +58,7 @@ def journal(tmp_path):
 def test_scores_are_those_of_their_definitions(rng):
     targets = rng.normal(size=40)
     mixture = build_mixture([0.3, 0.7], rng.normal(size=(2, 40)), rng.uniform(0.5, 2, (2, 40)))
-    scores, curve = score(targets, mixture)
+    scores, curve = score(targets, mixture, mixture.mean())
     expected = evaluate(targets, mixture, coverage=0.95)
     for name in ("rmse", "nll", "crps", "coverage"):
         assert scores[name] == pytest.approx(getattr(expected, name), rel=1e-12)
@@ -160,3 +160,15 @@ def test_a_process_that_dies_is_told_and_others_go_on(journal, monkeypatch):
     monkeypatch.setattr(cases_module, "run_case", run)
     assert run_cases([LASSO], journal, said.append, n_jobs=2)
     assert [record["status"] for record in load(journal.path)[1]] == ["done"]
+
+
+def test_a_number_of_training_rows_is_a_case_of_its_own():
+    """Keys of cases without it are those of older records."""
+    plain = Case(experiment="uci", dataset="toy", method="lasso", seed=500)
+    few = Case(experiment="uci", dataset="toy", method="lasso", seed=500, train_rows=40)
+    assert plain.key == '["uci","toy","lasso",500,[50],1,{}]'
+    assert few.key == '["uci","toy","lasso",500,[50],1,{},40]'
+    assert (run_case(plain)["n_train"], run_case(plain)["n_test"]) == (270, 30)
+    record = run_case(few)
+    assert (record["n_train"], record["n_test"], record["train_rows"]) == (40, 40, 40)
+    assert key_of(record) == few.key

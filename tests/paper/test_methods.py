@@ -8,14 +8,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy.stats import norm
+from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LassoCV
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.paper.methods import METHODS, missing, ours, scikit, trees
+from benchmarks.paper.methods import METHODS, boosting, missing, ours, scikit, trees
 from benchmarks.paper.methods.common import Components, Fitted, standardized
+from benchmarks.paper.methods.mlp_piecewise import Choice
 from bowtienet.evaluation import gaussian_process
-from bowtienet.prediction.mixture import Mixture
+from bowtienet.prediction.mixture import Mixture, build_mixture
 
 QUICK_NETWORK = {"weighting": "equal", "max_iter": 10}
 QUICK: dict[str, dict[str, Any]] = {
@@ -24,10 +27,13 @@ QUICK: dict[str, dict[str, Any]] = {
     "svi": QUICK_NETWORK,
     "svi_ensemble": QUICK_NETWORK | {"n_estimators": 2},
     "gaussian": QUICK_NETWORK,
-    "pruned": QUICK_NETWORK,
+    "pruned": QUICK_NETWORK | {"n_estimators": 1},
+    "pruned_signs": QUICK_NETWORK,
     "lasso": {},
     "gpr": {},
     "ngboost": {"stages": 60, "learning_rate": 0.1},
+    "catboost": {"stages": 200, "models": 2},
+    "hist_quantiles": {"min_samples_leaf": 5},
     "stochtree": {"draws": 15, "thinning": 2, "warm_starts": 5, "chains": 2},
     "bde": {"n_members": 2, "epochs": 100, "warmup_steps": 100, "n_samples": 50, "n_thinning": 5},
     "mean_field": {"n_steps": 1500, "n_draws": 200},
@@ -37,8 +43,14 @@ QUICK: dict[str, dict[str, Any]] = {
     "backprop": {"epochs": 300, "draws": 50},
     "deep_ensemble": {"networks": 2, "epochs": 150},
     "laplace": {"epochs": 200, "every": 20, "rounds": 5},
+    "mlp_piecewise": {
+        "grid": (Choice(0, (8,), 0.01, 0.0), Choice(4, (8,), 0.01, 0.1)),
+        "networks": 2,
+        "epochs": 150,
+    },
+    "tabpfn": {},
+    "tabicl": {},
 }
-LIBRARIES = {"ngboost", "stochtree", "bde", "jax", "numpyro", "torch", "laplace"}
 pytestmark = pytest.mark.filterwarnings(
     f"ignore::{ConvergenceWarning.__module__}.ConvergenceWarning"
 )
@@ -84,13 +96,15 @@ def test_seeds_decide_and_nothing_else_does(name):
     np.testing.assert_array_equal(first.means, second.means)
     np.testing.assert_array_equal(before, np.random.get_state()[1])  # noqa: NPY002
     other = predicted(name, 4)
-    if name in ("lasso", "gpr"):
+    if name in ("lasso", "gpr", "hist_quantiles"):
         np.testing.assert_array_equal(first.means, other.means)
     else:
         assert not np.intersect1d(first.means[:, 0], other.means[:, 0]).size  # no draw twice
 
 
-@pytest.mark.parametrize("name", ["lasso", "ngboost", "stochtree", "bde", "deep_ensemble"])
+@pytest.mark.parametrize(
+    "name", ["lasso", "ngboost", "catboost", "stochtree", "bde", "deep_ensemble"]
+)
 def test_forecasts_are_in_the_unit_of_the_targets(name):
     """Exactly so for powers of two, which change no digit of a standardised target."""
     small, large = predicted(name), fitted(name, unit=1024.0).predict(NEW[0])
@@ -113,13 +127,47 @@ def test_ours_are_the_estimator_with_these_settings(name, settings):
     np.testing.assert_array_equal(predicted(name).means, model.predict_dist(NEW[0]).means)
 
 
-def test_the_pruned_network_says_how_much_is_left():
+def test_the_network_pruned_by_signs_says_how_much_is_left():
     model = ours.regressor((4,), n_estimators=1, random_state=3, **QUICK_NETWORK).fit(*TRAIN)
     smaller = ours.prune_by_signs(model, 0.01)
-    found = fitted("pruned")
+    found = fitted("pruned_signs")
     np.testing.assert_array_equal(found.predict(NEW[0]).means, smaller.predict_dist(NEW[0]).means)
     kept = int(smaller.sparsity_.weights_after.sum())
     assert found.note == f"{kept} of 12 weights kept ({100 * kept / 12:.0f} %)"
+
+
+def test_the_pruned_network_is_that_of_prune():
+    given = {"n_estimators": 1, "random_state": 3, **QUICK_NETWORK}
+    smaller = ours.regressor((4,), **given).fit(*TRAIN).prune(*TRAIN)
+    found = fitted("pruned")
+    np.testing.assert_array_equal(found.predict(NEW[0]).means, smaller.predict_dist(NEW[0]).means)
+    units, weights = smaller.pruning_.units_after, smaller.pruning_.weights_after
+    assert found.note == f"2 of 2 columns, {units} units and {weights} weights kept"
+
+
+def test_methods_without_code_say_why():
+    for name in ("tabpfn", "tabicl"):
+        assert "downloaded" in missing(name)
+        with pytest.raises(NotImplementedError, match="downloaded"):
+            METHODS[name].make((4,))
+
+
+def test_quantiles_become_a_distribution_with_these_quantiles():
+    """Of a normal distribution: bins are narrow, so little is lost between them."""
+    exact = norm.ppf(boosting.LEVELS)[:, None] * [1.0, 3.0]
+    found = build_mixture(*boosting.bins(exact, 1e-3))
+    np.testing.assert_allclose(found.weights.sum(), 1.0)
+    np.testing.assert_allclose(found.mean(), 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.ppf(list(boosting.LEVELS)), exact.T, atol=0.15)
+    flat = build_mixture(*boosting.bins(np.zeros((len(boosting.LEVELS), 1)), 1e-3))
+    assert np.isfinite(flat.logpdf(0.0)).all()
+
+
+def test_point_predictions_of_squared_error_are_scored():
+    found = fitted("hist_quantiles")
+    model = HistGradientBoostingRegressor(min_samples_leaf=5, random_state=3).fit(*TRAIN)
+    np.testing.assert_array_equal(found.mean(NEW[0]), model.predict(NEW[0]))
+    assert not np.allclose(found.mean(NEW[0]), found.predict(NEW[0]).mean())
 
 
 def test_lasso_is_lassocv_with_an_unbiased_residual_deviation():

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 from benchmarks.paper.experiments import priors
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.model.shrinkage import build_shrinkage, scaled
 
-SHRINKING = [name for name in priors.FAMILIES if name != "gaussian"]
+SHRINKING = ["student_t", "laplace", "normal_gamma", "normal_inverse_gaussian"]
 
 
 @pytest.mark.parametrize("family", SHRINKING)
@@ -44,7 +44,7 @@ def test_marginals_that_have_names() -> None:
 
 @pytest.mark.parametrize("family", priors.FAMILIES)
 def test_median_one(family: str) -> None:
-    prior = priors.with_median_one(build_shrinkage(family))
+    prior = priors.with_median_one(priors.build_prior(family))
     inside = (
         2.0
         * integrate.quad(
@@ -56,6 +56,29 @@ def test_median_one(family: str) -> None:
     )
     assert inside == pytest.approx(0.5, abs=1e-6)
     assert priors.mass_within(prior, 1.0) + priors.mass_beyond(prior, 1.0) == pytest.approx(1.0)
+
+
+def test_horseshoes_are_their_closed_forms() -> None:
+    """e^u E_1(u) for the horseshoe, times the Student's factor of the slab (4, 2)."""
+    w = np.array([0.01, 0.3, 1.0, 5.0, 20.0])
+    u = 0.5 * w**2
+    expected = special.exp1(u) * np.exp(u) / np.sqrt(2.0 * np.pi**3)
+    plain = np.exp(priors.log_marginal(priors.build_prior("horseshoe"), w))
+    np.testing.assert_allclose(plain, expected, rtol=1e-6)
+    slabbed = np.exp(priors.log_marginal(priors.build_prior("regularized_horseshoe"), w))
+    factor = (1.0 + w**2 / 16.0) ** -2.0
+    ratio = slabbed / (expected * factor)
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)
+    assert ratio[0] > 1.0
+
+
+@pytest.mark.parametrize(("family", "power"), [("horseshoe", 2.0), ("regularized_horseshoe", 6.0)])
+def test_horseshoes_leave_large_values_alone(family: str, power: float) -> None:
+    """Tails as w^-p leave 1 - p / y² of a large y, p being 2, and 4 more with the default slab."""
+    y = np.array([0.3, 100.0])
+    small, large = priors.kept_share(priors.with_median_one(priors.build_prior(family)), y)
+    assert small < 0.6
+    assert (1.0 - large) * y[1] ** 2 == pytest.approx(power, rel=0.02)
 
 
 def test_mass_beyond_of_known_tails() -> None:

@@ -10,6 +10,7 @@ from scipy import stats
 from benchmarks.paper.methods import backprop as bbb
 from benchmarks.paper.methods import deep_ensemble as ensembles
 from benchmarks.paper.methods import laplace as approximations
+from benchmarks.paper.methods import mlp_piecewise as mlp
 from benchmarks.paper.methods import torch_network as network
 
 torch = pytest.importorskip("torch")
@@ -162,3 +163,14 @@ def test_laplace_is_less_sure_far_from_the_rows(rng):
     fitted = approximations.laplace((5,), epochs=60, every=20)(X, y, 1)
     near, far = fitted.predict(np.array([[5.0], [60.0]])).std()
     assert far > 2.0 * near
+
+
+def test_tuned_networks_choose_bins_where_steps_need_them(rng):
+    """A step within one column: eight bins see it, and no network of two units does."""
+    X = rng.uniform(-1.0, 1.0, size=(400, 1))
+    y = np.floor(4.0 * X[:, 0]) % 2.0 + 0.05 * rng.standard_normal(400)
+    grid = [mlp.Choice(bins, (2,), 0.01, 0.0) for bins in (0, 8)]
+    fitted = mlp.mlp_piecewise(grid=grid, networks=2, epochs=150)(X, y, 1)
+    assert fitted.note == "8 bins, widths 2 chosen"
+    held_out = mlp.tenth(57, rng)
+    assert (held_out.sum(), held_out.shape) == (5, (57,))

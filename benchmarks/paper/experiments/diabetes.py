@@ -4,7 +4,7 @@ The table is made of records of networks with one hidden layer of 20 units. The 
 to all rows: the sizes of the weights before and after pruning at a false discovery rate of 0.01
 beside the coefficients of LassoCV; what these models predict along four inputs, the others at
 their means; and the same along three inputs for the paper's other methods, where they are
-installed.
+installed. A table says which columns the default `structure` selects.
 """
 
 from __future__ import annotations
@@ -29,17 +29,20 @@ from benchmarks.paper.methods import missing, ours
 from benchmarks.paper.sets import load_set, rows_of
 from benchmarks.paper.tables import COUNTERPARTS, label_of, published_cell, score_column
 from bowtienet import BowTieRegressor
+from bowtienet.ensemble.structure import Structure
 
 NAME = "diabetes"
 HIDDEN = (20,)
 METHODS = (
-    *("single", "ensemble", "pruned", "gaussian", "lasso"),
+    *("single", "ensemble", "pruned", "pruned_signs", "gaussian", "lasso"),
     *("mean_field", "nuts", "backprop", "horseshoe"),
 )
 ALONG = {"bmi": "body mass index", "bp": "blood pressure", "s5": "s5 (ltg)", "age": "age"}
 """Inputs of the slices; of s5 the paper says lamotrigine, it is the log of triglycerides."""
 BESIDE = ("lasso", "mean_field", "backprop")
 """Methods of the supplementary figure beside ours, along the first three inputs."""
+STRUCTURE = {"random_state": 0}
+"""Of the estimator whose `structure` is called: its defaults."""
 _RATE = 0.01
 _POINTS = 100
 _SCORES = {
@@ -96,14 +99,21 @@ def write_fits(
     fit: dict[str, Any] = FIT,
     hidden: tuple[int, ...] = HIDDEN,
     beside: Sequence[str] = BESIDE,
+    structure: dict[str, Any] = STRUCTURE,
 ) -> None:
-    """Write the figures, of a network with these settings and of others, fitted to all rows."""
+    """Write the figures, of a network with these settings and of others, fitted to all rows.
+
+    `structure` are settings of the estimator whose `structure` says which columns matter.
+    """
+    report("diabetes: which columns matter")
+    found = drawing.remembered(ours.structure_of, folder)(load_set(NAME), structure)
+    drawing.save_table(structure_page(found), folder, "diabetes_structure")
     report("diabetes: a network for all rows")
     X, y = rows_of(NAME)
     fitted = drawing.remembered(ours.fit_for_figures, folder, ["n_jobs"])(X, y, hidden, fit, n_jobs)
     pruned = ours.prune_by_signs(fitted, _RATE)
     slices = slices_of(X)
-    curves = {"single": _of_network(fitted, slices), "pruned": _of_network(pruned, slices)}
+    curves = {"single": _of_network(fitted, slices), "pruned_signs": _of_network(pruned, slices)}
     for method in beside:
         if reason := missing(method):
             report(f"diabetes: the figures are drawn without a method, since {reason}")
@@ -111,9 +121,31 @@ def write_fits(
         report(f"diabetes: {label_of(method)} for all rows")
         curves[method] = drawing.remembered(curves_of, folder)(method, hidden)
     drawing.save_figure(_draw_weights(fitted, pruned), folder, "diabetes_weights")
-    shown = [name for name in ("single", "pruned", "lasso") if name in curves]
+    shown = [name for name in ("single", "pruned_signs", "lasso") if name in curves]
     drawing.save_figure(_draw_slices(slices, curves, shown), folder, "diabetes_slices")
     drawing.save_figure(_draw_predictors(slices, curves), folder, "diabetes_predictors")
+
+
+def structure_page(found: Structure) -> str:
+    """What `structure` selects, the smallest p-values first."""
+    order = np.lexsort((-found.variance_share, found.p_values))
+    rows = [
+        [
+            found.names[place],
+            f"{found.p_values[place]:.2g}",
+            "yes" if found.selected[place] else "no",
+            f"{found.variance_share[place]:.3f}",
+        ]
+        for place in order
+    ]
+    words = (
+        f"`BowTieRegressor().fit(X, y).structure(X, y)` on all {found.n_rows} rows: p-values of "
+        "conditional randomisation, columns selected at a false discovery rate of "
+        f"{found.false_discovery_rate:g}, and the share of the variance that left-out rows lose "
+        "without the column."
+    )
+    header = ["column", "p-value", "selected", "share of variance"]
+    return tables.page("Diabetes: columns that matter", words, tables.markdown(header, rows))
 
 
 def slices_of(X: np.ndarray) -> dict[str, np.ndarray]:

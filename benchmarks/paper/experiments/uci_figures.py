@@ -14,7 +14,9 @@ from scipy.stats import gmean
 
 from benchmarks.paper import drawing, tables
 from benchmarks.paper.drawing import BLUE, GREY, INK, ORANGE, label_points, new_figure, tidy
+from benchmarks.paper.rank_figure import draw_ranks
 from benchmarks.paper.records import DONE
+from benchmarks.paper.score_pages import JUDGED
 from benchmarks.paper.tables import COVERAGE, NLL, RMSE, Results, mean_of, values_of
 from bowtienet.evaluation import LEVELS
 
@@ -26,7 +28,7 @@ DEVIATIONS = {
     "concrete": 16.698,
 }
 """Standard deviations of the targets, by which the RMSE is divided in figures as in the paper."""
-OWN = ("single", "ensemble", "svi", "svi_ensemble", "gaussian", "pruned")
+OWN = ("single", "ensemble", "svi", "svi_ensemble", "gaussian", "pruned", "pruned_signs")
 """Methods of this library."""
 _PANELS = {RMSE: "RMSE / target's deviation", NLL: "NLL", COVERAGE: "coverage of 95 % intervals"}
 _SHOWN = ("single", "ensemble", "gaussian", "mean_field", "nuts", "backprop", "horseshoe")
@@ -35,15 +37,16 @@ _SHOWN = ("single", "ensemble", "gaussian", "mean_field", "nuts", "backprop", "h
 
 def draw(frame: pd.DataFrame, folder: Path) -> None:
     """Draw the figures that the records allow."""
-    results = Results(frame[frame["experiment"] == "uci"])
+    results = Results(frame[frame["experiment"] == "uci"], DEVIATIONS)
     if not (results.frame["status"] == DONE).any():
         return
-    found = set(results.frame["dataset"])
-    sets = [dataset for dataset in DEVIATIONS if dataset in found]
+    sets = results.sets
     drawing.save_figure(_draw_scores(results, sets), folder, "uci_scores")
     drawing.save_figure(_draw_coverage(results, sets), folder, "uci_coverage")
-    if complete := [m for m in results.methods if _is_complete(results, sets, m)]:
-        drawing.save_figure(_draw_seconds(results, sets, complete), folder, "uci_seconds")
+    if complete := [m for m in results.methods if is_complete(results, m)]:
+        drawing.save_figure(draw_seconds(results, complete, "nuts"), folder, "uci_seconds")
+    if (figure := draw_ranks(results, JUDGED)) is not None:
+        drawing.save_figure(figure, folder, "uci_ranks")
 
 
 def _draw_scores(results: Results, sets: Sequence[str]) -> Figure:
@@ -103,15 +106,22 @@ def far_end(values: np.ndarray) -> float:
     return float(3.5 * np.median(known) - 2.5 * np.min(known)) if known.size else 0.0
 
 
-def _draw_seconds(results: Results, sets: Sequence[str], methods: Sequence[str]) -> Figure:
-    """Accuracy against CPU seconds of a fit, one point for each method run on all splits."""
+def draw_seconds(
+    results: Results, methods: Sequence[str], reference: str, nll: str = NLL
+) -> Figure:
+    """Accuracy against CPU seconds of a fit, one point for each method run on all splits.
+
+    Scores are beside those of the reference, or of the best where it is not among the methods.
+    """
+    sets = results.sets
     names = [tables.label_of(method) for method in methods]
     seconds = gmean([[_mean(results, s, m, "seconds") for s in sets] for m in methods], axis=1)
     figure = new_figure(13.0, 5.6)
-    for ax, score in zip(figure.subplots(1, 2), (RMSE, NLL), strict=True):
+    for ax, score in zip(figure.subplots(1, 2), (RMSE, nll), strict=True):
         table = np.array([[_mean(results, s, m, score) for s in sets] for m in methods])
-        base = table[methods.index("nuts")] if "nuts" in methods else table.min(axis=0)
-        than = "NUTS" if "nuts" in methods else "the best"
+        known = reference in methods
+        base = table[methods.index(reference)] if known else table.min(axis=0)
+        than = tables.label_of(reference) if known else "the best"
         heights = (table / base if score == RMSE else table - base).mean(axis=1)
         top = np.max(heights[heights <= far_end(heights)])
         shown, marks = np.minimum(heights, top), np.where(heights > top, "^", "o")
@@ -156,11 +166,11 @@ def _mean(results: Results, dataset: str, method: str, score: str) -> float:
     return mean_of(results.runs(dataset, method), score)
 
 
-def _is_complete(results: Results, sets: Sequence[str], method: str) -> bool:
+def is_complete(results: Results, method: str, nll: str = NLL) -> bool:
     """Whether a method has finite scores on all splits of all sets."""
     return all(
         values_of(results.runs(dataset, method), score).size == results.splits(dataset)
         and math.isfinite(_mean(results, dataset, method, score))
-        for dataset in sets
-        for score in (RMSE, NLL, "seconds")
+        for dataset in results.sets
+        for score in (RMSE, nll, "seconds")
     )

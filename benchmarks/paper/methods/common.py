@@ -19,6 +19,8 @@ class Fitted(NamedTuple):
     """New rows (n, columns) to their predictive distribution."""
     note: str | None = None
     """What a reader of the scores must know."""
+    mean: Callable[[np.ndarray], np.ndarray] | None = None
+    """Its own point prediction (n,), where that is not the mean of the distribution."""
 
 
 class Components(NamedTuple):
@@ -27,6 +29,8 @@ class Components(NamedTuple):
     predict: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     """New rows (n, columns) to means and deviations, both (K, n), of standardised targets."""
     note: str | None = None
+    mean: Callable[[np.ndarray], np.ndarray] | None = None
+    """As that of `Fitted`, of standardised rows and targets."""
 
 
 Fit = Callable[[np.ndarray, np.ndarray, int], Fitted]
@@ -53,6 +57,9 @@ def standardized(
             weights = np.full(len(means), 1.0 / len(means))
             return build_mixture(weights, center + unit * means, unit * deviations)
 
-        return Fitted(predict, found.note)
+        def mean(new: np.ndarray) -> np.ndarray:
+            return center + unit * found.mean(features.transform(new).astype(dtype))
+
+        return Fitted(predict, found.note, mean if found.mean else None)
 
     return fit_rows

@@ -53,8 +53,7 @@ def deep_ensemble(
 
         def predict(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             outputs = np.stack([evaluate(w, shapes, new) for w in weights])
-            variances = np.logaddexp(0.0, outputs[..., 1].astype(float)) + _LEAST_VARIANCE
-            return outputs[..., 0], np.sqrt(variances)
+            return outputs[..., 0], deviations(outputs)
 
         return Components(predict)
 
@@ -84,3 +83,8 @@ def loss(outputs: Any, targets: Any) -> Any:
     variances = torch.nn.functional.softplus(outputs[:, 1]) + _LEAST_VARIANCE
     errors = targets - outputs[:, 0]
     return 0.5 * (variances.log() + errors.square() / variances).mean()
+
+
+def deviations(outputs: np.ndarray) -> np.ndarray:
+    """d of outputs (..., 2)."""
+    return np.sqrt(np.logaddexp(0.0, outputs[..., 1].astype(float)) + _LEAST_VARIANCE)

@@ -12,12 +12,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.paper.methods.common import Fit, Fitted
 from bowtienet import BowTieRegressor, FitOptions, engine
 from bowtienet.data.rows import Rows, build_rows
 from bowtienet.ensemble.ensemble import member_views
+from bowtienet.ensemble.structure import Structure
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.inference.convergence import Status
 from bowtienet.plotting.fitted import chosen_member, member_weights
@@ -66,7 +68,23 @@ def gaussian_prior(hidden: tuple[int, ...], **settings: Any) -> Fit:
 
 
 def pruned(hidden: tuple[int, ...], **settings: Any) -> Fit:
-    """One member without the weights whose sign is uncertain."""
+    """One small network in place of the ensemble: its `prune` at the defaults."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
+        given = {"n_jobs": 1, "random_state": seed} | settings
+        model = regressor(hidden, **given).fit(X, y).prune(X, y)
+        found = model.pruning_
+        note = (
+            f"{sum(found.kept)} of {len(found.kept)} columns, {found.units_after} units and "
+            f"{found.weights_after} weights kept"
+        )
+        return Fitted(model.predict_dist, note)
+
+    return fit
+
+
+def pruned_signs(hidden: tuple[int, ...], **settings: Any) -> Fit:
+    """One member without the weights whose sign is uncertain, the paper's rule."""
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> Fitted:
         given = {"n_estimators": 1, "n_jobs": 1, "random_state": seed} | settings
@@ -118,6 +136,14 @@ def fit_for_figures(
     ):
         raise KeyboardInterrupt
     return model
+
+
+def structure_of(table: pd.DataFrame, settings: dict[str, Any]) -> Structure:
+    """Which columns of a table, the target last, matter by the default `structure`."""
+    X, y = table.iloc[:, :-1], table.iloc[:, -1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return BowTieRegressor(**settings).fit(X, y).structure(X, y)
 
 
 def network_rows(model: BowTieRegressor, X: np.ndarray, y: np.ndarray) -> Rows:
