@@ -6,10 +6,12 @@ import difflib
 import math
 import numbers
 import operator
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 _SHOWN = 5
+_UNUSUAL = re.compile(r"[^\n -~]")
 
 
 def positive(value: Any, name: str) -> float:
@@ -67,6 +69,17 @@ def listed_with_hints(absent: Sequence[str], others: Sequence[str]) -> str:
         shown.append(f"{name!r} (is it {near[0]!r}?)" if near else repr(name))
     more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
     return ", ".join(shown) + more
+
+
+def printable(text: str) -> str:
+    r"""`text` in which all that a terminal would obey, but for line breaks, is spelt out.
+
+    Examples
+    --------
+    >>> printable("bell\a")
+    'bell\\x07'
+    """
+    return _UNUSUAL.sub(lambda c: c[0] if c[0].isprintable() else repr(c[0])[1:-1], text)
 
 
 def _is_number(value: Any) -> bool:

@@ -11,6 +11,7 @@ import pickle
 import re
 import struct
 import sys
+import time
 import zipfile
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -390,7 +391,7 @@ def test_what_cannot_be_saved(content: Any, words: str, saved: Path) -> None:
 def test_places_that_are_none(tmp_path: Path, path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=path.name):
         load(path, KIND)
-    with pytest.raises(IsADirectoryError, match=tmp_path.name):
+    with pytest.raises(ValueError, match=tmp_path.name):
         load(tmp_path, KIND)
     for write in (persistence.check_writable, lambda place: save(place, KIND, 1)):
         with pytest.raises(IsADirectoryError, match=tmp_path.name):
@@ -457,6 +458,15 @@ def test_a_failure_leaves_all_as_it_was(
     assert os.listdir(saved.parent) == [saved.name]
     if isinstance(caught.value, OSError):
         assert caught.value.filename == os.path.realpath(saved)
+
+
+def test_what_a_killed_process_left_is_removed_a_day_later(saved: Path) -> None:
+    left = saved.parent / ".bowtienet-0123.tmp"
+    for age, stays in ((3_600.0, True), (2e5, False)):
+        left.touch()
+        os.utime(left, (time.time() - age,) * 2)
+        save(saved, KIND, 1)
+        assert left.exists() == stays
 
 
 def test_the_file_is_complete_before_it_has_its_name(

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bowtienet._validation import nearest
+from bowtienet._validation import nearest, printable
 from bowtienet.data.arrow import INDEX
 from bowtienet.data.arrow_files import SUFFIXES, open_path, pyarrow
 from bowtienet.data.dialect import (
@@ -338,7 +338,7 @@ def _first_line(path: Path, codec: str) -> str:
 def _unreadable(path: Path, error: Exception) -> str:
     # Errors of Arrow show the line as it is, with tabs and what else a terminal would obey.
     shown = str(error).partition("\n")[0].rstrip(".")[: 2 * _SHOWN]
-    reason = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
+    reason = printable(shown)
     return f"{path.name} cannot be read ({reason}): check that it is a whole {FORMATS} file."
 
 

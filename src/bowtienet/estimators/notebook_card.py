@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet._validation import printable
 from bowtienet.ensemble.cross_fitted_scores import target_scores
 from bowtienet.estimators.summary import SCORE_WORDS, score_text, scores_note, sizes_text
 
@@ -38,7 +39,7 @@ def model_card(estimator: Any) -> str:
 
 def _name(value: object) -> str:
     """A name from a table, cut and escaped."""
-    text = "".join(letter if letter.isprintable() else " " for letter in str(value))
+    text = printable(str(value))
     return escape(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
 
 

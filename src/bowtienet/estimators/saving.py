@@ -83,7 +83,7 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # The digest is right and the content is not: a forged file, or one of another version.
         raise ValueError(
-            f"{persistence.as_path(path)} does not hold a complete {cls.__name__} "
+            f"{path} does not hold a complete {cls.__name__} "
             f"({str(error) or type(error).__name__:.200}): save it again."
         ) from error
 
