@@ -391,7 +391,7 @@ def test_what_cannot_be_saved(content: Any, words: str, saved: Path) -> None:
 def test_places_that_are_none(tmp_path: Path, path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=path.name):
         load(path, KIND)
-    with pytest.raises(ValueError, match=tmp_path.name):
+    with pytest.raises(IsADirectoryError, match=tmp_path.name):
         load(tmp_path, KIND)
     for write in (persistence.check_writable, lambda place: save(place, KIND, 1)):
         with pytest.raises(IsADirectoryError, match=tmp_path.name):

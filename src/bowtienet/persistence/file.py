@@ -174,10 +174,13 @@ def version() -> str:
 
 def _read_whole(path: str | os.PathLike[str]) -> tuple[dict[str, Any], bytes]:
     """Header and bytes of a file whose digest is right."""
+    path = os.fsdecode(path)  # a TypeError for numbers, which `open` takes for open files
     if not os.path.exists(path):
         raise FileNotFoundError(f"{path} does not exist: check its name.")
+    if os.path.isdir(path):
+        raise IsADirectoryError(f"{path} is a folder: add the name of a file.")
     if not os.path.isfile(path):
-        raise ValueError(f"{path} is a folder or a pipe: give the name of a file.")
+        raise ValueError(f"{path} is not a regular file: copy its content to one.")
     with open(path, "rb") as file:
         opening = file.read(8 + len(_OPENING))
         if opening[8:] != _OPENING:

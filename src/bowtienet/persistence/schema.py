@@ -34,6 +34,7 @@ RANGES: dict[str, dict[str, float]] = {
     "GeneralizedInverseGaussian": {"scale": 0.0, "rate": 0.0},
     "HalfCauchy": {"scale": POSITIVE},
     "InverseGamma": {"concentration": POSITIVE, "scale": POSITIVE},
+    "Pieces": {"scale": POSITIVE, "deviation": 0.0},
     "PointMass": {"value": POSITIVE},
     "Position": {"n_passes": 0, "n_visited": 0, "visited_weight": 0.0, "full_batch": 0.0},
     "Prior": {"bias_variance": POSITIVE},
@@ -43,6 +44,7 @@ RANGES: dict[str, dict[str, float]] = {
     "StochasticState": {"step": 0},
     "Structure": {"n_rows": 0, "variance_share": 0.0},
     "StudentT": {"freedom": POSITIVE},
+    "Warp": {"scale": POSITIVE},
 }
 """The least value of fields that have one, by their class."""
 _NUMBERS = (int, float, np.integer, np.floating)
