@@ -13,15 +13,7 @@ import numpy as np
 from bowtienet.data.arrow_files import open_path, pyarrow
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.parsing import check_unique
-from bowtienet.data.source import (
-    BLOCK_ROWS,
-    Source,
-    Stamp,
-    check_stamp,
-    read_part,
-    read_part_classes,
-    stamp,
-)
+from bowtienet.data.source import BLOCK_ROWS, Source, read_part, read_part_classes
 from bowtienet.data.tables import Block, Chosen, choose_columns, split_block
 from bowtienet.data.targets import NUMBERS, Reading
 
@@ -42,8 +34,8 @@ class DataFile:
     """Values of the columns that its folders stand for."""
     groups: tuple[int, ...]
     """Row groups of a Parquet file or record batches of an Arrow file; others are one group."""
-    stamp: Stamp | None
-    """None for files in other storage."""
+    stamp: tuple[int, int] | None
+    """Size, and time in ns of the last change; None for files in other storage."""
 
 
 class ArrowSource(Source):
@@ -146,7 +138,7 @@ def _open_file(fragment: Any) -> DataFile:
     try:
         return DataFile(
             # Before anything is read, so that no change after that goes unnoticed.
-            stamp=stamp(path) if local else None,
+            stamp=_stamp(path) if local else None,
             path=path,
             filesystem=fragment.filesystem,
             format=fragment.format,
@@ -227,8 +219,18 @@ def _check_no_others(file: DataFile, names: Sequence[str]) -> None:
 
 
 def _check_unchanged(file: DataFile) -> None:
-    if file.stamp is not None:
-        check_stamp(file.stamp)
+    if file.stamp is not None and (
+        not os.path.exists(file.path) or _stamp(file.path) != file.stamp
+    ):
+        raise ValueError(
+            f"{file.path} changed after it was opened: leave the files alone while they are read, "
+            "and fit again."
+        )
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 def _read_group(file: DataFile, group: int, names: Sequence[str]) -> Iterator[Any]:

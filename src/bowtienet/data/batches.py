@@ -76,9 +76,6 @@ class BatchSource(Source):
         for where, X, y, _ in self._with_rows(iter(self._batches)):
             yield read_part_classes(where, X, y)
 
-    def check_unchanged(self) -> None:
-        """No file to look at; a fit compares the rows of its passes."""
-
     def _blocks(self, batches: Iterator[Any]) -> Iterator[tuple[str, Block, Layout]]:
         """Name, rows and layout of the batches that have rows."""
         settings = {"features": self._features, "exposure": self._exposure, "reading": self.reading}

@@ -99,9 +99,6 @@ class DaskSource(Source):
         ]
         self.n_pieces = len(self._parts)
 
-    def check_unchanged(self) -> None:
-        """Dask has no means to tell; that partitions agree in length is checked while reading."""
-
 
 def is_dask(values: Any) -> bool:
     """Whether `values` is an array or a data frame of Dask."""

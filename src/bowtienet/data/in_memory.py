@@ -68,9 +68,6 @@ class InMemory(Source):
             other.block = replace(self.block, targets=encode_labels(labels, classes))
         return other
 
-    def check_unchanged(self) -> None:
-        """What is in memory was read when the source was made."""
-
     def _cut(self) -> None:
         self._pieces = slices(self.block.table.n_rows, PIECE_ROWS)
         self.n_pieces = len(self._pieces)

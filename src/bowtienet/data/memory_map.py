@@ -61,9 +61,6 @@ class MemoryMap(Source):
             X, y, _, _ = self._rows(part)
             yield read_part_classes(_where(part), X, y)
 
-    def check_unchanged(self) -> None:
-        """Whoever maps a file may write to it."""
-
     def _read(self, where: str, part: slice) -> tuple[Block, Any]:
         X, y, weights, exposure = self._rows(part)
         return read_part(where, X, y, weights, exposure=exposure, reading=self.reading)

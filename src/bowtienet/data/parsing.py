@@ -71,8 +71,32 @@ def parse(values: Any, name: str) -> Parsed:
 
 
 def as_array(values: Any, name: str) -> Array:
-    """An array where it lives; lists and other sequences as an array of NumPy."""
-    return values if _is_foreign(values) else _as_array(values, name)
+    """Arrays where they live, and lists, in which numbers beside texts stay numbers."""
+    is_numpy = isinstance(values, (np.ndarray, np.generic))
+    if not is_numpy and array_api_compat.is_array_api_obj(values):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be a masked array: fill the masked values with NaN.")
+    if hasattr(values, "tocsr") or hasattr(values, "tocoo"):
+        raise TypeError(f"Sparse data was passed as {name}, but dense data is required.")
+    if isinstance(values, dict):
+        expected = "Expected 2D array: " if name == "X" else ""
+        raise ValueError(
+            f"{expected}{name} is a dict: give a data frame, such as pandas.DataFrame({name})."
+        )
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "SU" and not hasattr(values, "dtype"):
+            array = np.asarray(values, dtype=object)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a rectangular table: its rows have different lengths."
+        ) from None
+    if array.dtype.kind == "c":
+        refuse_complex(name)
+    if array.dtype.kind == "V":
+        raise ValueError(f"{name} is a structured array: give a data frame, or plain columns.")
+    return array
 
 
 def as_frame(values: Any, name: str) -> Any | None:
@@ -231,39 +255,6 @@ def _row_text(rows: np.ndarray) -> str:
     """Where a column is wrong: the first row, and how many others."""
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     return f" (row {rows[0]}{more})"
-
-
-def _is_foreign(values: Any) -> bool:
-    """Whether `values` is an array of another library than NumPy, such as a torch tensor."""
-    return array_api_compat.is_array_api_obj(values) and not isinstance(
-        values, (np.ndarray, np.generic)
-    )
-
-
-def _as_array(values: Any, name: str) -> np.ndarray:
-    """Arrays and lists; numbers in lists beside texts stay numbers."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name} must not be a masked array: fill the masked values with NaN.")
-    if hasattr(values, "tocsr") or hasattr(values, "tocoo"):
-        raise TypeError(f"Sparse data was passed as {name}, but dense data is required.")
-    if isinstance(values, dict):
-        expected = "Expected 2D array: " if name == "X" else ""
-        raise ValueError(
-            f"{expected}{name} is a dict: give a data frame, such as pandas.DataFrame({name})."
-        )
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "SU" and not hasattr(values, "dtype"):
-            array = np.asarray(values, dtype=object)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be a rectangular table: its rows have different lengths."
-        ) from None
-    if array.dtype.kind == "c":
-        refuse_complex(name)
-    if array.dtype.kind == "V":
-        raise ValueError(f"{name} is a structured array: give a data frame, or plain columns.")
-    return array
 
 
 def frame_labels(frame: Any) -> tuple[Any, ...] | None:
