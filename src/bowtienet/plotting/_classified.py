@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 from bowtienet.evaluation.scorers import class_forecast
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class ClassifiedDisplay:
     """A display that `from_predictions` draws from labels and the probabilities of classes."""
 
-    @classmethod
-    def from_predictions(
-        cls, y: Any, probabilities: Any, classes: Any, *, ax: Axes | None = None, **settings: Any
-    ) -> Self:
-        """Draw class probabilities against labels."""
-        raise NotImplementedError
+    from_predictions: ClassVar[Any]
 
     @classmethod
     def from_estimator(cls, model: Any, X: Any, y: Any, **settings: Any) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import open_rows, regressor_of, target_names
 from bowtienet.prediction.mixture import Mixture
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
 _SEED = 0
 """Of the draws that make F(y) of counts uniform: the same plot every time."""
 
@@ -27,18 +24,7 @@ class ScoredDisplay:
 
     _names_its_target = False
 
-    @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        distribution: Mixture,
-        *,
-        target: int = 0,
-        ax: Axes | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Draw predictive distributions against targets."""
-        raise NotImplementedError
+    from_predictions: ClassVar[Any]
 
     @classmethod
     def from_estimator(

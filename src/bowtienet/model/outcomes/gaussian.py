@@ -27,14 +27,6 @@ class Gaussian(Defaults):
     has_noise: ClassVar[bool] = True
     by_row: ClassVar[bool] = False
 
-    def n_columns(self, n_outputs: int) -> int:
-        """One for each output."""
-        return n_outputs
-
-    def n_outputs(self, n_columns: int) -> int:
-        """One for each column."""
-        return n_columns
-
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:

@@ -90,7 +90,15 @@ class Outcome(Protocol):
 
 
 class Defaults:
-    """What outcomes have that have no parameters of their own."""
+    """What outcomes have that have no parameters of their own, and an output for each target."""
+
+    def n_columns(self, n_outputs: int) -> int:
+        """One for each output."""
+        return n_outputs
+
+    def n_outputs(self, n_columns: int) -> int:
+        """One for each column."""
+        return n_columns
 
     @property
     def linear_parameter(self) -> Any:

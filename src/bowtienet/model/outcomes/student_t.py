@@ -56,14 +56,6 @@ class StudentT(Defaults):
         freedom = max(float(np.mean(self.freedom)), SMALLEST_WITH_VARIANCE)
         return freedom / (freedom - 2.0)
 
-    def n_columns(self, n_outputs: int) -> int:
-        """One for each output."""
-        return n_outputs
-
-    def n_outputs(self, n_columns: int) -> int:
-        """One for each column."""
-        return n_columns
-
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:
