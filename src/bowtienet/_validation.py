@@ -71,6 +71,11 @@ def listed_with_hints(absent: Sequence[str], others: Sequence[str]) -> str:
     return ", ".join(shown) + more
 
 
+def shorten(text: str, most: int) -> str:
+    """`text`, cut where it is longer than so many letters."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
 def printable(text: str) -> str:
     r"""`text` in which all that a terminal would obey, but for line breaks, is spelt out.
 

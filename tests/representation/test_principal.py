@@ -22,8 +22,8 @@ from bowtienet.representation.representation import (
     View,
     check_representation,
     input_names,
-    n_network_inputs,
     network_features,
+    network_inputs,
 )
 from bowtienet.representation.scaling import Scaling
 from tests import builders
@@ -161,7 +161,7 @@ SEEN = Representation(
 def test_a_view_of_components() -> None:
     check_representation(SEEN, 3, 1)
     view = SEEN.views[1]
-    assert n_network_inputs(SEEN, view) == 2
+    assert len(network_inputs(SEEN, view)) == 2
     assert input_names(SEEN, view) == ["component 1", "component 2"]
     x = np.random.default_rng(1).normal(size=(5, 3))
     np.testing.assert_array_equal(network_features(view, x), x @ GOOD.loadings)

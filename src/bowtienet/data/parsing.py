@@ -138,7 +138,7 @@ def column_floats(column: Any, label: str) -> np.ndarray | None:
     return _array_floats(values, label)
 
 
-def text_names(labels: Sequence[Any] | None, name: str = "X") -> tuple[str, ...] | None:
+def text_names(labels: Sequence[Any] | None) -> tuple[str, ...] | None:
     """Names of columns if they are text; scikit-learn's rule refuses those of mixed types."""
     texts = [isinstance(label, str) for label in labels or ()]
     if labels is None or not any(texts):
@@ -146,7 +146,7 @@ def text_names(labels: Sequence[Any] | None, name: str = "X") -> tuple[str, ...]
     if not all(texts):
         kinds = sorted({type(label).__name__ for label in labels})
         raise TypeError(
-            f"{name} has names of columns of the types {kinds}. Feature names are only supported "
+            f"X has names of columns of the types {kinds}. Feature names are only supported "
             "if all input features have string names: convert them all with X.columns.astype(str)."
         )
     return tuple(str(label) for label in labels)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from bowtienet._validation import printable
+from bowtienet._validation import printable, shorten
 from bowtienet.ensemble.cross_fitted_scores import target_scores
 from bowtienet.estimators.summary import SCORE_WORDS, score_text, scores_note, sizes_text
 
@@ -39,8 +39,7 @@ def model_card(estimator: Any) -> str:
 
 def _name(value: object) -> str:
     """A name from a table, cut and escaped."""
-    text = printable(str(value))
-    return escape(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+    return escape(shorten(printable(str(value)), _LONGEST))
 
 
 def _scores_table(estimator: Any) -> str:

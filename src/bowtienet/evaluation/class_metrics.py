@@ -18,7 +18,7 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from bowtienet._validation import whole
-from bowtienet.evaluation.averages import average, effective_rows
+from bowtienet.evaluation.checks import average, effective_rows
 from bowtienet.evaluation.class_checks import (
     ClassForecast,
     find_class,

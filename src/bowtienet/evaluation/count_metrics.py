@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.evaluation.averages import average
 from bowtienet.evaluation.checks import (
+    average,
     read_intervals,
     read_sample_weight,
     read_targets,

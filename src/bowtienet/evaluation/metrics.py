@@ -21,8 +21,8 @@ from scipy.stats import binom
 from bowtienet._arrays import map_arrays, slices
 from bowtienet._validation import whole
 from bowtienet.distributions.yeo_johnson import from_warped
-from bowtienet.evaluation.averages import average
 from bowtienet.evaluation.checks import (
+    average,
     check_distribution,
     read_intervals,
     read_levels,

@@ -6,6 +6,8 @@ import importlib
 import textwrap
 from typing import Any
 
+from bowtienet import _validation
+
 POSITIVE = "#0072B2"
 NEGATIVE = "#D55E00"
 """Blue and vermilion of Okabe and Ito: told apart with every kind of colour vision."""
@@ -140,7 +142,7 @@ def fitted_size(room: float, size: float = NAME_SIZE) -> float:
 
 def shorten(name: str) -> str:
     """`name`, cut where it would take the room of the plot."""
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"
+    return _validation.shorten(name, _LONGEST_NAME)
 
 
 def inches_wide(names: list[str]) -> float:

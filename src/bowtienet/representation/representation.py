@@ -128,11 +128,6 @@ def network_inputs(representation: Representation, view: View) -> Indices:
     return order if view.pieces is None else order[view.pieces.column]
 
 
-def n_network_inputs(representation: Representation, view: View) -> int:
-    """How many inputs a network with this view has."""
-    return len(network_inputs(representation, view))
-
-
 def input_owners(representation: Representation, view: View) -> Indices:
     """The user's column that each input of a network belongs to."""
     return owners(representation.columns)[network_inputs(representation, view)]
