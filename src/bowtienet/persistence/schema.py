@@ -105,10 +105,8 @@ def check_type(value: Any, hint: Any, place: str) -> None:
         if type(value) is not hint:
             _refuse(place, f"is {_kind(value)} and not a {_name(hint)}")
         check_fields(value, place)
-    elif getattr(hint, "_is_protocol", False):
-        if not is_dataclass(value) or not isinstance(getattr(value, "name", None), str):
-            _refuse(place, f"is {_kind(value)} and not an {_name(hint)}")
-        check_fields(value, place)
+    elif isinstance(hint, type) and is_dataclass(value) and isinstance(value, hint):
+        check_fields(value, place)  # one of several outcomes
     elif not _is_plain(value, hint):
         _refuse(place, f"is {_kind(value)} and not {_name(hint)}")
 

@@ -7,12 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import chosen
 from bowtienet.ensemble.count_ensemble import is_counts
 from bowtienet.evaluation.checks import read_targets
 from bowtienet.evaluation.count_metrics import is_discrete, randomized_pit
 from bowtienet.evaluation.metrics import pit
 from bowtienet.evaluation.scorers import class_forecast
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import open_rows, regressor_of, target_names
 from bowtienet.prediction.mixture import Mixture
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet._validation import chosen, named
 from bowtienet.ensemble.ensemble import outcome_of
 from bowtienet.plotting._bars import draw_bars
-from bowtienet.plotting._checks import chosen, named
 from bowtienet.plotting.fitted import network_of, open_rows
 from bowtienet.prediction.calibration import is_discrete
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import chosen
 from bowtienet.data.in_memory import InMemory
 from bowtienet.ensemble.count_ensemble import is_counts
 from bowtienet.estimators.base import EnsembleEstimator
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import _axes
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.calibration import CalibrationCurveDisplay
 from bowtienet.plotting.class_curves import RocCurvesDisplay
 from bowtienet.plotting.confusion import ConfusionDisplay

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet._validation import shorten
+from bowtienet._validation import chosen, shorten
 from bowtienet.plotting import _axes
 from bowtienet.plotting._along import (
     as_drawn,
@@ -21,7 +21,6 @@ from bowtienet.plotting._along import (
     read_content,
     values_along,
 )
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import feature_names, open_rows, regressor_of, target_names
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.prediction.mixture import Mixture
