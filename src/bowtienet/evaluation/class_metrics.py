@@ -24,7 +24,7 @@ from bowtienet.evaluation.class_checks import (
     find_class,
     read_forecast,
 )
-from bowtienet.evaluation.score_rows import ScoreRow
+from bowtienet.evaluation.metrics import ScoreRow
 
 PROBABILITY_FLOOR = 2.0**-52
 """Smallest probability of the log loss, which is 36 at most; scikit-learn's of double precision."""

@@ -19,8 +19,7 @@ from bowtienet.evaluation.checks import (
     read_targets,
     single_coverage,
 )
-from bowtienet.evaluation.metrics import interval_coverage, rmse
-from bowtienet.evaluation.score_rows import ScoreRow
+from bowtienet.evaluation.metrics import ScoreRow, interval_coverage, rmse
 
 
 @dataclass(frozen=True, kw_only=True)
