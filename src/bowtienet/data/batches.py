@@ -20,19 +20,10 @@ _TABLE_LIKE = ("shape", "dtype", "columns", "__array__", "__dataframe__", "__arr
 class BatchSource(Source):
     """Rows of batches, each (X, y) or (X, y, weights), or X alone; messages count them from 0.
 
-    Parameters
-    ----------
-    batches : iterable
-        A list, or an object whose ``__iter__`` starts anew each time and gives the same rows in
-        the same order. Batches without rows are passed over.
-    y, sample_weight, exposure : names, optional
-        Names of columns of batches that are frames.
-    features : list of names, optional
-        The columns of frames that are features, in this order.
-    reading : Reading
-        What the targets are.
-    with_targets : bool
-        False passes over targets and weights.
+    Batches are a list, or an object whose ``__iter__`` starts anew each time and gives the same
+    rows in the same order; those without rows are passed over. `y`, `sample_weight` and `exposure`
+    are names of columns of batches that are frames. ``with_targets=False`` passes over targets and
+    weights.
     """
 
     n_pieces = 1

@@ -28,19 +28,9 @@ from bowtienet.data.targets import NUMBERS, Reading
 class DaskSource(Source):
     """Rows of a Dask table; a piece is a partition, and messages count partitions from 0.
 
-    Parameters
-    ----------
-    X : dask.array.Array (rows, columns) or dask.dataframe.DataFrame
-        Lengths of chunks and partitions need not be known.
-    y : name, list of names, Dask table or array, or array; optional
-        The targets: names of columns if `X` is a data frame, or what has the same partitions as
-        `X`, or an array in memory if the lengths of those are known.
-    sample_weight, exposure : name, Dask table or array, or array; optional
-        How many times each row counts, and its exposure, in the same way.
-    features : list of names, optional
-        The columns of a data frame that are features; by default all others.
-    reading : Reading
-        What the targets are.
+    Lengths of chunks and partitions need not be known. Targets, weights and exposures are names of
+    columns of a data frame, or what has the same partitions as X, or arrays in memory if the
+    lengths of those are known.
     """
 
     def __init__(

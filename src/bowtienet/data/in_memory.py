@@ -17,18 +17,7 @@ from bowtienet.data.targets import NUMBERS, Reading
 
 
 class InMemory(Source):
-    """Rows of an array, a list or a frame, read and checked once.
-
-    Parameters
-    ----------
-    X, y, sample_weight, features, exposure
-        See `open_source`.
-
-    Attributes
-    ----------
-    block : Block
-        All rows.
-    """
+    """Rows of an array, a list or a frame, read and checked once; `block` has all of them."""
 
     in_memory = True
 

@@ -18,15 +18,6 @@ class MemoryMap(Source):
     """Rows of a memory map in pieces of 4,096; only the piece that is read is ever converted.
 
     joblib sends memory maps to other processes by the name of their file.
-
-    Parameters
-    ----------
-    X : numpy.memmap (rows, columns)
-    y : array (rows,) or (rows, outputs), optional
-        Targets, in memory or mapped.
-    sample_weight, exposure : array (rows,), optional
-    reading : Reading
-        What the targets are.
     """
 
     def __init__(

@@ -36,14 +36,9 @@ _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionErro
 def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     """Write `content` to one file, completely or not at all.
 
-    Parameters
-    ----------
-    path : str or path
-        File to write; one that exists is replaced only when the new one is complete.
-    kind : str
-        What the content is; `load` asks for the same word.
-    content : dict, list, tuple, str, number, bool, None, array, Status or a class of `CONTAINERS`
-        Nested in any way. Arrays of other libraries become NumPy arrays.
+    It may hold dicts, lists, tuples, texts, numbers, None, arrays, statuses and `CONTAINERS`,
+    nested in any way; arrays of other libraries become NumPy arrays. `kind` says what it is, and
+    `load` asks for the same word.
 
     Examples
     --------

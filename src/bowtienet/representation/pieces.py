@@ -59,16 +59,8 @@ def fit_pieces(
 ) -> Pieces | None:
     """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
 
-    Parameters
-    ----------
-    inputs : array (n, E)
-        Standardised columns.
-    weights : array (n,)
-        How many times each row counts; positive.
-    n_bins : int
-        Most bins of a column.
-    most : int
-        Most components of all columns: of many columns each has fewer bins.
+    A column has at most `n_bins`, and all columns together `most` components; row weights (n,) are
+    positive.
     """
     distinct = [np.unique(column) for column in inputs.T]
     n_bins = _affordable(distinct, float(np.sum(weights)), n_bins, most)

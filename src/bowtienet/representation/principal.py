@@ -35,14 +35,7 @@ class Principal:
 def fit_principal(inputs: Floats, weights: Floats, most: int) -> Principal:
     """Leading principal directions of standardised inputs (n, E), `most` of them or fewer.
 
-    Parameters
-    ----------
-    inputs : array (n, E)
-        Standardised columns; of many rows every so many are looked at.
-    weights : array (n,)
-        How many times each row counts.
-    most : int
-        Most components.
+    Of many rows every so many are looked at; row weights (n,) say how many times each counts.
     """
     apart = -(-len(inputs) // SAMPLED_ROWS)
     sample, share = inputs[::apart], weights[::apart]
