@@ -78,8 +78,7 @@ def suggestion(name: str, known: Sequence[str]) -> str:
     near = nearest(name, known)
     if near:
         return f"; did you mean {' or '.join(map(repr, near))}?"
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"; there are {', '.join(map(repr, known[:_SHOWN]))}{more}."
+    return f"; there are {listed([repr(text) for text in known])}."
 
 
 def listed_with_hints(absent: Sequence[str], others: Sequence[str]) -> str:
@@ -88,8 +87,13 @@ def listed_with_hints(absent: Sequence[str], others: Sequence[str]) -> str:
     for name in absent[:_SHOWN]:
         near = nearest(name, others)
         shown.append(f"{name!r} (is it {near[0]!r}?)" if near else repr(name))
-    more = f" and {len(absent) - _SHOWN} more" if len(absent) > _SHOWN else ""
-    return ", ".join(shown) + more
+    return listed([*shown, *absent[_SHOWN:]])
+
+
+def listed(texts: Sequence[str], most: int = _SHOWN) -> str:
+    """The first of some texts, and how many more there are."""
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def shorten(text: str, most: int) -> str:

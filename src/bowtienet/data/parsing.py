@@ -20,9 +20,9 @@ import narwhals as nw
 import numpy as np
 
 from bowtienet._arrays import Array, namespace, to_numpy
+from bowtienet._validation import listed
 from bowtienet.data.limits import check_columns
 
-_SHOWN = 5
 _LOOKED_AT = 10_000
 """Rows among which an example of what is wrong is looked for."""
 _REAL = "fiub"
@@ -180,7 +180,7 @@ def check_unique(names: Sequence[Any], where: str) -> None:
     repeated = [repr(name) for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(
-            f"{where} has several columns called {', '.join(repeated[:_SHOWN])}: rename them so "
+            f"{where} has several columns called {listed(repeated)}: rename them so "
             "that names are unique."
         )
 
@@ -201,7 +201,7 @@ def refuse_texts(parsed: Parsed, name: str, remedy: str = "") -> None:
         if not _is_numbers(column)
     ]
     raise ValueError(
-        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} "
+        f"{name} must hold numbers, but {listed(bad)} "
         f"{'does' if len(bad) == 1 else 'do'} not: give one number for each row{remedy}."
     )
 
@@ -243,10 +243,9 @@ def check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
         if column.any()
     ]
     if found:
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         what = "infinity" if allow_nan else "NaN or infinity"
         raise ValueError(
-            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}, counted from 0: give "
+            f"{name} contains {what} in {listed(found)}, counted from 0: give "
             "finite numbers or leave those rows out."
         )
 
