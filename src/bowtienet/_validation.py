@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import math
 import numbers
 import operator
@@ -99,6 +100,14 @@ def listed(texts: Sequence[str], most: int = _SHOWN) -> str:
 def shorten(text: str, most: int) -> str:
     """`text`, cut where it is longer than so many letters."""
     return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
+def optional(module: str, needed: str) -> Any:
+    """A module that not everybody has; without it an ImportError that says what to type."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(needed) from error
 
 
 def printable(text: str) -> str:

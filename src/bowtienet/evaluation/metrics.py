@@ -11,7 +11,6 @@ Every score takes the targets y first and the forecast second, as scikit-learn's
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -19,7 +18,7 @@ import numpy as np
 from scipy.stats import binom
 
 from bowtienet._arrays import map_arrays, slices
-from bowtienet._validation import whole
+from bowtienet._validation import optional, whole
 from bowtienet.data.named_frames import new_frame
 from bowtienet.distributions.yeo_johnson import from_warped
 from bowtienet.evaluation.checks import (
@@ -288,10 +287,7 @@ def evaluate(
 
 def load_scoringrules() -> Any:
     """scoringrules, imported by the first score that needs it and not before."""
-    try:
-        return importlib.import_module("scoringrules")
-    except ImportError as error:
-        raise ImportError("CRPS needs scoringrules: pip install 'bowtienet[cli]'.") from error
+    return optional("scoringrules", "CRPS needs scoringrules: pip install 'bowtienet[cli]'.")
 
 
 def _gaussian_crps(y: np.ndarray, found: Mixture) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import textwrap
 from typing import Any
 
@@ -35,10 +34,8 @@ _IN_FULL = 2e7
 
 def load(module: str) -> Any:
     """A module of matplotlib, imported by the first plot and not before."""
-    try:
-        return importlib.import_module(f"matplotlib.{module}")
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'bowtienet[plot]'.") from error
+    needed = "plots need matplotlib: pip install 'bowtienet[plot]'."
+    return _validation.optional(f"matplotlib.{module}", needed)
 
 
 def new_figure(width: float, height: float) -> Any:
