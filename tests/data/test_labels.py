@@ -304,15 +304,13 @@ def test_columns_of_files_that_hold_no_labels(tmp_path: Path) -> None:
     days = pa.array([1, 2], pa.date32())
     table = pa.table({"x": [1.0, 2.0], "kind": ["a", "b"], "day": days, "flag": [True, False]})
     pq.write_table(table, tmp_path / "rows.parquet")
-    with pytest.raises(ValueError, match="'day'"):
+    with pytest.raises(ValueError, match=r"rows\.parquet, row group 0: y holds .*date"):
         open_source(tmp_path, "day", target="label")
     for several in (tmp_path, dd.from_pandas(table.to_pandas(), npartitions=1)):
         with pytest.raises(ValueError, match="give one column"):
             open_source(several, ["kind", "flag"], target="label")
     for name in ("kind", "flag"):
-        with pytest.raises(ValueError, match=f"'{name}'.*BowTieClassifier"):
-            open_source(tmp_path, name)
-        for other in ([table], dd.from_pandas(table.to_pandas(), npartitions=1)):
+        for other in (tmp_path, [table], dd.from_pandas(table.to_pandas(), npartitions=1)):
             with pytest.raises(ValueError, match=f"'{name}'.*BowTieClassifier"):
                 list(in_order(open_source(other, name)))
 

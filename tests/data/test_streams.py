@@ -70,7 +70,7 @@ def test_hive_folders_are_columns(tmp_path: Path) -> None:
         years = [b.targets for b in in_order(open_source(X, "year", features=["x"]))]
         np.testing.assert_array_equal(np.concatenate(years)[:, 0], np.repeat([2023.0, 2024.0], 8))
         with pytest.raises(ValueError, match="'city'"):
-            open_source(X, "city")
+            list(in_order(open_source(X, "city")))
 
 
 def test_other_forms_of_datasets(folder: Path) -> None:
@@ -143,7 +143,7 @@ def test_types_of_numbers_and_orders_of_columns_may_differ(folder: Path) -> None
         (table(0, 3).drop_columns("z"), "z"),
         (table(0, 3).drop_columns("y"), "y"),
         (table(0, 3, y=["a", "b", "c"]), "y"),
-        (table(0, 3, w=pa.array([1, 2, 3], pa.date32())), "w"),
+        (table(0, 3, w=pa.array([1, 2, 3], pa.date32())), "sample_weight"),
         (table(0, 3, z=[[1.0], [2.0], []]), "z"),
         (table(0, 3, more=[1, 2, 3]), "more"),
     ],
@@ -151,8 +151,8 @@ def test_types_of_numbers_and_orders_of_columns_may_differ(folder: Path) -> None
 def test_a_third_file_with_other_columns(third: pa.Table, name: str, folder: Path) -> None:
     """pyarrow itself would give nulls for a missing column."""
     pq.write_table(third, folder / "part-2.parquet")
-    with pytest.raises(ValueError, match=rf"part-2\.parquet.*'{name}'"):
-        open_source(folder, "y", "w")
+    with pytest.raises(ValueError, match=rf"part-2\.parquet.*{name}"):
+        list(in_order(open_source(folder, "y", "w")))
 
 
 @pytest.mark.parametrize(

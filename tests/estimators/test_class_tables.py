@@ -18,7 +18,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from bowtienet import BowTieClassifier, open_source
 from tests.estimators.class_models import rows, small, stacked
-from tests.estimators.models import assert_same
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -81,21 +80,6 @@ def check_answers(model: BowTieClassifier, given: tuple[Any, ...]) -> None:
         assert_allclose(score(*given), score(own, Y, WEIGHTS), rtol=1e-9)
 
 
-@pytest.fixture(scope="module")
-def expected() -> BowTieClassifier:
-    return small().fit(X, Y, WEIGHTS)
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-def test_every_source_gives_the_model_of_the_array(
-    kind: str, expected: BowTieClassifier, tmp_path: Path
-) -> None:
-    given = SOURCES[kind](tmp_path)
-    model = small().fit(*given)
-    assert_same(model, expected)
-    check_answers(model, given)
-
-
 @pytest.mark.parametrize("kind", SOURCES)
 def test_the_stochastic_solver_on_every_source(kind: str, tmp_path: Path) -> None:
     given = SOURCES[kind](tmp_path)
@@ -104,14 +88,6 @@ def test_the_stochastic_solver_on_every_source(kind: str, tmp_path: Path) -> Non
     check_answers(model, given)
     shares = np.bincount(np.unique(Y, return_inverse=True)[1], weights=WEIGHTS) / WEIGHTS.sum()
     assert model.log_score(*given) > float(shares @ np.log(shares))
-
-
-def test_more_rows_than_fit_are_streamed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("bowtienet.ensemble.fit_ensemble.LARGE", 100)
-    given = SOURCES["file"](tmp_path)
-    model = stacked(max_iter=3, batch_size=50).fit(*given)
-    assert model.solver_ == "svi"
-    check_answers(model, given)
 
 
 @pytest.mark.parametrize("kind", ["file", "batches", "memory map"])
@@ -138,27 +114,6 @@ def test_dask_tables_without_a_cluster(kind: str) -> None:
         small().fit(*given)
     with pytest.raises(ValueError, match="class_weight is not for Dask tables"):
         small(class_weight="balanced", **STREAMED).fit(*given)
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("kind", DASK)
-def test_dask_tables_on_a_cluster(kind: str) -> None:
-    distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-        ) as cluster,
-        distributed.Client(cluster),
-    ):
-        given = DASK[kind]()
-        model = small(max_iter=4).fit(*given)
-        assert model.solver_ == "cavi"
-        check_answers(model, given)
-        whole = small(max_iter=4, solver="cavi").fit(X, Y, WEIGHTS)
-        own = model.predict_proba(features_for(model))
-        assert_allclose(own, whole.predict_proba(X), atol=1e-4)
-        held_out = small(weighting="stacking").fit(*given)
-        check_answers(held_out, given)
 
 
 # Columns of every kind

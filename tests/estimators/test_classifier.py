@@ -13,7 +13,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning, NotFittedError
 
 from bowtienet import BowTieClassifier, BowTieRegressor, load
@@ -186,25 +185,6 @@ def test_rows_of_weight_zero_are_absent_and_of_weight_two_there_twice(make: Any)
     assert_same(make().fit(X, Y, absent), make().fit(X[counts > 0], Y[counts > 0]))
 
 
-@pytest.mark.parametrize("make", [small, stacked])
-def test_the_order_of_rows_and_columns_does_not_matter(make: Any) -> None:
-    rng, expected = np.random.default_rng(504), make().fit(X, Y)
-    order, columns = rng.permutation(len(X)), np.array([2, 0, 1])
-    assert_same(make().fit(X[order], Y[order]), expected)
-    moved = make().fit(X[:, columns], Y)
-    assert_array_equal(moved.predict_proba(X[:, columns]), expected.predict_proba(X))
-
-
-def test_the_result_does_not_depend_on_the_number_of_jobs() -> None:
-    assert_same(stacked(n_jobs=2).fit(X, Y), stacked().fit(X, Y))
-
-
-def test_a_fit_is_repeatable_and_a_clone_knows_nothing(fitted: BowTieClassifier) -> None:
-    copy = clone(fitted)
-    assert not hasattr(copy, "classes_")
-    assert_same(copy.fit(X, Y), fitted)
-
-
 # Tables that ask for care
 
 
@@ -251,19 +231,6 @@ def test_no_hidden_layer_and_two(layers: tuple[int, ...]) -> None:
     model = stacked(hidden_layer_sizes=layers).fit(X, Y)
     shares = np.bincount(CODES) / len(X)
     assert model.log_score(X, Y) > float(shares @ np.log(shares))
-
-
-@pytest.mark.slow
-def test_the_highest_effort() -> None:
-    model = BowTieClassifier((4,), effort="best", random_state=0).fit(X[:60], Y[:60])
-    assert model.log_score(X[60:], Y[60:]) > -np.log(3.0)
-
-
-def test_many_rows_are_predicted_in_parts(fitted: BowTieClassifier) -> None:
-    many = np.tile(X, (1112, 1))[:100_000]
-    found = fitted.predict_proba(many)
-    assert found.shape == (100_000, 3)
-    assert_allclose(found[-len(X) :], fitted.predict_proba(many[-len(X) :]), rtol=1e-12)
 
 
 # Fits that go on

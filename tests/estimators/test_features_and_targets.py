@@ -1,12 +1,11 @@
 """What networks see of columns and targets: piecewise linear features and warps, as users meet it.
 
 Settings, predictions in the user's unit, what lies outside the data, tables of all kinds,
-invariances, and every other way into and out of an estimator.
+and plots and reports that speak of the user's columns.
 """
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,19 +14,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import integrate
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 
-from bowtienet import BowTieRegressor, load
+from bowtienet import BowTieRegressor
 from bowtienet.ensemble.ensemble import member_views
 from bowtienet.estimators.attributes import ensemble_attributes
 from tests.estimators import models
-from tests.estimators.models import answers, assert_same, at_sweep, rows, watched
+from tests.estimators.models import answers, at_sweep, rows, watched
 from tests.sign_pruning import prune_by_signs
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -245,31 +242,6 @@ def test_draws_have_the_moments_quantiles_and_intervals(either: BowTieRegressor)
     assert np.all(np.diff(shortest) < 1.03 * np.diff(central))
 
 
-def test_draws_without_noise_have_the_epistemic_part(either: BowTieRegressor) -> None:
-    table = new_rows(either)
-    parts = either._components(table, None)
-    draws = either.sample_y(table, DRAWS, noise=False)
-    assert_moments_of_draws(draws, parts.mean, parts.epistemic_variance)
-
-
-@pytest.mark.parametrize("noise", [True, False])
-def test_draws_of_functions_have_the_covariance(noise: bool, either: BowTieRegressor) -> None:
-    """Of networks drawn whole; the push-forward is an approximation, good to a tenth here."""
-    table = new_rows(either)
-    mean, covariance = either.predict(table, return_cov=True)
-    parts = either._components(table, None)
-    deviation = np.sqrt(parts.epistemic_variance + noise * parts.noise_variance)
-    draws = either.sample_y(table, DRAWS, joint=True, noise=noise)
-    away = draws - mean[:, None]
-    error = away.std(axis=1) / np.sqrt(DRAWS)
-    assert np.all(np.abs(away.mean(axis=1)) < STANDARD_ERRORS * error + 0.1 * deviation)
-    products = away[:, None, :] * away[None, :, :]
-    error = products.std(axis=2) / np.sqrt(DRAWS)
-    expected = covariance - np.diag(np.diag(covariance) - deviation**2)
-    slack = 0.2 * deviation[:, None] * deviation[None, :]
-    assert np.all(np.abs(products.mean(axis=2) - expected) < STANDARD_ERRORS * error + slack)
-
-
 def test_two_targets_have_a_warp_each_and_the_shapes_of_one() -> None:
     both = quick(**BENT).fit(X, TWO)
     [view] = {id(view): view for view in member_views(both.ensemble_)}.values()
@@ -315,29 +287,6 @@ def test_powers_of_two_as_units_change_no_bit(columns: int, unit: int) -> None:
     assert_allclose(other.predict_interval(NEW * by), usual.predict_interval(NEW) * c, rtol=1e-12)
     scores = usual.log_score(X, Y), other.log_score(X * by, Y * c)
     assert_allclose(scores[1], scores[0] - np.log(c), rtol=1e-12)
-
-
-@pytest.mark.parametrize("unit", [1e150, 1e-150])
-def test_huge_and_tiny_units(unit: float) -> None:
-    model = quick().fit(X * unit, Y * unit)
-    assert np.isfinite(answers(model, NEW * unit)).all()
-    for joint in (False, True):
-        assert np.isfinite(model.sample_y(NEW * unit, 5, joint=joint)).all()
-    assert model.score(X * unit, Y * unit) > 0.5
-    expected = quick().fit(X, Y).log_score(X, Y) - np.log(unit)
-    assert_allclose(model.log_score(X * unit, Y * unit), expected, atol=0.5)
-
-
-def test_another_unit_and_origin_change_no_more_than_rounding() -> None:
-    """From a start at random: a fitted one multiplies rounding."""
-    settings = BENT | {"init": "laplace"}
-    usual, other = quick(**settings).fit(X, Y), quick(**settings).fit(X, 7.0 * Y + 5000.0)
-    mean, deviation = answers(other, NEW)
-    allowed = 1e-6 * Y.std()
-    assert_allclose((mean - 5000.0) / 7.0, answers(usual, NEW)[0], rtol=0.0, atol=allowed)
-    assert_allclose(deviation / 7.0, answers(usual, NEW)[1], rtol=0.0, atol=allowed)
-    scores = usual.log_score(X, Y), other.log_score(X, 7.0 * Y + 5000.0)
-    assert_allclose(scores[1], scores[0] - np.log(7.0), atol=1e-5)
 
 
 # Outside the data
@@ -460,14 +409,6 @@ def test_bins_are_no_more_than_the_values_of_a_column(name: str, expected: int) 
     assert n_inputs(model) == expected
 
 
-def test_constant_targets_are_predicted() -> None:
-    table, y = TABLES["a constant target"]()
-    for settings in (BENT, {}):
-        mean, deviation = answers(quick(**settings).fit(table, y), NEW)
-        assert_allclose(mean, 4.0, rtol=1e-6)
-        assert np.all(deviation < 0.1)
-
-
 def test_gaps_are_told_from_values() -> None:
     """Of a column whose gaps say more than its values."""
     rng = np.random.default_rng(2)
@@ -478,109 +419,7 @@ def test_gaps_are_told_from_values() -> None:
     assert model.predict([[np.nan]])[0] > 3.0 * model.predict([[0.0]])[0]
 
 
-# The same rows, the same model
-
-
-@pytest.mark.parametrize("settings", [BENT, {"weighting": "stacking"}], ids=["bent", "stacked"])
-def test_order_of_rows_and_repetitions_change_no_bit(settings: dict[str, Any]) -> None:
-    rng = np.random.default_rng(5)
-    order, counts = rng.permutation(120), rng.integers(0, 3, size=120)
-    weights = counts.astype(float)
-    weighted = quick(**settings).fit(X, Y, weights)
-    assert_same(quick(**settings).fit(X[order], Y[order], weights[order]), weighted)
-    repeated = quick(**settings).fit(np.repeat(X, counts, axis=0), np.repeat(Y, counts))
-    assert_same(repeated, weighted)
-    assert_array_equal(answers(repeated, NEW), answers(weighted, NEW))
-
-
-@pytest.mark.parametrize("columns", [[2, 0, 1], [1, 0, 2]])
-def test_the_order_of_columns_changes_no_more_than_rounding(columns: list[int]) -> None:
-    """From a start at random: a fitted one multiplies rounding."""
-    settings = BENT | {"init": "laplace"}
-    expected, found = quick(**settings).fit(X, Y), quick(**settings).fit(X[:, columns], Y)
-    allowed = 1e-6 * Y.std()
-    assert_allclose(answers(found, NEW[:, columns]), answers(expected, NEW), rtol=0.0, atol=allowed)
-    strength = expected.feature_relevance_.strength
-    assert_allclose(found.feature_relevance_.strength, strength[columns], rtol=1e-5)
-
-
-@pytest.mark.parametrize("settings", [BENT, {"weighting": "stacking"}], ids=["bent", "stacked"])
-def test_the_number_of_jobs_changes_no_bit(settings: dict[str, Any]) -> None:
-    one, two = (quick(**settings, n_jobs=n_jobs).fit(X, Y) for n_jobs in (1, 2))
-    assert_same(one, two)
-    assert one.ensemble_.views == two.ensemble_.views
-    assert_array_equal(answers(one, NEW), answers(two, NEW))
-
-
-# Files, and going on
-
-
-def through_pickle(model: BowTieRegressor, folder: Path) -> BowTieRegressor:
-    return pickle.loads(pickle.dumps(model))
-
-
-def through_file(model: BowTieRegressor, folder: Path) -> BowTieRegressor:
-    model.save(folder / "model")
-    return load(folder / "model")
-
-
-@pytest.mark.parametrize("through", [through_pickle, through_file])
-def test_saved_models_predict_the_same_bits(
-    through: Callable[[BowTieRegressor, Path], BowTieRegressor],
-    either: BowTieRegressor,
-    tmp_path: Path,
-) -> None:
-    table, loaded = new_rows(either), through(either, tmp_path)
-    assert_same(loaded, either)
-    assert (loaded.features, loaded.target_transform) == (either.features, either.target_transform)
-    assert loaded.ensemble_.views == either.ensemble_.views
-    assert_array_equal(answers(loaded, table), answers(either, table))
-    assert_array_equal(loaded.predict_quantiles(table), either.predict_quantiles(table))
-    for joint in (False, True):
-        draws = (model.sample_y(table, 3, joint=joint) for model in (loaded, either))
-        assert_array_equal(*draws)
-
-
-def test_members_of_different_views_take_in_rows(mixed: BowTieRegressor) -> None:
-    model = pickle.loads(pickle.dumps(mixed))
-    before = [float(member.statistics.count) for member in model.ensemble_.members]
-    more = long_tailed(60, seed=3)
-    model.partial_fit(pd.DataFrame(more[0], columns=NAMES), more[1])
-    after = [float(member.statistics.count) for member in model.ensemble_.members]
-    assert_allclose(np.subtract(after, before), 60.0)
-    assert len(seen(model)) == 4
-    test = long_tailed(400, seed=5)
-    table = pd.DataFrame(test[0], columns=NAMES)
-    assert model.log_score(table, test[1]) > mixed.log_score(table, test[1]) - 0.1
-
-
-def test_a_warm_start_keeps_the_views(mixed: BowTieRegressor) -> None:
-    model = pickle.loads(pickle.dumps(mixed)).set_params(warm_start=True, max_iter=5)
-    representation = model.ensemble_.representation
-    model.fit(FRAME[NAMES], Y)
-    assert model.ensemble_.representation is representation
-    assert len(seen(model)) == 4
-    for then, now in zip(mixed.ensemble_.members, model.ensemble_.members, strict=True):
-        assert now.elbo_history[-1] >= then.elbo_history[-1] - 1e-9 * abs(then.elbo_history[-1])
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [BENT | {"solver": "cavi"}, BENT | {"solver": "svi"}, {"weighting": "stacking"}],
-    ids=["cavi", "svi", "stacked"],
-)
-def test_a_fit_that_was_cut_short_goes_on(settings: dict[str, Any], tmp_path: Path) -> None:
-    settings = {"solver": "svi", "batch_size": 20, "tol": 0.0} | settings
-    cut = quick(**settings, checkpoint=tmp_path / "checkpoint")
-    watched(cut, at_sweep(12, KeyboardInterrupt))
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
-        cut.fit(X, Y)
-    assert np.isfinite(answers(cut, NEW)).all()
-    resumed = quick(**settings, checkpoint=tmp_path / "checkpoint").resume(X, Y)
-    expected = quick(**settings).fit(X, Y)
-    assert_same(resumed, expected)
-    assert resumed.ensemble_.views == expected.ensemble_.views
-    assert_array_equal(answers(resumed, NEW), answers(expected, NEW))
+# Going on
 
 
 def test_a_checkpoint_is_for_one_view_of_the_rows(tmp_path: Path) -> None:
@@ -592,74 +431,6 @@ def test_a_checkpoint_is_for_one_view_of_the_rows(tmp_path: Path) -> None:
         other = quick(**(BENT | {name: value}), checkpoint=tmp_path / "checkpoint")
         with pytest.raises(ValueError, match=name):
             other.resume(X, Y)
-
-
-# Sources
-
-
-@pytest.mark.parametrize("features", ["piecewise", "auto", 3])
-def test_parquet_files(features: Any, tmp_path: Path) -> None:
-    """Coordinate ascent gives the fit in memory; the stochastic solver one of the same views."""
-    path = tmp_path / "rows.parquet"
-    pq.write_table(pa.Table.from_pandas(FRAME, preserve_index=False), path, row_group_size=50)
-    settings = {"features": features, "target_transform": "yeo-johnson"}
-    expected = quick(**settings, solver="cavi").fit(X, Y)
-    found = quick(**settings, solver="cavi").fit(path, "y")
-    assert seen(found) == seen(expected)
-    assert_allclose(found.elbo_history_, expected.elbo_history_, rtol=1e-8)
-    assert_allclose(answers(found, path), answers(expected, X), rtol=1e-5)
-    streamed = quick(**settings, solver="svi", batch_size=30).fit(path, "y")
-    assert streamed.solver_ == "svi"
-    assert all(warped for _, warped in seen(streamed))
-    assert features == "auto" or {bins for bins, _ in seen(streamed)} == {True}
-    assert streamed.log_score(path, "y") > expected.log_score(X, Y) - 1.0
-
-
-@pytest.mark.parametrize("kind", ["array", "frame"])
-def test_dask_tables_without_a_cluster(kind: str) -> None:
-    given: tuple[Any, ...]
-    if kind == "array":
-        arrays = pytest.importorskip("dask.array")
-        given = tuple(arrays.from_array(values, chunks=50) for values in (X, Y))
-    else:
-        given = pytest.importorskip("dask.dataframe").from_pandas(FRAME, npartitions=3), "y"
-    model = quick(**BENT, solver="svi", batch_size=30).fit(*given)
-    assert seen(model) == {(True, True)}
-    table = FRAME[NAMES] if kind == "frame" else X
-    assert_allclose(answers(model, given[0]), answers(model, table), rtol=1e-9)
-    assert_allclose(model.log_score(*given), model.log_score(table, Y), rtol=1e-9)
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("settings", [BENT, {}], ids=["bent", "auto"])
-def test_dask_tables_on_a_cluster(settings: dict[str, Any]) -> None:
-    arrays, distributed = (pytest.importorskip(name) for name in ("dask.array", "distributed"))
-    given = tuple(arrays.from_array(values, chunks=50) for values in (X, Y))
-    expected = quick(**settings, solver="cavi").fit(X, Y)
-    with distributed.Client(
-        n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
-    ):
-        found = quick(**settings, solver="cavi").fit(*given)
-    assert seen(found) == seen(expected)
-    assert_allclose(found.elbo_history_, expected.elbo_history_, rtol=1e-8)
-    assert_allclose(answers(found, X), answers(expected, X), rtol=1e-5)
-
-
-@pytest.mark.parametrize("settings", [BENT, {"weighting": "stacking"}], ids=["bent", "stacked"])
-def test_tensors(settings: dict[str, Any]) -> None:
-    """From a start at random: a fitted one, in single precision, multiplies rounding."""
-    torch = pytest.importorskip("torch")
-    # With a penalty that is given, views are compared by networks that differ by rounding.
-    settings = {"features": "standard"} | settings | {"init": "laplace"}
-    model = quick(**settings).fit(torch.from_numpy(X), torch.from_numpy(Y))
-    expected = quick(**settings).fit(X, Y)
-    assert seen(model) == seen(expected)
-    mean, deviation = model.predict(torch.from_numpy(NEW), return_std=True)
-    assert isinstance(mean, torch.Tensor)
-    assert_allclose(mean.numpy(), expected.predict(NEW), rtol=1e-6)
-    assert_allclose(deviation.numpy(), answers(expected, NEW)[1], rtol=1e-6)
-    score = model.log_score(torch.from_numpy(X), torch.from_numpy(Y))
-    assert score == pytest.approx(expected.log_score(X, Y), rel=1e-6)
 
 
 # Structure, plots and reports speak of the user's columns
@@ -697,18 +468,6 @@ def test_relevance_and_pruning_are_of_the_users_columns(
     for name in relevance.name[gone]:
         changed = flats.assign(**{name: flats[name].iloc[::-1].to_numpy()})
         assert_array_equal(pruned.predict(changed), pruned.predict(flats))
-
-
-def test_draws_for_arviz(of_flats: BowTieRegressor) -> None:
-    pytest.importorskip("arviz")
-    posterior = of_flats.to_arviz(draws=30)["posterior"]
-    inputs = posterior["input"].values.tolist()
-    assert inputs[0] == "bias"
-    assert len(set(inputs)) == len(inputs)
-    owners = ("number", "city", "day", "flag")
-    assert all(name.startswith(owners) for name in inputs[1:])
-    assert posterior["weights_1"].shape == (1, 30, 10, len(inputs))
-    assert np.isfinite(posterior["weights_1"].values).all()
 
 
 def test_plots_and_a_report(of_flats: BowTieRegressor, flats: pd.DataFrame, tmp_path: Path) -> None:

@@ -116,7 +116,6 @@ def fitted() -> dict[str, BowTieRegressor]:
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "auto": {},
-    "cavi": {},
     "svi": {"weighting": "stacking", "init_penalty": 1.0, "batch_size": 80, "max_iter": 3},
 }
 
@@ -145,18 +144,6 @@ def test_every_source_gives_the_model_of_the_array(
     names = getattr(model, "feature_names_in_", None)
     nameless = kind in ("array", "memory map", "one batch", "batches of arrays")
     assert names is None if nameless else names.tolist() == NAMES
-
-
-@pytest.mark.parametrize("kind", SOURCES)
-def test_coordinate_ascent_on_every_source(
-    kind: str, fitted: dict[str, BowTieRegressor], tmp_path: Path
-) -> None:
-    """Rows that are read anew in each sweep: sums are rounded in another order."""
-    model = small(solver="cavi").fit(*source_of(kind, tmp_path))
-    expected = fitted["cavi"]
-    assert model.solver_ == "cavi"
-    assert_allclose(model.elbo_history_, expected.elbo_history_, rtol=1e-8)
-    assert_allclose(answers(model, features_for(model)), answers(expected, X), rtol=1e-5)
 
 
 @pytest.mark.parametrize("kind", SOURCES)

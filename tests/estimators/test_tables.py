@@ -99,16 +99,6 @@ def test_every_library_gives_the_same_model_and_answers(
     assert model.score(table, "price") == model.score(FRAME, "price")
 
 
-def test_an_array_of_objects_gives_the_same_model(model: BowTieRegressor) -> None:
-    array = FIRST.astype(object).to_numpy()
-    with pytest.warns(UserWarning, match="'x7'"):
-        found = small().fit(array, PRICE)
-    assert_same(found, model)
-    assert not hasattr(found, "feature_names_in_")
-    assert [column.name for column in found.columns_] == [f"x{i}" for i in range(9)]
-    assert_array_equal(answers(found, array), answers(model, FIRST))
-
-
 def test_relevance_has_an_entry_for_each_column_of_the_user(model: BowTieRegressor) -> None:
     found = model.feature_relevance_
     assert found.name.tolist() == FEATURES
@@ -162,13 +152,6 @@ def test_identifiers_are_left_out_with_a_warning() -> None:
     assert_array_equal(found.predict(other), found.predict(frame))
 
 
-def test_too_many_categories_are_refused_by_name() -> None:
-    frame = one_column([f"street {i // 2}" for i in range(N)], "street")
-    with pytest.raises(ValueError, match=r"'street'.*max_categories=20"):
-        small(max_categories=20).fit(frame, PRICE)
-    assert small(max_categories=30).fit(frame, PRICE).columns_[1].has_value
-
-
 @pytest.mark.parametrize("values", [["a"] * N, [None] * N, [1.5] * N])
 def test_columns_that_say_nothing_are_left_out_silently_or_noted(values: list[Any]) -> None:
     with warnings.catch_warnings(record=True) as caught:
@@ -176,14 +159,6 @@ def test_columns_that_say_nothing_are_left_out_silently_or_noted(values: list[An
         found = small().fit(one_column(values), PRICE)
     assert_same(found, small().fit(one_column(values)[["size"]], PRICE))
     assert len([w for w in caught if "'x'" in str(w.message)]) == (values[0] is None)
-
-
-def test_nothing_but_columns_that_say_nothing() -> None:
-    with pytest.raises(ValueError, match="'key'"):
-        small().fit(pd.DataFrame({"key": [f"id-{i}" for i in range(N)]}), PRICE)
-    # Constant numbers alone are what scikit-learn's estimators take, too.
-    found = small().fit(np.full((N, 2), 7.0), PRICE)
-    assert_allclose(found.predict(np.full((3, 2), 7.0)), PRICE.mean(), rtol=0.05)
 
 
 # Names
@@ -259,19 +234,6 @@ def test_names_of_targets(y: Any, names: list[str]) -> None:
 # Arrays
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "bool", ">f8", "object"])
-def test_types_of_numbers(dtype: str) -> None:
-    X, y = rows()
-    values = (X > 0.0) if dtype == "bool" else np.round(4.0 * X)
-    # A random start: fitted ones multiply rounding.
-    found = small(init="laplace").fit(values.astype(dtype), y)
-    expected = small(init="laplace").fit(values.astype(float), y)
-    allowed = 0.01 if dtype == "float32" else 0.0
-    assert_allclose(
-        found.predict(values.astype(dtype)), expected.predict(values.astype(float)), atol=allowed
-    )
-
-
 def test_missing_values_of_an_array() -> None:
     X, y = rows()
     X[::6, 0] = np.nan
@@ -283,14 +245,6 @@ def test_missing_values_of_an_array() -> None:
     assert_same(small().fit(marked, y), model)
     with pytest.raises(ValueError, match="masked"):
         small().fit(np.ma.masked_invalid(X), y)
-
-
-@pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_targets_must_be_finite(bad: float) -> None:
-    X, y = rows()
-    y[5] = bad
-    with pytest.raises(ValueError, match="y"):
-        small().fit(X, y)
 
 
 def test_tensors_stay_tensors() -> None:

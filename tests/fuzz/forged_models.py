@@ -39,19 +39,16 @@ class Case:
     use: Callable[[Any], Any]
 
 
-def _parts(components: Any) -> dict[str, Any]:
-    """Components by name, whether they are arrays or, for a frame, columns of one."""
-    return dict(components) if hasattr(components, "columns") else components._asdict()
-
-
 def _answers(model: Any, table: Any) -> dict[str, np.ndarray]:
     """What a model says of some rows, through every door that needs no fit."""
+    parts = model.predict_components(table)
+    parts = np.asarray(parts).T if hasattr(parts, "columns") else parts
     if hasattr(model, "predict_proba"):
         found = {
             "predict": model.predict(table),
             "proba": model.predict_proba(table),
             "draws": model.sample_proba(table, 2),
-            **_parts(model.predict_components(table)),
+            "components": np.column_stack(list(parts)),
         }
     else:
         found = {
@@ -59,7 +56,7 @@ def _answers(model: Any, table: Any) -> dict[str, np.ndarray]:
             "interval": model.predict_interval(table),
             "quantiles": model.predict_quantiles(table, [0.1, 0.9]),
             "draws": model.sample_y(table, 2),
-            **_parts(model.predict_components(table)),
+            "components": np.column_stack(list(parts)),
         }
     found["relevance"] = np.asarray(model.feature_relevance_.strength)
     found["sparsity"] = np.asarray(model.sparsity_.weights_after)

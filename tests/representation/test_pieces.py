@@ -291,28 +291,17 @@ def changed(name: str, place: int, value: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "change",
     [
-        {"column": SOUND.column.astype(float)},
         {"column": SOUND.column[::-1]},
         {"column": SOUND.column[1:]},
         {"column": SOUND.column + 1},
         {"column": SOUND.column.reshape(1, -1)},
         {"column": np.zeros_like(SOUND.column)},
-        {"column": "abc"},
-        {"column": None},
         changed("column", 0, -1),
         changed("column", -1, 100),
         {"low": SOUND.low[1:]},
-        {"low": SOUND.low.astype(str)},
-        {"high": None},
-        {"scale": 1.0},
-        changed("low", 0, np.nan),
-        changed("high", -1, np.inf),
-        changed("center", 2, -np.inf),
         changed("scale", 3, 0.0),
         changed("scale", 3, -1.0),
         changed("scale", 3, 5e-324),
-        changed("deviation", 3, -1e-3),
-        changed("deviation", 3, np.nan),
         {"deviation": SOUND.deviation[1:]},
         changed("low", 0, SOUND.high[0]),
         changed("low", 0, SOUND.high[0] + 1.0),
@@ -332,12 +321,6 @@ def test_components_of_a_file_that_are_none(change: dict[str, Any]) -> None:
 def test_components_of_other_columns(n_columns: int) -> None:
     with pytest.raises(ValueError, match="other columns"):
         check_pieces(SOUND, n_columns)
-
-
-def test_something_else_is_no_components() -> None:
-    forged: Any = {"column": SOUND.column}
-    with pytest.raises(ValueError, match="components"):
-        check_pieces(forged, X.shape[1])
 
 
 def test_limits_that_others_rely_on() -> None:

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
+from bowtienet._validation import printable
+
 if TYPE_CHECKING:  # slow to import, and not needed for --help
     from rich.console import Console
     from rich.progress import Progress
@@ -167,11 +169,6 @@ def note(text: str) -> None:
 def fail(sentence: str) -> None:
     """The one sentence about a mistake."""
     _complain(f"Error: {sentence}")
-
-
-def printable(text: str) -> str:
-    """`text` without characters that a terminal would obey, such as those that names may hold."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
 
 def number(value: float | None, digits: int = 4) -> str:

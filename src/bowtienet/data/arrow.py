@@ -13,15 +13,7 @@ import numpy as np
 from bowtienet.data.arrow_files import open_path, pyarrow
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.parsing import check_unique
-from bowtienet.data.source import (
-    BLOCK_ROWS,
-    Source,
-    Stamp,
-    check_stamp,
-    read_part,
-    read_part_classes,
-    stamp,
-)
+from bowtienet.data.source import BLOCK_ROWS, Source, read_part, read_part_classes
 from bowtienet.data.tables import Block, Chosen, choose_columns, split_block
 from bowtienet.data.targets import NUMBERS, Reading
 
@@ -42,8 +34,8 @@ class DataFile:
     """Values of the columns that its folders stand for."""
     groups: tuple[int, ...]
     """Row groups of a Parquet file or record batches of an Arrow file; others are one group."""
-    stamp: Stamp | None
-    """None for files in other storage."""
+    stamp: tuple[int, int] | None
+    """Size, and time in ns of the last change; None for files in other storage."""
 
 
 class ArrowSource(Source):
@@ -133,7 +125,7 @@ def open_arrow(
     names = [name for name in dataset.schema.names if not INDEX.fullmatch(name)]
     chosen = choose_columns(names, y, sample_weight, features, exposure)
     for file in files:
-        _check_columns(file, chosen, reading)
+        _check_columns(file, chosen)
         if features is None:
             _check_no_others(file, names)
     return ArrowSource(files, chosen, reading)
@@ -146,7 +138,7 @@ def _open_file(fragment: Any) -> DataFile:
     try:
         return DataFile(
             # Before anything is read, so that no change after that goes unnoticed.
-            stamp=stamp(path) if local else None,
+            stamp=_stamp(path) if local else None,
             path=path,
             filesystem=fragment.filesystem,
             format=fragment.format,
@@ -174,46 +166,15 @@ def _is_ipc(file_format: Any) -> bool:
     return isinstance(file_format, pyarrow(".dataset").IpcFileFormat)
 
 
-def _check_columns(file: DataFile, chosen: Chosen, reading: Reading) -> None:
-    """Raise if a file lacks a column, which pyarrow would fill with nulls, or it cannot be used."""
+def _check_columns(file: DataFile, chosen: Chosen) -> None:
+    """Raise if a file lacks a column, which pyarrow would fill with nulls."""
     check_unique(file.schema.names, file.path)
-    types = pyarrow().types
     for name in chosen.all:
         if name not in file.schema.names and name not in file.folders:
             raise ValueError(
                 f"{file.path} has no column {name!r}, which the first file has: let all files have "
                 "the same columns, or name those to use with features."
             )
-        folder = name in file.folders
-        kind = pyarrow().scalar(file.folders[name]).type if folder else file.schema.field(name).type
-        if name in chosen.targets:
-            _check_target(file, name, kind, reading)
-        elif name not in chosen.features and not _is_number(kind) and not types.is_boolean(kind):
-            raise ValueError(f"{file.path} has no numbers in {name!r} ({kind}).")
-        if types.is_nested(kind):
-            raise ValueError(f"{file.path} has lists or tables in {name!r} ({kind}).")
-
-
-def _check_target(file: DataFile, name: str, kind: Any, reading: Reading) -> None:
-    types = pyarrow().types
-    if reading.target != "label":
-        if not _is_number(kind):
-            raise ValueError(
-                f"{file.path} has no numbers in {name!r} ({kind}): use BowTieClassifier for "
-                "classes."
-            )
-        return
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    texts = (types.is_string, types.is_large_string, types.is_string_view, types.is_boolean)
-    if not _is_number(kind) and not any(check(kind) for check in texts):
-        raise ValueError(
-            f"{file.path} has no labels in {name!r} ({kind}): give text, booleans or whole numbers."
-        )
-
-
-def _is_number(kind: Any) -> bool:
-    types = pyarrow().types
-    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
 
 
 def _check_no_others(file: DataFile, names: Sequence[str]) -> None:
@@ -227,8 +188,18 @@ def _check_no_others(file: DataFile, names: Sequence[str]) -> None:
 
 
 def _check_unchanged(file: DataFile) -> None:
-    if file.stamp is not None:
-        check_stamp(file.stamp)
+    if file.stamp is not None and (
+        not os.path.exists(file.path) or _stamp(file.path) != file.stamp
+    ):
+        raise ValueError(
+            f"{file.path} changed after it was opened: leave the files alone while they are read, "
+            "and fit again."
+        )
+
+
+def _stamp(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_size, found.st_mtime_ns
 
 
 def _read_group(file: DataFile, group: int, names: Sequence[str]) -> Iterator[Any]:

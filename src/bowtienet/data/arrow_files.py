@@ -5,11 +5,12 @@ pyarrow (``pip install 'bowtienet[bigdata]'``) is imported only when it is neede
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from bowtienet._validation import optional
 
 SUFFIXES = {
     **dict.fromkeys((".parquet", ".parq", ".pq"), "parquet"),
@@ -21,12 +22,8 @@ _NEEDED = "give a Parquet or Arrow file, or a folder of them"
 
 def pyarrow(module: str = "") -> Any:
     """pyarrow or one of its modules, such as ".dataset"."""
-    try:
-        return importlib.import_module(f"pyarrow{module}")
-    except ImportError as error:
-        raise ImportError(
-            "Parquet and Arrow files need pyarrow: pip install 'bowtienet[bigdata]'."
-        ) from error
+    needed = "Parquet and Arrow files need pyarrow: pip install 'bowtienet[bigdata]'."
+    return optional(f"pyarrow{module}", needed)
 
 
 def open_path(path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> Any:

@@ -20,19 +20,10 @@ _TABLE_LIKE = ("shape", "dtype", "columns", "__array__", "__dataframe__", "__arr
 class BatchSource(Source):
     """Rows of batches, each (X, y) or (X, y, weights), or X alone; messages count them from 0.
 
-    Parameters
-    ----------
-    batches : iterable
-        A list, or an object whose ``__iter__`` starts anew each time and gives the same rows in
-        the same order. Batches without rows are passed over.
-    y, sample_weight, exposure : names, optional
-        Names of columns of batches that are frames.
-    features : list of names, optional
-        The columns of frames that are features, in this order.
-    reading : Reading
-        What the targets are.
-    with_targets : bool
-        False passes over targets and weights.
+    Batches are a list, or an object whose ``__iter__`` starts anew each time and gives the same
+    rows in the same order; those without rows are passed over. `y`, `sample_weight` and `exposure`
+    are names of columns of batches that are frames. ``with_targets=False`` passes over targets and
+    weights.
     """
 
     n_pieces = 1
@@ -75,9 +66,6 @@ class BatchSource(Source):
         """Classes of each batch."""
         for where, X, y, _ in self._with_rows(iter(self._batches)):
             yield read_part_classes(where, X, y)
-
-    def check_unchanged(self) -> None:
-        """No file to look at; a fit compares the rows of its passes."""
 
     def _blocks(self, batches: Iterator[Any]) -> Iterator[tuple[str, Block, Layout]]:
         """Name, rows and layout of the batches that have rows."""

@@ -28,19 +28,9 @@ from bowtienet.data.targets import NUMBERS, Reading
 class DaskSource(Source):
     """Rows of a Dask table; a piece is a partition, and messages count partitions from 0.
 
-    Parameters
-    ----------
-    X : dask.array.Array (rows, columns) or dask.dataframe.DataFrame
-        Lengths of chunks and partitions need not be known.
-    y : name, list of names, Dask table or array, or array; optional
-        The targets: names of columns if `X` is a data frame, or what has the same partitions as
-        `X`, or an array in memory if the lengths of those are known.
-    sample_weight, exposure : name, Dask table or array, or array; optional
-        How many times each row counts, and its exposure, in the same way.
-    features : list of names, optional
-        The columns of a data frame that are features; by default all others.
-    reading : Reading
-        What the targets are.
+    Lengths of chunks and partitions need not be known. Targets, weights and exposures are names of
+    columns of a data frame, or what has the same partitions as X, or arrays in memory if the
+    lengths of those are known.
     """
 
     def __init__(
@@ -98,9 +88,6 @@ class DaskSource(Source):
             build(number, self._layout, self.reading, *part) for number, part in enumerate(parts)
         ]
         self.n_pieces = len(self._parts)
-
-    def check_unchanged(self) -> None:
-        """Dask has no means to tell; that partitions agree in length is checked while reading."""
 
 
 def is_dask(values: Any) -> bool:

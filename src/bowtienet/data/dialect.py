@@ -149,7 +149,7 @@ def find_dialect(path: Path, given: Given, usual: str) -> Dialect:
 
 def find_encoding(path: Path, remembered: str | None = None) -> str:
     """UTF-8 if all of a file is, one of UTF-16 and UTF-32 if it says so, and else one of bytes."""
-    start = next(_parts(path), b"")
+    start = next(unpacked(path), b"")
     for mark, name in _MARKS:
         if start.startswith(mark):
             return name
@@ -159,14 +159,14 @@ def find_encoding(path: Path, remembered: str | None = None) -> str:
     decoder = codecs.getincrementaldecoder("utf-8")()
     undefined = False
     try:
-        for part in _parts(path):
+        for part in unpacked(path):
             decoder.decode(part)
         decoder.decode(b"", final=True)
         return "utf-8"
     except UnicodeDecodeError:
         if _CONTROLS.search(start):
             return "utf-8"  # no text at all: the reader says so
-        undefined = any(_UNDEFINED.search(part) for part in _parts(path))
+        undefined = any(_UNDEFINED.search(part) for part in unpacked(path))
     if remembered is not None and remembered != "utf-8":
         return remembered
     return "latin-1" if undefined else "cp1252"
@@ -282,7 +282,7 @@ def _as_dates(column: Any, form: str) -> Any:
     return moments if "%H" in form else moments.cast(pyarrow().date32())
 
 
-def _parts(path: Path) -> Iterator[bytes]:
+def unpacked(path: Path) -> Iterator[bytes]:
     """The unpacked bytes of a file, part by part; none where it cannot be unpacked."""
     try:
         with pyarrow().input_stream(str(path)) as stream:
@@ -293,7 +293,7 @@ def _parts(path: Path) -> Iterator[bytes]:
 
 def _first_lines(path: Path, encoding: str) -> Iterator[str]:
     """Lines of the sample, without one that it cuts off."""
-    start = next(_parts(path), b"")
+    start = next(unpacked(path), b"")
     text = start.decode(encoding, errors="replace").removeprefix("\ufeff")
     lines = text.splitlines()
     yield from (lines[:-1] if len(start) == _SAMPLE and len(lines) > 1 else lines)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bowtienet._validation import nearest
+from bowtienet._validation import nearest, printable
 from bowtienet.data.arrow import INDEX
 from bowtienet.data.arrow_files import SUFFIXES, open_path, pyarrow
 from bowtienet.data.dialect import (
@@ -25,6 +25,7 @@ from bowtienet.data.dialect import (
     is_encoding,
     is_mark,
     read_columns,
+    unpacked,
 )
 from bowtienet.data.limits import check_columns, check_memory
 from bowtienet.data.parsing import check_unique
@@ -195,47 +196,16 @@ def _cell_bytes(kind: Any) -> float:
         return 4.0
 
 
-class _CountedFile:
-    """A packed file that is read up to a limit of what comes out of it."""
-
-    closed = False
-
-    def __init__(self, path: Path) -> None:
-        self.name, self.n_read = path.name, 0
-        self.stream = pyarrow().input_stream(str(path))
-
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes; a MemoryError if all of them together would not fit in memory."""
-        found: bytes = self.stream.read(size)
-        self.n_read += len(found)
+def _check_size(path: Path) -> None:
+    """Refuse a text file that cannot fit in memory, a packed one when it reaches the limit."""
+    if path.suffix.lower() not in _PACKED:
+        check_memory(path.stat().st_size, path.name, _LARGER)
+        return
+    n_read = 0
+    for part in unpacked(path):
+        n_read += len(part)
         # The text goes by, and the table of what it holds is about as large.
-        check_memory(2.0 * self.n_read, f"{self.name}, unpacked,", _LARGER)
-        return found
-
-    def close(self) -> None:
-        """Nothing more is wanted."""
-        self.closed = True
-        self.stream.close()
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def writable(self) -> bool:
-        """It is not."""
-        return False
-
-    def seekable(self) -> bool:
-        """It is not."""
-        return False
-
-
-def _opened(path: Path) -> Any:
-    """A text file for the reader; one that cannot fit in memory is refused."""
-    if path.suffix.lower() in _PACKED:
-        return pyarrow().PythonFile(_CountedFile(path), mode="r")
-    check_memory(path.stat().st_size, path.name, _LARGER)
-    return path
+        check_memory(2.0 * n_read, f"{path.name}, unpacked,", _LARGER)
 
 
 def read_exactly(path: str | os.PathLike[str], dialect: Dialect, names: Sequence[str]) -> Any:
@@ -248,7 +218,7 @@ def read_exactly(path: str | os.PathLike[str], dialect: Dialect, names: Sequence
     convert = reader.ConvertOptions(
         include_columns=chosen, column_types=dict.fromkeys(chosen, pyarrow().string())
     )
-    table = reader.read_csv(_opened(found), convert_options=convert, **settings)
+    table = reader.read_csv(found, convert_options=convert, **settings)
     return table.rename_columns(list(names))
 
 
@@ -267,8 +237,9 @@ def _read_text(path: Path, dialect: Dialect, texts: Sequence[str]) -> Any:
     reader = pyarrow(".csv")
     try:
         check_columns(1 + _first_line(path, codec).count(delimiter))
+        _check_size(path)
         table = reader.read_csv(
-            _opened(path),
+            path,
             **_settings(delimiter, codec),
             convert_options=reader.ConvertOptions(
                 null_values=list(MISSING),
@@ -297,9 +268,7 @@ def _refuse_open_quote(table: Any, path: Path) -> None:
     last = [column[-1].as_py() for column in table.columns if len(column)]
     if not any(isinstance(value, str) and "\n" in value for value in last):
         return
-    with pyarrow().input_stream(str(path)) as file:
-        quotes = sum(part.count(b'"') for part in iter(lambda: file.read(2**20), b""))
-    if quotes % 2:
+    if sum(part.count(b'"') for part in unpacked(path)) % 2:
         raise ValueError(f"a quote in {path.name} is opened and never closed: mend the file.")
 
 
@@ -338,7 +307,7 @@ def _first_line(path: Path, codec: str) -> str:
 def _unreadable(path: Path, error: Exception) -> str:
     # Errors of Arrow show the line as it is, with tabs and what else a terminal would obey.
     shown = str(error).partition("\n")[0].rstrip(".")[: 2 * _SHOWN]
-    reason = "".join(c if c.isprintable() else repr(c)[1:-1] for c in shown)
+    reason = printable(shown)
     return f"{path.name} cannot be read ({reason}): check that it is a whole {FORMATS} file."
 
 

@@ -17,18 +17,7 @@ from bowtienet.data.targets import NUMBERS, Reading
 
 
 class InMemory(Source):
-    """Rows of an array, a list or a frame, read and checked once.
-
-    Parameters
-    ----------
-    X, y, sample_weight, features, exposure
-        See `open_source`.
-
-    Attributes
-    ----------
-    block : Block
-        All rows.
-    """
+    """Rows of an array, a list or a frame, read and checked once; `block` has all of them."""
 
     in_memory = True
 
@@ -67,9 +56,6 @@ class InMemory(Source):
             labels = self.classes[self.block.targets[:, 0].astype(np.intp)]
             other.block = replace(self.block, targets=encode_labels(labels, classes))
         return other
-
-    def check_unchanged(self) -> None:
-        """What is in memory was read when the source was made."""
 
     def _cut(self) -> None:
         self._pieces = slices(self.block.table.n_rows, PIECE_ROWS)

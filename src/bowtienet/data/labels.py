@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import listed
 from bowtienet.data.parsing import as_array, as_frame, check_rank, frame_labels, refuse_nested
 
-_SHOWN = 5
 _FAMILIES = {
     **dict.fromkeys("biuf", "numbers"),
     **{"U": "text", "T": "text", "S": "bytes"},
@@ -225,6 +225,4 @@ def _check_missing(missing: np.ndarray, name: str) -> None:
 
 
 def _listed(classes: np.ndarray) -> str:
-    shown = ", ".join(map(repr, classes[:_SHOWN].tolist()))
-    more = len(classes) - _SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return listed([repr(label) for label in classes.tolist()])

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NoReturn
 
 MOST_COLUMNS = 100_000
 """Columns of a table: each is learnt by itself, which takes minutes for a million."""
@@ -56,7 +55,7 @@ def memory_limit() -> float:
         return available_memory()
     found = re.fullmatch(r"\s*(\d+\.?\d*(?:e\d+)?)\s*([kMGTPE]?)B?\s*", given)
     if found is None:
-        _refuse(given)
+        raise ValueError(f"{VARIABLE} must be a number of bytes such as 8GB or 8e9, got {given!r}.")
     return float(found[1]) * _UNITS[found[2]]
 
 
@@ -73,10 +72,8 @@ def size_text(n_bytes: float) -> str:
     >>> size_text(6.4e9)
     '6.4 GB'
     """
-    for unit, size in _UNITS.items():
-        if n_bytes < 1000 * size or unit == "E":
-            return f"{n_bytes / size:.3g} {unit}B"
-    raise AssertionError
+    unit = next((unit for unit, size in _UNITS.items() if n_bytes < 1000 * size), "E")
+    return f"{n_bytes / _UNITS[unit]:.3g} {unit}B"
 
 
 def _of_machine() -> float:
@@ -85,8 +82,7 @@ def _of_machine() -> float:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 return 1024.0 * int(line.split()[1])
-        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"))
-    except (AttributeError, OSError, ValueError):
+    except OSError:  # not Linux
         pass
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -111,7 +107,3 @@ def _of_process() -> float:
         return float("inf")
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     return float("inf") if limit == resource.RLIM_INFINITY else float(limit)
-
-
-def _refuse(given: str) -> NoReturn:
-    raise ValueError(f"{VARIABLE} must be a number of bytes such as 8GB or 8e9, got {given!r}.")

@@ -18,15 +18,6 @@ class MemoryMap(Source):
     """Rows of a memory map in pieces of 4,096; only the piece that is read is ever converted.
 
     joblib sends memory maps to other processes by the name of their file.
-
-    Parameters
-    ----------
-    X : numpy.memmap (rows, columns)
-    y : array (rows,) or (rows, outputs), optional
-        Targets, in memory or mapped.
-    sample_weight, exposure : array (rows,), optional
-    reading : Reading
-        What the targets are.
     """
 
     def __init__(
@@ -60,9 +51,6 @@ class MemoryMap(Source):
         for part in self._pieces:
             X, y, _, _ = self._rows(part)
             yield read_part_classes(_where(part), X, y)
-
-    def check_unchanged(self) -> None:
-        """Whoever maps a file may write to it."""
 
     def _read(self, where: str, part: slice) -> tuple[Block, Any]:
         X, y, weights, exposure = self._rows(part)

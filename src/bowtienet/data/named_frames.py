@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import optional
 
 LIBRARIES = ("pandas", "polars", "pyarrow")
 
@@ -58,13 +58,11 @@ def new_frame(
     """
     if library not in LIBRARIES:
         raise ValueError(f"library must be one of {', '.join(LIBRARIES)}, got {library!r}.")
-    try:
-        importlib.import_module(library)
-    except ImportError as error:
-        raise ImportError(
-            f"tables need {library}: pip install {library}, or name another library, "
-            f"{' or '.join(repr(other) for other in LIBRARIES if other != library)}."
-        ) from error
+    others = " or ".join(repr(other) for other in LIBRARIES if other != library)
+    optional(
+        library,
+        f"tables need {library}: pip install {library}, or name another library, {others}.",
+    )
     # Lists: the libraries agree on what texts, truth values and numbers become.
     values = {
         name: column.tolist() if hasattr(column, "tolist") else list(column)

@@ -20,9 +20,9 @@ import narwhals as nw
 import numpy as np
 
 from bowtienet._arrays import Array, namespace, to_numpy
+from bowtienet._validation import listed
 from bowtienet.data.limits import check_columns
 
-_SHOWN = 5
 _LOOKED_AT = 10_000
 """Rows among which an example of what is wrong is looked for."""
 _REAL = "fiub"
@@ -71,8 +71,32 @@ def parse(values: Any, name: str) -> Parsed:
 
 
 def as_array(values: Any, name: str) -> Array:
-    """An array where it lives; lists and other sequences as an array of NumPy."""
-    return values if _is_foreign(values) else _as_array(values, name)
+    """Arrays where they live, and lists, in which numbers beside texts stay numbers."""
+    is_numpy = isinstance(values, (np.ndarray, np.generic))
+    if not is_numpy and array_api_compat.is_array_api_obj(values):
+        return values
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(f"{name} must not be a masked array: fill the masked values with NaN.")
+    if hasattr(values, "tocsr") or hasattr(values, "tocoo"):
+        raise TypeError(f"Sparse data was passed as {name}, but dense data is required.")
+    if isinstance(values, dict):
+        expected = "Expected 2D array: " if name == "X" else ""
+        raise ValueError(
+            f"{expected}{name} is a dict: give a data frame, such as pandas.DataFrame({name})."
+        )
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "SU" and not hasattr(values, "dtype"):
+            array = np.asarray(values, dtype=object)
+    except ValueError:
+        raise ValueError(
+            f"{name} must be a rectangular table: its rows have different lengths."
+        ) from None
+    if array.dtype.kind == "c":
+        refuse_complex(name)
+    if array.dtype.kind == "V":
+        raise ValueError(f"{name} is a structured array: give a data frame, or plain columns.")
+    return array
 
 
 def as_frame(values: Any, name: str) -> Any | None:
@@ -114,7 +138,7 @@ def column_floats(column: Any, label: str) -> np.ndarray | None:
     return _array_floats(values, label)
 
 
-def text_names(labels: Sequence[Any] | None, name: str = "X") -> tuple[str, ...] | None:
+def text_names(labels: Sequence[Any] | None) -> tuple[str, ...] | None:
     """Names of columns if they are text; scikit-learn's rule refuses those of mixed types."""
     texts = [isinstance(label, str) for label in labels or ()]
     if labels is None or not any(texts):
@@ -122,7 +146,7 @@ def text_names(labels: Sequence[Any] | None, name: str = "X") -> tuple[str, ...]
     if not all(texts):
         kinds = sorted({type(label).__name__ for label in labels})
         raise TypeError(
-            f"{name} has names of columns of the types {kinds}. Feature names are only supported "
+            f"X has names of columns of the types {kinds}. Feature names are only supported "
             "if all input features have string names: convert them all with X.columns.astype(str)."
         )
     return tuple(str(label) for label in labels)
@@ -156,7 +180,7 @@ def check_unique(names: Sequence[Any], where: str) -> None:
     repeated = [repr(name) for name, count in Counter(names).items() if count > 1]
     if repeated:
         raise ValueError(
-            f"{where} has several columns called {', '.join(repeated[:_SHOWN])}: rename them so "
+            f"{where} has several columns called {listed(repeated)}: rename them so "
             "that names are unique."
         )
 
@@ -177,7 +201,7 @@ def refuse_texts(parsed: Parsed, name: str, remedy: str = "") -> None:
         if not _is_numbers(column)
     ]
     raise ValueError(
-        f"{name} must hold numbers, but {', '.join(bad[:_SHOWN])} "
+        f"{name} must hold numbers, but {listed(bad)} "
         f"{'does' if len(bad) == 1 else 'do'} not: give one number for each row{remedy}."
     )
 
@@ -219,10 +243,9 @@ def check_finite(parsed: Parsed, name: str, *, allow_nan: bool) -> None:
         if column.any()
     ]
     if found:
-        more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
         what = "infinity" if allow_nan else "NaN or infinity"
         raise ValueError(
-            f"{name} contains {what} in {', '.join(found[:_SHOWN])}{more}, counted from 0: give "
+            f"{name} contains {what} in {listed(found)}, counted from 0: give "
             "finite numbers or leave those rows out."
         )
 
@@ -231,39 +254,6 @@ def _row_text(rows: np.ndarray) -> str:
     """Where a column is wrong: the first row, and how many others."""
     more = f" and {len(rows) - 1:,} more" if len(rows) > 1 else ""
     return f" (row {rows[0]}{more})"
-
-
-def _is_foreign(values: Any) -> bool:
-    """Whether `values` is an array of another library than NumPy, such as a torch tensor."""
-    return array_api_compat.is_array_api_obj(values) and not isinstance(
-        values, (np.ndarray, np.generic)
-    )
-
-
-def _as_array(values: Any, name: str) -> np.ndarray:
-    """Arrays and lists; numbers in lists beside texts stay numbers."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise ValueError(f"{name} must not be a masked array: fill the masked values with NaN.")
-    if hasattr(values, "tocsr") or hasattr(values, "tocoo"):
-        raise TypeError(f"Sparse data was passed as {name}, but dense data is required.")
-    if isinstance(values, dict):
-        expected = "Expected 2D array: " if name == "X" else ""
-        raise ValueError(
-            f"{expected}{name} is a dict: give a data frame, such as pandas.DataFrame({name})."
-        )
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "SU" and not hasattr(values, "dtype"):
-            array = np.asarray(values, dtype=object)
-    except ValueError:
-        raise ValueError(
-            f"{name} must be a rectangular table: its rows have different lengths."
-        ) from None
-    if array.dtype.kind == "c":
-        refuse_complex(name)
-    if array.dtype.kind == "V":
-        raise ValueError(f"{name} is a structured array: give a data frame, or plain columns.")
-    return array
 
 
 def frame_labels(frame: Any) -> tuple[Any, ...] | None:

@@ -79,13 +79,6 @@ class RowSample:
     Every row is given a random key and those with the smallest keys stay, so the sample depends on
     the rows and on `rng`, not on how the rows are cut into blocks. Rows of weight 0 are passed
     over.
-
-    Attributes
-    ----------
-    rows : Rows
-        The sample in the order of its keys: any first part of it is a uniform sample too.
-    positions : array of int
-        Where in the stream these rows were.
     """
 
     def __init__(self, size: int, rng: np.random.Generator) -> None:
@@ -98,7 +91,7 @@ class RowSample:
 
     @property
     def rows(self) -> Rows:
-        """The sample in the order of its keys."""
+        """The sample in the order of its keys: any first part of it is a uniform sample too."""
         self._sort_in()
         if self._rows is None:
             raise ValueError("The sample has no rows: add a block first.")

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import array_api_compat
 import numpy as np
 
 from bowtienet._arrays import Array, like, namespace, slices, take, to_numpy
-from bowtienet.data.parsing import parse
+from bowtienet.data.parsing import check_finite, check_lengths, parse, refuse_texts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,8 +39,7 @@ def build_rows(inputs: Any, targets: Any, weights: Any = None) -> Rows:
     targets = targets[:, None] if targets.ndim == 1 else targets
     if targets.shape[1] == 0:
         raise ValueError("targets have no columns: at least one is needed.")
-    _same_length(targets, inputs, "targets")
-    _finite(targets, "targets")
+    check_lengths(targets.shape[0], inputs.shape[0], "targets")
     return Rows(inputs=inputs, targets=targets, weights=build_weights(weights, inputs))
 
 
@@ -53,8 +52,7 @@ def build_weights(
     weights = _floats(weights, name, rows)
     if weights.ndim != 1:
         raise ValueError(f"{name} must have shape (rows,), got {tuple(weights.shape)}.")
-    _same_length(weights, rows, name)
-    _finite(weights, name)
+    check_lengths(weights.shape[0], rows.shape[0], name)
     xp = namespace(weights)
     if bool(xp.any(weights < 0.0)):
         row = int(np.argmax(to_numpy(weights) < 0.0))
@@ -84,7 +82,6 @@ def build_inputs(inputs: Any, n_columns: int | None = None, name: str = "inputs"
             f"{name} have {inputs.shape[1]} columns, but {n_columns} are needed: give the columns "
             "of training in their order."
         )
-    _finite(inputs, name)
     return inputs
 
 
@@ -118,14 +115,15 @@ def take_rows(rows: Rows, index: np.ndarray) -> Rows:
 
 
 def _floats(values: Any, name: str, reference: Array | None) -> Array:
-    """`values` as an array of real floats in the library of `reference`, or in its own."""
-    array = parse(values, name).array
-    if array is None:
-        raise ValueError(f"{name} must be an array of real numbers: convert or encode it first.")
-    if reference is None or _matches(array, reference):
-        return array
-    with np.errstate(over="ignore"):  # refused as not finite
-        return like(reference, array)
+    """`values` as finite floats in the library of `reference`, or in its own."""
+    parsed = parse(values, name)
+    if parsed.array is None:
+        refuse_texts(parsed, name)
+    if reference is not None and not _matches(parsed.array, reference):
+        with np.errstate(over="ignore"):  # refused as not finite
+            parsed = replace(parsed, array=like(reference, parsed.array))
+    check_finite(parsed, name, allow_nan=False)
+    return parsed.array
 
 
 def _matches(values: Array, reference: Array) -> bool:
@@ -133,27 +131,6 @@ def _matches(values: Array, reference: Array) -> bool:
         namespace(values) is namespace(reference)
         and values.dtype == reference.dtype
         and array_api_compat.device(values) == array_api_compat.device(reference)
-    )
-
-
-def _same_length(values: Array, inputs: Array, name: str) -> None:
-    if values.shape[0] != inputs.shape[0]:
-        raise ValueError(
-            f"{name} have {values.shape[0]} rows, but there are {inputs.shape[0]} of inputs: the "
-            "numbers must be equal."
-        )
-
-
-def _finite(values: Array, name: str) -> None:
-    xp = namespace(values)
-    finite = xp.isfinite(values)
-    if bool(xp.all(finite)):
-        return
-    bad = np.argwhere(~to_numpy(finite))
-    place = ", ".join(f"{axis} {i}" for axis, i in zip(("row", "column"), bad[0], strict=False))
-    raise ValueError(
-        f"{name} must be finite, but {len(bad)} of the values are NaN or infinite, the first in "
-        f"{place} (counted from 0): impute or drop them first."
     )
 
 

@@ -56,12 +56,7 @@ class Warp:
 def fit_warp(targets: Floats, weights: Floats) -> Warp:
     """λ by maximum likelihood, -½ log Var[g(u)] + E[log g'(u)], for each column of targets (n, D).
 
-    Parameters
-    ----------
-    targets : array (n, D)
-        Standardised.
-    weights : array (n,)
-        How many times each row counts; positive.
+    Targets are standardised, and row weights (n,) positive.
     """
     share = weights / np.sum(weights)
     exponent = np.array([_best_exponent(column, share) for column in targets.T])

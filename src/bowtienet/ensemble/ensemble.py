@@ -39,8 +39,8 @@ from bowtienet.representation.representation import (
     Representation,
     View,
     check_representation,
-    n_network_inputs,
     network_features,
+    network_inputs,
     standardized_features,
 )
 from bowtienet.representation.scaling import (
@@ -101,7 +101,7 @@ def check_ensemble(ensemble: Ensemble, n_columns: int, n_targets: int) -> None:
     if len({type(member.model.outcome) for member in ensemble.members}) > 1:
         raise ValueError("members have different outcomes")
     for member, view in zip(ensemble.members, member_views(ensemble), strict=True):
-        _check_member(member, n_network_inputs(ensemble.representation, view), n_outputs)
+        _check_member(member, len(network_inputs(ensemble.representation, view)), n_outputs)
     weights = np.asarray(ensemble.weights)
     if weights.shape != (len(ensemble.members),) or not abs(weights.sum() - 1.0) < 1e-6:
         raise ValueError("weights do not sum to one over the members")

@@ -16,7 +16,7 @@ from itertools import pairwise
 from bowtienet.data.limits import check_memory
 from bowtienet.ensemble.fold_networks import held_out_folds
 from bowtienet.ensemble.settings import Settings
-from bowtienet.representation.representation import Representation, n_network_inputs
+from bowtienet.representation.representation import Representation, network_inputs
 
 _FLOAT = 8
 _KEPT, _UPDATED = 2, 3
@@ -30,7 +30,7 @@ def check_fit(
 ) -> None:
     """Refuse networks that the memory is not large enough for."""
     n_outputs = settings.outcome.n_outputs(len(representation.target_scaling.center))
-    n_inputs = max(n_network_inputs(representation, view) for view in representation.views)
+    n_inputs = max(len(network_inputs(representation, view)) for view in representation.views)
     hidden, n_members = settings.hidden_layer_sizes, settings.n_estimators or 1
     if side_by_side:
         n_members = max(n_members, len(held_out_folds(n_rows)))

@@ -8,12 +8,14 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
+from dataclasses import fields
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import Array
@@ -25,7 +27,7 @@ from bowtienet.ensemble.arriving import Arrivals, remember, take_in
 from bowtienet.ensemble.checkpoint import Checkpoint
 from bowtienet.ensemble.ensemble import Ensemble, original
 from bowtienet.ensemble.fit_ensemble import fit_ensemble
-from bowtienet.ensemble.settings import AUTO_BATCH, Settings
+from bowtienet.ensemble.settings import AUTO_BATCH, EFFORTS, Settings
 from bowtienet.ensemble.sparsity import FeatureRelevance, Sparsity, column_strength, sparsity
 from bowtienet.ensemble.streams import arriving
 from bowtienet.ensemble.structure import Structure
@@ -43,14 +45,31 @@ from bowtienet.estimators.presentation import PresentedEstimator
 from bowtienet.estimators.progress import CallbackSupportMixin, Reporter
 from bowtienet.estimators.structure_fit import structure_of
 from bowtienet.model.outcomes import Outcome
+from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.representation.columns import CONSTANT, Column, describe
 
 
 class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
     """Fits an ensemble, `ensemble_`, or has it from a file."""
 
-    SHARED: ClassVar[tuple[str, ...]]
-    """Parameters that the ensemble is told as they are."""
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "prior": [StrOptions(set(FAMILIES))],
+        "n_estimators": [Interval(Integral, 1, None, closed="left"), None],
+        "effort": [StrOptions(set(EFFORTS))],
+        "features": [
+            StrOptions({"auto", "standard", "piecewise", "principal"}),
+            Interval(Integral, 1, None, closed="left"),
+        ],
+        "solver": [StrOptions({"auto", "cavi", "svi"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "warm_start": ["boolean"],
+        "checkpoint": [str, os.PathLike, None],
+        "n_jobs": [None, Integral],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+        "options": [FitOptions, None],
+    }
 
     ensemble_: Ensemble
     columns_: tuple[Column, ...]
@@ -299,12 +318,11 @@ class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
         """
         options = self.options or FitOptions()
         options._validate_params()
-        own = {name: getattr(self, name) for name in self.SHARED}
-        own["hidden_layer_sizes"] = self._widths()
-        own["outcome"] = self._outcome(source, options)
-        chosen = options.get_params(deep=False)
-        chosen.pop("degrees_of_freedom")  # the outcome has them
-        return Settings(**own, **chosen)
+        given = self.get_params(deep=False) | options.get_params(deep=False)
+        given["hidden_layer_sizes"] = self._widths()
+        given["outcome"] = self._outcome(source, options)
+        known = [field.name for field in fields(Settings) if field.name in given]
+        return Settings(**{name: given[name] for name in known})
 
     def _open_again(self, X: Any, y: Any, sample_weight: Any, **rows: Any) -> Source:
         """Rows for a fit that goes on: the columns, targets and layers of the one before."""
@@ -373,6 +391,16 @@ class EnsembleEstimator(CallbackSupportMixin, PresentedEstimator):
         if not source.in_memory:
             raise ValueError("this needs the rows in memory: read X into a table first.")
         return concatenate(list(encoded_chunks(self, source)))
+
+    def _candidates(self, candidates: Any, n: Any) -> tuple[Array, int]:
+        """Encoded rows that `next_points` chooses from, and how many of them are wanted."""
+        features = self._in_memory(self._features(candidates))
+        count = whole(n, "n")
+        if count > features.shape[0]:
+            raise ValueError(
+                f"n is {count}, but there are {features.shape[0]} candidates: ask for fewer rows."
+            )
+        return features, count
 
     def _exposed(self, exposure: Any) -> dict[str, Any]:
         """What `open_source` is told of exposures, which only counts have."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from numbers import Integral
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy.special import logit
 from sklearn.base import ClassifierMixin, _fit_context
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays, to_numpy
@@ -27,18 +26,15 @@ from bowtienet.ensemble.class_ensemble import (
     draw_probabilities,
 )
 from bowtienet.ensemble.ensemble import group_moments
-from bowtienet.ensemble.settings import EFFORTS
+from bowtienet.ensemble.next_rows import next_labels
 from bowtienet.estimators.base import EnsembleEstimator, generator
 from bowtienet.estimators.class_weights import check_weighted_classes, weighted_classes
 from bowtienet.estimators.fit_options import FitOptions
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, warning_level
 from bowtienet.estimators.named_predictions import named_class_parts
-from bowtienet.estimators.next_batch import batch_to_label
-from bowtienet.estimators.optional import import_onnx
 from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.scoring import accuracy, mean_log_probability
 from bowtienet.model.outcomes import Binary, Classes, Outcome
-from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.prediction.calibration import LEAST_PROBABILITY
 
 
@@ -118,34 +114,9 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
-        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "prior": [StrOptions(set(FAMILIES))],
-        "n_estimators": [Interval(Integral, 1, None, closed="left"), None],
-        "effort": [StrOptions(set(EFFORTS))],
-        "features": [
-            StrOptions({"auto", "standard", "piecewise", "principal"}),
-            Interval(Integral, 1, None, closed="left"),
-        ],
+        **EnsembleEstimator._parameter_constraints,
         "class_weight": [dict, StrOptions({"balanced"}), None],
-        "solver": [StrOptions({"auto", "cavi", "svi"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "checkpoint": [str, os.PathLike, None],
-        "n_jobs": [None, Integral],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "options": [FitOptions, None],
     }
-
-    SHARED: ClassVar[tuple[str, ...]] = (
-        "prior",
-        "n_estimators",
-        "effort",
-        "features",
-        "solver",
-        "max_iter",
-        "n_jobs",
-    )
 
     classes_: np.ndarray
 
@@ -298,7 +269,8 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         random_state : int, RandomState or Generator
             Where samples and draws of functions come from.
         """
-        return batch_to_label(self, candidates, n, generator(random_state))
+        features, count = self._candidates(candidates, n)
+        return next_labels(self.ensemble_, features, count, generator(random_state))
 
     def to_onnx(self, path: str | os.PathLike[str]) -> None:
         """Write the predictions as an ONNX model, in double precision, for any runtime of ONNX.
@@ -306,10 +278,9 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
         Its outputs are `label` (n,) and `probabilities` (n, classes), and its inputs are those that
         `BowTieRegressor.to_onnx` describes (``pip install 'bowtienet[onnx]'``).
         """
-        check_is_fitted(self)
-        import_onnx()
         from bowtienet.onnx_export.export import export_classifier
 
+        check_is_fitted(self)
         named = hasattr(self, "feature_names_in_")
         export_classifier(self.ensemble_, path, named=named, classes=self.classes_)
 

@@ -46,10 +46,10 @@ def open_known_features(estimator: Any, X: Any, exposure: Any = None) -> Source:
     return source
 
 
-def encoded_chunks(estimator: Any, source: Source, draws: int = 1) -> Iterator[Array]:
+def encoded_chunks(estimator: Any, source: Source) -> Iterator[Array]:
     """Encoded features in parts that are small enough to predict at once."""
     for _, features in encoded_blocks(estimator, source):
-        yield from chunks(features, draws)
+        yield from chunks(features)
 
 
 def exposed_chunks(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet._validation import listed, printable, shorten
 from bowtienet.ensemble.cross_fitted_scores import target_scores
 from bowtienet.estimators.summary import SCORE_WORDS, score_text, scores_note, sizes_text
 
@@ -29,17 +30,15 @@ _CELL = "padding:1px 10px 1px 0;text-align:{};border:none;background:none"
 
 def model_card(estimator: Any) -> str:
     """The card of a fitted estimator."""
-    targets = list(estimator.target_names_)
-    head = f"{type(estimator).__name__} of {', '.join(map(_name, targets[:_MOST_TARGETS]))}"
-    head += f" and {len(targets) - _MOST_TARGETS} more" * (len(targets) > _MOST_TARGETS)
+    targets = listed([_name(target) for target in estimator.target_names_], _MOST_TARGETS)
+    head = f"{type(estimator).__name__} of {targets}"
     text = f"<div><b>{head}</b>{_scores_table(estimator)}{_facts(estimator)}</div>"
     return f'<div style="{_CARD}">{text}{_thumbnail(estimator)}</div>'
 
 
 def _name(value: object) -> str:
     """A name from a table, cut and escaped."""
-    text = "".join(letter if letter.isprintable() else " " for letter in str(value))
-    return escape(text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…")
+    return escape(shorten(printable(str(value)), _LONGEST))
 
 
 def _scores_table(estimator: Any) -> str:
@@ -68,10 +67,9 @@ def _facts(estimator: Any) -> str:
     relevance = estimator.feature_relevance_.strongest()
     order = np.argsort(-relevance.strength, kind="stable")
     strong = [_name(relevance.name[i]) for i in order if relevance.strength[i] > 0.0]
-    more = f" and {len(strong) - _MOST_COLUMNS} more" * (len(strong) > _MOST_COLUMNS)
     lines = [escape(scores_note(estimator)), escape(sizes_text(estimator)) + "."]
     if strong:
-        lines.append(f"Strongest columns: {', '.join(strong[:_MOST_COLUMNS])}{more}.")
+        lines.append(f"Strongest columns: {listed(strong, _MOST_COLUMNS)}.")
     return f'<div style="opacity:.8;max-width:32em">{"<br>".join(lines)}</div>'
 
 

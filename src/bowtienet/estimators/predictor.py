@@ -22,6 +22,7 @@ from bowtienet.ensemble.count_ensemble import (
 )
 from bowtienet.ensemble.draws import draw_functions, draw_rows
 from bowtienet.ensemble.ensemble import components, mean_and_deviation, mixture
+from bowtienet.ensemble.next_rows import next_rows
 from bowtienet.ensemble.row_covariance import covariance
 from bowtienet.estimators.base import EnsembleEstimator, generator
 from bowtienet.estimators.known_columns import encoded_chunks, exposed_chunks, open_known
@@ -30,8 +31,6 @@ from bowtienet.estimators.named_predictions import (
     named_parts,
     named_quantiles,
 )
-from bowtienet.estimators.next_batch import batch_to_measure
-from bowtienet.estimators.optional import import_onnx
 from bowtienet.estimators.scoring import determination, held_out_scores, mean_log_density
 from bowtienet.prediction.combined_mixtures import join_mixtures
 from bowtienet.prediction.conformal import conformal_interval
@@ -259,7 +258,9 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         random_state : int, RandomState or Generator
             Where samples, and draws of counts, come from.
         """
-        return batch_to_measure(self, candidates, n, to_predict, generator(random_state))
+        features, count = self._candidates(candidates, n)
+        others = None if to_predict is None else self._in_memory(self._features(to_predict))
+        return next_rows(self.ensemble_, features, count, generator(random_state), others)
 
     def to_onnx(self, path: str | os.PathLike[str], *, quantiles: Any = ()) -> None:
         """Write the predictions as an ONNX model, in double precision, for any runtime of ONNX.
@@ -278,10 +279,9 @@ class EnsemblePredictor(RegressorMixin, EnsembleEstimator):
         quantiles : sequence of float
             Levels of the quantiles, strictly between 0 and 1; not of counts.
         """
-        check_is_fitted(self)
-        import_onnx()
         from bowtienet.onnx_export.export import export_regressor
 
+        check_is_fitted(self)
         export_regressor(
             self.ensemble_,
             path,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
-from typing import Any, Protocol, TextIO
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -34,32 +34,13 @@ INTERVAL = 0.1
 """Seconds between two renewals of the line."""
 
 
-class Line(Protocol):
-    """Where a fit says how far it is."""
-
-    def show(
-        self,
-        text: str,
-        share: float | None = None,
-        *,
-        short: str | None = None,
-        left: float | None = None,
-    ) -> None:
-        """Renew the text; `share` of what is known to come is done, in `left` seconds the rest.
-
-        `short` says the same without figures of the pace and the bound.
-        """
-
-    def close(self) -> None:
-        """The fit is over."""
-
-
-_LINE: ContextVar[Line | None] = ContextVar("line", default=None)
+_LINE: ContextVar[Any] = ContextVar("line", default=None)
+"""Where fits report to, in place of a `LiveLine`."""
 
 
 @contextmanager
-def reporting_to(line: Line) -> Iterator[None]:
-    """Let fits report to `line` meanwhile, whatever their `verbose` is."""
+def reporting_to(line: Any) -> Iterator[None]:
+    """Let fits report to `line`, which has the methods of `LiveLine`, whatever their `verbose`."""
     token = _LINE.set(line)
     try:
         yield
@@ -78,7 +59,11 @@ class LiveLine:
         self.last = 0.0
 
     def show(self, text: str, share: float | None = None, **_: Any) -> None:
-        """Renew the line, not more often than the eye can follow."""
+        """Renew the line, not more often than the eye can follow.
+
+        `share` of what is known to come is done; others are told `left`, the seconds to come, and
+        `short`, the text without figures of the pace and the bound.
+        """
         self.text = text
         now = time.monotonic()
         if self.live and now - self.last >= INTERVAL:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from bowtienet import persistence
 from bowtienet.data.canonical import canonical_rows
 from bowtienet.data.named_frames import new_frame
 from bowtienet.data.source import Source
@@ -116,20 +115,3 @@ def summarize(before: Ensemble, found: PrunedEnsemble, n_bytes: tuple[int, int])
         nll_after=found.after.nll,
         seconds=found.seconds,
     )
-
-
-def prune_content(estimator: Any) -> dict[str, Any] | None:
-    """What is saved of a summary; None of an estimator that was not pruned."""
-    found: PruneSummary | None = getattr(estimator, "pruning_", None)
-    return None if found is None else dict(vars(found))
-
-
-def prune_attributes(content: dict[str, Any] | None, n_columns: int) -> dict[str, Any]:
-    """Attributes from what was saved, checked."""
-    if content is None:
-        return {}
-    found = PruneSummary(**content)
-    persistence.check_fields(found, "pruning")
-    if len(found.columns) != n_columns or len(found.kept) != n_columns:
-        raise ValueError(f"the summary of pruning is not of {n_columns} columns")
-    return {"pruning_": found}

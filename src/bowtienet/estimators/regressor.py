@@ -6,20 +6,18 @@ import copy
 import os
 import warnings
 from collections.abc import Sequence
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
 from bowtienet._validation import non_negative
 from bowtienet.data.in_memory import InMemory
 from bowtienet.data.source import Source
-from bowtienet.ensemble.settings import EFFORTS
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.estimators.fit_options import FitOptions
 from bowtienet.estimators.known_columns import open_known, warning_level
@@ -28,7 +26,6 @@ from bowtienet.estimators.progress import with_callbacks
 from bowtienet.estimators.prune_fit import PruneSummary, pruned_of, summarize
 from bowtienet.estimators.saving import file_size
 from bowtienet.model.outcomes import Counts, Gaussian, Outcome, StudentT
-from bowtienet.model.shrinkage import FAMILIES
 
 FEWEST_CLASS_ROWS = 10
 """Of fewer rows, targets that are 0 or 1 are no sign of classes."""
@@ -131,38 +128,11 @@ class BowTieRegressor(EnsemblePredictor):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
-        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "prior": [StrOptions(set(FAMILIES))],
-        "n_estimators": [Interval(Integral, 1, None, closed="left"), None],
-        "effort": [StrOptions(set(EFFORTS))],
-        "features": [
-            StrOptions({"auto", "standard", "piecewise", "principal"}),
-            Interval(Integral, 1, None, closed="left"),
-        ],
+        **EnsemblePredictor._parameter_constraints,
         "target_transform": [StrOptions({"auto", "none", "yeo-johnson"})],
         "noise": [StrOptions({"auto", "constant"})],
         "outcome": [StrOptions({"gaussian", "student_t", "counts"})],
-        "solver": [StrOptions({"auto", "cavi", "svi"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "warm_start": ["boolean"],
-        "checkpoint": [str, os.PathLike, None],
-        "n_jobs": [None, Integral],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-        "options": [FitOptions, None],
     }
-
-    SHARED: ClassVar[tuple[str, ...]] = (
-        "prior",
-        "n_estimators",
-        "effort",
-        "features",
-        "target_transform",
-        "noise",
-        "solver",
-        "max_iter",
-        "n_jobs",
-    )
 
     pruning_: PruneSummary
 

@@ -13,14 +13,22 @@ from sklearn.base import BaseEstimator
 from bowtienet import persistence
 from bowtienet.data.dialect import from_plain, to_plain
 from bowtienet.ensemble.ensemble import Ensemble, check_ensemble
+from bowtienet.ensemble.structure import Structure, check_structure
 from bowtienet.estimators.attributes import ensemble_attributes
 from bowtienet.estimators.fit_options import FitOptions
-from bowtienet.estimators.prune_fit import prune_attributes, prune_content
-from bowtienet.estimators.structure_fit import structure_attributes, structure_content
+from bowtienet.estimators.prune_fit import PruneSummary
 
 Estimator = TypeVar("Estimator", bound=BaseEstimator)
 NOT_KEPT = ("checkpoint", "options")
 """A path of this machine, and what is written apart."""
+
+
+class StructureContent(TypedDict):
+    """What a file holds of a structure fit."""
+
+    rows: str
+    """Digest of the rows and the seed."""
+    found: dict[str, Any]
 
 
 class Content(TypedDict):
@@ -36,7 +44,7 @@ class Content(TypedDict):
     solver: str
     ensemble: dict[str, Any]
     importances: np.ndarray | None
-    structure: dict[str, Any] | None
+    structure: StructureContent | None
     pruning: dict[str, Any] | None
     dialect: dict[str, Any] | None
 
@@ -61,6 +69,9 @@ def _content(estimator: Any, updatable: bool | None) -> dict[str, Any]:
         ensemble = replace(ensemble, members=tuple(members))
     options = estimator.options or FitOptions()
     names = getattr(estimator, "feature_names_in_", None)
+    structure = None
+    if hasattr(estimator, "structure_"):
+        structure = {"rows": estimator._structure_rows, "found": vars(estimator.structure_)}
     return {
         "settings": {
             name: _plain(name, value)
@@ -76,8 +87,8 @@ def _content(estimator: Any, updatable: bool | None) -> dict[str, Any]:
         "solver": estimator.solver_,
         "ensemble": {k: v for k, v in vars(ensemble).items() if k != "background"},
         "importances": getattr(estimator, "feature_importances_", None),
-        "structure": structure_content(estimator),
-        "pruning": prune_content(estimator),
+        "structure": structure,
+        "pruning": dict(vars(estimator.pruning_)) if hasattr(estimator, "pruning_") else None,
         "dialect": to_plain(getattr(estimator, "dialect_", None)),
     }
 
@@ -90,7 +101,7 @@ def load_estimator(cls: type[Estimator], path: str | os.PathLike[str]) -> Estima
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # The digest is right and the content is not: a forged file, or one of another version.
         raise ValueError(
-            f"{persistence.as_path(path)} does not hold a complete {cls.__name__} "
+            f"{path} does not hold a complete {cls.__name__} "
             f"({str(error) or type(error).__name__:.200}): save it again."
         ) from error
 
@@ -130,8 +141,17 @@ def _read(cls: type[Estimator], content: Any) -> Estimator:
         "_importances": _read_importances(content["importances"], n_features),
         "_updatable": all(member.statistics is not None for member in ensemble.members),
     }
-    attributes |= structure_attributes(content["structure"], n_features)
-    attributes |= prune_attributes(content["pruning"], n_features)
+    if content["structure"] is not None:
+        structure = Structure(**content["structure"]["found"])
+        persistence.check_fields(structure, "structure")
+        check_structure(structure, n_features)
+        attributes |= {"structure_": structure, "_structure_rows": content["structure"]["rows"]}
+    if content["pruning"] is not None:
+        pruning = PruneSummary(**content["pruning"])
+        persistence.check_fields(pruning, "pruning")
+        if not len(pruning.columns) == len(pruning.kept) == n_features:
+            raise ValueError(f"the summary of pruning is not of {n_features} columns")
+        attributes["pruning_"] = pruning
     dialect = from_plain(content["dialect"])
     if dialect is not None:
         attributes["dialect_"] = dialect

@@ -22,55 +22,55 @@ from bowtienet.representation.scaling import column_moments, combine_moments
 
 def mean_log_density(estimator: Any, source: Source) -> float:
     """Weighted mean over rows of the mean log density of their targets."""
-    total = weight = 0.0
-    for block, features in encoded_blocks(estimator, source):
-        targets = _host(block.targets)
-        if is_counts(estimator.ensemble_):
-            density = count_mixture(estimator.ensemble_, features, targets[:, 1:]).logpmf(
-                targets[:, 0]
-            )
-        else:
-            parts = [mixture(estimator.ensemble_, part) for part in chunks(features)]
-            density = join_mixtures(parts).logpdf(targets).mean(axis=1)
-        share = _host(block.weights)
-        total += float(share @ density)
-        weight += float(share.sum())
-    _check_weight(weight)
-    return total / weight
+    ensemble = estimator.ensemble_
+
+    def densities(features: Array, targets: np.ndarray) -> np.ndarray:
+        if is_counts(ensemble):
+            return count_mixture(ensemble, features, targets[:, 1:]).logpmf(targets[:, 0])
+        parts = [mixture(ensemble, part) for part in chunks(features)]
+        return join_mixtures(parts).logpdf(targets).mean(axis=1)
+
+    return _weighted_mean(estimator, source, densities)
 
 
 def mean_log_probability(estimator: Any, source: Source) -> float:
     """Weighted mean over rows of the log probability of their label."""
-    return _mean_of_probabilities(estimator, source, _log_probabilities)
+
+    def logs(features: Array, targets: np.ndarray) -> np.ndarray:
+        found, codes = _probabilities(estimator, features), targets.astype(np.intp)
+        own = np.take_along_axis(found, codes, axis=1)[:, 0]
+        return np.asarray(np.log(np.maximum(own, LEAST_PROBABILITY)))
+
+    return _weighted_mean(estimator, source, logs)
 
 
 def accuracy(estimator: Any, source: Source) -> float:
     """Weighted share of rows whose most probable label is theirs."""
-    return _mean_of_probabilities(estimator, source, _hits)
+
+    def hits(features: Array, targets: np.ndarray) -> np.ndarray:
+        most_probable = np.argmax(_probabilities(estimator, features), axis=1)
+        return (most_probable == targets[:, 0]).astype(float)
+
+    return _weighted_mean(estimator, source, hits)
 
 
-def _mean_of_probabilities(
-    estimator: Any, source: Source, score: Callable[[np.ndarray, np.ndarray], np.ndarray]
+def _probabilities(estimator: Any, features: Array) -> np.ndarray:
+    return np.concatenate(
+        [class_probabilities(estimator.ensemble_, part) for part in chunks(features)]
+    )
+
+
+def _weighted_mean(
+    estimator: Any, source: Source, score: Callable[[Array, np.ndarray], np.ndarray]
 ) -> float:
-    """Weighted mean of a score of probabilities (n, C) and codes (n,)."""
+    """Mean of a score (n,) of encoded features and targets."""
     total = weight = 0.0
     for block, features in encoded_blocks(estimator, source):
-        found = [class_probabilities(estimator.ensemble_, part) for part in chunks(features)]
         share = _host(block.weights)
-        codes = _host(block.targets)[:, 0].astype(np.intp)
-        total += float(share @ score(np.concatenate(found), codes))
+        total += float(share @ score(features, _host(block.targets)))
         weight += float(share.sum())
     _check_weight(weight)
     return total / weight
-
-
-def _log_probabilities(found: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    own = np.take_along_axis(found, codes[:, None], axis=1)[:, 0]
-    return np.asarray(np.log(np.maximum(own, LEAST_PROBABILITY)))
-
-
-def _hits(found: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    return (np.argmax(found, axis=1) == codes).astype(float)
 
 
 def held_out_scores(estimator: Any, calibration: tuple[Any, ...] | None = None) -> HeldOut:

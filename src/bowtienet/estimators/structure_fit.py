@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
 import numpy as np
 
-from bowtienet import persistence
 from bowtienet._arrays import to_numpy
 from bowtienet.data.rows import Rows
 from bowtienet.data.source import Source
@@ -18,7 +17,6 @@ from bowtienet.ensemble.structure import (
     MOST_ROWS,
     Structure,
     at_rate,
-    check_structure,
     find_structure,
 )
 from bowtienet.estimators.known_columns import sampled_rows
@@ -27,14 +25,6 @@ from bowtienet.representation.columns import owners
 
 MOST_CLASSES = 20
 """Classes, the most frequent ones, whose indicators are tested."""
-
-
-class StructureContent(TypedDict):
-    """What is saved of a structure fit."""
-
-    rows: str
-    """Digest of the rows and the seed."""
-    found: dict[str, Any]
 
 
 def structure_of(estimator: Any, source: Source, rate: float, seed: int) -> Structure:
@@ -75,22 +65,3 @@ def _tested_targets(ensemble: Ensemble, rows: Rows) -> tuple[np.ndarray, np.ndar
     codes, counts = np.unique(targets[:, 0], return_counts=True)
     frequent = codes[np.argsort(-counts, kind="stable")[:MOST_CLASSES]]
     return (targets == frequent).astype(np.float64), weights
-
-
-def structure_content(estimator: Any) -> dict[str, Any] | None:
-    """What is saved of a structure fit; None if there was none."""
-    found: Structure | None = getattr(estimator, "structure_", None)
-    if found is None:
-        return None
-    return {"rows": estimator._structure_rows, "found": vars(found)}
-
-
-def structure_attributes(content: dict[str, Any] | None, n_columns: int) -> dict[str, Any]:
-    """Attributes from what was saved, checked."""
-    if content is None:
-        return {}
-    persistence.check_type(content, StructureContent, "structure")
-    found = Structure(**content["found"])
-    persistence.check_fields(found, "structure")
-    check_structure(found, n_columns)
-    return {"structure_": found, "_structure_rows": content["rows"]}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bowtienet._validation import shorten
 from bowtienet.data.named_frames import new_frame
 from bowtienet.ensemble.cross_fitted_scores import target_scores
 from bowtienet.ensemble.descriptions import describe_levels, describe_views
@@ -116,7 +117,7 @@ class ModelSummary:
         lines = [
             [
                 str(found["column"][row]),
-                _cut(str(found["use"][row])),
+                shorten(str(found["use"][row]), _WIDEST_USE),
                 *(readable(float(found[name][row]), 3) for name in numbers),
             ]
             for row in order
@@ -203,12 +204,8 @@ def _facts(estimator: Any) -> dict[str, str]:
         found["noise"] = describe_levels(ensemble)
     classes = getattr(estimator, "classes_", None)
     if classes is not None:
-        found["classes"] = _cut(", ".join(map(str, classes.tolist())), 60)
+        found["classes"] = shorten(", ".join(map(str, classes.tolist())), 60)
     stopped = str(estimator.status_.value).replace("_", " ")
     sweeps = int(estimator.n_iter_)
     ended = f"{estimator.solver_}, {sweeps} sweep{'s' if sweeps != 1 else ''}, {stopped}"
     return found | {"fit": ended}
-
-
-def _cut(text: str, most: int = _WIDEST_USE) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "…"

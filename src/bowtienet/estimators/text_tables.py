@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from bowtienet._validation import shorten
+
 MOST_LINES = 20
 _LONGEST = 40
 _SMALL, _LARGE = 1e-4, 1e9
@@ -21,7 +23,7 @@ def text_table(header: Sequence[str], lines: Sequence[Sequence[str]], *, n_texts
     a        1.5
     bee     10.0
     """
-    shown = [[_shortened(name), *numbers] for name, *numbers in lines[:MOST_LINES]]
+    shown = [[shorten(name, _LONGEST), *numbers] for name, *numbers in lines[:MOST_LINES]]
     cells = [list(header), *shown]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     found = []
@@ -73,7 +75,3 @@ def readable(value: float, digits: int = 4) -> str:
     text = f"{value:,.{places}f}"
     is_exact = math.isclose(float(text.replace(",", "")), value, rel_tol=1e-12)
     return text.rstrip("0").rstrip(".") if is_exact and "." in text else text
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST else name[: _LONGEST - 1] + "…"

@@ -1,4 +1,4 @@
-"""Checks of what users hand to a score or a plot, with one sentence for what is wrong."""
+"""What users hand to a score or a plot, checked, and averages over rows that count by weights."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from bowtienet._validation import number
 from bowtienet.data.rows import build_weights
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.prediction.mixture import Mixture
+
+_ROUNDING = 1e-9
+"""n equal weights are n rows, also where their sums are a little less."""
 
 
 def read_targets(targets: Any) -> np.ndarray:
@@ -79,6 +82,21 @@ def read_levels(levels: Any) -> np.ndarray:
     if outside.size:
         raise ValueError(f"levels must lie between 0 and 1, got {outside[0]:g}.")
     return values
+
+
+def average(values: np.ndarray, weights: np.ndarray) -> float:
+    """Σ w_n s_n / Σ w_n, over rows and targets; of k in n it is k / n to the last bit."""
+    counted = weights > 0.0
+    values, weights = values[counted], weights[counted]
+    return float(np.sum(weights @ values) / (np.sum(weights) * (values.size // len(values))))
+
+
+def effective_rows(n_rows: int, sample_weight: Any) -> int:
+    """(Σ w)² / Σ w², the number of rows of equal weight that say as much; n without weights."""
+    if sample_weight is None:
+        return n_rows
+    weights = read_sample_weight(sample_weight, np.zeros(n_rows))
+    return max(1, int(np.sum(weights) ** 2 / np.sum(weights**2) + _ROUNDING))
 
 
 def _same_shape(shape: tuple[int, ...], wanted: tuple[int, ...], name: str) -> None:

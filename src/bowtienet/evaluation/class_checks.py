@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import listed
 from bowtienet.evaluation.checks import read_sample_weight
 
 _SUM_TOLERANCE = 1e-5
 """Rounding of a sum of probabilities, single precision included."""
-_SHOWN = 5
 
 
 class ClassForecast(NamedTuple):
@@ -54,11 +54,9 @@ def read_labels(y: Any, classes: list[Any], name: str = "y") -> np.ndarray:
     places = np.array([place.get(label, -1) for label in labels.tolist()])
     unknown = labels[places < 0].tolist()
     if unknown:
-        more = f" and {len(classes) - _SHOWN} more" if len(classes) > _SHOWN else ""
         raise ValueError(
             f"{name} holds {unknown[0]!r} in row {int(np.argmax(places < 0))} ({len(unknown)} rows "
-            f"in all are of unknown classes); the classes are "
-            f"{', '.join(map(repr, classes[:_SHOWN]))}{more}."
+            f"in all are of unknown classes); the classes are {listed(list(map(repr, classes)))}."
         )
     return places
 

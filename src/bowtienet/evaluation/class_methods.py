@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet.estimators.classifier import BowTieClassifier
-from bowtienet.evaluation.methods import unseeded
+from bowtienet.evaluation.methods import fitted
 
 _MOST_STEPS = 1000
 """Of the logistic regression: on standardised inputs it needs a few dozen."""
@@ -64,9 +63,8 @@ def bow_tie_classes(classifier: Any = None) -> ClassMethod:
         )
 
     def fit(source: Any, codes: np.ndarray, n_classes: int, seed: int) -> Classifier:
-        model = clone(BowTieClassifier(n_jobs=-1) if classifier is None else classifier)
-        model.set_params(**dict.fromkeys(unseeded(model), seed))
-        model.fit(source)
+        ours = BowTieClassifier(n_jobs=-1) if classifier is None else classifier
+        model = fitted(ours, source, seed)
         return lambda new: np.asarray(model.predict_proba(new))
 
     return ClassMethod(name="bowtienet", fit=fit, takes_tables=True)

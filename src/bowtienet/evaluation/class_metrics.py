@@ -18,13 +18,13 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from bowtienet._validation import whole
-from bowtienet.evaluation.averages import average, effective_rows
+from bowtienet.evaluation.checks import average, effective_rows
 from bowtienet.evaluation.class_checks import (
     ClassForecast,
     find_class,
     read_forecast,
 )
-from bowtienet.evaluation.score_rows import ScoreRow
+from bowtienet.evaluation.metrics import ScoreRow
 
 PROBABILITY_FLOOR = 2.0**-52
 """Smallest probability of the log loss, which is 36 at most; scikit-learn's of double precision."""
@@ -75,7 +75,9 @@ def log_loss(y: Any, probabilities: Any, classes: Any, *, sample_weight: Any = N
     >>> log_loss(["a", "b"], [[1.0, 0.0], [0.5, 0.5]], ["a", "b"])
     0.34657
     """
-    return _log_loss(read_forecast(y, probabilities, classes, sample_weight))
+    found = read_forecast(y, probabilities, classes, sample_weight)
+    own = found.probabilities[np.arange(found.places.size), found.places]
+    return average(-np.log(np.maximum(own, PROBABILITY_FLOOR)), found.weights)
 
 
 def brier_score(y: Any, probabilities: Any, classes: Any, *, sample_weight: Any = None) -> float:
@@ -91,7 +93,10 @@ def brier_score(y: Any, probabilities: Any, classes: Any, *, sample_weight: Any 
     >>> brier_score(["a", "b"], [[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]], ["a", "b", "c"])
     0.25
     """
-    return _brier_score(read_forecast(y, probabilities, classes, sample_weight))
+    found = read_forecast(y, probabilities, classes, sample_weight)
+    squares = np.square(found.probabilities - np.eye(len(found.classes))[found.places])
+    scores = squares[:, 1] if len(found.classes) == 2 else np.sum(squares, axis=1)
+    return average(scores, found.weights)
 
 
 def expected_calibration_error(
@@ -123,12 +128,16 @@ def expected_calibration_error(
     >>> expected_calibration_error(["a", "b", "a", "a"], [0.1, 0.7, 0.1, 0.7], ["a", "b"], bins=2)
     0.15
     """
-    return _calibration_error(read_forecast(y, probabilities, classes, sample_weight), bins)
+    found = read_forecast(y, probabilities, classes, sample_weight)
+    confidence = np.max(found.probabilities, axis=1)
+    curve = _reliability(confidence, _hits(found), found.weights, whole(bins, "bins"))
+    return float(np.sum(curve.share * np.abs(curve.observed - curve.predicted)))
 
 
 def accuracy(y: Any, probabilities: Any, classes: Any, *, sample_weight: Any = None) -> float:
     """mean 1[y = argmax_c p_c], the first of the classes where several are the most probable."""
-    return _accuracy(read_forecast(y, probabilities, classes, sample_weight))
+    found = read_forecast(y, probabilities, classes, sample_weight)
+    return average(_hits(found), found.weights)
 
 
 def balanced_accuracy(
@@ -138,7 +147,11 @@ def balanced_accuracy(
 
     Frequent classes count no more than rare ones.
     """
-    return _balanced_accuracy(read_forecast(y, probabilities, classes, sample_weight))
+    found = read_forecast(y, probabilities, classes, sample_weight)
+    totals, hits = (
+        np.bincount(found.places, weights=found.weights * part) for part in (1.0, _hits(found))
+    )
+    return float(np.mean(hits[totals > 0.0] / totals[totals > 0.0]))
 
 
 def roc_auc(y: Any, probabilities: Any, classes: Any, *, sample_weight: Any = None) -> float:
@@ -226,44 +239,16 @@ def evaluate_classes(
     (0.667, 0.75, 1.0)
     """
     found = read_forecast(y, probabilities, classes, sample_weight)
+    given: dict[str, Any] = {"sample_weight": sample_weight}
     return ClassScores(
         n_rows=found.places.size,
-        log_loss=_log_loss(found),
-        brier_score=_brier_score(found),
-        calibration_error=_calibration_error(found, BINS),
-        accuracy=_accuracy(found),
-        balanced_accuracy=_balanced_accuracy(found),
+        log_loss=log_loss(y, probabilities, classes, **given),
+        brier_score=brier_score(y, probabilities, classes, **given),
+        calibration_error=expected_calibration_error(y, probabilities, classes, **given),
+        accuracy=accuracy(y, probabilities, classes, **given),
+        balanced_accuracy=balanced_accuracy(y, probabilities, classes, **given),
         roc_auc=_roc_auc(found),
     )
-
-
-def _log_loss(found: ClassForecast) -> float:
-    own = found.probabilities[np.arange(found.places.size), found.places]
-    return average(-np.log(np.maximum(own, PROBABILITY_FLOOR)), found.weights)
-
-
-def _brier_score(found: ClassForecast) -> float:
-    truth = np.eye(len(found.classes))[found.places]
-    squares = np.square(found.probabilities - truth)
-    scores = squares[:, 1] if len(found.classes) == 2 else np.sum(squares, axis=1)
-    return average(scores, found.weights)
-
-
-def _calibration_error(found: ClassForecast, bins: int) -> float:
-    confidence = np.max(found.probabilities, axis=1)
-    curve = _reliability(confidence, _hits(found), found.weights, whole(bins, "bins"))
-    return float(np.sum(curve.share * np.abs(curve.observed - curve.predicted)))
-
-
-def _accuracy(found: ClassForecast) -> float:
-    return average(_hits(found), found.weights)
-
-
-def _balanced_accuracy(found: ClassForecast) -> float:
-    totals, hits = (
-        np.bincount(found.places, weights=found.weights * part) for part in (1.0, _hits(found))
-    )
-    return float(np.mean(hits[totals > 0.0] / totals[totals > 0.0]))
 
 
 def _roc_auc(found: ClassForecast) -> float:

@@ -22,8 +22,7 @@ from bowtienet.evaluation.checks import single_coverage
 from bowtienet.evaluation.class_methods import ClassMethod, default_class_methods
 from bowtienet.evaluation.class_metrics import ClassScores, evaluate_classes
 from bowtienet.evaluation.methods import Method, default_methods
-from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules
-from bowtienet.evaluation.score_rows import score_values
+from bowtienet.evaluation.metrics import Scores, evaluate, load_scoringrules, score_values
 from bowtienet.evaluation.splits import split_rows
 from bowtienet.representation.columns import encode
 from bowtienet.representation.learning import learn_columns

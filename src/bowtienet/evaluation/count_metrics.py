@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet.evaluation.averages import average
 from bowtienet.evaluation.checks import (
+    average,
     read_intervals,
     read_sample_weight,
     read_targets,
     single_coverage,
 )
-from bowtienet.evaluation.metrics import interval_coverage, rmse
-from bowtienet.evaluation.score_rows import ScoreRow
+from bowtienet.evaluation.metrics import ScoreRow, interval_coverage, rmse
 
 
 @dataclass(frozen=True, kw_only=True)

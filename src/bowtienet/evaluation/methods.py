@@ -82,18 +82,19 @@ def bow_tie(regressor: Any = None) -> Method:
         )
 
     def fit(source: Any, y: np.ndarray, seed: int, coverage: float) -> Forecaster:
-        model = clone(BowTieRegressor(n_jobs=-1) if regressor is None else regressor)
-        model.set_params(**dict.fromkeys(unseeded(model), seed))
-        model.fit(source)
+        model = fitted(BowTieRegressor(n_jobs=-1) if regressor is None else regressor, source, seed)
         return lambda new: central(model.predict_dist(new), coverage)
 
     return Method(name="bowtienet", fit=fit, takes_tables=True)
 
 
-def unseeded(model: Any) -> list[str]:
-    """Settings of an estimator and its steps that leave randomness to chance."""
-    settings = model.get_params().items()
-    return [name for name, value in settings if name.endswith("random_state") and value is None]
+def fitted(estimator: Any, source: Any, seed: int) -> Any:
+    """A clone, fitted, with the seed wherever its settings leave randomness to chance."""
+    model = clone(estimator)
+    for name, value in model.get_params().items():
+        if name.endswith("random_state") and value is None:
+            model.set_params(**{name: seed})
+    return model.fit(source)
 
 
 def bayesian_ridge() -> Method:

@@ -11,18 +11,18 @@ Every score takes the targets y first and the forecast second, as scikit-learn's
 
 from __future__ import annotations
 
-import importlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
 from bowtienet._arrays import map_arrays, slices
-from bowtienet._validation import whole
+from bowtienet._validation import optional, whole
+from bowtienet.data.named_frames import new_frame
 from bowtienet.distributions.yeo_johnson import from_warped
-from bowtienet.evaluation.averages import average
 from bowtienet.evaluation.checks import (
+    average,
     check_distribution,
     read_intervals,
     read_levels,
@@ -31,7 +31,6 @@ from bowtienet.evaluation.checks import (
     read_targets,
     single_coverage,
 )
-from bowtienet.evaluation.score_rows import ScoreRow
 from bowtienet.prediction.mixture import Mixture
 
 _BLOCK = 2**17
@@ -42,6 +41,35 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(4)
 """Between two steps: relative errors of scores are below 1e-7."""
 LEVELS = tuple(k / 20 for k in range(1, 20))
 """Nominal coverages of a calibration curve: 0.05, 0.1, ..., 0.95."""
+
+
+class ScoreRow:
+    """Base of frozen dataclasses of scores."""
+
+    def to_frame(self, library: str = "pandas") -> Any:
+        """One row, with a column for each score.
+
+        Examples
+        --------
+        >>> from bowtienet.evaluation import CountScores
+        >>> found = CountScores(
+        ...     n_rows=9,
+        ...     log_score=-1.5,
+        ...     rmse=2.0,
+        ...     nominal_coverage=0.9,
+        ...     coverage=1.0,
+        ...     interval_width=4.0,
+        ... )
+        >>> found.to_frame()[["n_rows", "rmse", "coverage"]]
+           n_rows  rmse  coverage
+        0       9   2.0       1.0
+        """
+        return new_frame({name: [value] for name, value in score_values(self).items()}, library)
+
+
+def score_values(scores: Any) -> dict[str, Any]:
+    """Scores by name, in their order."""
+    return {field.name: getattr(scores, field.name) for field in fields(scores)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,10 +287,7 @@ def evaluate(
 
 def load_scoringrules() -> Any:
     """scoringrules, imported by the first score that needs it and not before."""
-    try:
-        return importlib.import_module("scoringrules")
-    except ImportError as error:
-        raise ImportError("CRPS needs scoringrules: pip install 'bowtienet[cli]'.") from error
+    return optional("scoringrules", "CRPS needs scoringrules: pip install 'bowtienet[cli]'.")
 
 
 def _gaussian_crps(y: np.ndarray, found: Mixture) -> np.ndarray:

@@ -14,17 +14,8 @@ def split_rows(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Places of training and test rows, by scikit-learn's `train_test_split`.
 
-    Parameters
-    ----------
-    n_rows : int
-        Rows there are.
-    test_size : float or int
-        Share or number of the test rows.
-    seed : int
-        Of the split.
-    codes : array (n,), optional
-        Numbers of classes: their shares are then the same in both parts where that is possible, and
-        no class has test rows alone.
+    With numbers of classes, `codes` (n,), their shares are the same in both parts where that is
+    possible, and no class has test rows alone.
     """
     everything = np.arange(n_rows)
     if codes is None:

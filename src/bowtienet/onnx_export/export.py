@@ -34,18 +34,8 @@ def export_regressor(
 ) -> None:
     """Write `mean`, `std` and, if levels are given, `quantiles`.
 
-    Parameters
-    ----------
-    ensemble : Ensemble
-        Of continuous targets or counts.
-    path : path
-        File to write.
-    named : bool
-        Whether columns are inputs of their own, by their names, and not one matrix.
-    single_target : bool
-        Whether answers have no axis of targets.
-    quantiles : sequence of float
-        Levels, each strictly between 0 and 1.
+    With `named`, columns are inputs of their own, by their names, and not one matrix; with
+    `single_target`, answers have no axis of targets.
     """
     graph, x = _opened(ensemble, named)
     levels = np.asarray(quantiles, dtype=float).ravel()

@@ -12,8 +12,12 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import TensorProto, helper, numpy_helper
+
+try:
+    import onnx
+    from onnx import TensorProto, helper, numpy_helper
+except ImportError as error:
+    raise ImportError("to_onnx needs onnx: pip install 'bowtienet[onnx]'.") from error
 
 ROWS = None
 """Length of the axis of rows, which differs from call to call."""
@@ -183,28 +187,28 @@ class Traced:
         return self.device.node("Transpose", [self], self.shape[::-1], self.dtype, perm=order)
 
     def __add__(self, other: Any) -> Traced:
-        return _elementwise("Add", self, other)
+        return elementwise("Add", self, other)
 
     def __radd__(self, other: Any) -> Traced:
-        return _elementwise("Add", other, self)
+        return elementwise("Add", other, self)
 
     def __sub__(self, other: Any) -> Traced:
-        return _elementwise("Sub", self, other)
+        return elementwise("Sub", self, other)
 
     def __rsub__(self, other: Any) -> Traced:
-        return _elementwise("Sub", other, self)
+        return elementwise("Sub", other, self)
 
     def __mul__(self, other: Any) -> Traced:
-        return _elementwise("Mul", self, other)
+        return elementwise("Mul", self, other)
 
     def __rmul__(self, other: Any) -> Traced:
-        return _elementwise("Mul", other, self)
+        return elementwise("Mul", other, self)
 
     def __truediv__(self, other: Any) -> Traced:
-        return _elementwise("Div", self, other)
+        return elementwise("Div", self, other)
 
     def __rtruediv__(self, other: Any) -> Traced:
-        return _elementwise("Div", other, self)
+        return elementwise("Div", other, self)
 
     def __pow__(self, power: int) -> Traced:
         if power != 2:
@@ -215,10 +219,10 @@ class Traced:
         return self.device.node("Neg", [self], self.shape)
 
     def __gt__(self, other: Any) -> Traced:
-        return _elementwise("Greater", self, other, bool)
+        return elementwise("Greater", self, other, bool)
 
     def __lt__(self, other: Any) -> Traced:
-        return _elementwise("Less", self, other, bool)
+        return elementwise("Less", self, other, bool)
 
     def __matmul__(self, other: Any) -> Traced:
         right = self.device.named(other)
@@ -255,7 +259,8 @@ def broadcast(*shapes: Shape) -> Shape:
     return tuple(found)
 
 
-def _elementwise(operator: str, left: Any, right: Any, dtype: Any = np.float64) -> Traced:
+def elementwise(operator: str, left: Any, right: Any, dtype: Any = np.float64) -> Traced:
+    """The result of an operator of two numbers."""
     graph = left.device if isinstance(left, Traced) else right.device
     first, second = (
         graph.named(float(one) if isinstance(one, int) else one) for one in (left, right)

@@ -5,7 +5,7 @@ Names and arguments are those of the array API, and `ndtr` and `expit` those of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.special import erfcx
 
-from bowtienet.onnx_export.graph import ROWS, Graph, Shape, Traced, broadcast
+from bowtienet.onnx_export.graph import ROWS, Graph, Shape, Traced, broadcast, elementwise
 
 float64, int64, finfo = np.float64, np.int64, np.finfo
 
@@ -54,29 +54,13 @@ def any(x: Traced) -> bool:
     return True
 
 
-def sqrt(x: Traced) -> Traced:
-    """√x."""
-    return x.device.node("Sqrt", [x], x.shape)
+def _unary(operator: str) -> Callable[[Traced], Traced]:
+    """An operator of single numbers."""
+    return lambda x: x.device.node(operator, [x], x.shape)
 
 
-def exp(x: Traced) -> Traced:
-    """e^x."""
-    return x.device.node("Exp", [x], x.shape)
-
-
-def log(x: Traced) -> Traced:
-    """The natural logarithm."""
-    return x.device.node("Log", [x], x.shape)
-
-
-def abs(x: Traced) -> Traced:
-    """|x|."""
-    return x.device.node("Abs", [x], x.shape)
-
-
-def sign(x: Traced) -> Traced:
-    """-1, 0 or 1."""
-    return x.device.node("Sign", [x], x.shape)
+sqrt, exp, log, abs, sign = map(_unary, ("Sqrt", "Exp", "Log", "Abs", "Sign"))
+expit = _unary("Sigmoid")
 
 
 def expm1(x: Traced) -> Traced:
@@ -90,11 +74,6 @@ def log1p(x: Traced) -> Traced:
     rest = rounded - 1.0
     vanishes = x.device.node("Equal", [rest, 0.0], x.shape, bool)
     return where(vanishes, x, log(rounded) * (x / where(vanishes, ones_like(x), rest)))
-
-
-def expit(x: Traced) -> Traced:
-    """1 / (1 + e^{-x})."""
-    return x.device.node("Sigmoid", [x], x.shape)
 
 
 def ndtr(x: Traced) -> Traced:
@@ -125,14 +104,12 @@ def _tail_polynomial() -> tuple[float, ...]:
 
 def minimum(x: Traced, y: Any) -> Traced:
     """The smaller of two, entry by entry."""
-    other = x.device.named(y)
-    return x.device.node("Min", [x, other], broadcast(x.shape, other.shape))
+    return elementwise("Min", x, y)
 
 
 def maximum(x: Traced, y: Any) -> Traced:
     """The larger of two, entry by entry."""
-    other = x.device.named(y)
-    return x.device.node("Max", [x, other], broadcast(x.shape, other.shape))
+    return elementwise("Max", x, y)
 
 
 def clip(x: Traced, min: float | None = None, max: float | None = None) -> Traced:

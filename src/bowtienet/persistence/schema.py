@@ -34,6 +34,7 @@ RANGES: dict[str, dict[str, float]] = {
     "GeneralizedInverseGaussian": {"scale": 0.0, "rate": 0.0},
     "HalfCauchy": {"scale": POSITIVE},
     "InverseGamma": {"concentration": POSITIVE, "scale": POSITIVE},
+    "Pieces": {"scale": POSITIVE, "deviation": 0.0},
     "PointMass": {"value": POSITIVE},
     "Position": {"n_passes": 0, "n_visited": 0, "visited_weight": 0.0, "full_batch": 0.0},
     "Prior": {"bias_variance": POSITIVE},
@@ -43,6 +44,7 @@ RANGES: dict[str, dict[str, float]] = {
     "StochasticState": {"step": 0},
     "Structure": {"n_rows": 0, "variance_share": 0.0},
     "StudentT": {"freedom": POSITIVE},
+    "Warp": {"scale": POSITIVE},
 }
 """The least value of fields that have one, by their class."""
 _NUMBERS = (int, float, np.integer, np.floating)
@@ -103,10 +105,8 @@ def check_type(value: Any, hint: Any, place: str) -> None:
         if type(value) is not hint:
             _refuse(place, f"is {_kind(value)} and not a {_name(hint)}")
         check_fields(value, place)
-    elif getattr(hint, "_is_protocol", False):
-        if not is_dataclass(value) or not isinstance(getattr(value, "name", None), str):
-            _refuse(place, f"is {_kind(value)} and not an {_name(hint)}")
-        check_fields(value, place)
+    elif isinstance(hint, type) and is_dataclass(value) and isinstance(value, hint):
+        check_fields(value, place)  # one of several outcomes
     elif not _is_plain(value, hint):
         _refuse(place, f"is {_kind(value)} and not {_name(hint)}")
 

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from bowtienet._arrays import to_numpy
-from bowtienet._validation import suggestion, whole
+from bowtienet._validation import chosen, suggestion, whole
 from bowtienet.data.in_memory import InMemory
 from bowtienet.ensemble.count_ensemble import count_mixture, is_counts
 from bowtienet.ensemble.ensemble import chunks, mixture
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import encoded_features
 from bowtienet.prediction.combined_mixtures import average_rows, join_mixtures
 from bowtienet.prediction.count_mixture import CountMixture, average_counts, join_counts

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import textwrap
 from typing import Any
+
+from bowtienet import _validation
 
 POSITIVE = "#0072B2"
 NEGATIVE = "#D55E00"
@@ -33,10 +34,8 @@ _IN_FULL = 2e7
 
 def load(module: str) -> Any:
     """A module of matplotlib, imported by the first plot and not before."""
-    try:
-        return importlib.import_module(f"matplotlib.{module}")
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'bowtienet[plot]'.") from error
+    needed = "plots need matplotlib: pip install 'bowtienet[plot]'."
+    return _validation.optional(f"matplotlib.{module}", needed)
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -140,7 +139,7 @@ def fitted_size(room: float, size: float = NAME_SIZE) -> float:
 
 def shorten(name: str) -> str:
     """`name`, cut where it would take the room of the plot."""
-    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1].rstrip() + "…"
+    return _validation.shorten(name, _LONGEST_NAME)
 
 
 def inches_wide(names: list[str]) -> float:

@@ -1,22 +1,20 @@
-"""What displays that compare predictions with targets have in common."""
+"""What displays that compare predictions with targets, or with labels, have in common."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import chosen
 from bowtienet.ensemble.count_ensemble import is_counts
 from bowtienet.evaluation.checks import read_targets
 from bowtienet.evaluation.count_metrics import is_discrete, randomized_pit
 from bowtienet.evaluation.metrics import pit
-from bowtienet.plotting._checks import chosen
+from bowtienet.evaluation.scorers import class_forecast
 from bowtienet.plotting.fitted import open_rows, regressor_of, target_names
 from bowtienet.prediction.mixture import Mixture
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 _SEED = 0
 """Of the draws that make F(y) of counts uniform: the same plot every time."""
@@ -27,18 +25,7 @@ class ScoredDisplay:
 
     _names_its_target = False
 
-    @classmethod
-    def from_predictions(
-        cls,
-        y: Any,
-        distribution: Mixture,
-        *,
-        target: int = 0,
-        ax: Axes | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Draw predictive distributions against targets."""
-        raise NotImplementedError
+    from_predictions: ClassVar[Any]
 
     @classmethod
     def from_estimator(
@@ -69,6 +56,29 @@ class ScoredDisplay:
         return cls.from_predictions(
             targets, network.predict_dist(source), target=target, **settings
         )
+
+
+class ClassifiedDisplay:
+    """A display that `from_predictions` draws from labels and the probabilities of classes."""
+
+    from_predictions: ClassVar[Any]
+
+    @classmethod
+    def from_estimator(cls, model: Any, X: Any, y: Any, **settings: Any) -> Self:
+        """Draw the probabilities for `X` against labels.
+
+        Parameters
+        ----------
+        model : fitted classifier with probabilities
+            Fitted; a pipeline that ends with one, too.
+        X : table (n, columns)
+            Held-out rows.
+        y : array (n,)
+            Labels.
+        **settings
+            Those of `from_predictions`.
+        """
+        return cls.from_predictions(y, *class_forecast(model, X), **settings)
 
 
 def one_target(y: Any, distribution: Mixture, target: Any) -> tuple[np.ndarray, Mixture]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.evaluation.averages import effective_rows
+from bowtienet.evaluation.checks import effective_rows
 from bowtienet.evaluation.metrics import binomial_band, coverage_curve
 from bowtienet.plotting._axes import (
     CURVES,

@@ -18,7 +18,7 @@ from sklearn.metrics import (
 
 from bowtienet.evaluation.class_checks import find_class, read_forecast
 from bowtienet.plotting import _axes
-from bowtienet.plotting._classified import ClassifiedDisplay
+from bowtienet.plotting._scored import ClassifiedDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -156,10 +156,18 @@ class _ClassCurvesDisplay(ClassifiedDisplay):
         """Corner that curves leave empty."""
         raise NotImplementedError
 
+    def _chance(self) -> tuple[float, float] | None:
+        """Heights of the line of chance at both ends, if there is one."""
+        raise NotImplementedError
+
     def _draw_axes(self, ax: Any) -> None:
         ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         ax.set(xlabel=self._axis_names[0], ylabel=self._axis_names[1])
         _axes.tidy(ax)
+        chance = self._chance()
+        if chance is not None:
+            look: dict[str, Any] = {"color": _axes.MUTED, "lw": 1.0, "linestyle": (0, (5, 3))}
+            ax.plot([0.0, 1.0], chance, label="chance", zorder=1, **look)
 
 
 class RocCurvesDisplay(_ClassCurvesDisplay):
@@ -201,10 +209,8 @@ class RocCurvesDisplay(_ClassCurvesDisplay):
     def _legend_place(self) -> str:
         return "lower right"
 
-    def _draw_axes(self, ax: Any) -> None:
-        super()._draw_axes(ax)
-        look: dict[str, Any] = {"color": _axes.MUTED, "lw": 1.0, "linestyle": (0, (5, 3))}
-        ax.plot([0.0, 1.0], [0.0, 1.0], label="chance", zorder=1, **look)
+    def _chance(self) -> tuple[float, float]:
+        return 0.0, 1.0
 
 
 class PrecisionRecallCurvesDisplay(_ClassCurvesDisplay):
@@ -217,19 +223,13 @@ class PrecisionRecallCurvesDisplay(_ClassCurvesDisplay):
     Parameters
     ----------
     curves : sequence of ClassCurve
-        One for each class. Of more than eight the four with the smallest areas are named, and the
-        others are grey. A single curve has the dashed line of chance.
+        As for `RocCurvesDisplay`. A single curve has the dashed line of chance.
     name : str, optional
         Of the model, for the legend.
 
     Attributes
     ----------
-    areas : dict
-        Area by the name of the class.
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn last.
-    lines_ : dict of matplotlib artists
-        By the name of the class.
+    areas, ax_, figure_, lines_ : as for `RocCurvesDisplay`
     """
 
     _area_name = "AP"
@@ -248,11 +248,8 @@ class PrecisionRecallCurvesDisplay(_ClassCurvesDisplay):
         worst = min(curve.area for curve in self.curves)
         return "upper right" if worst < _LOW_PRECISION else "lower left"
 
-    def _draw_axes(self, ax: Any) -> None:
-        super()._draw_axes(ax)
-        if len(self.curves) == 1:
-            look: dict[str, Any] = {"color": _axes.MUTED, "lw": 1.0, "linestyle": (0, (5, 3))}
-            ax.plot([0.0, 1.0], [self.curves[0].share] * 2, label="chance", zorder=1, **look)
+    def _chance(self) -> tuple[float, float] | None:
+        return (self.curves[0].share,) * 2 if len(self.curves) == 1 else None
 
 
 def line_of(number: int) -> tuple[str, str]:

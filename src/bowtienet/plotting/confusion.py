@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.metrics import confusion_matrix
 
+from bowtienet._validation import named
 from bowtienet.evaluation.checks import read_sample_weight
 from bowtienet.evaluation.class_checks import read_classes, read_labels
 from bowtienet.plotting import _axes
-from bowtienet.plotting._checks import named
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

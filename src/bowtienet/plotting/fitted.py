@@ -10,13 +10,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import chosen
 from bowtienet.data.in_memory import InMemory
 from bowtienet.ensemble.ensemble import Ensemble, member_views
 from bowtienet.estimators.base import EnsembleEstimator
 from bowtienet.estimators.known_columns import encoded_chunks, open_known, open_known_features
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.inference.pruning import restore_shape
-from bowtienet.plotting._checks import chosen
 from bowtienet.representation.columns import encoded_names
 from bowtienet.representation.representation import input_names, network_inputs
 

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bowtienet.ensemble.ensemble import outcome_of
+from bowtienet._validation import chosen, named
 from bowtienet.plotting._bars import draw_bars
-from bowtienet.plotting._checks import chosen, named
 from bowtienet.plotting.fitted import network_of, open_rows
-from bowtienet.prediction.calibration import is_discrete
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,9 +17,10 @@ if TYPE_CHECKING:
     from bowtienet.estimators.importance import Importance
 
 _LOSSES = {
-    "log_density": ("log_density_drop", "log_density_error", "drop in log density when permuted"),
-    "rmse": ("rmse_rise", "rmse_error", "rise in RMSE when permuted"),
+    "log_density": ("log_density_drop", "log_density_error", "drop in {0} when permuted"),
+    "rmse": ("rmse_rise", "rmse_error", "rise in {1} when permuted"),
 }
+"""Fields of an `Importance`, and words with its `scores`."""
 
 
 class ImportanceDisplay:
@@ -84,8 +83,6 @@ class ImportanceDisplay:
         network, source = network_of(model), open_rows(model, X, y, sample_weight)
         found = network.importance(source, **settings)
         display = cls.from_importance(found, loss=loss, target=target)
-        if is_discrete(outcome_of(network.ensemble_)):
-            display.label = display.label.replace("log density", "log probability")
         return display.plot(ax=ax, title=title, most=most)
 
     @classmethod
@@ -95,12 +92,14 @@ class ImportanceDisplay:
         """A display of what ``importance`` returned; it is not yet drawn."""
         if loss not in _LOSSES:
             raise ValueError(f"unknown loss {loss!r}: choose 'log_density' or 'rmse'.")
-        values, errors, label = _LOSSES[loss]
+        values, errors, words = _LOSSES[loss]
         place = chosen(target, len(found.target_names), "target")
         own, error = (
             getattr(found, name).reshape(len(found.name), -1)[:, place] for name in (values, errors)
         )
-        return cls(names=found.name.tolist(), losses=own, errors=error, label=label)
+        return cls(
+            names=found.name.tolist(), losses=own, errors=error, label=words.format(*found.scores)
+        )
 
     def plot(
         self, *, title: str | None = None, most: int | None = None, ax: Axes | None = None

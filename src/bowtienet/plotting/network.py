@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet._validation import named
 from bowtienet.plotting import _axes
-from bowtienet.plotting._checks import named
 from bowtienet.plotting.fitted import (
     chosen_member,
     member_column_names,

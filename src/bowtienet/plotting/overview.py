@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from bowtienet._arrays import to_numpy
+from bowtienet._validation import chosen
 from bowtienet.data.in_memory import InMemory
 from bowtienet.ensemble.count_ensemble import is_counts
 from bowtienet.estimators.base import EnsembleEstimator
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.plotting import _axes
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.calibration import CalibrationCurveDisplay
 from bowtienet.plotting.class_curves import RocCurvesDisplay
 from bowtienet.plotting.confusion import ConfusionDisplay
-from bowtienet.plotting.fitted import network_of, open_rows, regressor_of, target_names
+from bowtienet.plotting.fitted import network_of, open_rows, target_names
 from bowtienet.plotting.pit import PitHistogramDisplay
 from bowtienet.plotting.predicted_actual import PredictedActualDisplay
 from bowtienet.plotting.predictive_band import PredictiveBandDisplay
@@ -102,90 +103,77 @@ class OverviewDisplay:
         source = open_rows(model, X, y, **given)
         if source.n_targets == 0:
             raise ValueError("plot needs y: give targets, or name the columns of X that hold them.")
-        if not isinstance(network, BowTieRegressor):
-            return cls._of_classes(network, source, fig)
-        place = _strongest(network) if feature is None else feature
-        return cls._of_numbers(regressor_of(model), source, place, target, coverage, fig)
+        names = target_names(network, source)
+        name = names[chosen(target, len(names), "target")]
+        if isinstance(network, BowTieRegressor):
+            place = _strongest(network) if feature is None else feature
+            draw = _draw_numbers(network, source, place, target, name, coverage)
+        else:
+            draw = _draw_classes(network, source)
+        n_rows = source.block.table.n_rows
+        title = f"{type(network).__name__} of {_axes.shorten(name)}: {n_rows:,} rows"
+        found = cls(displays=[], title=title)
+        axes = found._new_axes(len(draw), fig)
+        found.displays = [one(ax=ax) for one, ax in zip(draw, axes, strict=True)]
+        return found
 
     def plot(self, *, fig: Figure | None = None) -> Self:
         """Draw again, in another figure."""
-        count = len(self.displays)
+        axes = self._new_axes(len(self.displays), fig)
+        for display, ax in zip(self.displays, axes, strict=True):
+            display.plot(ax=ax)
+        return self
+
+    def _new_axes(self, count: int, fig: Any) -> Iterator[Any]:
+        """Axes of a figure with the title, one for each panel."""
         rows = 2 if count == 4 else 1
         size = (10.0, 8.0) if rows == 2 else (4.8 * count, 5.2)
-        figure: Any = _axes.new_figure(*size) if fig is None else fig
-        self.axes_ = figure.subplots(rows, count // rows)
-        for display, ax in zip(self.displays, self.axes_.flat, strict=True):
-            display.plot(ax=ax)
-        _axes.add_figure_title(figure, self.title)
-        self.figure_ = figure
-        return self
+        self.figure_ = _axes.new_figure(*size) if fig is None else fig
+        self.axes_ = self.figure_.subplots(rows, count // rows)
+        _axes.add_figure_title(self.figure_, self.title)
+        return iter(self.axes_.flat)
 
-    @classmethod
-    def _of_numbers(
-        cls,
-        network: BowTieRegressor,
-        source: InMemory,
-        feature: str | int,
-        target: int,
-        coverage: float,
-        fig: Figure | None,
-    ) -> Self:
-        names = target_names(network, source)
-        name = names[chosen(target, len(names), "target")]
-        targets = to_numpy(source.block.targets)
-        if is_counts(network.ensemble_):
-            targets = targets[:, 0]  # beside it stand the logs of exposures
-        found = network.predict_dist(source)
-        figure: Any = _axes.new_figure(10.0, 8.0) if fig is None else fig
-        axes = figure.subplots(2, 2)
-        actual, band, calibration, pit = axes.flat
-        settings: dict[str, Any] = {"target": target}
-        displays = [
-            PredictedActualDisplay.from_predictions(
-                targets, found, coverage=coverage, target_name=name, ax=actual, **settings
-            ),
-            PredictiveBandDisplay.from_estimator(
-                network,
-                source,
-                feature,
-                others="average",
-                coverages=(0.5, coverage) if coverage > 0.5 else (coverage,),
-                target_name=name,
-                ax=band,
-                **settings,
-            ),
-            CalibrationCurveDisplay.from_predictions(targets, found, ax=calibration, **settings),
-            PitHistogramDisplay.from_predictions(targets, found, ax=pit, **settings),
-        ]
-        return cls(displays=displays)._drawn(figure, axes, network, source, name)
 
-    @classmethod
-    def _of_classes(cls, network: Any, source: InMemory, fig: Figure | None) -> Self:
-        codes = to_numpy(source.block.targets)[:, 0].astype(np.intp)
-        classes = network.classes_
-        labels, found = classes[codes], network.predict_proba(source)
-        several = np.unique(codes).size > 1
-        figure: Any = _axes.new_figure(4.8 * (2 + several), 5.2) if fig is None else fig
-        axes = figure.subplots(1, 2 + several)
-        displays = [
-            ReliabilityDisplay.from_predictions(labels, found, classes, ax=axes[0]),
-            ConfusionDisplay.from_predictions(
-                labels, classes[np.argmax(found, axis=1)], classes, ax=axes[1]
-            ),
-        ]
-        if several:
-            displays.append(RocCurvesDisplay.from_predictions(labels, found, classes, ax=axes[2]))
-        name = target_names(network, source)[0]
-        return cls(displays=displays)._drawn(figure, axes, network, source, name)
+def _draw_numbers(
+    network: BowTieRegressor,
+    source: InMemory,
+    feature: str | int,
+    target: int,
+    name: str,
+    coverage: float,
+) -> list[Callable[..., Any]]:
+    """What draws the panels of numbers and counts, each on given axes."""
+    targets = to_numpy(source.block.targets)
+    if is_counts(network.ensemble_):
+        targets = targets[:, 0]  # beside it stand the logs of exposures
+    forecast = (targets, network.predict_dist(source))
+    named: dict[str, Any] = {"target": target, "target_name": name}
+    coverages = (0.5, coverage) if coverage > 0.5 else (coverage,)
+    return [
+        partial(PredictedActualDisplay.from_predictions, *forecast, coverage=coverage, **named),
+        partial(
+            PredictiveBandDisplay.from_estimator,
+            *(network, source, feature),
+            others="average",
+            coverages=coverages,
+            **named,
+        ),
+        partial(CalibrationCurveDisplay.from_predictions, *forecast, target=target),
+        partial(PitHistogramDisplay.from_predictions, *forecast, target=target),
+    ]
 
-    def _drawn(
-        self, figure: Any, axes: Any, network: EnsembleEstimator, source: InMemory, name: str
-    ) -> Self:
-        kind, n_rows = type(network).__name__, source.block.table.n_rows
-        self.title = f"{kind} of {_axes.shorten(name)}: {n_rows:,} rows"
-        _axes.add_figure_title(figure, self.title)
-        self.figure_, self.axes_ = figure, axes
-        return self
+
+def _draw_classes(network: Any, source: InMemory) -> list[Callable[..., Any]]:
+    """What draws the panels of classes, each on given axes."""
+    codes = to_numpy(source.block.targets)[:, 0].astype(np.intp)
+    classes, found = network.classes_, network.predict_proba(source)
+    labels, taken = classes[codes], classes[np.argmax(found, axis=1)]
+    draw: list[Callable[..., Any]] = [
+        partial(ReliabilityDisplay.from_predictions, labels, found, classes),
+        partial(ConfusionDisplay.from_predictions, labels, taken, classes),
+        partial(RocCurvesDisplay.from_predictions, labels, found, classes),
+    ]
+    return draw if np.unique(codes).size > 1 else draw[:2]
 
 
 def _strongest(network: EnsembleEstimator) -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from bowtienet._validation import whole
-from bowtienet.evaluation.averages import effective_rows
+from bowtienet.evaluation.checks import effective_rows
 from bowtienet.evaluation.metrics import binomial_band
 from bowtienet.plotting import _axes
 from bowtienet.plotting._scored import ScoredDisplay, pit_values

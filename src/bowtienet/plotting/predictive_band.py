@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet._validation import chosen, shorten
 from bowtienet.plotting import _axes
 from bowtienet.plotting._along import (
     as_drawn,
@@ -20,7 +21,6 @@ from bowtienet.plotting._along import (
     read_content,
     values_along,
 )
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import feature_names, open_rows, regressor_of, target_names
 from bowtienet.prediction.intervals import check_coverage
 from bowtienet.prediction.mixture import Mixture
@@ -277,7 +277,7 @@ class PredictiveBandDisplay:
         (self.line_,) = ax.plot(places, self.mean, **(look | line))
         letters_an_inch = 11.0
         room = letters_an_inch * ax.bbox.width / ax.figure.dpi
-        names = [_shortened(label) for label in self.x]
+        names = [shorten(label, _LONGEST_CATEGORY) for label in self.x]
         crowded = self.x.size * (max(map(len, names)) + 1) > room
         turned = {"rotation": 35, "ha": "right", "rotation_mode": "anchor"} if crowded else {}
         ax.set_xticks(places, names, **turned)
@@ -291,10 +291,6 @@ class PredictiveBandDisplay:
             (float(coverage), _axes.tint(_axes.POSITIVE, 0.22 + 0.28 * step), 1.0 + 0.9 * step)
             for coverage, step in zip(self.coverages, steps, strict=True)
         ]
-
-
-def _shortened(label: str) -> str:
-    return label if len(label) <= _LONGEST_CATEGORY else label[: _LONGEST_CATEGORY - 1] + "…"
 
 
 def _values(x: Any) -> np.ndarray:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from bowtienet._validation import chosen, named
 from bowtienet.plotting._bars import draw_bars
-from bowtienet.plotting._checks import chosen, named
 from bowtienet.plotting.fitted import network_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from bowtienet.evaluation.class_checks import read_forecast
 from bowtienet.evaluation.class_metrics import BINS, Reliability, judged, reliability_curve
 from bowtienet.evaluation.metrics import binomial_band
 from bowtienet.plotting import _axes
-from bowtienet.plotting._classified import ClassifiedDisplay
+from bowtienet.plotting._scored import ClassifiedDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from bowtienet._arrays import is_number, to_numpy
+from bowtienet._validation import chosen
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions import half_cauchy
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
@@ -16,7 +17,6 @@ from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.iterate import FitResult
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.plotting import _axes
-from bowtienet.plotting._checks import chosen
 from bowtienet.plotting.fitted import chosen_member, network_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bowtienet.evaluation import BINS
-from bowtienet.evaluation.averages import effective_rows
+from bowtienet.evaluation.checks import effective_rows
 from bowtienet.plotting import (
     ConfusionDisplay,
     PrecisionRecallCurvesDisplay,

@@ -10,7 +10,7 @@ import numpy as np
 from bowtienet._arrays import to_numpy
 from bowtienet.data.in_memory import InMemory
 from bowtienet.estimators.base import EnsembleEstimator
-from bowtienet.evaluation.averages import effective_rows
+from bowtienet.evaluation.checks import effective_rows
 from bowtienet.plotting._along import sample
 from bowtienet.plotting.fitted import open_rows
 

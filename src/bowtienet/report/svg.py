@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from bowtienet._validation import printable
+
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _HREF = f"{{{_XLINK}}}href"
 _STYLE: dict[str, Any] = {
@@ -33,7 +35,6 @@ _METADATA = dict.fromkeys(("Date", "Creator", "Format", "Type"))
 _LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _FONT_SIZE = re.compile(r"([\d.]+)px")
-_NOT_PLAIN = re.compile(r"[^\n -~]")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +75,7 @@ def inline_svg(figure: Any, name: str, words: str) -> Plot:
     _move_titles_inside(figure)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata=_METADATA)
-    root = ET.fromstring(_NOT_PLAIN.sub(_spelt, buffer.getvalue().decode()))
+    root = ET.fromstring(printable(buffer.getvalue().decode()))
     kept = {found for element in root.iter() for found in _references(element)}
     for parent in list(root.iter()):
         for child in list(parent):
@@ -89,12 +90,6 @@ def inline_svg(figure: Any, name: str, words: str) -> Plot:
     ET.register_namespace("", _SVG)
     svg = re.sub(r"\s*\n\s*", "\n", ET.tostring(root, encoding="unicode"))
     return Plot(svg=svg, words=words)
-
-
-def _spelt(found: re.Match[str]) -> str:
-    """A character of a name that would command, or would not be XML, as Python writes it."""
-    letter = found[0]
-    return letter if letter.isprintable() else repr(letter)[1:-1]
 
 
 def _references(element: ET.Element) -> list[str]:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from bowtienet._validation import printable
 from bowtienet.representation.kinds import DATE, DURATION, NUMBER, Numbers
 
 _LONGEST = 60
@@ -32,10 +33,7 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     given = str(text)
     if len(given) > 2 * longest:
         given = given[:longest] + given[-longest:]
-    shown = "".join(
-        letter if letter.isprintable() else " " if letter.isspace() else repr(letter)[1:-1]
-        for letter in given
-    )
+    shown = printable("".join(" " if letter.isspace() else letter for letter in given))
     if len(shown) <= longest:
         return shown
     first, last = longest // 2, (longest - 1) // 2

@@ -248,23 +248,15 @@ def _typical_text(column: Column) -> str:
 
 
 def check_columns(columns: Sequence[Column]) -> None:
-    """Raise a ValueError if columns, such as those of a file, cannot be what was learnt."""
-    if not isinstance(columns, tuple) or not columns:
+    """Raise a ValueError if columns of a file, whose types are right, cannot be what was learnt."""
+    if not columns:
         raise ValueError("there are no columns")
     for column in columns:
-        if not isinstance(column, Column) or not _is_sound(column):
-            raise ValueError(f"the column {getattr(column, 'name', None)!r} is not readable")
+        unfilled = column.has_value and column.kind != CATEGORY and column.typical is None
+        is_known = column.number_format is None or column.number_format in formats()
+        if column.kind not in KINDS or unfilled or not is_known:
+            raise ValueError(f"the column {column.name!r} is not readable")
     check_names(columns)
-
-
-def _is_sound(column: Column) -> bool:
-    if column.kind not in KINDS or not isinstance(column.name, str):
-        return False
-    if column.kind == CATEGORY:
-        return all(isinstance(category, str) for category in column.categories)
-    filled = column.typical is not None and math.isfinite(column.typical)
-    known = column.number_format is None or column.number_format in formats()
-    return (filled or not column.has_value) and known
 
 
 def check_names(columns: Sequence[Column]) -> None:

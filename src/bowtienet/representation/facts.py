@@ -9,7 +9,7 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -192,9 +192,8 @@ def _bounded(facts: TextFacts) -> TextFacts:
         return facts
     checksums = {text: zlib.crc32(text.encode(errors="replace")) for text in facts.counts}
     kept = sorted(checksums, key=checksums.__getitem__)[:KEPT]
-    return TextFacts(
-        n_values=facts.n_values,
+    return replace(
+        facts,
         counts=Counter({text: facts.counts[text] for text in kept}),
         weights=Counter({text: facts.weights[text] for text in kept}),
-        declared=facts.declared,
     )

@@ -59,16 +59,8 @@ def fit_pieces(
 ) -> Pieces | None:
     """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
 
-    Parameters
-    ----------
-    inputs : array (n, E)
-        Standardised columns.
-    weights : array (n,)
-        How many times each row counts; positive.
-    n_bins : int
-        Most bins of a column.
-    most : int
-        Most components of all columns: of many columns each has fewer bins.
+    A column has at most `n_bins`, and all columns together `most` components; row weights (n,) are
+    positive.
     """
     distinct = [np.unique(column) for column in inputs.T]
     n_bins = _affordable(distinct, float(np.sum(weights)), n_bins, most)
@@ -118,29 +110,17 @@ def first_and_last(pieces: Pieces) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 
 def check_pieces(pieces: Pieces, n_columns: int) -> None:
     """Raise a ValueError if components, such as those of a file, are not of these columns."""
-    if not isinstance(pieces, Pieces):
-        raise ValueError("the components of the columns are none")
-    column, *numbers = (np.asarray(value) for value in vars(pieces).values())
-    if column.ndim != 1 or column.dtype.kind not in "iu" or np.any(column[1:] < column[:-1]):
-        raise ValueError("the components of the columns are not in order")
-    if not np.array_equal(np.unique(column), np.arange(n_columns)):
-        raise ValueError("the components are of other columns")
-    if any(
-        value.shape != column.shape or value.dtype.kind != "f" or not np.isfinite(value).all()
-        for value in numbers
-    ):
+    column = pieces.column
+    if column.ndim != 1 or any(value.shape != column.shape for value in vars(pieces).values()):
         raise ValueError("the components of the columns are not one number each")
-    low, high, _, scale, deviation = numbers
+    if np.any(np.diff(column) < 0) or not np.array_equal(np.unique(column), np.arange(n_columns)):
+        raise ValueError("the components are of other columns")
     first, last = first_and_last(pieces)
-    if not np.array_equal(high[~last], low[~first]):
+    if not np.array_equal(pieces.high[~last], pieces.low[~first]):
         raise ValueError("the components of the columns have gaps between them")
-    if np.any(deviation < 0.0):
-        raise ValueError("the components of the columns have a negative deviation")
     with np.errstate(all="ignore"):
-        sizes = np.stack([high - low, scale])
-        if not (
-            np.all(sizes > 0.0) and np.isfinite(sizes).all() and np.isfinite(1.0 / sizes).all()
-        ):
+        sizes = np.stack([pieces.high - pieces.low, pieces.scale])
+        if not np.all((sizes > 0.0) & np.isfinite(sizes) & np.isfinite(1.0 / sizes)):
             raise ValueError("the components of the columns have no width")
 
 

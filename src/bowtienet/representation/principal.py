@@ -35,14 +35,7 @@ class Principal:
 def fit_principal(inputs: Floats, weights: Floats, most: int) -> Principal:
     """Leading principal directions of standardised inputs (n, E), `most` of them or fewer.
 
-    Parameters
-    ----------
-    inputs : array (n, E)
-        Standardised columns; of many rows every so many are looked at.
-    weights : array (n,)
-        How many times each row counts.
-    most : int
-        Most components.
+    Of many rows every so many are looked at; row weights (n,) say how many times each counts.
     """
     apart = -(-len(inputs) // SAMPLED_ROWS)
     sample, share = inputs[::apart], weights[::apart]
@@ -90,10 +83,6 @@ def held_out_components(principal: Principal, inputs: Floats, folds: Sequence[sl
 
 def check_principal(principal: Principal, n_columns: int) -> None:
     """Raise a ValueError if components, such as those of a file, are not of these columns."""
-    if not isinstance(principal, Principal):
-        raise ValueError("the principal components of the columns are none")
-    loadings = np.asarray(principal.loadings)
+    loadings = principal.loadings
     if loadings.ndim != 2 or loadings.shape[0] != n_columns or not loadings.shape[1]:
         raise ValueError("the principal components are of other columns")
-    if loadings.dtype.kind != "f" or not np.isfinite(loadings).all():
-        raise ValueError("the principal components are not finite numbers")

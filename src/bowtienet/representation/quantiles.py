@@ -11,12 +11,7 @@ Floats = NDArray[np.float64]
 def weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     """The value below which a share of the weight lies; the middle of the two that part it exactly.
 
-    Parameters
-    ----------
-    values, weights : array (n,)
-        At least one value; weights positive.
-    levels : array (m,)
-        Shares in [0, 1].
+    Values (n,), at least one, with positive weights (n,), at shares (m,) in [0, 1].
     """
     order = np.argsort(values, kind="stable")
     share = np.cumsum(weights[order] / np.max(weights))

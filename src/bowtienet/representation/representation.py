@@ -128,11 +128,6 @@ def network_inputs(representation: Representation, view: View) -> Indices:
     return order if view.pieces is None else order[view.pieces.column]
 
 
-def n_network_inputs(representation: Representation, view: View) -> int:
-    """How many inputs a network with this view has."""
-    return len(network_inputs(representation, view))
-
-
 def input_owners(representation: Representation, view: View) -> Indices:
     """The user's column that each input of a network belongs to."""
     return owners(representation.columns)[network_inputs(representation, view)]
@@ -161,25 +156,21 @@ def input_names(representation: Representation, view: View) -> list[str]:
 
 
 def check_representation(representation: Representation, n_columns: int, n_outputs: int) -> None:
-    """Raise a ValueError if the parts do not belong together, or to a table of such a size."""
-    if not isinstance(representation, Representation):
-        raise ValueError("there is no representation")
+    """Raise a ValueError if the parts do not belong together, or to a table of such a size.
+
+    Types and finiteness are checked where a file is read (`persistence.schema`).
+    """
     check_columns(representation.columns)
     if len(representation.columns) != n_columns:
         raise ValueError(f"the representation is not for {n_columns} columns")
     n_encoded = len(owners(representation.columns))
-    if sorted(np.asarray(representation.column_order).tolist()) != list(range(n_encoded)):
+    if sorted(representation.column_order.tolist()) != list(range(n_encoded)):
         raise ValueError("the order of columns is none")
     scalings = (representation.feature_scaling, representation.target_scaling)
     for scaling, size in zip(scalings, (n_encoded, n_outputs), strict=True):
-        if not isinstance(scaling, Scaling):
-            raise ValueError("there is no scaling")
-        center, scale = to_numpy(scaling.center), to_numpy(scaling.scale)
-        if center.shape != (size,) or scale.shape != (size,):
+        if scaling.center.shape != (size,) or scaling.scale.shape != (size,):
             raise ValueError("the scaling is for other columns")
-        if not np.isfinite(center).all() or not np.all(scale > 0.0):
-            raise ValueError("the scaling holds numbers that nothing can be scaled by")
-    if not isinstance(representation.views, tuple) or not representation.views:
+    if not representation.views:
         raise ValueError("there is no view of the columns")
     for view in representation.views:
         _check_view(view, n_encoded, n_outputs)
@@ -218,8 +209,6 @@ def _date_text(days: float, unit: str) -> str:
 
 
 def _check_view(view: View, n_encoded: int, n_outputs: int) -> None:
-    if not isinstance(view, View):
-        raise ValueError("a view of the columns is none")
     if view.pieces is not None and view.principal is not None:
         raise ValueError("a view has components of two kinds")
     if view.pieces is not None:
@@ -228,18 +217,12 @@ def _check_view(view: View, n_encoded: int, n_outputs: int) -> None:
         check_principal(view.principal, n_encoded)
     if view.warp is None:
         return
-    if not isinstance(view.warp, Warp):
-        raise ValueError("the warp of the targets is none")
-    numbers = [np.asarray(value) for value in vars(view.warp).values()]
-    if any(
-        value.shape != (n_outputs,) or value.dtype.kind != "f" or not np.isfinite(value).all()
-        for value in numbers
-    ):
+    if any(value.shape != (n_outputs,) for value in vars(view.warp).values()):
         raise ValueError("the warp is for other targets")
-    exponent, low, high, _, scale = numbers
+    exponent, low, high, _, scale = vars(view.warp).values()
     with np.errstate(all="ignore"):
         ends = to_warped(view.warp, np.stack([low, high]))
         sound = (exponent >= LEAST_EXPONENT) & (exponent <= LARGEST_EXPONENT) & (low <= high)
-        sound &= (scale > 0.0) & np.isfinite(1.0 / scale) & np.isfinite(ends).all(axis=0)
+        sound &= np.isfinite(1.0 / scale) & np.isfinite(ends).all(axis=0)
     if not sound.all():
         raise ValueError("the warp of the targets has no inverse")

@@ -211,7 +211,7 @@ def _half_and_scale(scaling: Scaling, values: Array) -> tuple[Array, Array]:
     limits = xp.finfo(values.dtype)
     center, scale = np.abs(to_numpy(scaling.center)), to_numpy(scaling.scale)
     if center.size and (
-        max(center.max(), scale.max()) > float(limits.max)
+        max(float(center.max()), float(scale.max())) > float(limits.max)
         or scale.min() < float(limits.smallest_normal)
     ):
         values = xp.astype(values, xp.float64, copy=False)

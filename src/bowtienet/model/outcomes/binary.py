@@ -16,14 +16,14 @@ import numpy as np
 
 from bowtienet._arrays import Array, namespace, special
 from bowtienet.distributions import polya_gamma
-from bowtienet.model.outcomes.outcome import Defaults, RowTerms
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms
 
 START_SLOPE = 2.0
 """Size of the outputs that networks start to learn: classes are fairly sure."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Binary(Defaults):
+class Binary(Outcome):
     """Targets (n, 1) of zeros and ones."""
 
     name: ClassVar[str] = "binary"
@@ -59,10 +59,6 @@ class Binary(Defaults):
         above, below, upper, _ = softplus_and_sigmoid(outputs)
         # For y = 1 and y = 0 one of the terms is exactly zero: no digit is lost.
         return xp.sum((1.0 - targets) * above + targets * below, axis=-1), upper - targets
-
-    def log_likelihood(self, targets: Array, outputs: Array) -> Array:
-        """log sigmoid(±z)."""
-        return -self.loss(targets, outputs)[0]
 
     def working_targets(self, targets: Array) -> Array:
         """±2."""

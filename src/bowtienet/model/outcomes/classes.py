@@ -29,7 +29,7 @@ from bowtienet.model.outcomes.binary import (
     log_two_cosh_half,
     softplus_and_sigmoid,
 )
-from bowtienet.model.outcomes.outcome import Defaults, RowTerms
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms
 
 _STEPS = 8
 """For alpha: the error falls at least tenfold with each, from a start that is exact for large
@@ -37,7 +37,7 @@ and nearly for small ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classes(Defaults):
+class Classes(Outcome):
     """Targets (n, 1) that are numbers of classes, 0 to C - 1."""
 
     n_classes: int
@@ -100,10 +100,6 @@ class Classes(Defaults):
         chances -= own
         chances *= lower
         return xp.log(total[..., 0]) + xp.sum(minus_logs, axis=-1), chances
-
-    def log_likelihood(self, targets: Array, outputs: Array) -> Array:
-        """log P(y)."""
-        return -self.loss(targets, outputs)[0]
 
     def working_targets(self, targets: Array) -> Array:
         """2 for the class of the row, -2 for the others."""

@@ -22,7 +22,7 @@ import numpy as np
 from bowtienet._arrays import Array, namespace, special, to_numpy
 from bowtienet.distributions import polya_gamma
 from bowtienet.model.outcomes.binary import log_two_cosh_half, softplus_and_sigmoid
-from bowtienet.model.outcomes.outcome import Defaults, Outcome, RowTerms, beside
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
 
 START_DISPERSIONS = (0.1, 1e3)
 """Dispersions that fits may begin with."""
@@ -31,7 +31,7 @@ DISPERSIONS = (1e-2, 1e4)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts(Defaults):
+class Counts(Outcome):
     """Targets (n, 2): whole numbers from 0, and logs of the exposures."""
 
     dispersion: Array | float = 1.0

@@ -14,26 +14,18 @@ from typing import ClassVar
 import numpy as np
 
 from bowtienet._arrays import Array, namespace
-from bowtienet.model.outcomes.outcome import Defaults, RowTerms
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms
 
 _LOG_2PI = math.log(2.0 * math.pi)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gaussian(Defaults):
+class Gaussian(Outcome):
     """Continuous targets with noise of one variance for each."""
 
     name: ClassVar[str] = "gaussian"
     has_noise: ClassVar[bool] = True
     by_row: ClassVar[bool] = False
-
-    def n_columns(self, n_outputs: int) -> int:
-        """One for each output."""
-        return n_outputs
-
-    def n_outputs(self, n_columns: int) -> int:
-        """One for each column."""
-        return n_columns
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
@@ -56,10 +48,6 @@ class Gaussian(Defaults):
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
         """With noise of variance one."""
         return -self.loss(targets, outputs)[0] - 0.5 * outputs.shape[-1] * _LOG_2PI
-
-    def working_targets(self, targets: Array) -> Array:
-        """The targets."""
-        return targets
 
     def sample(
         self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator

@@ -12,7 +12,7 @@ precision c p and target k / p.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class RowTerms:
     """Derivatives of p and k by the outcome's `linear_parameter`, (..., n, D), if it has one."""
 
 
-class Outcome(Protocol):
+class Outcome:
     """A likelihood; a frozen dataclass whose fields are its own parameters.
 
     A parameter may be an array (M,), one for each of M networks side by side.
@@ -51,60 +51,52 @@ class Outcome(Protocol):
     @property
     def linear_parameter(self) -> Array | float | None:
         """The parameter that p and k are linear in: memories of them move along with it."""
+        return None
 
     @property
     def variance_ratio(self) -> float:
         """Var[y | z] over eta², where there is a noise variance."""
+        return 1.0
 
     def n_columns(self, n_outputs: int) -> int:
-        """Columns of the targets for a network with so many outputs."""
+        """Columns of the targets for a network with so many outputs; one for each by default."""
+        return n_outputs
 
     def n_outputs(self, n_columns: int) -> int:
-        """Outputs of a network for so many columns of targets."""
+        """Outputs of a network for so many columns of targets; one for each by default."""
+        return n_columns
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:
         """The parabola for E[z] and E[z²] (..., n, D), with E[1/eta²] (..., 1, D) of the output."""
+        raise NotImplementedError
 
     def renewed(self, own: Array, slope: Array | None, count: Array) -> Outcome:
-        """The outcome with parameters that raise the bound.
+        """The outcome with parameters that raise the bound; itself, if it has none.
 
         `own` (..., Q) and `slope` (...) are sums over rows, the latter of what `RowTerms.slope`
         makes of the bound; `count` (...) is the sum of the row weights.
         """
+        return self
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """-log p(y | z) but for a constant (..., n), and its derivative by z (..., n, D)."""
+        raise NotImplementedError
 
     def log_likelihood(self, targets: Array, outputs: Array) -> Array:
-        """log p(y | z) (..., n), complete."""
+        """log p(y | z) (..., n), complete; minus the loss, if that is."""
+        return -self.loss(targets, outputs)[0]
 
     def working_targets(self, targets: Array) -> Array:
-        """Outputs (n, D) that a linear fit to would be a fair start."""
+        """Outputs (n, D) that a linear fit to would be a fair start; the targets by default."""
+        return targets
 
     def sample(
         self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Targets drawn for outputs z (n, D), with eta² (D,) where there is a noise variance."""
-
-
-class Defaults:
-    """What outcomes have that have no parameters of their own."""
-
-    @property
-    def linear_parameter(self) -> Any:
-        """There is none."""
-        return None
-
-    @property
-    def variance_ratio(self) -> Any:
-        """One."""
-        return 1.0
-
-    def renewed(self, own: Array, slope: Array | None, count: Array) -> Any:
-        """There is nothing to renew."""
-        return self
+        raise NotImplementedError
 
 
 def beside(parameter: Array | float, reference: Array) -> Any:

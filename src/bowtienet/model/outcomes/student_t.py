@@ -21,7 +21,7 @@ import numpy as np
 from scipy.special import digamma, gammaln
 
 from bowtienet._arrays import Array, is_number, namespace, special, to_numpy
-from bowtienet.model.outcomes.outcome import Defaults, RowTerms, beside
+from bowtienet.model.outcomes.outcome import Outcome, RowTerms, beside
 
 START_SCALE = 0.1
 """Variance eta² of the loss of ordinary networks, for standardised targets: what is further than
@@ -35,7 +35,7 @@ _STEPS = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class StudentT(Defaults):
+class StudentT(Outcome):
     """Continuous targets with outliers."""
 
     freedom: Array | float = 4.0
@@ -55,14 +55,6 @@ class StudentT(Defaults):
         """
         freedom = max(float(np.mean(self.freedom)), SMALLEST_WITH_VARIANCE)
         return freedom / (freedom - 2.0)
-
-    def n_columns(self, n_outputs: int) -> int:
-        """One for each output."""
-        return n_outputs
-
-    def n_outputs(self, n_columns: int) -> int:
-        """One for each column."""
-        return n_columns
 
     def row_terms(
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
