@@ -65,7 +65,7 @@ STRONGER = 10.0
 """How much stronger one more penalty is for classes and counts, whose rows tell less."""
 LINEAR = 0.1
 """Log density per row by which a linear recipe may be behind and still join the others."""
-MANY_ROWS = 5_000
+MANY_ROWS = 3_000
 """Above this a table is large."""
 
 
