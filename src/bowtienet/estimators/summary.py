@@ -147,7 +147,7 @@ def scores_note(estimator: Any) -> str:
     found = estimator.ensemble_.cross_fitted
     if found is None:
         return "The fit held no row out: give rows that it has not seen to score and plot."
-    return f"{found.n_rows:,} rows, each predicted by networks that were not fitted to it."
+    return f"{found.n_rows:,} distinct rows, each predicted by networks that were not fitted to it."
 
 
 def sizes_text(estimator: Any) -> str:
