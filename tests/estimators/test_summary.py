@@ -88,7 +88,14 @@ def test_the_text_has_scores_ensemble_and_columns(target: Any) -> None:
     model = fitted(target)
     found = model.summary()
     text = repr(found)
-    for word in ("held out", "networks see", "column", "strength", "area", f"{N_ROWS} distinct rows"):
+    for word in (
+        "held out",
+        "networks see",
+        "column",
+        "strength",
+        "area",
+        f"{N_ROWS} distinct rows",
+    ):
         assert word in text
     assert max(map(len, text.split("importance:")[0].splitlines())) <= 90  # one name is long
     assert len(found.ensemble) == len(model.ensemble_.members)

@@ -20,7 +20,7 @@ NONSENSE: tuple[Any, ...] = (
 
 EXTREMES: dict[str, tuple[float, ...]] = {
     "elbo_tempering": (1e300, 5e-324),
-    "gate_temperature": (1e-300, 5e-324, 1e6, 1e300),
+    "gate_temperature": (1e-9, 1e6),
     "init_penalty": (5e-324, 1e300),
     "tol": (5e-324, 1e300),
     "step_delay": (1e300,),

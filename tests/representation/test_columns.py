@@ -177,8 +177,7 @@ def test_declared_categories_are_named_by_their_text() -> None:
 def test_mixed_objects_are_categories() -> None:
     values = [1, "1", 1.0, True, None, "", b"a", float("nan"), pd.NaT]
     assert one(pd.Series(values, dtype=object)) == {
-        "x=1": [1, 1, 1, 0, 0, 0, 0, 0, 0],
-        "x=True": [0, 0, 0, 1, 0, 0, 0, 0, 0],
+        "x=1": [1, 1, 1, 1, 0, 0, 0, 0, 0],
         "x=a": [0, 0, 0, 0, 0, 0, 1, 0, 0],
         "x missing": [0, 0, 0, 0, 1, 1, 0, 1, 1],
     }
@@ -512,3 +511,15 @@ def test_random_tables_are_encoded_as_by_hand(cells: dict[str, list[Any]]) -> No
         # Each row is encoded by itself.
         last = nw.from_native(table)[-1:].to_native()
         assert encoded(columns, last) == {name: values[-1:] for name, values in found.items()}
+
+
+def test_true_beside_one_is_the_same_category() -> None:
+    """A row alone with True in it is read as a number, as one with 1 is."""
+    table = pd.DataFrame({"c": ["a", True, 1.0, "b", "False", 0, None] * 3})
+    columns = learn(table)
+    assert columns[0].categories == ("0", "1", "a", "b")
+    whole = encoded(columns, table)
+    assert whole["c=1"][1] == whole["c=1"][2] == whole["c=0"][4] == whole["c=0"][5] == 1.0
+    for row in range(7):
+        alone = encoded(columns, table.iloc[[row]])
+        assert alone == {name: values[row : row + 1] for name, values in whole.items()}

@@ -29,8 +29,8 @@ class FitOptions(BaseEstimator):
     elbo_tempering : float, default=0.01
         For "elbo": weights are softmax(elbo_tempering * bound). Towards 0 all count alike.
     gate_temperature : float or "auto", default="auto"
-        Softness of the gates; towards 0 units become rectified linear. "auto" is 0.001. Higher
-        values (0.01 to 0.1) suit long fits whose structure is the question.
+        Softness of the gates, 1e-9 to 1e6; towards 0 units become rectified linear. "auto" is
+        0.001. Higher values (0.01 to 0.1) suit long fits whose structure is the question.
     init : {"relu_network", "laplace", "spike_slab"}, default="relu_network"
         Where a posterior starts: at an ordinary network, or several small ones side by side as
         held-out rows choose, or at random. The first predicts better and needs few sweeps; the
@@ -61,7 +61,7 @@ class FitOptions(BaseEstimator):
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
         "weighting": [StrOptions({"stacking", "elbo", "equal"})],
         "elbo_tempering": [Interval(Real, 0, None, closed="left")],
-        "gate_temperature": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "gate_temperature": [Interval(Real, 1e-9, 1e6, closed="both"), StrOptions({"auto"})],
         "init": [StrOptions(set(INITS))],
         "init_penalty": [Interval(Real, 0, None, closed="left"), StrOptions({"auto"})],
         "propagation": [StrOptions(set(PROPAGATIONS))],

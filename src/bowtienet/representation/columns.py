@@ -37,8 +37,11 @@ from bowtienet.representation.kinds import (
     NUMBER,
     Numbers,
     Texts,
+    is_truth_value,
     read_column,
     read_texts,
+    spell,
+    spellings,
     text_as_number,
 )
 from bowtienet.representation.written import formats
@@ -221,6 +224,8 @@ def _read_as_numbers(column: Column, texts: Texts) -> tuple[Floats, list[str]]:
 
 def _fill_one_hot(encoded: Floats, column: Column, texts: Texts) -> list[str]:
     known = {category: place for place, category in enumerate(column.categories)}
+    for text in filter(is_truth_value, texts.distinct):
+        known.setdefault(text, known.get(spell(text, spellings(column.categories)), -1))
     places = np.array([*(known.get(text, -1) for text in texts.distinct), -1])[texts.codes]
     rows = np.flatnonzero(places >= 0)
     encoded[rows, places[rows]] = 1.0

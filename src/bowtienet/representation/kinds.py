@@ -77,7 +77,7 @@ def read_texts(column: Any, categories: Sequence[str]) -> Texts:
 
 def spellings(categories: Sequence[str]) -> dict[str, str]:
     """The known text for what it would be if its column were read as numbers or truth values."""
-    found = {_canonical(text): text for text in reversed(categories)}
+    found = {canonical(text): text for text in reversed(categories)}
     return found | {text: text for text in categories}
 
 
@@ -87,7 +87,7 @@ def spell(value: Any, known: dict[str, str]) -> str:
     A missing value makes floats of a column of whole numbers.
     """
     text = _text(value)
-    return known.get(text) or known.get(_canonical(text), text)
+    return known.get(text) or known.get(canonical(text), text)
 
 
 def text_as_number(text: str, kind: str, number_format: str | None) -> float | None:
@@ -129,7 +129,7 @@ def _text(value: Any) -> str:
     return str(int(value)) if is_number and value == value // 1 else str(value)
 
 
-def _canonical(text: str) -> str:
+def canonical(text: str) -> str:
     """How a text would come if its column were read as numbers or truth values."""
     if is_truth_value(text):
         return _text(_TRUTH[text.lower()])

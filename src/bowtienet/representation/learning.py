@@ -20,6 +20,7 @@ from bowtienet.representation.kinds import (
     DATE,
     KINDS,
     NUMBER,
+    canonical,
     is_truth_value,
     spell,
     spellings,
@@ -189,8 +190,8 @@ def _category_column(
             "them to numbers, leave the column out, or raise max_categories."
         )
     else:
-        categories = tuple(sorted(texts.counts))
-        if n_texts == 1:
+        categories = _told_apart(sorted(texts.counts))
+        if len(categories) == 1:
             note = CONSTANT
         elif n_texts > _FEW and 2 * len(strange) <= n_texts:
             note = f"texts that look like numbers, such as {examples(categories)}"
@@ -203,6 +204,14 @@ def _category_column(
         has_indicator=0 < n_missing < facts.n_rows,
         categories=categories,
         note=note,
+    )
+
+
+def _told_apart(categories: Sequence[str]) -> tuple[str, ...]:
+    """Categories without a True beside a 1: a row alone is read as numbers, which are the same."""
+    known = spellings(categories)
+    return tuple(
+        text for text in categories if not is_truth_value(text) or text == known[canonical(text)]
     )
 
 
