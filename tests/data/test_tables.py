@@ -83,6 +83,14 @@ def test_arrays_stay_where_and_what_they_are(library: str, dtype: str, read: str
     np.testing.assert_array_equal(np.asarray(block.targets)[:, 0], 1.7e9 + Y)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_order_of_bytes_does_not_change_the_precision(dtype: Any) -> None:
+    array = np.asarray(X, dtype=dtype)
+    found = features(array.astype(array.dtype.newbyteorder()))
+    assert found.matrix.dtype == dtype
+    np.testing.assert_array_equal(found.matrix, array)
+
+
 @pytest.mark.parametrize(
     "y",
     [
