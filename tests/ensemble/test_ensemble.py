@@ -311,7 +311,6 @@ def bad_ratio(*ratio: float) -> dict[str, Any]:
         ({"weights": np.array([1.5, -0.5, 0.0])}, "weights"),
         ({"weights": np.array([0.5, np.nan, 0.5])}, "weights"),
         ({"propagation": "guess"}, "guess"),
-        ({"representation": None}, "representation"),
         ({"views": (0, 0)}, "view"),
         ({"views": (0, 0, 1)}, "view"),
         ({"views": (0, 0, -1)}, "view"),

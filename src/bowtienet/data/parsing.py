@@ -96,7 +96,9 @@ def as_array(values: Any, name: str) -> Array:
         refuse_complex(name)
     if array.dtype.kind == "V":
         raise ValueError(f"{name} is a structured array: give a data frame, or plain columns.")
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
+    if array.dtype.kind in "iuf":
+        array = array.astype(array.dtype.newbyteorder("="), copy=False)
+    return array
 
 
 def as_frame(values: Any, name: str) -> Any | None:
