@@ -38,11 +38,16 @@ FIT = {
     "n_estimators": 4,
     "weighting": "elbo",
     "elbo_tempering": 1.0,
+    "gate_temperature": 0.01,
+    "init_penalty": 10.0,
     "max_iter": 1000,
     "tol": 1e-4,
     "random_state": 0,
 }
-"""Of networks that are drawn: the start with the highest bound counts, all but alone."""
+"""Of networks that are drawn: shrinkage to convergence from a smooth start, which structure wants.
+
+The start with the highest bound counts, all but alone.
+"""
 _RATE = 0.01
 _PAPER = {1: (11, 33)}
 """Hidden nodes and weights that the paper reports to be left, by depth."""
@@ -193,7 +198,8 @@ def _sizes(model: BowTieRegressor) -> list[int]:
 def _pruning_table(pruned: Networks) -> str:
     words = (
         f"The network with the highest bound of four starts, fitted to all rows and pruned at a "
-        f"false discovery rate of {_RATE}. Weights are counted without biases. Strength is that "
+        f"false discovery rate of {_RATE}; temperature {FIT['gate_temperature']:g}, penalty of the "
+        f"start {FIT['init_penalty']:g}. Weights are counted without biases. Strength is that "
         "of the ways from an input to the target in what is left."
     )
     header = ["hidden layers", "nodes", "left", "weights", "left", "paper: nodes, weights left"]
