@@ -39,7 +39,7 @@ FIT = {
     "weighting": "elbo",
     "elbo_tempering": 1.0,
     "gate_temperature": 0.01,
-    "init_penalty": 10.0,
+    "init_penalty": 1.0,
     "max_iter": 1000,
     "tol": 1e-4,
     "random_state": 0,
