@@ -11,7 +11,6 @@ import pickle
 import re
 import struct
 import sys
-import time
 import zipfile
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable
@@ -466,15 +465,6 @@ def test_a_failure_leaves_all_as_it_was(
     assert os.listdir(saved.parent) == [saved.name]
     if isinstance(caught.value, OSError):
         assert caught.value.filename == os.path.realpath(saved)
-
-
-def test_what_a_killed_process_left_is_removed_a_day_later(saved: Path) -> None:
-    left = saved.parent / ".bowtienet-0123.tmp"
-    for age, stays in ((3_600.0, True), (2e5, False)):
-        left.touch()
-        os.utime(left, (time.time() - age,) * 2)
-        save(saved, KIND, 1)
-        assert left.exists() == stays
 
 
 def test_the_file_is_complete_before_it_has_its_name(

@@ -6,8 +6,6 @@ import hashlib
 import importlib.metadata
 import json
 import os
-import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -18,6 +16,7 @@ import safetensors.numpy
 
 from bowtienet.data.limits import check_memory
 from bowtienet.persistence import schema, tree
+from bowtienet.persistence.temporary import remove_abandoned, temporary_name
 
 FORMAT = "bowtienet"
 _OPENING = f'{{"__metadata__":{{"{FORMAT}":'.encode()
@@ -27,8 +26,6 @@ MOST_HEADER = 100_000_000
 _OBJECTS = 10
 """Bytes of Python's objects for a byte of JSON, or more of nested empty lists."""
 _NO_DIGEST = b"0" * 64
-_DAY = 86_400.0
-"""Seconds."""
 _UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError)
 """What comes of reading a header, or its tree, that is none."""
 
@@ -120,13 +117,10 @@ def check_writable(path: str | os.PathLike[str]) -> Path:
 def replacing(target: Path) -> Iterator[Path]:
     """A name beside the target for a new file, which gets the target's name when it is complete.
 
-    Incomplete files of processes that were killed are removed from the folder a day later.
+    Incomplete files of processes that were killed are removed from the folder.
     """
-    for old in target.parent.glob(".bowtienet-*.tmp"):
-        with suppress(OSError):  # what cannot be removed is no reason to fail
-            if time.time() - old.stat().st_mtime > _DAY:
-                old.unlink()
-    temporary = target.parent / f".bowtienet-{uuid.uuid4().hex}.tmp"
+    remove_abandoned(target.parent)
+    temporary = target.parent / temporary_name()
     try:
         yield temporary
         os.replace(temporary, target)
