@@ -103,6 +103,26 @@ def test_every_decision_stands_in_one_table():
     assert "8 of 78 are held out and scored" in whats
 
 
+def test_truth_values_and_numbers_among_which_are_words():
+    table = pd.DataFrame({"y": np.arange(40.0), "b": np.arange(40) % 3 == 0})
+    table["x"] = [str(i % 20) if i % 7 else "broken" for i in range(40)]
+    table.to_csv("data.csv", index=False)
+    found = said("data.csv", "-t", "y")
+    assert found["b"][0] == "true or false, as 1 and 0"
+    assert "texts that look like numbers, such as '1'" in found["x"][0]
+    assert "but for 'broken': empty these cells to have numbers" in found["x"][0]
+
+
+def test_an_infinite_target_is_not_a_missing_one():
+    table = houses(60, 504)
+    table.loc[3, "Preis"] = np.inf
+    table.to_csv("data.csv", index=False)
+    result = run("check", "data.csv", "-t", "Preis")
+    assert result.exit_code == 2
+    assert "infinite value of 'Preis'" in " ".join(result.stdout.split())
+    assert "without a target" not in result.stdout
+
+
 def test_fit_prints_the_table_of_check_and_no_note_says_it_again():
     houses(60, 502).to_csv("data.csv", index=False)
     checked = accepted("check", "data.csv", "-t", "Preis")

@@ -114,10 +114,13 @@ def look(table: Any, dialect: Dialect | None, label: str, asked: Asked) -> Looke
     )
     rows = train = test = None
     if task is not None:
-        rows = _collect(problems, first, lambda: _rows(table, label, asked, task, decisions))
+        rows = _collect(problems, first, lambda: _rows(table, label, asked, task))
     if rows is not None:
+        n_missing = table.num_rows - rows.n_rows
+        if n_missing and not infinite.keys() & set(asked.targets):  # those are problems above
+            what = f"{n_missing:,} without a target: left out"
+            decisions.append(Decision(subject=ROWS, what=what))
         rows = replace(rows, numbers=numbers[rows.numbers - 1])
-    if rows is not None:
         parts = _collect(problems, ROWS, lambda: hold_out(rows, asked.test_size, asked.seed))
         train, test = (None, None) if parts is None else parts
     if test is not None and rows is not None:
@@ -242,11 +245,9 @@ def _file(table: Any, dialect: Dialect | None, label: str) -> Decision:
     return Decision(subject=FILE, what=f"{size}; {describe_dialect(dialect)}", option=marks)
 
 
-def _rows(
-    table: Any, label: str, asked: Asked, task: Task, decisions: list[Decision]
-) -> NamedTable:
+def _rows(table: Any, label: str, asked: Asked, task: Task) -> NamedTable:
     """The rows that have targets."""
-    rows = known_rows(
+    return known_rows(
         table,
         label,
         targets=asked.targets,
@@ -256,11 +257,6 @@ def _rows(
         exposure=asked.exposure,
         says_missing=False,
     )
-    n_missing = table.num_rows - rows.n_rows
-    if n_missing:
-        what = f"{n_missing:,} without a target: left out"
-        decisions.append(Decision(subject=ROWS, what=what))
-    return rows
 
 
 def _target(
@@ -344,6 +340,8 @@ def _column_decisions(
         what = use["use"]
         if column.has_value and column.kind != CATEGORY and column.number_format is None:
             what = re.sub(r"^(number|date)", rf"\1{_range(table, column.name)}", what, count=1)
+            if pyarrow().types.is_boolean(table.column(column.name).type):
+                what = what.replace("number", "true or false, as 1 and 0", 1)
         if column.name in dates:
             unsure = dialect is not None and column.name in dialect.unsure
             what += f"; written {describe_date_format(dates[column.name])}"

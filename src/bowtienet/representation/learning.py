@@ -194,7 +194,10 @@ def _category_column(
         if len(categories) == 1:
             note = CONSTANT
         elif n_texts > _FEW and 2 * len(strange) <= n_texts:
-            note = f"texts that look like numbers, such as {examples(categories)}"
+            numbers = [text for text in categories if reads_as_number(text)]
+            note = f"texts that look like numbers, such as {examples(numbers)}"
+            if strange:
+                note += f", but for {examples(strange)}: empty these cells to have numbers"
     return Column(
         name=facts.names[place],
         kind=CATEGORY,
