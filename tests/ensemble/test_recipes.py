@@ -16,7 +16,7 @@ import pytest
 from scipy.stats import norm
 
 from bowtienet.data.rows import Rows, build_rows, take_rows
-from bowtienet.distributions.yeo_johnson import Warp, fit_warp, identity, to_warped
+from bowtienet.distributions.yeo_johnson import Warp, fit_warp, from_warped, identity, to_warped
 from bowtienet.ensemble import fold_networks
 from bowtienet.ensemble import recipes as module
 from bowtienet.ensemble.cross_fit import runner
@@ -28,6 +28,7 @@ from bowtienet.ensemble.fold_networks import (
     Candidate,
     SeenRows,
     advance,
+    density,
     held_out_folds,
     score,
     see,
@@ -307,7 +308,8 @@ def test_held_out_densities_in_loops(parts: int, rng: np.random.Generator) -> No
     networks = tuple(
         random_networks((4,), rows.inputs, rows.targets, np.ones((parts, 50)), rng) for _ in folds
     )
-    found = fold_networks._log_densities(networks, seen, folds, Gaussian())
+    candidate = fold_networks._judged(RECIPE, networks, seen, folds, Gaussian())
+    found = candidate.log_densities
     errors = np.empty((30, 2))
     for row in range(30):
         own = network_outputs(networks[row // 10], rows.inputs[[row]])[:, 0]
@@ -315,10 +317,35 @@ def test_held_out_densities_in_loops(parts: int, rng: np.random.Generator) -> No
     noise = np.average(errors**2, axis=0, weights=weights[:30])
     expected = norm.logpdf(errors, 0.0, np.sqrt(noise)).sum(axis=1) + seen.log_slopes[:30]
     mean = np.average(expected, weights=weights[:30])
-    candidate = Candidate(recipe=RECIPE, networks=networks, log_densities=found)
-    assert score(candidate) == pytest.approx(mean, rel=1e-6)
+    assert density(candidate) == pytest.approx(mean, rel=1e-6)
     shares = 30.0 * weights[:30] / weights[:30].sum()
     np.testing.assert_allclose(found, expected * shares, rtol=1e-5, atol=1e-6)
+    # The score has as much of the density of normal noise about the means in the user's unit.
+    outputs = seen.rows.targets[:30] - errors
+    points, chances = np.polynomial.hermite_e.hermegauss(150)
+    drawn = [from_warped(warp, outputs + point * np.sqrt(noise)) for point in points]
+    means = np.einsum("p,pnd->nd", chances / chances.sum(), drawn)
+    errors = rows.targets[:30] - means
+    noise = np.average(errors**2, axis=0, weights=weights[:30])
+    about = norm.logpdf(errors, 0.0, np.sqrt(noise)).sum(axis=1)
+    about_means = np.average(about, weights=weights[:30])
+    assert score(candidate) == pytest.approx(0.5 * (mean + about_means), abs=2e-3)
+    [plain] = see(rows, [PLAIN])
+    other = fold_networks._judged(RECIPE, networks, plain, folds, Gaussian())
+    assert score(other) == density(other)
+
+
+def test_a_warp_that_knows_the_noise_must_have_good_means(rng: np.random.Generator) -> None:
+    """Noise as a warp has it, about means as no warp has them: the density likes the warp."""
+    x = rng.uniform(-1.0, 1.0, size=(400, 2))
+    z = 2.0 * x[:, :1] + 0.02 * rng.normal(size=(400, 1))
+    rows = build_rows(x, np.exp(z) + np.sin(3.0 * x[:, 1:]))
+    warp = fit_warp(rows.targets, rows.weights)
+    seen, folds = see(rows, [PLAIN, View(warp=warp)]), held_out_folds(400)
+    plain, warped = advance(new(RECIPE, replace(RECIPE, view=1)), seen, folds, 60, SMALL, RUN)
+    assert warped.about_means is not None
+    assert score(warped) == pytest.approx(0.5 * (density(warped) + warped.about_means))
+    assert warped.about_means < density(plain)
 
 
 # Planted tables
@@ -410,12 +437,14 @@ def test_same_seed_same_recipes(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_rows_of_torch_have_the_recipes_of_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for lengths of equal worth, which rounding decides between."""
     torch = pytest.importorskip("torch")
     monkeypatch.setitem(EFFORTS, "short", SHORT)
     rows = skewed_rows(60)
     other = build_rows(*(torch.asarray(values) for values in vars(rows).values()))
     expected, found = chosen(rows, effort="short"), chosen(other, effort="short")
-    assert [recipe for _, recipe in found] == [recipe for _, recipe in expected]
+    own = [replace(recipe, start_iterations=0) for _, recipe in found]
+    assert own == [replace(recipe, start_iterations=0) for _, recipe in expected]
     assert kinds([view for view, _ in found]) == kinds([view for view, _ in expected])
 
 
@@ -689,6 +718,25 @@ def test_the_best_recipe_of_other_inputs_stands_second_if_it_is_near() -> None:
     ):
         found = module._companion_second(candidates(behind), seen)
         assert [one.recipe.view for one in found] == expected
+
+
+def test_the_warp_of_the_best_recipe_joins_it_in_small_tables() -> None:
+    """Views 0 and 1 are of columns, 2 and 3 of others; 1 and 3 have a warp."""
+    rows = skewed_rows(20)
+    groups, warp = [np.arange(2), np.array([0, 0, 1])], fit_warp(rows.targets, rows.weights)
+    seen = [
+        SeenRows(rows=rows, log_slopes=np.zeros(20), groups=groups[view // 2], warp=own)
+        for view, own in enumerate([None, warp] * 2)
+    ]
+    menu = [
+        replace(RECIPE, view=view, init_penalty=penalty, seed=10 * view + place)
+        for view in range(4)
+        for place, penalty in enumerate((0.3, 3.0))
+    ]
+    for places, expected in (((4, 0), [6]), ((5, 0), [7]), ((4, 6), []), ((6, 0), [])):
+        chosen = new(*(replace(menu[place], start_iterations=9) for place in places))
+        twins = module._warped_twins(chosen, menu, seen)
+        assert [one.recipe for one in twins] == [menu[place] for place in expected]
 
 
 def test_views_that_are_close_are_both_tried(monkeypatch: pytest.MonkeyPatch) -> None:

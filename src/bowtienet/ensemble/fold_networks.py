@@ -1,7 +1,8 @@
 """Networks of recipes, one for each fold of the rows that it has not seen, trained side by side.
 
 A recipe is judged by the log density that its networks give to held-out rows, in the user's unit
-and with the noise that they ask for.
+and with the noise that they ask for. A warp of the targets can raise that by the shape of the noise
+alone, and have worse means: its recipes must convince by their means as well.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import like, map_arrays, slices, to_numpy
 from bowtienet.data.rows import Rows
+from bowtienet.distributions.yeo_johnson import Warp, from_warped, moments
 from bowtienet.ensemble.settings import Recipe, Settings, hidden_of
 from bowtienet.ensemble.stacking import heavy_log_densities, normal_log_densities, variance_ratio
 from bowtienet.inference.start import Networks, fit_networks, network_outputs, random_networks
@@ -48,6 +50,9 @@ class Candidate:
     """For each fold its small networks, fitted without it."""
     log_densities: Floats | None = None
     """(n,), of the rows of these folds."""
+    about_means: float | None = None
+    """Their mean under normal noise about the means in the user's unit; None without a warp, where
+    it is the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +64,8 @@ class SeenRows:
     """log |dz/du| (n,) of the networks' targets in standardised ones."""
     groups: NDArray[np.intp]
     """The column that each input of the networks belongs to."""
+    warp: Warp | None = None
+    """Of the targets."""
 
 
 def held_out_folds(n_rows: int) -> list[slice]:
@@ -79,6 +86,7 @@ def see(rows: Rows, views: Sequence[View], folds: Sequence[slice] = ()) -> list[
             rows=_seen(rows, view, folds),
             log_slopes=log_slopes(view, rows),
             groups=input_groups(view, rows.inputs.shape[1]),
+            warp=view.warp,
         )
         for view in views
     ]
@@ -129,9 +137,7 @@ def advance(
     for place, candidate in enumerate(candidates):
         own_networks = tuple(trained[place, fold] for fold in range(len(folds)))
         recipe = replace(candidate.recipe, start_iterations=length)
-        own = seen[recipe.view]
-        logs = _log_densities(own_networks, own, folds, outcome)
-        found.append(Candidate(recipe=recipe, networks=own_networks, log_densities=logs))
+        found.append(_judged(recipe, own_networks, seen[recipe.view], folds, outcome))
     return found
 
 
@@ -141,6 +147,16 @@ def mean_inputs(candidates: Sequence[Candidate], seen: Sequence[SeenRows]) -> fl
 
 
 def score(candidate: Candidate) -> float:
+    """What recipes are compared by: the log density of held-out rows, of a warp also of its means.
+
+    That is ½ (E[log p(y)] + E[log N(y | E[y], s²)]) with one s² for all rows, in the user's unit;
+    without a warp both are the same.
+    """
+    own = density(candidate)
+    return own if candidate.about_means is None else 0.5 * (own + candidate.about_means)
+
+
+def density(candidate: Candidate) -> float:
     """Mean log density of held-out rows."""
     assert candidate.log_densities is not None
     return float(np.mean(candidate.log_densities))
@@ -305,10 +321,14 @@ def _chunks(steps: int) -> list[int]:
     return [len(part) for part in np.array_split(np.arange(steps), count)]
 
 
-def _log_densities(
-    networks: Sequence[Networks], seen: SeenRows, folds: Sequence[slice], outcome: Outcome
-) -> Floats:
-    """Log densities (n,) of held-out rows under each fold's networks.
+def _judged(
+    recipe: Recipe,
+    networks: tuple[Networks, ...],
+    seen: SeenRows,
+    folds: Sequence[slice],
+    outcome: Outcome,
+) -> Candidate:
+    """A recipe with what each fold's networks say of its rows.
 
     Noise is the same for all rows, and outputs of classes and counts are calibrated.
     """
@@ -322,15 +342,26 @@ def _log_densities(
     stop = folds[len(networks) - 1].stop
     targets = np.asarray(to_numpy(rows.targets), dtype=np.float64)[:stop]
     weights = np.asarray(to_numpy(rows.weights), dtype=np.float64)[:stop]
+    about_means = None
     if is_discrete(outcome):
         outputs = log_rates(outcome, outputs)
         _, _, logs = calibrate(outcome, targets, outputs, np.zeros_like(outputs), weights)
     else:
-        errors = targets - outputs
-        unit = np.ones_like(errors)
         heavy = isinstance(outcome, StudentT)
-        noise = variance_ratio(errors, unit, weights, prior_rows=0.0, heavy=heavy)
-        density = heavy_log_densities if heavy else normal_log_densities
-        logs = density(errors, noise * unit)
-    logs = logs + seen.log_slopes[:stop]
-    return np.asarray(logs * weights * (len(weights) / weights.sum()))
+        logs, noise = _constant_noise(targets - outputs, weights, heavy=heavy)
+        if seen.warp is not None:
+            means, _ = moments(seen.warp, outputs, np.broadcast_to(noise, outputs.shape))
+            errors = from_warped(seen.warp, targets) - means
+            about_means = float(np.average(_constant_noise(errors, weights)[0], weights=weights))
+    logs = (logs + seen.log_slopes[:stop]) * weights * (len(weights) / weights.sum())
+    return Candidate(recipe=recipe, networks=networks, log_densities=logs, about_means=about_means)
+
+
+def _constant_noise(
+    errors: Floats, weights: Floats, *, heavy: bool = False
+) -> tuple[Floats, Floats]:
+    """Log densities (n,) of errors (n, D) with the same noise for all rows, and its variance."""
+    unit = np.ones_like(errors)
+    noise = variance_ratio(errors, unit, weights, prior_rows=0.0, heavy=heavy)
+    logs = (heavy_log_densities if heavy else normal_log_densities)(errors, noise * unit)
+    return logs, noise

@@ -4,9 +4,9 @@ What a network should see of the rows (columns as they are, in bins or as princi
 targets as they are or warped), how strong its penalty and how long its training should be differs
 from table to table. Many ordinary networks, trained side by side in little time, tell: a recipe has
 a network for each fold of the rows, fitted without it, and is judged by the log density of the
-targets there, in the user's unit and with the noise that they ask for. Views are screened first,
-then penalties and numbers of small networks, on a few folds and steps; the best go on in all folds
-for as long as held-out rows gain.
+targets there, in the user's unit and with the noise that they ask for (`fold_networks.score`).
+Views are screened first, then penalties and numbers of small networks, on a few folds and steps;
+the best go on in all folds for as long as held-out rows gain.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bowtienet.ensemble.fold_networks import (
     Run,
     SeenRows,
     advance,
+    density,
     mean_inputs,
     on_host,
     score,
@@ -51,6 +52,8 @@ CLOSE = 0.03
 """Log density per row by which a view may be behind and still be tried."""
 COMPANION = 0.2
 """Log density per row by which a recipe of other inputs may be behind and still join the best."""
+WARPED_ROWS = 500
+"""Up to this, a recipe with a warp joins the best if that has none: it knows more of the noise."""
 FAR = 0.05
 """Lead in log density per row by which a large network asks for a larger one."""
 WORTHWHILE = 0.01
@@ -211,7 +214,8 @@ def choose_recipes(
             break
         reached = _best(reach(alive, folds, length), len(alive))
         found += reached
-        gain, highest = score(reached[0]) - highest, max(highest, score(reached[0]))
+        reached_density = max(density(one) for one in reached)
+        gain, highest = reached_density - highest, max(highest, reached_density)
         alive = _diverse(reached, seen)[:n_kept] if gain >= WORTHWHILE else []
         if not alive:
             break
@@ -220,6 +224,10 @@ def choose_recipes(
         elif gain < np.inf:
             alive = _with_weaker_penalty(alive, recipes)[:n_kept]
     chosen = _companion_second(_distinct(_best(found, len(found))), seen)[: effort.n_recipes]
+    if effort.n_recipes > 1 and len(seen[0].log_slopes) <= WARPED_ROWS:
+        twins = _warped_twins(chosen, recipes, seen)
+        reached = reach(twins, folds, chosen[0].recipe.start_iterations) if twins else []
+        chosen += [one for one in reached if score(one) > score(chosen[0]) - COMPANION]
     if lines:
         line = _best(reach(lines, folds, effort.lengths[0]), 1)[0]
         ahead = score(line) > score(chosen[0])
@@ -303,6 +311,24 @@ def _with_twin(ordered: Sequence[Candidate], recipes: Sequence[Recipe]) -> list[
         == (best.view, best.adaptive, best.init_penalty)
     ]
     return [ordered[0], *twins, *ordered[1:]]
+
+
+def _warped_twins(
+    chosen: Sequence[Candidate], recipes: Sequence[Recipe], seen: Sequence[SeenRows]
+) -> list[Candidate]:
+    """The best recipe with a warp of the targets, if it has none and this is not chosen yet."""
+    best = chosen[0].recipe
+    if seen[best.view].warp is not None:
+        return []
+    known = {one.recipe.view for one in chosen}
+    return [
+        Candidate(recipe=one)
+        for one in recipes
+        if _own(replace(one, view=best.view)) == _own(best)
+        and one.view not in known
+        and seen[one.view].warp is not None
+        and np.array_equal(seen[one.view].groups, seen[best.view].groups)
+    ]
 
 
 def _with_weaker_penalty(
