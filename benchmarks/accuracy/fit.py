@@ -21,7 +21,8 @@ from benchmarks.accuracy.study import Variant, options, ours, report, run, seeds
 from benchmarks.paper.methods.common import Fitted
 from benchmarks.paper.methods.relu_posterior import nuts_deep
 from bowtienet import FitOptions
-from bowtienet.ensemble import member
+from bowtienet.ensemble import member, recipes
+from bowtienet.ensemble.fold_networks import density
 from bowtienet.ensemble.settings import EFFORTS
 
 SETS = ("slump", "yacht", "boston", "energy", "concrete", "kin40k")
@@ -66,6 +67,16 @@ def with_hidden_noise(concentration: float, scale: float) -> Variant:
     return fit
 
 
+def with_warps(**changes: object) -> Variant:
+    """Other ways to judge warps, by what `ensemble.recipes` calls them."""
+
+    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
+        with mock.patch.multiple(recipes, **changes):
+            return ours()(X, y, seed)
+
+    return fit
+
+
 VARIANTS: dict[str, Variant] = {
     "default": ours(),
     "effort=fast": ours(effort="fast"),
@@ -81,6 +92,8 @@ VARIANTS: dict[str, Variant] = {
     },
     **{f"hidden_noise={scale:g}": with_hidden_noise(2.0, scale) for scale in (0.001, 0.1, 1.0)},
     "prior=gaussian": ours(prior="gaussian"),
+    "no warped companion": with_warps(WARPED_ROWS=0),
+    "warps by density": with_warps(WARPED_ROWS=0, score=density),
     "NUTS": nuts,
     "HistGradientBoosting": boosted,
 }

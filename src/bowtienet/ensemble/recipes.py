@@ -208,14 +208,15 @@ def choose_recipes(
         ordered = _companion_second(_best(reach(tried, few, SCREEN_STEPS[1]), len(tried)), seen)
         alive = _with_twin(ordered, recipes)[: effort.kept[0]]
     found: list[Candidate] = []
-    highest = -np.inf
+    highest = np.full(2, -np.inf)
     for length, n_kept in zip(effort.lengths, (*effort.kept[1:], 0), strict=True):
         if longest is not None and length > longest:
             break
         reached = _best(reach(alive, folds, length), len(alive))
         found += reached
-        reached_density = max(density(one) for one in reached)
-        gain, highest = reached_density - highest, max(highest, reached_density)
+        # Of warps the density may still rise where the means do not, or the other way round.
+        own = np.array([score(reached[0]), max(density(one) for one in reached)])
+        gain, highest = np.max(own - highest), np.maximum(own, highest)
         alive = _diverse(reached, seen)[:n_kept] if gain >= WORTHWHILE else []
         if not alive:
             break
