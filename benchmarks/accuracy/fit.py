@@ -12,6 +12,7 @@ a run.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import ModuleType
 from unittest import mock
 
 import numpy as np
@@ -21,7 +22,7 @@ from benchmarks.accuracy.study import Variant, options, ours, report, run, seeds
 from benchmarks.paper.methods.common import Fitted
 from benchmarks.paper.methods.relu_posterior import nuts_deep
 from bowtienet import FitOptions
-from bowtienet.ensemble import member, recipes
+from bowtienet.ensemble import fold_networks, member, recipes
 from bowtienet.ensemble.fold_networks import density
 from bowtienet.ensemble.settings import EFFORTS
 
@@ -57,21 +58,11 @@ def with_sweeps(n_sweeps: int) -> Variant:
     return fit
 
 
-def with_hidden_noise(concentration: float, scale: float) -> Variant:
-    """Another prior of the hidden noise variances, IG(concentration, scale)."""
+def with_constants(module: ModuleType, **changes: object) -> Variant:
+    """Other constants of a module."""
 
     def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
-        with mock.patch.object(member, "HIDDEN_NOISE", (concentration, scale)):
-            return ours()(X, y, seed)
-
-    return fit
-
-
-def with_warps(**changes: object) -> Variant:
-    """Other ways to judge warps, by what `ensemble.recipes` calls them."""
-
-    def fit(X: np.ndarray, y: np.ndarray, seed: int) -> object:
-        with mock.patch.multiple(recipes, **changes):
+        with mock.patch.multiple(module, **changes):
             return ours()(X, y, seed)
 
     return fit
@@ -90,10 +81,14 @@ VARIANTS: dict[str, Variant] = {
         f"gate_temperature={value:g}": ours(options=FitOptions(gate_temperature=value))
         for value in (0.01, 0.1)
     },
-    **{f"hidden_noise={scale:g}": with_hidden_noise(2.0, scale) for scale in (0.001, 0.1, 1.0)},
+    **{
+        f"hidden_noise={scale:g}": with_constants(member, HIDDEN_NOISE=(2.0, scale))
+        for scale in (0.001, 0.1, 1.0)
+    },
     "prior=gaussian": ours(prior="gaussian"),
-    "no warped companion": with_warps(WARPED_ROWS=0),
-    "warps by density": with_warps(WARPED_ROWS=0, score=density),
+    "no warped companion": with_constants(recipes, WARPED_ROWS=0),
+    "further_part=0": with_constants(fold_networks, FURTHER_PART=0.0),
+    "warps by density": with_constants(recipes, WARPED_ROWS=0, score=density),
     "NUTS": nuts,
     "HistGradientBoosting": boosted,
 }

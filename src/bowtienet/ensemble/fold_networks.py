@@ -37,8 +37,9 @@ STRONGEST = 1e3
 """Largest factor of an adaptive penalty."""
 Run = Callable[[Callable[..., Networks], Sequence[tuple[object, ...]]], Iterable[Networks]]
 """Applies a function to each tuple of arguments, perhaps on several cores; answers in order."""
-FURTHER_STEPS = 80
-"""Of L-BFGS, by which the networks of a fold take in the rows that they had not seen."""
+FURTHER_STEPS, FURTHER_PART = 80, 0.4
+"""Steps of L-BFGS by which the networks of a fold take in the rows that they had not seen: so many,
+or this part of their training if that is more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +267,8 @@ def further_networks(
     rows, own = seen.rows, seen.groups if recipe.adaptive else None
     new = [new_networks(recipe, number, rows, settings) for number in range(len(known), count)]
     outcome = settings.outcome
-    groups = [(known, FURTHER_STEPS), (new, recipe.start_iterations)]
+    further = max(FURTHER_STEPS, int(FURTHER_PART * recipe.start_iterations))
+    groups = [(known, further), (new, recipe.start_iterations)]
     arguments = [
         (
             rows,
