@@ -106,7 +106,7 @@ def test_parts_held_fixed_are_back_afterwards():
     rows = np.random.default_rng(0).normal(size=(30, 2))
     model = accuracy.with_sweeps(2)(rows[:, :1], rows[:, 1], 0)
     assert {member.n_sweeps for member in model.ensemble_.members} == {2}
-    accuracy.with_hidden_noise(2.0, 0.5)(rows[:, :1], rows[:, 1], 0)
+    accuracy.with_constants(member, HIDDEN_NOISE=(2.0, 0.5))(rows[:, :1], rows[:, 1], 0)
     assert (settings.EFFORTS["balanced"], member.HIDDEN_NOISE) == before
 
 
