@@ -336,7 +336,7 @@ def test_held_out_densities_in_loops(parts: int, rng: np.random.Generator) -> No
 
 
 def test_a_warp_that_knows_the_noise_must_have_good_means(rng: np.random.Generator) -> None:
-    """Noise as a warp has it, about means as no warp has them: the density likes the warp."""
+    """A sum of what a warp makes linear and what it bends: plain means are ahead."""
     x = rng.uniform(-1.0, 1.0, size=(400, 2))
     z = 2.0 * x[:, :1] + 0.02 * rng.normal(size=(400, 1))
     rows = build_rows(x, np.exp(z) + np.sin(3.0 * x[:, 1:]))
@@ -346,6 +346,28 @@ def test_a_warp_that_knows_the_noise_must_have_good_means(rng: np.random.Generat
     assert warped.about_means is not None
     assert score(warped) == pytest.approx(0.5 * (density(warped) + warped.about_means))
     assert warped.about_means < density(plain)
+    # A lead in density is not enough: here of 0.1, with means that lose 0.3.
+    ahead = replace(warped, log_densities=np.full(400, 0.1), about_means=-0.3)
+    level = replace(plain, log_densities=np.zeros(400))
+    assert [one.recipe.view for one in module._best([ahead, level], 2)] == [0, 1]
+
+
+def test_members_take_in_their_fold_by_steps_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a long training a part of it, of a short one the least number; new networks all of it."""
+    rows = curved_rows(60)
+    [seen] = see(rows, [PLAIN])
+    [candidate] = advanced(rows, new(RECIPE), 4)
+    calls: list[tuple[int, int]] = []
+
+    def note(*arguments: Any) -> Networks:
+        calls.append((len(arguments[1]), arguments[4]))
+        return train(*arguments[:4], 1, *arguments[5:])
+
+    monkeypatch.setattr(fold_networks, "train", note)
+    for length, further in ((100, 80), (200, 80), (2000, 800)):
+        long = replace(candidate, recipe=replace(RECIPE, start_iterations=length))
+        fold_networks.further_networks(long, seen, len(candidate.networks) + 2, SMALL, RUN)
+        assert calls[-2:] == [(len(candidate.networks), further), (2, length)]
 
 
 # Planted tables

@@ -255,6 +255,11 @@ def adapted_penalties(networks: Networks, parts: int, groups: NDArray[np.intp]) 
     return np.repeat(factors[:, groups], parts, axis=0)
 
 
+def further_steps(length: int) -> int:
+    """Steps by which networks that were trained to a length take in the rows of their fold."""
+    return max(FURTHER_STEPS, int(FURTHER_PART * length))
+
+
 def further_networks(
     candidate: Candidate,
     seen: SeenRows,
@@ -267,8 +272,8 @@ def further_networks(
     rows, own = seen.rows, seen.groups if recipe.adaptive else None
     new = [new_networks(recipe, number, rows, settings) for number in range(len(known), count)]
     outcome = settings.outcome
-    further = max(FURTHER_STEPS, int(FURTHER_PART * recipe.start_iterations))
-    groups = [(known, further), (new, recipe.start_iterations)]
+    length = recipe.start_iterations
+    groups = [(known, further_steps(length)), (new, length)]
     arguments = [
         (
             rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from bowtienet.ensemble.fold_networks import FURTHER_STEPS
+from bowtienet.ensemble.fold_networks import further_steps
 from bowtienet.ensemble.settings import EFFORTS, Settings, sweep_lengths
 
 SWEEP_STEPS = 1.2
@@ -35,12 +35,17 @@ class Pace:
         """Steps of networks that are in all folds already."""
 
     def round(self, n_networks: int, length: int, n_inputs: float) -> None:
-        """Networks of so many inputs, on average, are trained to a length."""
-        work = n_networks * (length - self.reached) * (n_inputs + 10.0)
+        """Networks of so many inputs, on average, are trained to a length.
+
+        They go on from the round before, or are new ones if it was as long.
+        """
+        goes_on = length > self.reached
+        steps = length - self.reached if goes_on else length
+        work = n_networks * steps * (n_inputs + 10.0)
         text = f"comparing recipes: {n_networks} networks, {length} steps"
         if length in EFFORTS[self.settings.effort].lengths:
-            self._promise(text, work + self._to_come(length, n_inputs))
-            self.reached = length
+            self._promise(text, work + self._to_come(length if goes_on else None, n_inputs))
+            self.reached = max(length, self.reached)
         else:
             self.say(text)
         self.work += work
@@ -58,7 +63,7 @@ class Pace:
                 found += n_kept * (later - before) * size
                 before = later
         sweeps = 2.0 * sweep_lengths(self.settings)[-1] * SWEEP_STEPS * size
-        found += effort.n_recipes * (sweeps + FURTHER_STEPS) * size
+        found += effort.n_recipes * (sweeps + further_steps(length or self.reached)) * size
         return found * self.n_folds
 
     def _promise(self, text: str, work: float) -> None:
