@@ -26,7 +26,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.plotting import (
+from bowtienet._old.plotting import (
     NetworkDisplay,
     PredictiveBandDisplay,
     RelevanceDisplay,

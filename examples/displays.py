@@ -18,8 +18,8 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.evaluation import evaluate
-from bowtienet.plotting import ActivationDisplay, ElboDisplay, ShrinkageDisplay
+from bowtienet._old.evaluation import evaluate
+from bowtienet._old.plotting import ActivationDisplay, ElboDisplay, ShrinkageDisplay
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 

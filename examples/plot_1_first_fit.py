@@ -39,7 +39,7 @@ for x, *row in zip(new[:, 0], np.sin(2.0 * new[:, 0]), mean, std, low, high, str
 # %%
 # The same along the whole axis. The dark and light bands hold 50 % and 90 % of new targets.
 
-from bowtienet.plotting import PredictiveBandDisplay
+from bowtienet._old.plotting import PredictiveBandDisplay
 
 grid = np.linspace(-5.0, 4.5, 200)
 display = PredictiveBandDisplay.from_estimator(model, X, 0, y=y, grid=grid, target_name="y")

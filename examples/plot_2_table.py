@@ -55,7 +55,7 @@ print(caught[0].message)
 # %%
 # What became of each column:
 
-from bowtienet.representation.columns import describe
+from bowtienet._old.representation.columns import describe
 
 for column in model.columns_:
     print(f"{column.name}: {describe(column)}")
@@ -78,7 +78,7 @@ model.summary()
 
 import matplotlib.pyplot as plt
 
-from bowtienet.plotting import PredictiveBandDisplay
+from bowtienet._old.plotting import PredictiveBandDisplay
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")
 PredictiveBandDisplay.from_estimator(model, train, "area", y="rent", ax=left)
@@ -92,7 +92,7 @@ PredictiveBandDisplay.from_estimator(model, train, "district", y="rent", others=
 
 from dataclasses import asdict
 
-from bowtienet.evaluation import evaluate, rmse
+from bowtienet._old.evaluation import evaluate, rmse
 
 for name, rows in (("known", test["year"].notna()), ("missing", test["year"].isna())):
     error = rmse(test["rent"][rows], model.predict(test[rows]))

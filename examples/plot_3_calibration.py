@@ -20,7 +20,7 @@ from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import train_test_split
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.evaluation import evaluate
+from bowtienet._old.evaluation import evaluate
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X, new_X, y, new_y = train_test_split(X, y, test_size=0.4, random_state=0)
@@ -34,7 +34,7 @@ pd.DataFrame([asdict(scores)]).round(3)
 # A single number needs its error bar: ``binomial_band`` says how far the share inside moves by
 # chance alone.
 
-from bowtienet.evaluation import binomial_band
+from bowtienet._old.evaluation import binomial_band
 
 low, high = binomial_band([0.9], scores.n_rows)
 print(f"inside: {scores.coverage:.3f}; by chance {low[0]:.3f} to {high[0]:.3f}")
@@ -44,7 +44,7 @@ print(f"inside: {scores.coverage:.3f}; by chance {low[0]:.3f} to {high[0]:.3f}")
 # left a curve inside the band is what a calibrated forecast looks like; on the right flat bars
 # are.
 
-from bowtienet.plotting import CalibrationCurveDisplay, PitHistogramDisplay
+from bowtienet._old.plotting import CalibrationCurveDisplay, PitHistogramDisplay
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.0, 4.0), layout="constrained")
 CalibrationCurveDisplay.from_estimator(model, new_X, new_y, ax=left)
@@ -53,7 +53,7 @@ PitHistogramDisplay.from_estimator(model, new_X, new_y, ax=right)
 # %%
 # What an overconfident forecast looks like: the same means, with half the spread.
 
-from bowtienet.prediction.mixture import build_mixture
+from bowtienet._old.prediction.mixture import build_mixture
 
 mean, std = model.predict(new_X, return_std=True)
 too_sure = build_mixture([1.0], mean[None], 0.5 * std[None])
@@ -70,7 +70,7 @@ pd.DataFrame([asdict(evaluate(new_y, too_sure, coverage=0.9))]).round(3)
 from scipy.stats import norm
 from sklearn.model_selection import KFold, cross_val_score
 
-from bowtienet.evaluation import log_density_scorer
+from bowtienet._old.evaluation import log_density_scorer
 
 folds = KFold(3, shuffle=True, random_state=0)
 ours = cross_val_score(model, X, y, cv=folds, scoring=log_density_scorer)

@@ -49,7 +49,7 @@ pd.DataFrame(pruned.feature_relevance_._asdict()).round(3)
 # %%
 # The weights of the heaviest member, those of the pruned network, and the network itself.
 
-from bowtienet.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
+from bowtienet._old.plotting import NetworkDisplay, RelevanceDisplay, WeightsDisplay
 
 WeightsDisplay.from_estimator(model, pruned)
 

@@ -54,7 +54,7 @@ print(model.solver_, "with", len(model.elbo_history_), "steps,", model.status_)
 # %%
 # The bound is that of single minibatches, and so it is noisy.
 
-from bowtienet.plotting import ElboDisplay
+from bowtienet._old.plotting import ElboDisplay
 
 ElboDisplay.from_estimator(model)
 

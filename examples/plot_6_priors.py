@@ -11,7 +11,7 @@ functions come of it.
 # temperature T and the noise go to zero it becomes a rectified linear unit, dashed here. Rows of
 # panels differ in the noise, columns in the temperature.
 
-from bowtienet.plotting import ActivationDisplay
+from bowtienet._old.plotting import ActivationDisplay
 
 ActivationDisplay.from_parameters()
 
@@ -85,6 +85,6 @@ options = FitOptions(weighting="equal", init_penalty=1.0, tol=1e-4)
 fitted = BowTieRegressor((15,), n_estimators=1, max_iter=1200, random_state=0, options=options)
 fitted.fit(X, y)
 
-from bowtienet.plotting import ShrinkageDisplay
+from bowtienet._old.plotting import ShrinkageDisplay
 
 ShrinkageDisplay.from_estimator(fitted)

@@ -73,8 +73,8 @@ for ax, name in zip(axes, ("aleatoric", "epistemic"), strict=True):
 
 from dataclasses import asdict
 
-from bowtienet.evaluation import evaluate_classes
-from bowtienet.plotting import ConfusionDisplay, ReliabilityDisplay
+from bowtienet._old.evaluation import evaluate_classes
+from bowtienet._old.plotting import ConfusionDisplay, ReliabilityDisplay
 
 new_X, new_y = arms(1500, rng)
 fig, (left, right) = plt.subplots(1, 2, figsize=(9.5, 4.4), layout="constrained")

@@ -96,8 +96,8 @@ model.predict_components(new).round(3)
 # of counts is randomised, and flat if the distributions are right; bars that fall to the right say
 # that predicted counts are too high.
 
-from bowtienet.evaluation import evaluate_counts
-from bowtienet.plotting import CalibrationCurveDisplay, PitHistogramDisplay
+from bowtienet._old.evaluation import evaluate_counts
+from bowtienet._old.plotting import CalibrationCurveDisplay, PitHistogramDisplay
 
 new_X, new_hours, new_counts, _ = days(1500, rng)
 found = model.predict_dist(new_X, exposure=new_hours)

@@ -19,8 +19,8 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet.data.toy import simulate_toy, toy_function
-from bowtienet.plotting import NetworkDisplay, WeightsDisplay
+from bowtienet._old.data.toy import simulate_toy, toy_function
+from bowtienet._old.plotting import NetworkDisplay, WeightsDisplay
 
 DEPTHS = (1, 2, 4)
 WIDTH = 20

@@ -1,4 +1,4 @@
-"""Calibrated regression on tables: Bayesian bow tie neural networks with shrinkage priors.
+"""Variational Bayesian bow tie neural networks with shrinkage, and calibrated prediction on tables.
 
 >>> import numpy as np
 >>> from bowtienet import BowTieRegressor
@@ -9,22 +9,22 @@
 >>> mean, std = model.predict(X[:3], return_std=True)
 >>> mean.shape
 (3,)
-
-The engine under the estimator is `bowtienet.engine`.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bowtienet import engine
-    from bowtienet.data.door import open_source
-    from bowtienet.data.files import read_table
-    from bowtienet.estimators.classifier import BowTieClassifier
-    from bowtienet.estimators.fit_options import FitOptions
-    from bowtienet.estimators.regressor import BowTieRegressor
-    from bowtienet.estimators.saving import load
-    from bowtienet.evaluation.comparison import compare
+    from bowtienet._old import (
+        BowTieClassifier,
+        BowTieRegressor,
+        FitOptions,
+        compare,
+        engine,
+        load,
+        open_source,
+        read_table,
+    )
 
     __version__: str
 
@@ -40,31 +40,12 @@ __all__ = [
     "read_table",
 ]
 
-_HOMES = {
-    "BowTieClassifier": "estimators.classifier",
-    "BowTieRegressor": "estimators.regressor",
-    "FitOptions": "estimators.fit_options",
-    "compare": "evaluation.comparison",
-    "load": "estimators.saving",
-    "open_source": "data.door",
-    "read_table": "data.files",
-}
-"""Where names live: they are imported when they are first used."""
-
 
 def __getattr__(name: str) -> Any:
-    if name == "engine":
-        return import_module("bowtienet.engine")
-    if name == "__version__":
-        from importlib.metadata import version  # slow, and seldom asked for
-
-        globals()[name] = version("bowtienet")
-        return globals()[name]
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module 'bowtienet' has no attribute {name!r}")
-    found = getattr(import_module(f"bowtienet.{_HOMES[name]}"), name)
-    globals()[name] = found
-    return found
+    globals()[name] = getattr(import_module("bowtienet._old"), name)
+    return globals()[name]
 
 
 def __dir__() -> list[str]:

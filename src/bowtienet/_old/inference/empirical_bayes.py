@@ -1,0 +1,168 @@
+"""Section 3.2 of the paper, "VI with EM": the hyperparameter of the global shrinkage.
+
+With it the parameters that an outcome has of its own (`renew_outcome`).
+
+One number, shared by all layers, is set to the maximum of Σ_l E[log p(tau_l)]; the local priors
+stay fixed. q(tau) keeps its own parameters: only the prior moves.
+
+    inverse gamma      scale = (L+1)(-p) / Σ E[1/tau]
+    gamma              rate  = (L+1) p / Σ E[tau]
+    inverse Gaussian   lambda = (L+1) delta / Σ E[tau], delta fixed   (docs/theory/errata, 5)
+    any other GIG      rate by a safeguarded search in one dimension
+    half-Cauchy        scale where Σ A² E[1/tau] / (1 + A² E[1/tau]) = (L+1)/2, with q(nu) beside it
+
+Networks on a leading axis have a hyperparameter each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp, inf, isfinite, log, nan
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from bowtienet._old._arrays import Array, is_number, to_numpy, unpack
+from bowtienet._old.distributions import generalized_inverse_gaussian as gig
+from bowtienet._old.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet._old.distributions.half_cauchy import HalfCauchy
+from bowtienet._old.distributions.point_mass import PointMass
+from bowtienet._old.inference.convergence import numerical
+from bowtienet._old.inference.elbo import parabola
+from bowtienet._old.inference.statistics import Statistics
+from bowtienet._old.model.priors import BowTieModel
+from bowtienet._old.model.shrinkage import ShrinkagePrior
+from bowtienet._old.posterior.factors import GlobalFactors
+
+_SEARCH_WIDTH = 20.0
+"""The search for the rate covers e^±20 around its present value in one step."""
+_TOLERANCE = 1e-14
+_MAX_ITERATIONS = 60
+"""Bisection alone narrows any bracket to rounding in 60; Newton steps usually need 5."""
+_SMALLEST_PRODUCT = 1e-16
+"""Least scale · rate that the search goes to: where the best rate is 0 (an order below -1 and large
+tau), the prior is an inverse gamma to rounding there, and still a member of its own family."""
+
+
+@numerical
+def update_hyperparameters(model: BowTieModel, factors: GlobalFactors) -> BowTieModel:
+    """The model with the global prior that fits the present q(tau) best."""
+    prior = model.prior.global_shrinkage
+    if isinstance(prior, PointMass):
+        return model
+    if isinstance(prior, HalfCauchy):
+        updated: ShrinkagePrior = HalfCauchy(scale=_half_cauchy_scale(factors))
+    else:
+        updated = _maximize(prior, factors)
+    return replace(model, prior=replace(model.prior, global_shrinkage=updated))
+
+
+@numerical
+def renew_outcome(
+    model: BowTieModel, factors: GlobalFactors, statistics: Statistics | None, *, before: bool
+) -> BowTieModel:
+    """The model with parameters of its outcome that raise the bound of these statistics.
+
+    They take part from the next local step on: the statistics are those of the parameters before.
+    A parameter that outputs depend on, such as the dispersion, which the rate is in proportion to,
+    is renewed just before that step, so that fitted outputs are those of the parameter beside them;
+    others at once.
+    """
+    if statistics is None or before != (model.outcome.linear_parameter is not None):
+        return model
+    output = statistics.output
+    if output.own is None:
+        return model
+    slope = None
+    if output.slope_moment is not None:
+        size = factors.layers[-1].weights.mean.shape[-1]
+        slope = parabola(factors, unpack(output.slope_moment, size), output.slope_cross)
+    return replace(model, outcome=model.outcome.renewed(output.own, slope, statistics.count))
+
+
+def _maximize(
+    prior: GeneralizedInverseGaussian, factors: GlobalFactors
+) -> GeneralizedInverseGaussian:
+    count = len(factors.layers)
+    if gig.is_zero(prior.rate):
+        inverse = _sum_over_layers(gig.mean_inverse, factors)
+        return replace(prior, scale=count * -prior.order / inverse)
+    total = _sum_over_layers(gig.mean, factors)
+    if gig.is_zero(prior.scale):
+        return replace(prior, rate=count * prior.order / total)
+    if prior.order == -0.5:
+        # lambda = count · delta / total in the paper's letters; rate = lambda²/2, scale = delta²/2.
+        return replace(prior, rate=prior.scale * (count / total) ** 2)
+    if is_number(total):
+        return replace(prior, rate=_search_rate(prior, count, total))
+    rates = np.broadcast_to(prior.rate, total.shape)
+    members = zip(rates, total, strict=True)
+    found = [_search_rate(replace(prior, rate=float(r)), count, float(t)) for r, t in members]
+    return replace(prior, rate=np.asarray(found))
+
+
+def _sum_over_layers(
+    moment: Callable[[GeneralizedInverseGaussian], Array], factors: GlobalFactors
+) -> Any:
+    """A number, or one for each network."""
+    total = np.sum(_of_layers(moment, factors), axis=0)
+    return total if total.ndim else float(total)
+
+
+def _of_layers(
+    moment: Callable[[GeneralizedInverseGaussian], Array], factors: GlobalFactors
+) -> np.ndarray:
+    """(layers,), or (layers, networks)."""
+    values = []
+    for layer in factors.layers:
+        assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
+        values.append(to_numpy(moment(layer.global_shrinkage)))
+    return np.stack(values)
+
+
+def _half_cauchy_scale(factors: GlobalFactors) -> Any:
+    """argmax over A² of Σ ½ log A² - log(1 + A² E[1/tau]), concave in log A².
+
+    Its derivative there is half the number of layers less a sum of logistic functions: Newton
+    steps, replaced by bisection where they leave the bracket. Of two layers the start is the end.
+    """
+    shifts = np.log(_of_layers(gig.mean_inverse, factors))
+    low, high = -np.max(shifts, axis=0), -np.min(shifts, axis=0)
+    log_scale = -np.mean(shifts, axis=0)
+    for _ in range(_MAX_ITERATIONS):
+        share = expit(log_scale + shifts)
+        excess = np.mean(share - 0.5, axis=0)
+        if np.all(np.abs(excess) < _TOLERANCE):
+            break
+        low, high = np.where(excess > 0.0, low, log_scale), np.where(excess > 0.0, log_scale, high)
+        slope = np.mean(share * (1.0 - share), axis=0)
+        newton = log_scale - excess / np.maximum(slope, np.finfo(float).tiny)
+        inside = (newton >= low) & (newton <= high)
+        log_scale = np.where(inside, newton, 0.5 * (low + high))
+    scale = np.exp(log_scale)
+    return scale if scale.ndim else float(scale)
+
+
+def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) -> float:
+    """argmin over the rate of count · log Z(order, scale, rate) + rate · Σ E[tau], convex."""
+    if not (isfinite(total) and 0.0 < prior.rate < inf):
+        return nan
+
+    def loss(log_rate: float) -> float:
+        rate = exp(log_rate)
+        candidate = replace(prior, rate=rate)
+        return count * float(to_numpy(gig.log_normalizer(candidate))) + rate * total
+
+    from scipy.optimize import minimize_scalar  # heavy to load, and needed for this family alone
+
+    center = log(prior.rate)
+    lowest = min(center, log(_SMALLEST_PRODUCT / prior.scale))
+    found = minimize_scalar(
+        loss,
+        bounds=(max(center - _SEARCH_WIDTH, lowest), center + _SEARCH_WIDTH),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return exp(float(found.x)) if found.fun <= loss(center) else float(prior.rate)

@@ -1,0 +1,272 @@
+"""Section 3.2: sums over observations from which every global factor is updated.
+
+Statistics of disjoint sets of rows are added; full-batch, stochastic, out-of-core and distributed
+fits differ only in who adds them. A row of weight w counts w times.
+
+The covariance S_L that all rows share is left out of the sums (it would enter as count · S_L):
+it is a parameter of its own that the global step updates with the others. Where the precision of
+the outcome differs between rows, so does S_L, and it is in all sums.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import reduce
+
+from bowtienet._old._arrays import Array, bordered, diagonal, map_arrays, namespace, pack, transpose
+from bowtienet._old.distributions import polya_gamma
+from bowtienet._old.posterior.factors import CommonAxes, LocalFactors
+from bowtienet._old.posterior.moments import ChainMoments, last_covariance, own_squares
+
+FAN_IN = 8
+"""Statistics of neighbouring chunks that are added up at once."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HiddenStatistics:
+    """Sums of one hidden layer, for each of its D units; K+1 inputs with the constant first."""
+
+    polya_gamma_moment: Array
+    """Σ E[omega] E[a~ a~'] packed (D, (K+1)(K+2)/2)."""
+    gate_moment: Array
+    """Σ rho E[a~ a~'] packed (D, (K+1)(K+2)/2)."""
+    gate_cross: Array
+    """Σ rho E[a_d a~] (D, K+1)."""
+    half_gate_mean: Array
+    """Σ (rho - ½) E[a~] (D, K+1)."""
+    activation_square: Array
+    """Σ E[a_d²] (D,); for the last hidden layer without count · diag(S_L) if rows share it."""
+    activation_entropy: Array
+    """Σ ½ log|S| (); zero for the last hidden layer if all rows share S_L."""
+    gate_entropy: Array
+    """Σ of the entropies of q(gamma) (); like the next NaN where nobody asked for the bound."""
+    polya_gamma_ratio: Array
+    """Σ E[log PG(omega | 1, 0) - log PG(omega | 1, A)] ()."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputStatistics:
+    """Sums of the output layer with D outputs and K+1 inputs; p, k and others are of `RowTerms`."""
+
+    input_moment: Array
+    """Σ E[a~ a~'] packed ((K+1)(K+2)/2,) without count · S_L; where p differs between rows,
+    Σ p E[a~ a~'] of every output (D, (K+1)(K+2)/2), complete."""
+    target_cross: Array
+    """Σ k E[a~] (D, K+1), where k is y of Gaussian outcomes."""
+    target_square: Array | None
+    """Σ p y² (D,); None without a noise variance."""
+    constant: Array | None = None
+    """Σ of the constants of the rows' parabolas (); None, as the next, where p is 1."""
+    own: Array | None = None
+    """Σ of what the outcome's parameters are renewed by (Q,); None where there is nothing."""
+    slope_moment: Array | None = None
+    """Σ slope of p · E[a~ a~'] packed (D, (K+1)(K+2)/2); None, as the next, without slopes."""
+    slope_cross: Array | None = None
+    """Σ slope of k · E[a~] (D, K+1)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistics:
+    """All sums of a set of rows."""
+
+    hidden: tuple[HiddenStatistics, ...]
+    output: OutputStatistics
+    count: Array
+    """Sum of the row weights ()."""
+
+
+def add(first: Statistics, second: Statistics) -> Statistics:
+    """Statistics of two disjoint sets of rows together."""
+    return map_arrays(operator.add, first, second)
+
+
+def tree_sum(parts: Iterable[Statistics]) -> Statistics:
+    """Sums of `FAN_IN` neighbours, sums of those, and so on.
+
+    Workers of a cluster add in the same order, each its own share: the bits are the same.
+    """
+    levels: list[list[Statistics]] = [[]]
+    for part in parts:
+        levels[0].append(part)
+        depth = 0
+        while len(levels[depth]) == FAN_IN:
+            if depth + 1 == len(levels):
+                levels.append([])
+            levels[depth + 1].append(reduce(add, levels[depth]))
+            levels[depth] = []
+            depth += 1
+    rest: list[Statistics] = []
+    for level in levels:
+        nodes = [*level, *rest]
+        rest = [reduce(add, nodes)] if nodes else []
+    [total] = rest
+    return total
+
+
+def block_statistics(
+    local: LocalFactors,
+    moments: ChainMoments,
+    targets: Array,
+    row_weights: Array,
+    *,
+    has_noise: bool = True,
+) -> Statistics:
+    """Statistics of a block of rows with targets (n, D_out) and weights (n,).
+
+    Several networks that see the same rows have weights (M, n) and moments with that leading axis.
+    Outcomes without a noise variance have no sum of squares of the targets.
+    """
+    if local.outcome is not None:
+        return _statistics_by_row(local, moments, targets, row_weights, has_noise)
+    xp = namespace(targets)
+    last = len(local.activations) - 1
+    column = row_weights[..., :, None]
+    root = xp.sqrt(column) * moments.inputs[-1]
+    input_moment = transpose(root) @ root
+    if last >= 0 and moments.cross[last] is not None:
+        input_moment = input_moment + bordered(_spread_of_last_layer(local, moments, row_weights))
+    hidden = tuple(
+        _hidden_statistics(
+            local, moments, row_weights, index, last_squares=diagonal(input_moment)[..., 1:]
+        )
+        for index in range(last + 1)
+    )
+    output = OutputStatistics(
+        input_moment=pack(input_moment),
+        target_cross=transpose(column * targets) @ moments.inputs[-1],
+        target_square=row_weights @ targets**2,
+    )
+    return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights, axis=-1))
+
+
+def _statistics_by_row(
+    local: LocalFactors, moments: ChainMoments, targets: Array, row_weights: Array, has_noise: bool
+) -> Statistics:
+    """Statistics of rows whose outcome has a precision of its own in each of them."""
+    terms, mean = local.outcome, moments.inputs[-1]
+    assert terms is not None
+    xp = namespace(mean)
+    column = row_weights[..., :, None]
+    parts = [column * terms.precision]
+    if terms.slope is not None:
+        parts.append(column * terms.slope[0])
+    # Weights of all sums of the last layer's covariances, which are then taken together: one for
+    # each output and, last, that of the row alone.
+    weights = xp.concat([*parts, column * xp.ones_like(mean[..., :1])], axis=-1)
+    spreads = _summed_covariances(local, moments, weights)
+    n_outputs, packed = terms.precision.shape[-1], []
+    for number, part in enumerate(parts):
+        weighted = transpose(part)[..., None] * mean[..., None, :, :]
+        moment = transpose(weighted) @ mean[..., None, :, :]
+        if spreads is not None:
+            own = spreads[..., number * n_outputs : (number + 1) * n_outputs, :, :]
+            moment = moment + bordered(own)
+        packed.append(pack(moment))
+    squares: Array = 0.0
+    if spreads is not None:
+        squares = _weighted(row_weights, moments.means[-1] ** 2) + diagonal(spreads[..., -1, :, :])
+    hidden = tuple(
+        _hidden_statistics(
+            local, moments, row_weights, index, last_squares=squares, shares_covariance=False
+        )
+        for index in range(len(local.activations))
+    )
+    output = OutputStatistics(
+        input_moment=packed[0],
+        target_cross=transpose(column * terms.linear) @ mean,
+        target_square=_weighted(row_weights, terms.linear * targets) if has_noise else None,
+        constant=xp.sum(row_weights * terms.constant, axis=-1),
+        own=_weighted(row_weights, terms.own) if terms.own.shape[-1] else None,
+        slope_moment=None if terms.slope is None else packed[1],
+        slope_cross=None if terms.slope is None else transpose(column * terms.slope[1]) @ mean,
+    )
+    return Statistics(hidden=hidden, output=output, count=xp.sum(row_weights, axis=-1))
+
+
+def _summed_covariances(local: LocalFactors, moments: ChainMoments, weights: Array) -> Array | None:
+    """Σ_n w_nq C_L (Q, D_L, D_L) for weights (n, Q); None without hidden layers."""
+    if not local.activations:
+        return None
+    xp, covariance = namespace(weights), local.activations[-1].covariance
+    if isinstance(covariance, CommonAxes):
+        axes = covariance.axes[..., None, :, :]
+        sums = transpose(weights) @ covariance.variances
+        return (axes * sums[..., None, :]) @ transpose(axes)
+    covariance = last_covariance(local.activations, moments)
+    *leading, width, _ = covariance.shape
+    if covariance.shape[-3] == 1:
+        return xp.sum(weights, axis=-2)[..., :, None, None] * covariance
+    sums = transpose(weights) @ xp.reshape(covariance, (*leading, width * width))
+    return xp.reshape(sums, (*sums.shape[:-1], width, width))
+
+
+def _hidden_statistics(
+    local: LocalFactors,
+    moments: ChainMoments,
+    row_weights: Array,
+    index: int,
+    *,
+    last_squares: Array,
+    shares_covariance: bool = True,
+) -> HiddenStatistics:
+    """Sums of one layer; those of the last layer's squares are known from the output's moments."""
+    xp = namespace(row_weights)
+    column = row_weights[..., :, None]
+    mean, second = moments.inputs[index], moments.second[index]
+    own = moments.means[index]
+    size, is_last = mean.shape[-1], index == len(local.activations) - 1
+    if local.gate_entropy is None:
+        polya_gamma_mean = polya_gamma.mean(local.tilt[index])
+        gate_entropy = log_ratio = xp.full_like(row_weights, float("nan"))
+    else:
+        gate_entropy = local.gate_entropy[index]
+        polya_gamma_mean, log_ratio = polya_gamma.mean_and_log_ratio(local.tilt[index])
+    weighted_gates = column * local.gate_probability[index]
+    gate_moment = transpose(weighted_gates) @ second
+    if is_last:
+        squares = last_squares
+    else:
+        squares = _weighted(row_weights, own_squares(local.activations, moments, index))
+    entropy = 0.5 * local.activations[index].log_determinant * row_weights
+    if is_last and shares_covariance:
+        entropy = xp.zeros_like(row_weights)
+    return HiddenStatistics(
+        polya_gamma_moment=transpose(column * polya_gamma_mean) @ second,
+        gate_moment=gate_moment,
+        gate_cross=_gate_cross(weighted_gates, own, mean, moments.cross[index]),
+        # The constant comes first: the first row of a second moment is the mean.
+        half_gate_mean=gate_moment[..., :size] - 0.5 * _weighted(row_weights, mean)[..., None, :],
+        activation_square=squares,
+        activation_entropy=xp.sum(entropy, axis=-1),
+        gate_entropy=xp.sum(row_weights * gate_entropy, axis=-1),
+        polya_gamma_ratio=xp.sum(row_weights * log_ratio, axis=-1),
+    )
+
+
+def _gate_cross(weighted_gates: Array, own: Array, mean: Array, covariance: Array | None) -> Array:
+    """Σ rho (E[a_d] mu~ + (0, Cov(a_d, a_{l-1}))) (D, K+1)."""
+    cross = transpose(weighted_gates * own) @ mean
+    if covariance is None:
+        return cross
+    xp = namespace(cross)
+    axes = tuple(range(covariance.ndim - 3))
+    by_unit = xp.permute_dims(covariance, (*axes, *(len(axes) + i for i in (1, 0, 2))))
+    spread = (transpose(weighted_gates)[..., None, :] @ by_unit)[..., 0, :]
+    return cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
+
+
+def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weights: Array) -> Array:
+    """Σ M_L C_{L-1} M_L' (D_L, D_L)."""
+    products = moments.cross[-1] @ transpose(local.activations[-1].gain)
+    *leading, width, _ = products.shape
+    flat = namespace(products).reshape(products, (*leading, width * width))
+    return namespace(flat).reshape(
+        _weighted(row_weights, flat), (*row_weights.shape[:-1], width, width)
+    )
+
+
+def _weighted(row_weights: Array, values: Array) -> Array:
+    """Σ w x (..., D) of rows x (..., n, D)."""
+    return (row_weights[..., None, :] @ values)[..., 0, :]

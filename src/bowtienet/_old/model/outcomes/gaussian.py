@@ -1,0 +1,60 @@
+"""y ~ N(z, eta²), the paper's: p = 1, k = y.
+
+    log p(y | z) = -½ log 2pi eta² - ½ (y - z)² / eta²
+
+The engine adds the terms in log eta² and y², which follow from sums over the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bowtienet._old._arrays import Array, namespace
+from bowtienet._old.model.outcomes.outcome import Outcome, RowTerms
+
+_LOG_2PI = math.log(2.0 * math.pi)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Outcome):
+    """Continuous targets with noise of one variance for each."""
+
+    name: ClassVar[str] = "gaussian"
+    has_noise: ClassVar[bool] = True
+    by_row: ClassVar[bool] = False
+
+    def row_terms(
+        self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
+    ) -> RowTerms:
+        """p = 1, k = y."""
+        xp = namespace(mean)
+        ones = xp.ones_like(mean)
+        return RowTerms(
+            precision=ones,
+            linear=targets * ones,
+            constant=xp.zeros_like(mean[..., 0]),
+            own=mean[..., :0],
+        )
+
+    def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
+        """½ Σ_d (z - y)²: noise of variance one."""
+        residuals = outputs - targets
+        return 0.5 * namespace(outputs).sum(residuals * residuals, axis=-1), residuals
+
+    def log_likelihood(self, targets: Array, outputs: Array) -> Array:
+        """With noise of variance one."""
+        return -self.loss(targets, outputs)[0] - 0.5 * outputs.shape[-1] * _LOG_2PI
+
+    def sample(
+        self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
+    ) -> np.ndarray:
+        """z + eta e."""
+        return rng.normal(outputs, np.sqrt(noise_variance))
+
+
+GAUSSIAN = Gaussian()
+"""The outcome of models that name no other."""
