@@ -1,0 +1,87 @@
+"""Square x of a half-Cauchy variable, density A / (π sqrt(x) (A² + x)) with A² the scale.
+
+It is a mixture of inverse gammas over a variable of its own,
+
+    x | nu ~ IG(½, 1/nu),   nu ~ IG(½, 1/A²),
+
+which makes q(x) q(nu) conjugate: q(x) is inverse gamma, and the best q(nu) beside it is
+IG(1, 1/A² + E[1/x]). That one is never stored: the functions below put it in, so that x alone
+stands where a generalised inverse Gaussian does.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from bowtienet._arrays import Array, as_arrays, is_number, namespace
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfCauchy:
+    """Squares of half-Cauchy variables with median `scale`, A²."""
+
+    scale: Array | float
+
+    order: ClassVar[float] = -0.5
+    """Of x given nu, as a GIG."""
+    rate: ClassVar[float] = 0.0
+    """Of x given nu, as a GIG."""
+
+
+def log_density(p: HalfCauchy, x: Array) -> Array:
+    """½ log A² - log π - ½ log x - log(A² + x) at x > 0."""
+    scale, x = as_arrays(p.scale, x)
+    xp = namespace(x)
+    return 0.5 * xp.log(scale) - math.log(math.pi) - 0.5 * xp.log(x) - xp.log(scale + x)
+
+
+def sample(p: HalfCauchy, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Draws of the given shape, to which the scale broadcasts."""
+    return np.asarray(p.scale * rng.standard_cauchy(size=shape) ** 2)
+
+
+def update(p: HalfCauchy, count: int, half_squares: Array) -> GeneralizedInverseGaussian:
+    """q(x) of x beside `count` squared Gaussians of variance x, with h half their sum.
+
+    The updates q(x) = IG(a, E[1/nu] + h), a = ½ + count/2, and q(nu) = IG(1, 1/A² + E[1/x])
+    meet where the scale of q(x) is A² y, y the positive root of
+
+        y² + (a - 1 - h/A²) y - a h/A² = 0.
+    """
+    a = 0.5 + 0.5 * count
+    squares, scale = as_arrays(half_squares, p.scale)
+    xp = namespace(squares)
+    u = squares / scale
+    # Squares that are zero to rounding would put all of q(x) at zero. With the root the product
+    # E[1/tau] E[1/psi] stays a number.
+    smallest = math.sqrt(float(xp.finfo(u.dtype).smallest_normal))
+    u = xp.where(u < smallest, xp.full_like(u, smallest), u)
+    slope = a - 1.0 - u
+    root = xp.hypot(slope, 2.0 * xp.sqrt(a * u))
+    # Either form is exact where the other one cancels.
+    rising = slope > 0.0
+    below = xp.where(rising, root + slope, xp.ones_like(root))
+    y = xp.where(rising, 2.0 * a * u / below, 0.5 * (root - slope))
+    return GeneralizedInverseGaussian(order=-a, scale=scale * y, rate=0.0)
+
+
+def expected_log_ratio(q: GeneralizedInverseGaussian, p: HalfCauchy) -> Array:
+    """E[log p(x | nu) p(nu) - log q(x) q(nu)] at the best q(nu), for an inverse gamma q(x).
+
+        log Z_q + s_q E[1/x] + ½ log A² - log π - log(1 + A² E[1/x])
+
+    As of `generalized_inverse_gaussian.expected_log_ratio`, E[log x] is left out: it cancels
+    against that of the weights' prior.
+    """
+    scale = float(p.scale) if is_number(p.scale) else p.scale
+    inverse = gig.mean_inverse(q)
+    xp = namespace(inverse)
+    log_scale = math.log(scale) if isinstance(scale, float) else xp.log(scale)
+    ratio = gig.log_normalizer(q) + q.scale * inverse - xp.log1p(scale * inverse)
+    return ratio + 0.5 * log_scale - math.log(math.pi)

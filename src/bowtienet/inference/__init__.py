@@ -1,0 +1,1 @@
+"""Coordinate ascent and stochastic variational inference: section 3 of the paper."""

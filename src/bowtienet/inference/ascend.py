@@ -1,0 +1,464 @@
+"""Sections 3.1 and 3.2: coordinate ascent of M networks, the only loop of q.
+
+A sweep reads the data once: for each block of rows the local step and its statistics, then the
+global step from their sum, then EM. Each part can only raise the bound.
+
+An activation is tied to gate x preactivation with the hidden noise as its only slack, and the
+Polya-Gamma bound holds preactivations near their present size, so a plain sweep moves hidden
+weights by little, always in much the same direction. Going on in that direction,
+
+    m      <- m + k/(k+2) (m - m_before)
+    beta   <- beta (beta / beta_before)^{k/(k+2)}
+
+for the means of all weights and the scales of all noise variances, k sweeps after the last start,
+is Nesterov's scheme. The point it reaches is a member of the variational family like any other, so
+the next sweep from there has an exact bound: if that is below the last accepted one, the network
+goes back to its accepted state, and k starts again at 0.
+
+Nothing of size rows x width x width is ever held: squares of widths exist for one block at a time,
+and between sweeps a block keeps only its gate probabilities (and tilts from the second hidden
+layer on).
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial, reduce
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from bowtienet._arrays import Array, map_arrays, pack_outer, packed_size, with_ones
+from bowtienet.inference.elbo import ElboTerms, elbo
+from bowtienet.inference.empirical_bayes import (
+    separate_hyperparameters,
+    update_hyperparameters,
+    update_outcome_parameters,
+)
+from bowtienet.inference.global_step import global_step, update_shared_covariance
+from bowtienet.inference.local_step import for_rows, initialize_local, local_memory, local_step
+from bowtienet.inference.statistics import Statistics, add, block_statistics
+from bowtienet.model.model import BowTieModel, Rows, split
+from bowtienet.posterior.factors import LayerFactors, LocalMemory, Posterior, n_networks
+
+BLOCK_BYTES = 4_000_000
+"""Largest array of a block: large enough for fast products, small enough for the cache."""
+KEPT_BYTES = 256_000_000
+"""Second moments of the inputs are kept between sweeps if all of them take no more than this."""
+ROUNDS = 3
+"""Global updates within a sweep: they read no data, and three climb fastest (measured)."""
+ROUNDING = 1e-9
+"""A fall of the bound by this relative amount is rounding, not a decrease."""
+WINDOW = 20
+"""Sweeps whose gain says how much is still to come; see `is_converged`."""
+
+Mapper: TypeAlias = Callable[..., Iterable[Any]]
+"""Like the built-in `map`: applies a function to items, answers in their order."""
+
+
+class Status(StrEnum):
+    """Why the ascent of a network ended."""
+
+    CONVERGED = "converged"
+    """What the bound may still gain is below the tolerance."""
+    ITERATION_LIMIT = "iteration limit"
+    """The bound was still rising when max_iter was reached."""
+    NON_FINITE = "non-finite"
+    """A plain sweep overflowed: scale the data, or look for values far out of line."""
+    DECREASED = "decreased"
+    """A plain sweep lowered the bound by more than rounding: noise or temperature is so small that
+    differences of sums lose their digits."""
+    INTERRUPTED = "interrupted"
+    """Ctrl-C, or a callback that answered true."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Block(Rows):
+    """Rows that are worked on together."""
+
+    input_second: Array | None = None
+    """Packed second moments of (1, x), (n, (D_0+1)(D_0+2)/2), if they are kept between sweeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sweep:
+    """M networks after a pass over the rows; before the first there are no statistics."""
+
+    model: BowTieModel
+    posterior: Posterior
+    memory: tuple[LocalMemory, ...]
+    """What every block of rows remembers."""
+    statistics: Statistics | None = None
+    elbo_terms: ElboTerms | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ascent:
+    """M fitted networks and how their fits went: the last accepted state of each."""
+
+    model: BowTieModel
+    posterior: Posterior
+    elbo_terms: ElboTerms
+    """NaN for networks whose bound never was finite."""
+    elbo_history: tuple[tuple[float, ...], ...]
+    """For each network the bound after every accepted sweep."""
+    n_sweeps: tuple[int, ...]
+    """All sweeps of each network, also those that were undone."""
+    status: tuple[Status, ...]
+
+
+Callback: TypeAlias = Callable[[int, NDArray[np.float64]], bool | None]
+"""Is told the number of each sweep and the bounds of the networks; a true answer ends the fit."""
+
+
+def sweep(
+    model: BowTieModel,
+    posterior: Posterior,
+    blocks: Sequence[Block],
+    memory: Sequence[LocalMemory],
+    *,
+    rounds: int = ROUNDS,
+    em: bool = True,
+    apply: Mapper = map,
+) -> Sweep:
+    """One pass over the rows: local step and sums by block, then W, eta², tau, psi, EM, bound.
+
+    It raises the bound of each network or leaves it. The bound is that of the outcome's parameters
+    during the pass; EM moves them after it.
+    """
+    statistics, memory = local_pass(model, posterior, blocks, memory, apply)
+    posterior = global_step(model, posterior, statistics, rounds)
+    model = update_hyperparameters(model, posterior) if em else model
+    terms = elbo(model, posterior, statistics)
+    return Sweep(
+        model=update_outcome_parameters(model, statistics) if em else model,
+        posterior=posterior,
+        memory=memory,
+        statistics=statistics,
+        elbo_terms=terms,
+    )
+
+
+def local_pass(
+    model: BowTieModel,
+    posterior: Posterior,
+    blocks: Sequence[Block],
+    memory: Sequence[LocalMemory],
+    apply: Mapper = map,
+) -> tuple[Statistics, tuple[LocalMemory, ...]]:
+    """Local factors of all blocks, updated; sums are taken in the order of the blocks."""
+    step = partial(block_pass, model, for_rows(posterior))
+    statistics, renewed = zip(*apply(step, blocks, memory), strict=True)
+    return reduce(add, statistics), renewed
+
+
+def block_pass(
+    model: BowTieModel, posterior: Posterior, block: Block, memory: LocalMemory
+) -> tuple[Statistics, LocalMemory]:
+    """Local step and statistics of one block."""
+    local, moments = local_step(
+        model, posterior, block.inputs, block.targets, memory, input_second=block.input_second
+    )
+    statistics = block_statistics(
+        local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
+    )
+    return statistics, local_memory(local)
+
+
+def ascend(
+    model: BowTieModel,
+    posterior: Posterior,
+    rows: Rows,
+    *,
+    max_iter: int = 500,
+    tol: float = 1e-4,
+    rounds: int = ROUNDS,
+    em: bool = True,
+    accelerate: bool = True,
+    callback: Callback | None = None,
+) -> Ascent:
+    """Sweeps with safeguarded momentum until every network has a status.
+
+    Parameters
+    ----------
+    model : BowTieModel
+        Architecture, prior and temperature of all networks.
+    posterior : Posterior
+        Where the networks start.
+    rows : Rows
+        Training rows on a scale of order 1.
+    max_iter : int
+        Most passes over the rows.
+    tol : float
+        A network has converged when its bound may still gain less than this part of its size.
+    rounds : int
+        Rounds of global updates within a sweep; they do not read the data.
+    em : bool
+        Set the hyperparameter of the global shrinkage, and the outcome's parameters, by EM.
+    accelerate : bool
+        Use momentum between sweeps. Plain coordinate ascent otherwise.
+    callback : callable, optional
+        Called after every sweep; a true answer ends the fit.
+
+    Returns
+    -------
+    Ascent
+        Whatever ended the fit. Ctrl-C ends it with the last accepted state, and is raised where
+        there is none yet.
+    """
+    blocks = build_blocks(rows, model, n_networks(posterior))
+    climb = _Climb(model, posterior, blocks, tol, max_iter, accelerate)
+    with workers(len(blocks)) as apply:
+        try:
+            while climb.going.size:
+                climb.take(partial(sweep, rounds=rounds, em=em, apply=apply))
+                if callback is not None and callback(climb.number, climb.bounds):
+                    break
+        except KeyboardInterrupt:
+            if climb.number == 0:
+                raise
+    climb.end(climb.going, Status.INTERRUPTED)
+    return climb.result()
+
+
+class _Climb:
+    """Networks between two sweeps. Arrays of those that still go on; lists of all of them."""
+
+    def __init__(
+        self,
+        model: BowTieModel,
+        posterior: Posterior,
+        blocks: tuple[Block, ...],
+        tol: float,
+        max_iter: int,
+        accelerate: bool,
+    ) -> None:
+        count = n_networks(posterior)
+        self.blocks, self.tol, self.max_iter, self.accelerate = blocks, tol, max_iter, accelerate
+        posterior = update_shared_covariance(posterior, by_row=model.outcome.by_row)
+        memory = tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in blocks)
+        model = separate_hyperparameters(model, count)
+        self.accepted = self.proposal = Sweep(model=model, posterior=posterior, memory=memory)
+        self.going = np.arange(count)
+        """Networks without a status."""
+        self.age = np.zeros(count)
+        """Sweeps since momentum began; 0 where the proposal is the accepted state."""
+        self.number = 0
+        self.bounds = np.full(count, -np.inf)
+        self.history: list[list[float]] = [[] for _ in range(count)]
+        self.ended: dict[int, tuple[Sweep, int, Status]] = {}
+
+    def take(self, one_sweep: Callable[..., Sweep]) -> None:
+        """One sweep of the networks that go on: accept it and move on, or go back."""
+        proposal, before = self.proposal, self.accepted
+        try:
+            candidate = one_sweep(proposal.model, proposal.posterior, self.blocks, proposal.memory)
+            assert candidate.elbo_terms is not None
+            values = np.asarray(candidate.elbo_terms.total)
+        except (ArithmeticError, np.linalg.LinAlgError):
+            candidate, values = before, np.full(self.going.size, np.nan)
+        bounds, moved = self.bounds[self.going], self.age > 0.0
+        slack = np.where(moved, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
+        slack[~np.isfinite(bounds)] = 0.0
+        risen = np.isfinite(values) & (values >= bounds - slack)
+        self.number += 1
+        self.accepted = _chosen(risen, candidate, before)
+        self.bounds[self.going[risen]] = values[risen]
+        for place in np.flatnonzero(risen):
+            self.history[self.going[place]].append(float(values[place]))
+        is_first = ~np.isfinite(bounds)
+        self.age = np.where(risen & ~is_first, self.age + 1.0, 0.0) * self.accelerate
+        status = [
+            self._status(*each) for each in zip(self.going, values, risen, moved, strict=True)
+        ]
+        if np.any(self.age):
+            # k/(k+2) of the last move is added to it.
+            moved_on = _extrapolated(
+                self.accepted.posterior, before.posterior, self.age / (self.age + 2.0)
+            )
+            by_row = self.accepted.model.outcome.by_row
+            moved_on = update_shared_covariance(moved_on, by_row=by_row)
+            self.proposal = replace(self.accepted, posterior=moved_on)
+        else:
+            self.proposal = self.accepted
+        for ended in Status:
+            self.end(self.going[[s is ended for s in status]], ended)
+            status = [s for s in status if s is not ended]
+
+    def _status(self, index: np.intp, value: float, risen: bool, moved: bool) -> Status | None:
+        if not risen and not moved:
+            return Status.DECREASED if np.isfinite(value) else Status.NON_FINITE
+        if risen and is_converged(self.history[index], self.tol):
+            return Status.CONVERGED
+        return Status.ITERATION_LIMIT if self.number >= self.max_iter else None
+
+    def end(self, networks: NDArray[np.intp], status: Status) -> None:
+        """Keep the accepted state of networks that have ended, and go on with the others."""
+        ending = np.isin(self.going, networks)
+        if not ending.any():
+            return
+        for place in np.flatnonzero(ending):
+            kept = _taken(replace(self.accepted, memory=()), slice(place, place + 1))
+            self.ended[int(self.going[place])] = kept, self.number, status
+        left = np.flatnonzero(~ending)
+        self.going, self.age = self.going[left], self.age[left]
+        self.accepted, self.proposal = _taken(self.accepted, left), _taken(self.proposal, left)
+
+    def result(self) -> Ascent:
+        """All networks in their order."""
+        ended = [self.ended[index] for index in sorted(self.ended)]
+        together = _concatenated([state for state, _, _ in ended])
+        terms = together.elbo_terms
+        if terms is None:
+            nothing = np.full(len(ended), np.nan)
+            terms = ElboTerms(**dict.fromkeys(ElboTerms.__dataclass_fields__, nothing))
+        return Ascent(
+            model=together.model,
+            posterior=together.posterior,
+            elbo_terms=terms,
+            elbo_history=tuple(map(tuple, self.history)),
+            n_sweeps=tuple(number for _, number, _ in ended),
+            status=tuple(status for _, _, status in ended),
+        )
+
+
+def is_converged(history: Sequence[float], tol: float) -> bool:
+    """Whether the bound may still gain less than `tol` of its size.
+
+    With gains g_1 and g_2 over the last two windows of sweeps, a bound that climbs like a geometric
+    series has g_2²/(g_1 - g_2) to come. A plain sweep may gain next to nothing hundreds of nats
+    below the optimum; gains that do not fade say so.
+    """
+    if len(history) <= 2 * WINDOW:
+        return False
+    before, middle, now = history[-1 - 2 * WINDOW], history[-1 - WINDOW], history[-1]
+    first, second = middle - before, now - middle
+    least = ROUNDING * abs(now)
+    if second <= least:
+        return True
+    to_come = second**2 / (first - second) if first > second else np.inf
+    return second + to_come < tol * max(abs(now), 1.0)
+
+
+def build_blocks(rows: Rows, model: BowTieModel, count: int = 1) -> tuple[Block, ...]:
+    """Consecutive blocks of the rows, small enough for `count` networks."""
+    widths = model.architecture.widths
+    numbers = len(rows.inputs) * packed_size(widths[0] + 1)
+    keep = model.architecture.n_hidden > 0 and 8 * numbers <= KEPT_BYTES
+    return tuple(
+        Block(
+            inputs=part.inputs,
+            targets=part.targets,
+            weights=part.weights,
+            input_second=pack_outer(with_ones(part.inputs)) if keep else None,
+        )
+        for part in split(rows, block_rows(model, count))
+    )
+
+
+def block_rows(model: BowTieModel, count: int = 1) -> int:
+    """Rows of a block of `count` networks, such that no array has more than `BLOCK_BYTES`."""
+    widths, outcome = model.architecture.widths, model.outcome
+    largest = max(packed_size(widths[0] + 1), 4 * count * max(widths))
+    for below, width in pairwise(widths[1:-1]):
+        largest = max(largest, count * below * width, count * below * below, count * width * width)
+    if outcome.by_row and len(widths) > 2:
+        largest = max(largest, count * widths[-1] * (widths[-2] + 1))
+        if widths[-1] > 1:
+            largest = max(largest, count * widths[-2] ** 2)
+    return max(16, BLOCK_BYTES // (8 * largest))
+
+
+@contextmanager
+def workers(n_tasks: int) -> Iterator[Mapper]:
+    """A `Mapper` that works on as many tasks at a time as there are cores.
+
+    The linear algebra library is held to one thread for each: two levels of threads would fight
+    for the same cores. Floating-point warnings are off: what overflows has a bound that is not
+    finite, which becomes a status.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+        if n_tasks == 1 or cores == 1:
+            yield map
+            return
+        with ThreadPoolExecutor(cores, initializer=partial(np.seterr, all="ignore")) as pool:
+            yield pool.map
+
+
+def _extrapolated(now: Posterior, then: Posterior, amount: NDArray[np.float64]) -> Posterior:
+    """Networks moved on by `amount` (M,) times their difference from before."""
+    layers = tuple(
+        _extrapolated_layer(*pair, amount) for pair in zip(now.layers, then.layers, strict=True)
+    )
+    return replace(now, layers=layers)
+
+
+def _extrapolated_layer(
+    now: LayerFactors, then: LayerFactors, amount: NDArray[np.float64]
+) -> LayerFactors:
+    mean, scale = now.weights.mean, now.noise_variance.scale
+    mean = mean + amount[:, None, None] * (mean - then.weights.mean)
+    growth = amount[:, None] * (np.log(scale) - np.log(then.noise_variance.scale))
+    return replace(
+        now,
+        weights=replace(now.weights, mean=mean),
+        noise_variance=replace(now.noise_variance, scale=scale * np.exp(growth)),
+    )
+
+
+def _with_hyperparameters(
+    model: BowTieModel, function: Callable[..., Any], *others: BowTieModel
+) -> BowTieModel:
+    """`function` of the parameters that EM moves, those of the other models included."""
+    shared = [m.prior.global_shrinkage for m in (model, *others)]
+    outcomes = [m.outcome for m in (model, *others)]
+    return replace(
+        model,
+        prior=replace(model.prior, global_shrinkage=map_arrays(function, *shared)),
+        outcome=map_arrays(function, *outcomes),
+    )
+
+
+def _chosen(mask: NDArray[np.bool_], first: Sweep, second: Sweep) -> Sweep:
+    """The networks of the first where the mask (M,) says so, those of the second elsewhere."""
+    if mask.all():
+        return first
+    return _combined(lambda x, y: np.where(_like(mask, x), x, y), first, second)
+
+
+def _taken(state: Sweep, index: Any) -> Sweep:
+    return _combined(operator.itemgetter(index), state)
+
+
+def _concatenated(states: Sequence[Sweep]) -> Sweep:
+    return _combined(lambda *arrays: np.concatenate(arrays), *states)
+
+
+def _combined(function: Callable[..., Any], *states: Sweep) -> Sweep:
+    """`function` of all arrays with the leading axis of the networks; the statistics go.
+
+    Where not every state has a bound, none has: some networks have never risen.
+    """
+    known = all(state.elbo_terms is not None for state in states)
+    first, *others = states
+    return Sweep(
+        model=_with_hyperparameters(first.model, function, *(other.model for other in others)),
+        posterior=map_arrays(function, *(state.posterior for state in states)),
+        memory=map_arrays(function, *(state.memory for state in states)),
+        elbo_terms=map_arrays(function, *(s.elbo_terms for s in states)) if known else None,
+    )
+
+
+def _like(mask: NDArray[np.bool_], reference: Array) -> NDArray[np.bool_]:
+    """(M,) with as many axes as the reference."""
+    return np.reshape(mask, (-1, *[1] * (np.ndim(reference) - 1)))

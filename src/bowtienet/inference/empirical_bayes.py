@@ -1,0 +1,165 @@
+"""Section 3.2 of the paper, "VI with EM": the hyperparameter of the global shrinkage.
+
+One number, shared by all layers, is set to the maximum of Σ_l E[log p(tau_l)]; the local priors
+stay fixed. q(tau) keeps its own parameters: only the prior moves.
+
+    inverse gamma      scale = (L+1)(-p) / Σ E[1/tau]
+    gamma              rate  = (L+1) p / Σ E[tau]
+    inverse Gaussian   lambda = (L+1) delta / Σ E[tau], delta fixed   (docs/theory/errata, 5)
+    any other GIG      rate by a safeguarded search in one dimension
+    half-Cauchy        scale where Σ A² E[1/tau] / (1 + A² E[1/tau]) = (L+1)/2, with q(nu) beside it
+
+M networks on the leading axis have a hyperparameter each. With it moves the parameter that an
+outcome has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from math import exp, inf, isfinite, log, nan
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from bowtienet._arrays import Array, is_number
+from bowtienet.distributions import generalized_inverse_gaussian as gig
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.inference.statistics import Statistics
+from bowtienet.model.model import BowTieModel
+from bowtienet.model.shrinkage import ShrinkagePrior
+from bowtienet.outcomes import StudentT
+from bowtienet.posterior.factors import Posterior
+
+_SEARCH_WIDTH = 20.0
+"""The search for the rate covers e^±20 around its present value in one step."""
+_TOLERANCE = 1e-14
+_MAX_ITERATIONS = 60
+"""Bisection alone narrows any bracket to rounding in 60; Newton steps usually need 5."""
+_SMALLEST_PRODUCT = 1e-16
+"""Least scale · rate that the search goes to: where the best rate is 0 (an order below -1 and large
+tau), the prior is an inverse gamma to rounding there, and still a member of its own family."""
+
+
+def update_hyperparameters(model: BowTieModel, factors: Posterior) -> BowTieModel:
+    """The model with the global prior that fits the present q(tau) best."""
+    prior = model.prior.global_shrinkage
+    if isinstance(prior, PointMass):
+        return model
+    if isinstance(prior, HalfCauchy):
+        updated: ShrinkagePrior = HalfCauchy(scale=_half_cauchy_scale(factors))
+    else:
+        updated = _maximize(prior, factors)
+    return replace(model, prior=replace(model.prior, global_shrinkage=updated))
+
+
+def separate_hyperparameters(model: BowTieModel, count: int) -> BowTieModel:
+    """The model with the numbers that EM moves as arrays (M,), one for each network."""
+    prior, outcome = model.prior.global_shrinkage, model.outcome
+    if isinstance(prior, HalfCauchy) or (
+        isinstance(prior, GeneralizedInverseGaussian) and gig.is_zero(prior.rate)
+    ):
+        prior = replace(prior, scale=np.full(count, prior.scale))
+    elif isinstance(prior, GeneralizedInverseGaussian):
+        prior = replace(prior, rate=np.full(count, prior.rate))
+    if isinstance(outcome, StudentT):
+        outcome = replace(outcome, freedom=np.full(count, outcome.freedom))
+    return replace(model, prior=replace(model.prior, global_shrinkage=prior), outcome=outcome)
+
+
+def update_outcome_parameters(model: BowTieModel, statistics: Statistics) -> BowTieModel:
+    """The model with parameters of its outcome that raise the bound of these statistics.
+
+    They take part from the next local step on: the statistics are those of the parameters before.
+    """
+    sums = statistics.output.parameter
+    if sums is None:
+        return model
+    return replace(model, outcome=model.outcome.renewed(sums, statistics.count))
+
+
+def _maximize(prior: GeneralizedInverseGaussian, factors: Posterior) -> GeneralizedInverseGaussian:
+    count = len(factors.layers)
+    if gig.is_zero(prior.rate):
+        inverse = _sum_over_layers(gig.mean_inverse, factors)
+        return replace(prior, scale=count * -prior.order / inverse)
+    total = _sum_over_layers(gig.mean, factors)
+    if gig.is_zero(prior.scale):
+        return replace(prior, rate=count * prior.order / total)
+    if prior.order == -0.5:
+        # lambda = count · delta / total in the paper's letters; rate = lambda²/2, scale = delta²/2.
+        return replace(prior, rate=prior.scale * (count / total) ** 2)
+    if is_number(total):
+        return replace(prior, rate=_search_rate(prior, count, total))
+    rates = np.broadcast_to(prior.rate, total.shape)
+    members = zip(rates, total, strict=True)
+    found = [_search_rate(replace(prior, rate=float(r)), count, float(t)) for r, t in members]
+    return replace(prior, rate=np.asarray(found))
+
+
+def _sum_over_layers(
+    moment: Callable[[GeneralizedInverseGaussian], Array], factors: Posterior
+) -> Any:
+    """A number, or one for each network."""
+    total = np.sum(_of_layers(moment, factors), axis=0)
+    return total if total.ndim else float(total)
+
+
+def _of_layers(
+    moment: Callable[[GeneralizedInverseGaussian], Array], factors: Posterior
+) -> np.ndarray:
+    """(layers,), or (layers, networks)."""
+    values = []
+    for layer in factors.layers:
+        assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
+        values.append(np.asarray(moment(layer.global_shrinkage)))
+    return np.stack(values)
+
+
+def _half_cauchy_scale(factors: Posterior) -> Any:
+    """argmax over A² of Σ ½ log A² - log(1 + A² E[1/tau]), concave in log A².
+
+    Its derivative there is half the number of layers less a sum of logistic functions: Newton
+    steps, replaced by bisection where they leave the bracket. Of two layers the start is the end.
+    """
+    shifts = np.log(_of_layers(gig.mean_inverse, factors))
+    low, high = -np.max(shifts, axis=0), -np.min(shifts, axis=0)
+    log_scale = -np.mean(shifts, axis=0)
+    for _ in range(_MAX_ITERATIONS):
+        share = expit(log_scale + shifts)
+        excess = np.mean(share - 0.5, axis=0)
+        if np.all(np.abs(excess) < _TOLERANCE):
+            break
+        low, high = np.where(excess > 0.0, low, log_scale), np.where(excess > 0.0, log_scale, high)
+        slope = np.mean(share * (1.0 - share), axis=0)
+        newton = log_scale - excess / np.maximum(slope, np.finfo(float).tiny)
+        inside = (newton >= low) & (newton <= high)
+        log_scale = np.where(inside, newton, 0.5 * (low + high))
+    scale = np.exp(log_scale)
+    return scale if scale.ndim else float(scale)
+
+
+def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) -> float:
+    """argmin over the rate of count · log Z(order, scale, rate) + rate · Σ E[tau], convex."""
+    if not (isfinite(total) and 0.0 < prior.rate < inf):
+        return nan
+
+    def loss(log_rate: float) -> float:
+        rate = exp(log_rate)
+        candidate = replace(prior, rate=rate)
+        return count * float(gig.log_normalizer(candidate)) + rate * total
+
+    from scipy.optimize import minimize_scalar  # heavy to load, and needed for this family alone
+
+    center = log(prior.rate)
+    lowest = min(center, log(_SMALLEST_PRODUCT / prior.scale))
+    found = minimize_scalar(
+        loss,
+        bounds=(max(center - _SEARCH_WIDTH, lowest), center + _SEARCH_WIDTH),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    return exp(float(found.x)) if found.fun <= loss(center) else float(prior.rate)

@@ -1,0 +1,435 @@
+"""Section 3.1 and 3.5: the factors of single observations, for a block of rows at once.
+
+Order: activations, then Polya-Gamma tilts, then gates, then the outcome's parabolas if those differ
+between rows. Without targets the output sends no message, and the same step is the paper's
+variational prediction.
+
+M networks of one architecture that see the same rows stand on the leading axis of all arrays but
+those of inputs and targets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bowtienet._arrays import (
+    Array,
+    diagonal_matrix,
+    inverse_and_log_determinant,
+    log_determinant,
+    map_arrays,
+    namespace,
+    pack_for_trace,
+    special,
+    transpose,
+    with_ones,
+)
+from bowtienet.distributions import bernoulli, gaussian, inverse_gamma, polya_gamma
+from bowtienet.inference.output_by_row import (
+    OutputForRows,
+    message_by_row,
+    output_for_rows,
+)
+from bowtienet.model.model import BowTieModel
+from bowtienet.outcomes import RowTerms
+from bowtienet.posterior.factors import (
+    Activations,
+    CommonAxes,
+    LocalFactors,
+    LocalMemory,
+    Posterior,
+)
+from bowtienet.posterior.moments import (
+    ChainMoments,
+    chain_moments,
+    covariance_with_preactivation,
+    output_moments,
+    preactivation_mean,
+    weight_spread,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FactorsForRows(Posterior):
+    """Global factors with what every block of rows would have to work out of them again."""
+
+    noise_precision: tuple[Array, ...]
+    """E[1/eta²] (1, D) of every layer."""
+    squares: tuple[Array, ...]
+    """E[(b, W)'(b, W)] of every hidden layer, packed for traces, ((K+1)(K+2)/2, D)."""
+    output_message: Array | None
+    """What (y, 1) is multiplied with for h_L, (D_out + 1, D_L); None without hidden layers."""
+    only_layer: tuple[Array, Array] | None
+    """What gates x preactivations (D, D) and (y, 1) (D_out + 1, D) are multiplied with for the mean
+    activations of an only hidden layer; None with more or without."""
+    log_determinant: Array | None
+    """log|S_L| (); None without hidden layers."""
+    output: OutputForRows | None
+    """Of an outcome whose precision differs between rows, with hidden layers; None otherwise."""
+
+
+def for_rows(factors: Posterior) -> FactorsForRows:
+    """Work out once what all blocks of rows need.
+
+    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]); an only hidden layer has the mean
+    S (E[1/eta²] rho E[z] + h).
+    """
+    if isinstance(factors, FactorsForRows):
+        return factors
+    layers, covariance = factors.layers, factors.shared_covariance
+    precision = [inverse_gamma.mean_inverse(layer.noise_variance) for layer in layers]
+    message, only = None, None
+    if covariance is not None:
+        output, weight = layers[-1].weights, precision[-1][..., :, None]
+        xp = namespace(output.mean)
+        with_bias = gaussian.second_moment(output)[..., :, 0, 1:]
+        constant = xp.sum(weight * with_bias, axis=-2, keepdims=True)
+        message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
+        if len(layers) == 2:
+            only = (precision[0][..., :, None] * covariance, message @ covariance)
+    return FactorsForRows(
+        layers=layers,
+        shared_covariance=covariance,
+        noise_precision=tuple(value[..., None, :] for value in precision),
+        squares=tuple(
+            transpose(pack_for_trace(gaussian.second_moment(layer.weights)))
+            for layer in layers[:-1]
+        ),
+        output_message=message,
+        only_layer=only,
+        log_determinant=None if covariance is None else log_determinant(covariance),
+        output=output_for_rows(layers) if covariance is None and len(layers) > 1 else None,
+    )
+
+
+def initialize_local(
+    model: BowTieModel, factors: Posterior, inputs: Array, targets: Array | None = None
+) -> LocalMemory:
+    """Gates and tilts from a forward pass through the mean weights: rho = sigmoid(E[z] / T).
+
+    No step asks for the tilts of the first layer before it has updated them. Outcomes whose
+    precision differs between rows begin at E[z] and E[z]² + mu~'B mu~ of the same pass.
+    """
+    xp = namespace(inputs)
+    mean, gates, tilts = with_ones(inputs), [], []
+    for index, layer in enumerate(factors.layers[:-1]):
+        preactivation = preactivation_mean(layer.weights, mean)
+        gates.append(special("expit", preactivation / model.temperature))
+        if index > 0:
+            spread = weight_spread(layer.weights, mean)
+            tilts.append(xp.sqrt(preactivation**2 + spread) / model.temperature)
+        mean = with_ones(gates[-1] * preactivation)
+    outcome = None
+    if targets is not None and model.outcome.by_row:
+        weights = factors.layers[-1].weights
+        output = preactivation_mean(weights, mean)
+        square = output**2 + weight_spread(weights, mean)
+        precision = output_precision(model, factors)
+        terms = model.outcome.row_terms(targets, output, square, precision)
+        outcome = (terms.precision, terms.linear)
+    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts), outcome=outcome)
+
+
+def output_precision(model: BowTieModel, factors: Posterior) -> Array | float:
+    """c = E[1/eta²] (1, D_out) of the output, 1 for outcomes without a noise variance."""
+    if not model.outcome.has_noise:
+        return 1.0
+    if isinstance(factors, FactorsForRows):
+        return factors.noise_precision[-1]
+    return inverse_gamma.mean_inverse(factors.layers[-1].noise_variance)[..., None, :]
+
+
+def local_memory(local: LocalFactors) -> LocalMemory:
+    """What the next local step reads of the local factors."""
+    terms = local.outcome
+    return LocalMemory(
+        gate_probability=local.gate_probability,
+        tilt=local.tilt[1:],
+        outcome=terms if terms is None else (terms.precision, terms.linear),
+    )
+
+
+def local_step(
+    model: BowTieModel,
+    factors: Posterior,
+    inputs: Array,
+    targets: Array | None,
+    memory: LocalMemory,
+    *,
+    input_second: Array | None = None,
+) -> tuple[LocalFactors, ChainMoments]:
+    """Update q(a), q(omega), q(gamma) of a block once; the moments are those of the new q(a).
+
+    The packed second moments of the inputs may be handed in.
+    """
+    factors = for_rows(factors)
+    first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
+    activations = update_activations(model, factors, inputs, targets, memory, first=first)
+    moments = chain_moments(activations, inputs, input_second)
+    tilt = update_tilts(model, factors, moments)
+    gates, entropy = update_gates(model, factors, moments, tilt, first=first)
+    local = LocalFactors(
+        activations=activations,
+        gate_probability=gates,
+        gate_entropy=entropy,
+        tilt=tilt,
+        outcome=update_outcome(model, factors, targets, activations, moments),
+    )
+    return local, moments
+
+
+def settle(
+    model: BowTieModel,
+    factors: Posterior,
+    inputs: Array,
+    targets: Array | None,
+    tolerance: float,
+    max_iterations: int,
+) -> tuple[LocalFactors, ChainMoments]:
+    """Local factors from a forward pass on, iterated until nothing moves by more than `tolerance`.
+
+    The paper watches the bound; the largest move of a row's gates and tilts is cheaper to see. A
+    row stops by itself, so that what it gets does not depend on the rows beside it.
+    """
+    factors = for_rows(factors)
+    memory = initialize_local(model, factors, inputs, targets)
+    for _ in range(max_iterations):
+        local, moments = local_step(model, factors, inputs, targets, memory)
+        renewed = local_memory(local)
+        moving = _moves(renewed, memory, tolerance)
+        if moving is None:
+            break
+        memory = map_arrays(partial(namespace(inputs).where, moving), renewed, memory)
+    return local, moments
+
+
+def update_activations(
+    model: BowTieModel,
+    factors: Posterior,
+    inputs: Array,
+    targets: Array | None,
+    memory: LocalMemory,
+    *,
+    first: Array | None = None,
+) -> tuple[Activations, ...]:
+    """Backward recursion for q(a_l | a_{l-1}) = N(t_l + M_l a_{l-1}, S_l), l = L..1.
+
+        S_l^{-1} = diag(E[1/eta²_l]) + J_l,   t_l = S_l r_l,   M_l = S_l G_l,
+        G_l = diag(E[1/eta²_l] rho_l) E[W_l],   r_l = E[1/eta²_l] rho_l E[b_l] + h_l,
+
+    with J_l and h_l the message of the layer above. E[z] (n, D) of the first layer, whose inputs
+    are known, may be handed in as `first`.
+    """
+    if model.architecture.n_hidden == 0:
+        return ()
+    result: list[Activations] = []
+    factors = for_rows(factors)
+    if first is None:
+        first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
+    if factors.only_layer is not None:
+        return (_only_layer(factors, first, targets, memory),)
+    if factors.output is None:
+        covariance, log_determinant, linear = _output_message(factors, inputs, targets)
+    else:
+        covariance, log_determinant, linear = message_by_row(
+            factors.output,
+            output_precision(model, factors),
+            memory,
+            as_matrices=model.architecture.n_hidden > 1,
+        )
+        if model.architecture.n_hidden == 1 and isinstance(covariance, CommonAxes):
+            pull = factors.noise_precision[0] * memory.gate_probability[0]
+            offset = _apply(covariance, pull * first + linear)
+            return (
+                Activations(
+                    offset=offset, gain=None, covariance=covariance, log_determinant=log_determinant
+                ),
+            )
+    for index in reversed(range(model.architecture.n_hidden)):
+        layer = factors.layers[index]
+        pull = factors.noise_precision[index] * memory.gate_probability[index]
+        # E[z] without its random input, which the first layer does not have.
+        constant = first if index == 0 else layer.weights.mean[..., None, :, 0]
+        # G, the preactivation's pull on its activation: the first layer's input is known.
+        pulled = pull[..., None] * layer.weights.mean[..., None, :, 1:] if index > 0 else None
+        factor = Activations(
+            offset=_apply(covariance, pull * constant + linear),
+            gain=None if pulled is None else covariance @ pulled,
+            covariance=covariance,
+            log_determinant=log_determinant,
+        )
+        result.append(factor)
+        if pulled is not None:
+            explained = transpose(pulled) @ factor.gain
+            precision, linear = _hidden_message(model, factors, memory, index, pull, factor.offset)
+            precision = precision - explained
+            covariance, minus = inverse_and_log_determinant(precision)
+            log_determinant = -minus
+    return tuple(reversed(result))
+
+
+def update_tilts(
+    model: BowTieModel, factors: Posterior, moments: ChainMoments
+) -> tuple[Array, ...]:
+    """A = sqrt(E[z²]) / T."""
+    xp = namespace(moments.inputs[0])
+    return tuple(
+        xp.sqrt(second @ (squares / model.temperature**2))
+        for squares, second in zip(for_rows(factors).squares, moments.second, strict=True)
+    )
+
+
+def update_outcome(
+    model: BowTieModel,
+    factors: Posterior,
+    targets: Array | None,
+    activations: Sequence[Activations],
+    moments: ChainMoments,
+) -> RowTerms | None:
+    """The outcome's parabolas, whose own local factors suit E[z] and E[z²]; None if it has none."""
+    if targets is None or not model.outcome.by_row:
+        return None
+    mean, square = output_moments(factors.layers[-1].weights, activations, moments)
+    return model.outcome.row_terms(targets, mean, square, output_precision(model, factors))
+
+
+def update_gates(
+    model: BowTieModel,
+    factors: Posterior,
+    moments: ChainMoments,
+    tilt: tuple[Array, ...],
+    *,
+    first: Array | None = None,
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts).
+
+    With the probabilities come the entropies, summed over the units; `first` is E[z] of the first
+    layer, if it is known.
+    """
+    factors = for_rows(factors)
+    gates, entropies = [], []
+    for index, layer in enumerate(factors.layers[:-1]):
+        noise_precision = factors.noise_precision[index]
+        preactivation = first if index == 0 else None
+        if preactivation is None:
+            preactivation = preactivation_mean(layer.weights, moments.inputs[index])
+        # With E[a z] = E[a] E[z] + Cov(a, z), as few passes over (n, D) as there are terms.
+        slope = noise_precision * moments.means[index] + 1.0 / model.temperature
+        curvature = noise_precision * (0.5 * model.temperature**2)
+        log_odds = slope * preactivation - curvature * tilt[index] ** 2
+        cross = moments.cross[index]
+        if cross is not None:
+            covariance = covariance_with_preactivation(layer.weights, cross)
+            log_odds = log_odds + noise_precision * covariance
+        probability, entropy = bernoulli.probability_and_entropy(log_odds)
+        gates.append(probability)
+        entropies.append(entropy)
+    return tuple(gates), tuple(entropies)
+
+
+def _only_layer(
+    factors: FactorsForRows, first: Array, targets: Array | None, memory: LocalMemory
+) -> Activations:
+    """q(a) of an only hidden layer: the recursion with its constants multiplied out."""
+    assert factors.only_layer is not None
+    assert factors.shared_covariance is not None
+    assert factors.log_determinant is not None
+    by_gate, by_target = factors.only_layer
+    offset = (memory.gate_probability[0] * first) @ by_gate
+    if targets is not None:
+        offset = offset + _with_last_ones(targets) @ by_target
+    return Activations(
+        offset=offset,
+        gain=None,
+        covariance=factors.shared_covariance[..., None, :, :],
+        log_determinant=factors.log_determinant[..., None],
+    )
+
+
+def _with_last_ones(targets: Array) -> Array:
+    """(y, 1)."""
+    xp = namespace(targets)
+    return xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1)
+
+
+def _output_message(
+    factors: FactorsForRows, inputs: Array, targets: Array | None
+) -> tuple[Array, Array, Array]:
+    """S_L (1, D, D), log|S_L| (1,) and h_L (n, D): the last hidden layer's view of the output.
+
+    Without targets h_L is zero (and the caller hands in factors whose S_L is the noise alone, see
+    `prediction`).
+    """
+    covariance, message = factors.shared_covariance, factors.output_message
+    determinant = factors.log_determinant
+    assert covariance is not None
+    assert message is not None
+    assert determinant is not None
+    xp = namespace(covariance)
+    if targets is None:
+        linear = xp.zeros_like(inputs[..., :1] * message[..., :1, :])
+    else:
+        linear = _with_last_ones(targets) @ message
+    return covariance[..., None, :, :], determinant[..., None], linear
+
+
+def _hidden_message(
+    model: BowTieModel,
+    factors: FactorsForRows,
+    memory: LocalMemory,
+    index: int,
+    pull: Array,
+    offset: Array,
+) -> tuple[Array, Array]:
+    """What hidden layer `index` tells the layer below: S^{-1} + G'S G (n, K, K) and h (n, K).
+
+        c = E[1/eta²] rho + E[omega] / T²,
+        S^{-1} = diag(E[1/eta²] of the layer below) + Σ_d c_d E[W_d'W_d] - G'S G,
+        h = Σ_d (rho_d - ½)/T E[W_d] - Σ_d c_d E[W_d b_d] + G't.
+
+    In the paper's prediction the gates of these sums carry the lower layer's index; they are this
+    layer's (docs/theory/errata, 3).
+    """
+    layer, temperature = factors.layers[index], model.temperature
+    xp = namespace(pull)
+    mean = layer.weights.mean[..., 1:]
+    second = gaussian.second_moment(layer.weights)
+    curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / temperature**2
+    # The diagonal rides along as one more unit with c = 1, which spares a pass over (n, K, K).
+    diagonals = diagonal_matrix(factors.noise_precision[index - 1])
+    squares = xp.concat([diagonals, second[..., 1:, 1:]], axis=-3)
+    *leading, width, size = mean.shape
+    quadratic = with_ones(curvature) @ xp.reshape(squares, (*leading, width + 1, size * size))
+    half_gates = (memory.gate_probability[index] - 0.5) / temperature
+    linear = (half_gates + pull * offset) @ mean - curvature @ second[..., 0, 1:]
+    return xp.reshape(quadratic, (*quadratic.shape[:-1], size, size)), linear
+
+
+def _apply(covariance: Array | CommonAxes, vectors: Array) -> Array:
+    """S v for every row: one product where all rows share S, two where they share its axes."""
+    if isinstance(covariance, CommonAxes):
+        return ((vectors @ covariance.axes) * covariance.variances) @ transpose(covariance.axes)
+    if covariance.shape[-3] == 1:
+        return vectors @ covariance[..., 0, :, :]
+    return (covariance @ vectors[..., None])[..., 0]
+
+
+def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
+    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does.
+
+    The outcome's parabola counts as a tilt where hidden layers hear of it.
+    """
+    pairs = [*zip(now.gate_probability, before.gate_probability, strict=True)]
+    pairs += [(a / (1.0 + b), b / (1.0 + b)) for a, b in zip(now.tilt, before.tilt, strict=True)]
+    if now.gate_probability and now.outcome is not None and before.outcome is not None:
+        for a, b in zip(now.outcome, before.outcome, strict=True):
+            size = 1.0 + namespace(b).abs(b)
+            pairs.append((a / size, b / size))
+    moving: Array | None = None
+    for a, b in pairs:
+        xp = namespace(a)
+        found = xp.any(xp.abs(a - b) > tolerance, axis=-1, keepdims=True)
+        moving = found if moving is None else moving | found
+    return None if moving is None or not bool(namespace(moving).any(moving)) else moving

@@ -1,0 +1,284 @@
+"""Sections 2.1, 2.2 and 2.4: rows, the complete prior of a network by name, and the model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import slices
+from bowtienet._params import number, positive
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.model.architecture import Architecture
+from bowtienet.model.shrinkage import (
+    SLAB_FAMILY,
+    ShrinkagePrior,
+    build_shrinkage,
+    free_parameters,
+    scaled,
+)
+from bowtienet.outcomes import GAUSSIAN, Outcome
+
+Floats = NDArray[np.float64]
+
+LARGEST_DELTA = 10.0
+"""The paper's bound of the global scale delta."""
+LARGEST_NOISE_SCALE = 30.0
+"""The authors' bound of the scale of the output noise's prior."""
+SMALLEST_NOISE_SCALE = 1e-6
+"""Keeps that prior proper for targets that a line fits exactly; of standardised targets."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """Inputs (n, D_0), targets (n, C) and non-negative weights (n,) of n observations."""
+
+    inputs: Floats
+    targets: Floats
+    weights: Floats
+
+
+def take_rows(rows: Rows, index: slice | NDArray[np.intp]) -> Rows:
+    """Some of the rows, in the given order; a view for a slice."""
+    return Rows(inputs=rows.inputs[index], targets=rows.targets[index], weights=rows.weights[index])
+
+
+def split(rows: Rows, size: int) -> list[Rows]:
+    """Consecutive blocks of at most `size` rows."""
+    return [take_rows(rows, part) for part in slices(len(rows.inputs), size)]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """A shrinkage prior of the weights, W ~ N(0, tau psi), in the paper's letters.
+
+    tau (one for each layer) and psi (one for each weight) are GIG(nu, delta, lambda) with density
+    proportional to x^(nu-1) exp(-(delta²/x + lambda² x)/2), or squares of half-Cauchy variables.
+
+    Parameters
+    ----------
+    family : {"student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gig", \
+            "gaussian", "horseshoe", "regularized_horseshoe"}
+        Name of the marginal prior of a weight.
+    nu_global, nu_local : float, optional
+        Orders of "student_t" (negative), "normal_gamma" (positive) and "gig".
+    delta_global, delta_local : float, optional
+        Scales of the families that have one; for the horseshoes the half-Cauchy's scale, for
+        "gaussian" the (fixed) root of tau and psi. The default `delta_global` of "student_t"
+        follows the data as in the paper: min(max |coefficient of a linear fit|^½, 10).
+    lambda_global, lambda_local : float, optional
+        Rates of "laplace", "normal_gamma", "normal_inverse_gaussian" and "gig".
+    slab : (float, float)
+        Degrees of freedom and scale of the Student-t slab of "regularized_horseshoe".
+
+    Notes
+    -----
+    delta_global is divided by the root of the number of hidden layers and delta_local by the root
+    of the number of inputs of a layer, so that deeper and wider networks shrink more; lambda is
+    multiplied by the same roots.
+
+    Examples
+    --------
+    >>> Prior("student_t", nu_local=-2.0, delta_local=0.5).delta_local
+    0.5
+    """
+
+    family: str
+    nu_global: float | None = None
+    delta_global: float | None = None
+    lambda_global: float | None = None
+    nu_local: float | None = None
+    delta_local: float | None = None
+    lambda_local: float | None = None
+    slab: tuple[float, float] = (4.0, 2.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkPrior:
+    """Priors of everything that is shared by all observations."""
+
+    global_shrinkage: ShrinkagePrior
+    """EM moves its free hyperparameter: a number, or (M,) for M networks."""
+    local_shrinkage: tuple[ShrinkagePrior, ...]
+    hidden_noise: InverseGamma
+    output_noise: InverseGamma
+    bias_variance: float
+    slab: InverseGamma | None = None
+    """c² of each weight, for the regularised horseshoe alone."""
+
+    def noise(self, layer: int) -> InverseGamma:
+        """Prior of the noise variances of a layer, counted from 0."""
+        return self.output_noise if layer == len(self.local_shrinkage) - 1 else self.hidden_noise
+
+
+@dataclass(frozen=True, kw_only=True)
+class BowTieModel:
+    """p(y, a, gamma, W, eta², tau, psi | x): what stays fixed while q moves.
+
+    EM gives a new one, with another global prior and other parameters of the outcome.
+    """
+
+    architecture: Architecture
+    prior: NetworkPrior
+    temperature: float
+    outcome: Outcome = GAUSSIAN
+    """The likelihood of the targets given the network's outputs."""
+    connections: tuple[NDArray[np.bool_], ...] | None = None
+    """Weights (D, K) of every layer that exist; None for all, as before pruning."""
+
+    def n_weights(self, layer: int) -> int:
+        """Weights of a layer, counted from 0, without biases."""
+        if self.connections is None:
+            return self.architecture.widths[layer] * self.architecture.widths[layer + 1]
+        return int(self.connections[layer].sum())
+
+
+def build_model(
+    architecture: Architecture,
+    *,
+    prior: str | Prior = "student_t",
+    hidden_noise: tuple[float, float] = (2.0, 1e-4),
+    output_noise: tuple[float, float | Sequence[float] | Floats] = (2.0, 0.1),
+    bias_variance: float = 1.0,
+    temperature: float = 0.1,
+    outcome: Outcome = GAUSSIAN,
+) -> BowTieModel:
+    """Put a model together from the name of its shrinkage prior.
+
+    Parameters
+    ----------
+    architecture : Architecture
+        Widths of the network.
+    prior : str or Prior
+        Shrinkage prior of the weights.
+    hidden_noise, output_noise : pair of float
+        Concentration and scale of the inverse gamma priors of the noise variances; the output's
+        scale may be one number for each output.
+    bias_variance : float
+        Variance of the Gaussian prior of the biases.
+    temperature : float
+        Softness of the gates; ReLU in the limit 0.
+    outcome : Outcome
+        The likelihood of the targets; `output_noise` is read by those with a noise variance alone.
+    """
+    prior = Prior(prior) if isinstance(prior, str) else prior
+    shared = _shrinkage(prior, "global")
+    local = _shrinkage(prior, "local")
+    depth = max(architecture.n_hidden, 1)
+    return BowTieModel(
+        architecture=architecture,
+        prior=NetworkPrior(
+            global_shrinkage=scaled(shared, 1.0 / depth),
+            local_shrinkage=tuple(scaled(local, 1.0 / k) for k in architecture.widths[:-1]),
+            hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
+            output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
+            bias_variance=positive(bias_variance, "bias_variance"),
+            slab=_slab(prior.slab) if prior.family == SLAB_FAMILY else None,
+        ),
+        temperature=positive(temperature, "temperature"),
+        outcome=outcome,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearFit:
+    """What a linear fit of the working targets says about scales, which the paper's defaults use.
+
+    Rows count by their weights; rows of weight 0 are absent.
+    """
+
+    largest_coefficient: float
+    """max |coefficient|, without the intercepts."""
+    largest_intercept: float
+    residual_variance: Floats
+    """(D_out,); the variance of the targets where there are no two rows for each coefficient."""
+
+
+def fit_linear(rows: Rows, outcome: Outcome = GAUSSIAN) -> LinearFit:
+    """Least squares of the outcome's working targets on the inputs."""
+    present = rows.weights > 0.0
+    total = float(rows.weights.sum())
+    share = rows.weights[present, None] / total
+    x, y = rows.inputs[present], outcome.working_targets(rows.targets)[present]
+    design, root = np.column_stack([np.ones(len(x)), x]), np.sqrt(share)
+    coefficients = np.linalg.lstsq(root * design, root * y, rcond=None)[0]
+    # A line through few rows leaves little over, whatever the noise: only their spread counts.
+    few = total <= 2 * design.shape[1]
+    line = np.sum(share * y, axis=0) if few else design @ coefficients
+    return LinearFit(
+        largest_coefficient=float(np.abs(coefficients[1:]).max(initial=0.0)),
+        largest_intercept=float(np.abs(coefficients[0]).max()),
+        residual_variance=np.sum(share * (y - line) ** 2, axis=0),
+    )
+
+
+def default_prior(prior: str | Prior, linear: LinearFit) -> Prior:
+    """The prior with the paper's delta_global = min(max |coefficient|^½, 10) where none is given.
+
+    That is for the Student-t family; the others have defaults of their own.
+    """
+    prior = Prior(prior) if isinstance(prior, str) else prior
+    if prior.family != "student_t" or prior.delta_global is not None:
+        return prior
+    largest = min(max(linear.largest_coefficient, 1e-2), LARGEST_DELTA**2)
+    values = {**vars(prior), "delta_global": math.sqrt(largest)}
+    return Prior(**values)
+
+
+def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
+    """The authors' IG(2, min(residual variance / 4, 30)) for each output."""
+    scale = np.clip(linear.residual_variance / 4.0, SMALLEST_NOISE_SCALE, LARGEST_NOISE_SCALE)
+    return 2.0, scale
+
+
+def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
+    """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is a variance."""
+    free = free_parameters(prior.family)
+    nu, delta, lambda_ = (
+        getattr(prior, f"{letter}_{which}") for letter in ("nu", "delta", "lambda")
+    )
+    values: dict[str, float] = {}
+    for letter, name, value in (("nu", "order", nu), ("lambda", "rate", lambda_)):
+        if value is None:
+            continue
+        if name not in free:
+            raise ValueError(f"prior {prior.family!r} has no {letter}_{which}: leave it out.")
+        values[name] = number(value, f"{letter}_{which}")
+    if "rate" in values:
+        values["rate"] = 0.5 * values["rate"] ** 2
+    if delta is not None:
+        square = positive(delta, f"delta_{which}") ** 2
+        if "variance" in free:
+            values["variance"] = square
+        elif "scale" in free:
+            values["scale"] = square if prior.family.endswith("horseshoe") else 0.5 * square
+        else:
+            raise ValueError(f"prior {prior.family!r} has no delta_{which}: leave it out.")
+    return build_shrinkage(prior.family, **values)
+
+
+def _noise(
+    value: tuple[float, float | Sequence[float] | Floats], name: str, n_outputs: int
+) -> InverseGamma:
+    concentration, scale = value
+    scales = np.asarray(scale, dtype=float)
+    if scales.shape not in ((), (n_outputs,)) or not np.all((scales > 0.0) & np.isfinite(scales)):
+        raise ValueError(
+            f"the scale of {name} must be a positive, finite number, or for output_noise one for "
+            f"each output, got {scale!r}."
+        )
+    return InverseGamma(
+        concentration=positive(concentration, f"the concentration of {name}"),
+        scale=float(scales) if scales.ndim == 0 else scales,
+    )
+
+
+def _slab(value: tuple[float, float]) -> InverseGamma:
+    freedom = positive(value[0], "the degrees of freedom of slab")
+    half = 0.5 * freedom
+    return InverseGamma(
+        concentration=half, scale=half * positive(value[1], "the scale of slab") ** 2
+    )

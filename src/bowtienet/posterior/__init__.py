@@ -1,0 +1,1 @@
+"""The variational posterior: factors, moments, where they start, selection, pruning."""

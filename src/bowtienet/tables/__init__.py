@@ -1,0 +1,1 @@
+"""Tables as networks see them."""

@@ -1,0 +1,134 @@
+"""Piecewise linear features: what a column does to the target may differ from bin to bin.
+
+A standardised column x with bins e_0 < ... < e_B becomes B components
+
+    t_j = (x - e_{j-1}) / (e_j - e_{j-1}),   held within [0, 1],
+
+the first not held below and the last not above, so that every function of them goes on linearly
+outside the data, and uncertainty grows there. A unit of a network then sees a bent line, where a
+standardised column gives it a straight one. Components are centred and all on one scale, so that
+steps of all bins are penalised alike.
+
+Values that many rows share end a bin each, and quantiles of the others end the rest of the bins.
+With few different values each ends a bin; a column with two values is one component.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.tables.quantiles import weighted_quantiles
+
+Floats = NDArray[np.float64]
+
+N_BINS = 16
+"""Bins of a column, unless a user says otherwise; docs/measurements/representation.md says why."""
+MOST_COMPONENTS = 96
+"""Of all columns together: of more columns each has fewer bins."""
+ROWS_PER_BIN = 5
+"""Of fewer rows for each bin there are fewer bins."""
+NARROWEST = 1e-6
+"""Width of a bin, in standard deviations: below it values would differ by rounding."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pieces:
+    """Components of standardised columns, P in all, in the order of the columns; arrays (P,)."""
+
+    column: NDArray[np.intp]
+    """The column of each."""
+    low: Floats
+    """e_{j-1}."""
+    high: Floats
+    """e_j."""
+    center: Floats
+    scale: Floats
+    """The same for all."""
+    deviation: Floats
+    """Standard deviations of the components in training, after centring and scaling."""
+
+
+def fit_pieces(
+    inputs: Floats, weights: Floats, n_bins: int, most: int = MOST_COMPONENTS
+) -> Pieces | None:
+    """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
+
+    A column has at most `n_bins`, and all columns together `most` components; row weights (n,) are
+    positive.
+    """
+    distinct = [np.unique(column) for column in inputs.T]
+    n_bins = _affordable(distinct, float(np.sum(weights)), n_bins, most)
+    edges = [
+        _edges(column, weights, values, n_bins)
+        for column, values in zip(inputs.T, distinct, strict=True)
+    ]
+    n_components = [len(found) - 1 for found in edges]
+    if max(n_components) < 2:
+        return None
+    ones = np.ones(sum(n_components))
+    pieces = Pieces(
+        column=np.repeat(np.arange(len(edges), dtype=np.intp), n_components),
+        low=np.concatenate([found[:-1] for found in edges]),
+        high=np.concatenate([found[1:] for found in edges]),
+        center=0.0 * ones,
+        scale=ones,
+        deviation=ones,
+    )
+    share = weights[:, None] / np.sum(weights)
+    values = components(pieces, inputs)
+    center = np.sum(share * values, axis=0)
+    spread = np.sqrt(np.sum(share * (values - center) ** 2, axis=0))
+    scale = np.sqrt(np.mean(spread**2)) * ones
+    return replace(pieces, center=center, scale=scale, deviation=spread / scale)
+
+
+def components(pieces: Pieces, inputs: Floats) -> Floats:
+    """Components (n, P) of standardised columns (n, E)."""
+    first, last = first_and_last(pieces)
+    values = (inputs[:, pieces.column] - pieces.low) / (pieces.high - pieces.low)
+    least, largest = np.where(first, -np.inf, 0.0), np.where(last, np.inf, 1.0)
+    return (np.clip(values, least, largest) - pieces.center) / pieces.scale
+
+
+def first_and_last(pieces: Pieces) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Whether components are the first, and the last, of their columns."""
+    changes = np.diff(pieces.column) != 0
+    return np.concatenate([[True], changes]), np.concatenate([changes, [True]])
+
+
+def _affordable(distinct: Sequence[Floats], n_rows: float, n_bins: int, most: int) -> int:
+    """Bins of each column, such that there are not too many components and rows for each bin."""
+    several = sum(len(values) > 2 for values in distinct)
+    left = most - (len(distinct) - several)
+    return int(min(n_bins, left // max(several, 1), n_rows / ROWS_PER_BIN))
+
+
+def _edges(column: Floats, weights: Floats, distinct: Floats, n_bins: int) -> Floats:
+    """Ends of the bins of a column, two at least."""
+    if n_bins < 2:
+        edges = distinct[[0, -1]]
+    elif len(distinct) <= n_bins + 1:
+        edges = distinct
+    else:
+        shared = _shared_values(column, weights, n_bins)
+        rest = ~np.isin(column, shared)
+        levels = np.linspace(0.0, 1.0, max(n_bins + 1 - len(shared), 2))
+        quantiles = weighted_quantiles(column[rest], weights[rest], levels)
+        edges = np.union1d(shared, quantiles)
+    kept = [edges[0]]
+    for edge in edges[1:]:
+        if edge - kept[-1] > NARROWEST:
+            kept.append(edge)
+    return np.array(kept) if len(kept) > 1 else kept[0] + np.array([0.0, 1.0])
+
+
+def _shared_values(column: Floats, weights: Floats, n_bins: int) -> Floats:
+    """Values that hold as many rows as a bin should."""
+    values, places = np.unique(column, return_inverse=True)
+    share = np.bincount(places, weights=weights) / np.sum(weights)
+    # Sums of weights are rounded.
+    return values[share * n_bins >= 1.0 - 1e-9]
