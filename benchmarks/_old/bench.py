@@ -6,7 +6,7 @@ the benchmark scripts that are short, or a short form of them. The page and the 
 build/bench. It ends with 1 if a ratio is worse in both runs (the rule is in benchmarks/guard.py)
 or if a script fails.
 
-With --accept the page and the figures then replace docs/measurements/benchmarks._old.md and
+With --accept the page and the figures then replace docs/measurements/benchmarks.md and
 benchmarks/ratios.json; --last takes those of the last run instead of measuring. Scripts whose data
 sets are not to be had here are left out, and the page says why.
 """
@@ -35,10 +35,10 @@ from benchmarks._old.page import NONE_YET, Section, page, report
 from benchmarks._old.paper.cases import lacks_data
 
 ROOT = Path(__file__).parents[2]
-COMMITTED = ROOT / "benchmarks" / "ratios.json"
-PAGE = ROOT / "docs" / "measurements" / "benchmarks._old.md"
+COMMITTED = ROOT / "benchmarks" / "_old" / "ratios.json"
+PAGE = ROOT / "docs" / "measurements" / "benchmarks.md"
 BUILD = ROOT / "build" / "bench"
-FIGURES_NAME, PAGE_NAME = "ratios.json", "benchmarks._old.md"
+FIGURES_NAME, PAGE_NAME = "ratios.json", "benchmarks.md"
 
 
 @dataclass(frozen=True, kw_only=True)

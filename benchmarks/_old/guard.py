@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 LIMIT = 1.5
-AGAIN = "measure them again with `make bench ACCEPT=1`"
+AGAIN = "measure them again with `python -m benchmarks._old.bench --accept`"
 
 
 @dataclass(frozen=True, kw_only=True)

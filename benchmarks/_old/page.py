@@ -1,4 +1,4 @@
-"""The page and the messages of `make bench`: functions from figures to text."""
+"""The page and the messages of `python -m benchmarks._old.bench`: functions from figures to text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from benchmarks._old.guard import LIMIT, Figures, Kind, Verdict
 
 HEAD = """# Benchmarks
 
-`make bench` measures all of this and compares the ratios with the last ones that were accepted;
-`make bench ACCEPT=1` writes this page and `benchmarks/ratios.json`. Do not edit either by hand.
+`python -m benchmarks._old.bench` measures all of this and compares the ratios with the last ones that were accepted;
+`python -m benchmarks._old.bench --accept` writes this page and `benchmarks/_old/ratios.json`. Do not edit either by hand.
 """
 NONE_YET = "No figures have been committed yet."
 
@@ -89,7 +89,7 @@ def report(verdicts: Iterable[Verdict], changed: Sequence[str] = ()) -> str:
         lines += ["Worse than the committed figures:", *_lines(found[Kind.WORSE])]
         lines += [
             "Seconds say which part has changed. Mend it, or take the new figures with",
-            "`make bench ACCEPT=1`.",
+            "`python -m benchmarks._old.bench --accept`.",
         ]
     if found[Kind.BETTER]:
         lines += ["Better than the committed figures (ACCEPT=1 makes the guard as strict):"]

@@ -1,7 +1,7 @@
 """Calibrated regression on tables: Bayesian bow tie neural networks with shrinkage priors.
 
 >>> import numpy as np
->>> from bowtienet._old import BowTieRegressor
+>>> from bowtienet import BowTieRegressor
 >>> rng = np.random.default_rng(0)
 >>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
 >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)

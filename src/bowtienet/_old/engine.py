@@ -3,7 +3,7 @@
 Rows in, a fitted network out:
 
 >>> import numpy as np
->>> from bowtienet._old import engine as bt
+>>> from bowtienet import engine as bt
 >>> rng = np.random.default_rng(0)
 >>> inputs = rng.uniform(-2.0, 2.0, size=(200, 2))
 >>> targets = np.sin(2.0 * inputs[:, 0]) + rng.normal(0.0, 0.1, size=200)

@@ -219,9 +219,8 @@ def _spread_of_last_layer(local: LocalFactors, moments: ChainMoments, row_weight
     products = moments.cross[-1] @ transpose(local.activations[-1].gain)
     *leading, width, _ = products.shape
     flat = namespace(products).reshape(products, (*leading, width * width))
-    return namespace(flat).reshape(
-        _weighted(row_weights, flat), (*row_weights.shape[:-1], width, width)
-    )
+    sums = _weighted(row_weights, flat)
+    return namespace(sums).reshape(sums, (*sums.shape[:-1], width, width))
 
 
 def _weighted(row_weights: Array, values: Array) -> Array:

@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -174,6 +173,7 @@ def test_mirrored_targets_have_the_exponent_two_minus_it() -> None:
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_torch_arrays(dtype: str, rng: np.random.Generator) -> None:
+    torch = pytest.importorskip("torch")
     warp = Warp(
         exponent=np.array([0.0, 0.4, 2.0]),
         low=np.full(3, LOW),

@@ -18,8 +18,8 @@ from tests._old.cli.conftest import TINY
 from tests._old.docs.pages import DOCS, blocks, lay_out_files, names_in_sight, pages
 
 ELSEWHERE = {
-    DOCS / "guide" / "commandline.md": "tests/cli/test_commands.py",
-    DOCS / "guide" / "mlflow.md": "tests/docs/test_mlflow.py",
+    DOCS / "guide" / "commandline.md": "tests/_old/cli/test_commands.py",
+    DOCS / "guide" / "mlflow.md": "tests/_old/docs/test_mlflow.py",
 }
 """Pages whose code another test runs, and which."""
 DEFAULTS = {

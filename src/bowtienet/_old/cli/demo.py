@@ -36,7 +36,7 @@ Next:
   bowtienet fit YOUR.csv --target COLUMN --report report.html
   bowtienet plot {out}/rents.btn {out}/rents-new.csv
 In Python:
-  from bowtienet._old import BowTieRegressor
+  from bowtienet import BowTieRegressor
   model = BowTieRegressor().fit(frame, "COLUMN")
   model.predict_interval(frame, coverage=0.9)"""
 

@@ -104,7 +104,7 @@ class BowTieClassifier(ClassifierMixin, EnsembleEstimator):
     Examples
     --------
     >>> from sklearn.datasets import make_moons
-    >>> from bowtienet._old import BowTieClassifier
+    >>> from bowtienet import BowTieClassifier
     >>> X, y = make_moons(200, noise=0.2, random_state=0)
     >>> model = BowTieClassifier((20,), effort="fast", random_state=0).fit(X, y)
     >>> model.predict_proba(X[:3]).shape

@@ -6,7 +6,7 @@ several in a dict for `cross_validate`. Those of distributions take any estimato
 
 >>> import numpy as np
 >>> from sklearn.model_selection import cross_val_score
->>> from bowtienet._old import BowTieRegressor, FitOptions
+>>> from bowtienet import BowTieRegressor, FitOptions
 >>> rng = np.random.default_rng(0)
 >>> X = rng.normal(size=(60, 2))
 >>> y = X[:, 0] + rng.normal(0.0, 0.1, size=60)

@@ -89,7 +89,7 @@ class OverviewDisplay:
         --------
         >>> import numpy as np
         >>> from matplotlib.figure import Figure
-        >>> from bowtienet._old import BowTieRegressor
+        >>> from bowtienet import BowTieRegressor
         >>> rng = np.random.default_rng(0)
         >>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
         >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)

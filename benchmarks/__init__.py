@@ -1,0 +1,1 @@
+"""Benchmarks of the library: `python -m benchmarks NAME`."""
