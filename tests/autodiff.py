@@ -237,6 +237,19 @@ def outcome_gradient(template: Point, names: tuple[str, ...]) -> Callable[[Point
     return slopes
 
 
+def assert_stationary(before: Parameters, after: Parameters, tolerance: float = 1e-10) -> None:
+    """Gradients (M, ...) by parameter were not zero in any network, and are after an update.
+
+    The tolerance is relative to 1 + the largest slope before.
+    """
+    assert before.keys() == after.keys() != set()
+    for key in before:
+        for slopes, left in zip(before[key], after[key], strict=True):
+            scale, largest = np.abs(slopes).max(), np.abs(left).max()
+            assert scale > 1e-4, f"{key} starts at its optimum"
+            assert largest <= tolerance * (1.0 + scale), f"{key}: {largest} of {scale} left"
+
+
 def as_matrices(covariance: Any) -> Any:
     """Covariances (M, n, D, D) of rows that may have common axes."""
     if not isinstance(covariance, CommonAxes):

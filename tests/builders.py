@@ -285,6 +285,47 @@ def network_of(point: Point, index: int) -> Point:
     return replace(point, model=model, factors=network(point.factors, index), local=local)
 
 
+def masked(point: Point) -> Point:
+    """The point without a third of its weights; q(tau) counts those that are left.
+
+    The first unit of a hidden layer has no input, the last no output.
+    """
+    layers, masks, n_layers = [], [], point.model.architecture.n_layers
+    for index, layer in enumerate(point.factors.layers):
+        rows, columns = np.indices(layer.weights.mean[0, :, 1:].shape)
+        mask = (rows + 2 * columns + index) % 3 != 0
+        if index + 1 < n_layers:
+            mask[0] = False
+        if index:
+            mask[:, -1] = False
+        tau = layer.global_shrinkage
+        if isinstance(tau, GeneralizedInverseGaussian):
+            order = point.model.prior.global_shrinkage.order - 0.5 * int(mask.sum())
+            tau = replace(tau, order=order)
+        weights = where_there(layer.weights, mask)
+        layers.append(replace(layer, weights=weights, global_shrinkage=tau))
+        masks.append(mask)
+    return replace(
+        point,
+        model=replace(point.model, connections=tuple(masks)),
+        factors=replace(point.factors, layers=tuple(layers)),
+    )
+
+
+def where_there(weights: GaussianRows, mask: np.ndarray) -> GaussianRows:
+    """Zero mean and variance of the weights outside the mask (D, K)."""
+    there = with_bias(mask)
+    both = there[:, :, None] & there[:, None, :]
+    return GaussianRows(
+        mean=np.where(there, weights.mean, 0.0), covariance=np.where(both, weights.covariance, 0.0)
+    )
+
+
+def with_bias(mask: np.ndarray) -> np.ndarray:
+    """(D, K+1): biases always exist."""
+    return np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+
+
 def moments_of(point: Point) -> ChainMoments:
     """Moments of the point's q(a)."""
     return chain_moments(point.local.activations, point.rows.inputs)

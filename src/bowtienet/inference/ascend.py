@@ -58,7 +58,7 @@ ROUNDS = 3
 """Global updates within a sweep: they read no data, and three climb fastest (measured)."""
 ROUNDING = 1e-9
 """A fall of the bound by this relative amount is rounding, not a decrease."""
-WINDOW = 20
+WINDOW = 100
 """Sweeps whose gain says how much is still to come; see `is_converged`."""
 
 Mapper: TypeAlias = Callable[..., Iterable[Any]]
@@ -216,15 +216,15 @@ def ascend(
         there is none yet.
     """
     blocks = build_blocks(rows, model, n_networks(posterior))
-    climb = _Climb(model, posterior, blocks, tol, max_iter, accelerate)
     with workers(len(blocks)) as apply:
+        climb = _Climb(model, posterior, blocks, tol, max_iter, accelerate)
         try:
             while climb.going.size:
                 climb.take(partial(sweep, rounds=rounds, em=em, apply=apply))
-                if callback is not None and callback(climb.number, climb.bounds):
+                if callback is not None and callback(climb.number, climb.bounds.copy()):
                     break
         except KeyboardInterrupt:
-            if climb.number == 0:
+            if not any(climb.history):
                 raise
     climb.end(climb.going, Status.INTERRUPTED)
     return climb.result()
@@ -247,7 +247,11 @@ class _Climb:
         posterior = update_shared_covariance(posterior, by_row=model.outcome.by_row)
         memory = tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in blocks)
         model = separate_hyperparameters(model, count)
-        self.accepted = self.proposal = Sweep(model=model, posterior=posterior, memory=memory)
+        nothing = np.full(count, np.nan)
+        unknown = ElboTerms(**dict.fromkeys(ElboTerms.__dataclass_fields__, nothing))
+        self.accepted = self.proposal = Sweep(
+            model=model, posterior=posterior, memory=memory, elbo_terms=unknown
+        )
         self.going = np.arange(count)
         """Networks without a status."""
         self.age = np.zeros(count)
@@ -414,6 +418,11 @@ def _extrapolated_layer(
         weights=replace(now.weights, mean=mean),
         noise_variance=replace(now.noise_variance, scale=scale * np.exp(growth)),
     )
+
+
+def taken_model(model: BowTieModel, index: Sequence[int]) -> BowTieModel:
+    """The model of some of M networks: hyperparameters that EM moved are arrays (M,)."""
+    return _with_hyperparameters(model, operator.itemgetter(list(index)))
 
 
 def _with_hyperparameters(

@@ -179,14 +179,14 @@ def ascend_stochastic(
                 state, terms = after, new_terms
                 history.append(bound)
                 still = _count_still(still, history, _window(n_rows, heaviest), tol)
+                if callback is not None and callback(state.step - start, bound):
+                    status = Status.INTERRUPTED
+                    break
                 if still >= STILL_WINDOWS:
                     if turned is not None:
                         status = Status.CONVERGED
                         break
                     turned, still = state.step, 0
-                if callback is not None and callback(state.step - start, bound):
-                    status = Status.INTERRUPTED
-                    break
         except KeyboardInterrupt:
             if not history:
                 raise

@@ -56,7 +56,10 @@ _HEAVIEST = 1e12
 def initialize(
     model: BowTieModel, rows: Rows, rng: np.random.Generator, count: int, init: str
 ) -> Posterior:
-    """`count` networks from one of the paper's random schemes, "laplace" or "spike_slab"."""
+    """`count` networks from one of the paper's random schemes, "laplace" or "spike_slab".
+
+    The model is a new one, whose hyperparameters EM has not moved.
+    """
     draw = {"laplace": laplace_weights, "spike_slab": spike_slab_weights}[init]
     candidates = np.flatnonzero(rows.weights > 0.0)
     if candidates.size > START_ROWS:

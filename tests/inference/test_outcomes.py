@@ -1,0 +1,212 @@
+"""The engine with outcomes that are not Gaussian: stationary updates, EM, and limiting cases.
+
+The local factors of the outcomes themselves are compared with free ones, whose derivatives vanish,
+in `test_outcomes_against_oracle`. `test_monotone` and `test_invariances` have all outcomes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from bowtienet._arrays import map_arrays
+from bowtienet.inference.ascend import (
+    BLOCK_BYTES,
+    ascend,
+    block_rows,
+    build_blocks,
+    local_pass,
+    sweep,
+)
+from bowtienet.inference.local_step import initialize_local
+from bowtienet.inference.stochastic import (
+    ascend_stochastic,
+    begin,
+    minibatches,
+    stochastic_step,
+)
+from bowtienet.model.model import BowTieModel, Rows
+from bowtienet.outcomes import GAUSSIAN, StudentT
+from bowtienet.posterior.factors import Posterior
+from bowtienet.posterior.initialize import initialize
+from tests import builders
+from tests.autodiff import assert_stationary, outcome_gradient
+from tests.builders import M
+from tests.oracle_bridge import assert_same
+
+ROUNDING = 1e-9
+
+all_outcomes = pytest.mark.parametrize("name", builders.OUTCOMES)
+
+
+def problem(hidden: tuple[int, ...], name: str, n: int = 40) -> tuple[BowTieModel, Posterior, Rows]:
+    """What `ascend` begins with."""
+    rng = np.random.default_rng(7)
+    outcome, n_outputs = builders.OUTCOMES[name]
+    point = builders.random_point(rng, hidden, n=n, outcome=outcome, n_outputs=n_outputs)
+    point = replace(point, model=replace(point.model, temperature=0.3))
+    start = initialize(builders.network_of(point, 0).model, point.rows, rng, M, "laplace")
+    return point.model, start, point.rows
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [
+        ("student_t of one", (4,)),  # common axes
+        ("student_t", (4, 3)),
+        ("classes", (4,)),
+        ("binary", (4, 3)),
+        # seconds of compilation each
+        pytest.param("student_t of one", (4, 3), marks=pytest.mark.slow),
+        pytest.param("student_t", (4,), marks=pytest.mark.slow),
+        pytest.param("classes", (4, 3), marks=pytest.mark.slow),
+        pytest.param("binary", (4,), marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_updates_are_stationary(
+    name: str, hidden: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    outcome, n_outputs = builders.OUTCOMES[name]
+    point = builders.random_point(rng, hidden, n=5, outcome=outcome, n_outputs=n_outputs)
+    names = ("activations", "weights", "noise")
+    slopes = outcome_gradient(point, names)
+    before = slopes(point)
+    for update in names:
+        moved, after = before[update], slopes(builders.UPDATES[update](point))[update]
+        if update == "noise" and not outcome.has_noise:
+            for slope in (moved, after):
+                for what in ("concentration", "scale"):
+                    assert not slope.pop(f"{what} {len(hidden)}").any()
+        assert_stationary(moved, after)
+
+
+@pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
+def test_em_from_any_degrees_of_freedom(hidden: tuple[int, ...]) -> None:
+    """Far from their place, too, the bound rises; without EM they stay."""
+    model, start, rows = problem(hidden, "student_t")
+    for freedom in (0.7, 16.0):
+        model = replace(model, outcome=StudentT(freedom=freedom))
+        ascent = ascend(model, start, rows, max_iter=60, tol=0.0, accelerate=False)
+        for history in ascent.elbo_history:
+            assert np.all(np.diff(history) >= -ROUNDING * np.abs(history[:-1]))
+        assert np.all(np.abs(ascent.model.outcome.freedom - freedom) > 0.1)
+    still = ascend(model, start, rows, max_iter=5, tol=0.0, em=False)
+    np.testing.assert_array_equal(still.model.outcome.freedom, [16.0] * M)
+
+
+def test_classes_swap_with_the_sign_of_the_output() -> None:
+    """Binary: y -> 1 - y, z -> -z."""
+    model, start, rows = problem((4,), "binary")
+    *hidden, output = start.layers
+    flipped = replace(output, weights=replace(output.weights, mean=-output.weights.mean))
+    first = ascend(model, start, rows, max_iter=4, tol=0.0)
+    second = ascend(
+        model,
+        replace(start, layers=(*hidden, flipped)),
+        replace(rows, targets=1.0 - rows.targets),
+        max_iter=4,
+        tol=0.0,
+    )
+    np.testing.assert_allclose(second.elbo_terms.total, first.elbo_terms.total, rtol=1e-10)
+
+
+def test_many_degrees_of_freedom_are_gaussian_noise() -> None:
+    """Sweep by sweep: with one round of global updates S_L is renewed at the same places."""
+    model, start, rows = problem((4,), "student_t")
+    settings = {"max_iter": 6, "tol": 0.0, "rounds": 1, "em": False, "accelerate": False}
+    gaussian = replace(model, outcome=GAUSSIAN)
+    expected = ascend(gaussian, start, rows, **settings).posterior.layers
+    errors = []
+    for freedom in (1e3, 1e5, 1e7):
+        heavy = replace(model, outcome=StudentT(freedom=freedom))
+        layers = ascend(heavy, start, rows, **settings).posterior.layers
+        parts: list[float] = []
+        map_arrays(
+            lambda a, b, parts=parts: parts.append(np.max(np.abs(a - b) / (1 + np.abs(b)))),
+            layers,
+            expected,
+        )
+        errors.append(max(parts))
+    assert errors[0] < 0.02
+    assert errors[1] < 0.02 * errors[0]
+    assert errors[2] < 0.02 * errors[1]
+
+
+# ------------------------------------------------------------------------------------------------
+# Stochastic steps
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "hidden"),
+    [("student_t", ()), ("student_t of one", (4,)), ("classes", (4,)), ("binary", (4, 3))],
+    ids=str,
+)
+def test_a_full_stochastic_step_is_a_sweep(name: str, hidden: tuple[int, ...]) -> None:
+    model, start, rows = problem(hidden, name)
+    state = begin(model, start)
+    memory = initialize_local(model, state.posterior, rows.inputs, rows.targets)
+    blocks = build_blocks(rows, model, M)
+    expected = sweep(model, state.posterior, blocks, [memory])
+    found, terms = stochastic_step(state, rows, float(rows.weights.sum()), 1.0, most_steps=1)
+    assert_same(found.posterior, expected.posterior, rtol=1e-12)
+    assert_same(terms, expected.elbo_terms, rtol=1e-12)
+    assert_same(found.model, expected.model, rtol=1e-12)
+
+
+@all_outcomes
+def test_stochastic_steps_climb_too(name: str) -> None:
+    """The bound of all rows, where half of them at a time have led."""
+    model, start, rows = problem((4,), name, n=80)
+    count = float(rows.weights.sum())
+    best = ascend(model, start, rows, max_iter=80).elbo_history
+    _, state = ascend_stochastic(
+        begin(model, start), minibatches(rows, 40, 0), count, max_iter=30, tol=0.0
+    )
+    there = ascend(state.model, state.posterior, rows, max_iter=1).elbo_terms.total
+    for bound, history in zip(there, best, strict=True):
+        assert history[0] < bound < history[-1] + 1.0
+
+
+# ------------------------------------------------------------------------------------------------
+# What is held
+# ------------------------------------------------------------------------------------------------
+
+
+@all_outcomes
+def test_what_is_remembered(name: str) -> None:
+    """p and k of every row and output."""
+    model, start, rows = problem((4,), name)
+    blocks = build_blocks(rows, model, M)
+    memory = initialize_local(model, start, rows.inputs, rows.targets)
+    _, memory = local_pass(model, start, blocks, [memory])
+    shape = (M, 40, model.architecture.n_outputs)
+    assert [np.shape(x) for x in memory[0].outcome] == [shape] * 2
+    assert start.shared_covariance is None
+
+
+def test_blocks_of_rows_with_matrices_of_their_own_are_smaller() -> None:
+    model, _, _ = problem((4,), "classes")
+    wide = replace(model, architecture=replace(model.architecture, hidden=(100,)))
+    gaussian = replace(wide, outcome=GAUSSIAN)
+    for count in (1, M):
+        assert block_rows(wide, count) * count * 100 * 100 * 8 <= BLOCK_BYTES
+        assert block_rows(gaussian, count) > block_rows(wide, count)
+    assert block_rows(replace(wide, outcome=StudentT())) == block_rows(wide)
+    line = replace(wide, architecture=replace(wide.architecture, n_outputs=1))
+    line, gaussian = (replace(line, outcome=each) for each in (StudentT(), GAUSSIAN))
+    assert block_rows(line) == block_rows(gaussian)
+
+
+@pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
+def test_no_rows_with_weight_leave_the_prior(hidden: tuple[int, ...]) -> None:
+    model, start, rows = problem(hidden, "binary")
+    blocks = build_blocks(replace(rows, weights=0.0 * rows.weights), model, M)
+    memory = [initialize_local(model, start, b.inputs, b.targets) for b in blocks]
+    found = sweep(model, start, blocks, memory, rounds=1, em=False)
+    np.testing.assert_array_equal(found.elbo_terms.likelihood, 0.0)
+    for layer in found.posterior.layers:
+        np.testing.assert_array_equal(layer.weights.mean, 0.0)

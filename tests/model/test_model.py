@@ -1,0 +1,247 @@
+"""The complete prior: settings, size scaling, and the choices made from data."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.model import (
+    Prior,
+    Rows,
+    build_model,
+    default_output_noise,
+    default_prior,
+    fit_linear,
+    split,
+    take_rows,
+)
+from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, scaled
+from bowtienet.outcomes import Binary, Classes
+
+DEEP = build_architecture(4, (10, 6), 2)
+LINEAR = build_architecture(1, (), 1)
+"""Nothing is scaled with its size."""
+
+
+def build_rows(inputs: np.ndarray, targets: np.ndarray, weights: Any = None) -> Rows:
+    weights = np.ones(len(inputs)) if weights is None else weights
+    return Rows(inputs=inputs, targets=targets, weights=weights)
+
+
+def test_everything_lands_where_it_belongs() -> None:
+    model = build_model(
+        DEEP,
+        hidden_noise=(3.0, 0.5),
+        output_noise=(4.0, [0.1, 0.2]),
+        bias_variance=2.0,
+        temperature=0.03,
+        outcome=Classes(n_classes=2),
+    )
+    assert (model.architecture, model.temperature) == (DEEP, 0.03)
+    assert model.outcome == Classes(n_classes=2)
+    assert model.prior.bias_variance == 2.0
+    assert len(model.prior.local_shrinkage) == 3
+    for layer in (0, 1):
+        noise = model.prior.noise(layer)
+        assert (noise.concentration, noise.scale) == (3.0, 0.5)
+    assert model.prior.noise(2).concentration == 4.0
+    np.testing.assert_array_equal(model.prior.noise(2).scale, [0.1, 0.2])
+
+
+def test_weights_that_exist_are_counted() -> None:
+    model = build_model(DEEP)
+    assert [model.n_weights(layer) for layer in range(3)] == [40, 60, 12]
+    there = tuple(np.arange(n).reshape(-1, 2) % 3 > 0 for n in (40, 60, 12))
+    pruned = replace(model, connections=there)
+    assert [pruned.n_weights(layer) for layer in range(3)] == [26, 40, 8]
+
+
+def gig(order: float, scale: float, rate: float) -> GeneralizedInverseGaussian:
+    return GeneralizedInverseGaussian(order=order, scale=scale, rate=rate)
+
+
+LETTERS: dict[str, tuple[tuple[float | None, ...], Any, Any]] = {
+    "student_t": ((-2.0, 3.0, None, -1.0, 0.5, None), gig(-2.0, 4.5, 0.0), gig(-1.0, 0.125, 0.0)),
+    "laplace": ((None, None, 2.0, None, None, 3.0), gig(1.0, 0.0, 2.0), gig(1.0, 0.0, 4.5)),
+    "normal_gamma": ((2.0, None, 4.0, 3.0, None, 1.0), gig(2.0, 0.0, 8.0), gig(3.0, 0.0, 0.5)),
+    "normal_inverse_gaussian": (
+        (None, 2.0, 4.0, None, 3.0, 1.0),
+        gig(-0.5, 2.0, 8.0),
+        gig(-0.5, 4.5, 0.5),
+    ),
+    "gig": ((1.0, 2.0, 4.0, 3.0, 1.0, 6.0), gig(1.0, 2.0, 8.0), gig(3.0, 0.5, 18.0)),
+    "horseshoe": ((None, 3.0, None, None, 0.5), HalfCauchy(scale=9.0), HalfCauchy(scale=0.25)),
+    "regularized_horseshoe": ((None, 3.0), HalfCauchy(scale=9.0), HalfCauchy(scale=1.0)),
+    "gaussian": ((None, 3.0, None, None, 0.5), PointMass(value=9.0), PointMass(value=0.25)),
+}
+"""nu, delta and lambda of tau, then of psi, and the priors of both."""
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_letters_of_the_paper(family: str) -> None:
+    """x^(nu-1) exp(-(delta²/x + lambda² x)/2): scale delta²/2 and rate lambda²/2.
+
+    Or delta² is the half-Cauchy's scale, or a tau or psi held fixed.
+    """
+    letters, shared, local = LETTERS[family]
+    prior = build_model(LINEAR, prior=Prior(family, *letters)).prior
+    assert (prior.global_shrinkage, *prior.local_shrinkage) == (shared, local)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("hidden", [(), (3,), (3, 20, 5, 2, 7)], ids=len)
+def test_tau_falls_with_depth_and_psi_with_width(family: str, hidden: tuple[int, ...]) -> None:
+    """tau is that of one hidden layer over their number, psi over the inputs of its layer."""
+    architecture = build_architecture(8, hidden, 1)
+    prior, plain = build_model(architecture, prior=family).prior, build_shrinkage(family)
+    assert prior.global_shrinkage == scaled(plain, 1.0 / max(len(hidden), 1))
+    expected = tuple(scaled(plain, 1.0 / width) for width in architecture.widths[:-1])
+    assert prior.local_shrinkage == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_slab_belongs_to_a_single_family(family: str) -> None:
+    """c² ~ IG(v/2, v s²/2), that of a single weight: it does not follow the size."""
+    slab = build_model(DEEP, prior=Prior(family, slab=(3.0, 0.5))).prior.slab
+    if family == "regularized_horseshoe":
+        assert (slab.concentration, slab.scale) == (1.5, 0.375)
+    else:
+        assert slab is None
+
+
+@pytest.mark.parametrize(
+    ("prior", "words"),
+    [
+        (Prior("regularized_horseshoe", slab=(0.0, 1.0)), "degrees of freedom of slab"),
+        (Prior("regularized_horseshoe", slab=(4.0, float("nan"))), "scale of slab"),
+        (Prior("horse"), "'horse'"),
+        (Prior("laplace", nu_global=1.0), "'laplace' has no nu_global"),
+        (Prior("student_t", lambda_local=1.0), "'student_t' has no lambda_local"),
+        (Prior("gaussian", nu_local=1.0), "'gaussian' has no nu_local"),
+        (Prior("normal_gamma", delta_global=1.0), "'normal_gamma' has no delta_global"),
+        (Prior("student_t", delta_local=-1.0), "delta_local"),
+        (Prior("student_t", nu_local=1.0), "not a proper prior"),
+        (Prior("gig", nu_global="1"), "nu_global"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_prior_that_is_none(prior: Prior, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        build_model(DEEP, prior=prior)
+
+
+@pytest.mark.parametrize("name", ["temperature", "bias_variance"])
+@pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf"), "0.1"])
+def test_temperature_and_bias_variance_must_be_positive(name: str, bad: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        build_model(DEEP, **{name: bad})
+
+
+@pytest.mark.parametrize("name", ["hidden_noise", "output_noise"])
+@pytest.mark.parametrize(
+    "bad", [(0.0, 1.0), (2.0, 0.0), (np.nan, 1.0), (2.0, np.inf), (2.0, [1, 1, 1]), (2.0, [1, -1])]
+)
+def test_noise_must_be_a_pair_of_positive_numbers(name: str, bad: Any) -> None:
+    with pytest.raises(ValueError, match=name):
+        build_model(DEEP, **{name: bad})
+
+
+def linear_rows(
+    rng: np.random.Generator, coefficients: list[list[float]], noise: float, n: int = 400
+) -> Rows:
+    inputs = rng.normal(size=(n, len(coefficients)))
+    targets = inputs @ np.array(coefficients)
+    return build_rows(inputs, targets + noise * rng.normal(size=targets.shape))
+
+
+def test_defaults_agree_with_a_linear_fit(rng: np.random.Generator) -> None:
+    rows = linear_rows(rng, [[3.0, 1.0], [-0.2, 0.5]], 0.3, 60)
+    rows = replace(rows, targets=rows.targets + np.array([0.4, -7.0]))
+    linear = fit_linear(rows)
+    design = np.column_stack([np.ones(60), rows.inputs])
+    coefficients = np.linalg.lstsq(design, rows.targets, rcond=None)[0]
+    residual = (rows.targets - design @ coefficients).var(axis=0)
+    np.testing.assert_allclose(linear.residual_variance, residual)
+    assert linear.largest_coefficient == pytest.approx(np.abs(coefficients[1:]).max())
+    assert linear.largest_intercept == pytest.approx(np.abs(coefficients[0]).max())
+    concentration, scale = default_output_noise(linear)
+    assert concentration == 2.0
+    np.testing.assert_allclose(scale, residual / 4.0)
+    prior = build_model(build_architecture(2, (5,), 2), prior=default_prior("student_t", linear))
+    expected = np.abs(coefficients[1:]).max() / 2.0
+    assert prior.prior.global_shrinkage.scale == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("unit", [0.0, 1e-150, 1e6, 1e150])
+def test_defaults_stay_within_their_limits(unit: float, rng: np.random.Generator) -> None:
+    rows = linear_rows(rng, [[3.0], [1.0]], 0.5)
+    linear = fit_linear(replace(rows, targets=unit * rows.targets))
+    large = unit > 1.0
+    np.testing.assert_array_equal(default_output_noise(linear)[1], [30.0 if large else 1e-6])
+    delta = default_prior("student_t", linear).delta_global
+    assert delta == pytest.approx(10.0 if large else 0.1)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_only_the_scale_that_is_left_open_follows_the_data(
+    family: str, rng: np.random.Generator
+) -> None:
+    linear = fit_linear(linear_rows(rng, [[3.0]], 0.5))
+    prior = default_prior(family, linear)
+    if family != "student_t":
+        assert prior == Prior(family)
+        return
+    given = Prior(family, nu_local=-2.0, slab=(3.0, 1.0))
+    assert default_prior(given, linear) == replace(given, delta_global=prior.delta_global)
+    given = Prior(family, delta_global=1.25)
+    assert default_prior(given, linear) is given
+
+
+@pytest.mark.parametrize(("n", "width"), [(1, 2), (3, 8), (6, 2), (5, 1)])
+def test_few_rows_have_the_variance_of_their_targets(
+    n: int, width: int, rng: np.random.Generator
+) -> None:
+    """No two rows for each coefficient, unless there is but one input."""
+    inputs = rng.normal(size=(n, width))
+    linear = fit_linear(build_rows(inputs, inputs[:, :1]))
+    expected = 0.0 if n > 2 * (width + 1) else inputs[:, 0].var()
+    np.testing.assert_allclose(linear.residual_variance, [expected], atol=1e-20)
+    assert default_output_noise(linear)[1] > 0.0
+
+
+def test_classes_are_fitted_by_their_working_targets(rng: np.random.Generator) -> None:
+    inputs, labels = rng.normal(size=(50, 2)), rng.integers(0, 2, size=(50, 1)).astype(float)
+    binary = fit_linear(build_rows(inputs, labels), Binary())
+    gaussian = fit_linear(build_rows(inputs, 4.0 * labels - 2.0))
+    classes = fit_linear(build_rows(inputs, labels), Classes(n_classes=2))
+    np.testing.assert_allclose(binary.residual_variance, gaussian.residual_variance)
+    np.testing.assert_allclose(classes.residual_variance, np.tile(binary.residual_variance, 2))
+
+
+def test_rows_count_by_their_weight(rng: np.random.Generator) -> None:
+    """Weight 0 is absence and weight 2 the row twice."""
+    inputs, targets = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
+    weights = np.array([0.0] + [1.0] * 20 + [2.0] * 9)
+    targets[0] = 1e6
+    rows = build_rows(inputs, targets, weights)
+    twice = take_rows(rows, np.repeat(np.arange(30), weights.astype(int)))
+    linear, expected = fit_linear(rows), fit_linear(replace(twice, weights=np.ones(38)))
+    for name, value in vars(expected).items():
+        np.testing.assert_allclose(getattr(linear, name), value, rtol=1e-12)
+
+
+def test_blocks_of_rows(rng: np.random.Generator) -> None:
+    rows = build_rows(rng.normal(size=(7, 2)), rng.normal(size=(7, 1)), rng.random(7))
+    blocks = split(rows, 3)
+    assert [len(block.inputs) for block in blocks] == [3, 3, 1]
+    for name, value in vars(rows).items():
+        together = np.concatenate([getattr(block, name) for block in blocks])
+        np.testing.assert_array_equal(together, value)
+        taken = getattr(take_rows(rows, np.array([4, 4, 0])), name)
+        np.testing.assert_array_equal(taken, value[[4, 4, 0]])

@@ -1,0 +1,296 @@
+"""Which weights are kept, against sorting and counting; which survive, against taking units out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.model.model import BowTieModel
+from bowtienet.posterior.factors import Posterior, network
+from bowtienet.posterior.selection import largest_doubt, on_paths, select, sign_error
+from tests import builders
+
+Masks = list[np.ndarray]
+RATES = (0.003, 0.01, 0.05, 0.1, 0.2, 0.35)
+DEPTHS = ((), *builders.HIDDEN)
+
+
+def random_network(
+    rng: np.random.Generator, hidden: tuple[int, ...], sureness: float = 1.0
+) -> tuple[BowTieModel, Posterior]:
+    """Weights of which some are sure and some are not; the larger `sureness`, the more are."""
+    model = builders.fixed_model(hidden)
+    posterior = network(builders.random_factors(rng, model), 1)
+    layers = tuple(
+        replace(layer, weights=replace(layer.weights, mean=sureness * layer.weights.mean))
+        for layer in posterior.layers
+    )
+    return model, replace(posterior, layers=layers)
+
+
+# ------------------------------------------------------------------------------------------------
+# The obvious versions
+# ------------------------------------------------------------------------------------------------
+
+
+def slow_choice(
+    posterior: Posterior, present: Sequence[np.ndarray], rate: float
+) -> tuple[Masks, list[float]]:
+    """Sort by Q, add weights one by one while the mean of 1 - Q stays below the rate."""
+    weights = []
+    for index, layer in enumerate(posterior.layers):
+        for d, k in np.argwhere(present[index]):
+            mean = layer.weights.mean[0, d, 1 + k]
+            deviation = np.sqrt(layer.weights.covariance[0, d, 1 + k, 1 + k])
+            weights.append((float(norm.sf(abs(mean) / deviation)), index, int(d), int(k)))
+    weights.sort()
+    chosen = [np.zeros_like(mask) for mask in present]
+    doubts = []
+    for count, (doubt, index, d, k) in enumerate(weights, start=1):
+        if np.mean([doubt for doubt, *_ in weights[:count]]) < rate:
+            chosen[index][d, k] = True
+            doubts.append(doubt)
+    return chosen, doubts
+
+
+def slow_removal(chosen: Sequence[np.ndarray]) -> Masks:
+    """Take out units without weights on one side until nothing changes."""
+    masks = [mask.copy() for mask in chosen]
+    changed = True
+    while changed:
+        changed = False
+        for lower, upper in pairwise(masks):
+            for unit in range(len(lower)):
+                if lower[unit].any() and not upper[:, unit].any():
+                    lower[unit] = False
+                    changed = True
+                if upper[:, unit].any() and not lower[unit].any():
+                    upper[:, unit] = False
+                    changed = True
+    return masks
+
+
+def slow_varying(chosen: Sequence[np.ndarray]) -> Masks:
+    """Units that some input reaches, by walking from every input."""
+    reached = [np.zeros(len(mask), dtype=bool) for mask in chosen]
+    open_ = [(0, unit) for unit in range(chosen[0].shape[1])]
+    while open_:
+        layer, unit = open_.pop()
+        if layer == len(chosen):
+            continue
+        for above in range(len(chosen[layer])):
+            if chosen[layer][above, unit] and not reached[layer][above]:
+                reached[layer][above] = True
+                open_.append((layer + 1, above))
+    return reached[:-1]
+
+
+def all_of(posterior: Posterior) -> Masks:
+    return [np.ones(layer.weights.mean[0, :, 1:].shape, dtype=bool) for layer in posterior.layers]
+
+
+def assert_masks(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> None:
+    assert len(actual) == len(expected)
+    for a, b in zip(actual, expected, strict=True):
+        assert a.dtype == bool
+        np.testing.assert_array_equal(a, b)
+
+
+# ------------------------------------------------------------------------------------------------
+# The choice
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("missing", [False, True])
+@pytest.mark.parametrize("hidden", DEPTHS, ids=str)
+def test_choice_against_sorting_and_counting(
+    hidden: tuple[int, ...], missing: bool, rng: np.random.Generator
+) -> None:
+    """Missing weights are neither counted nor kept."""
+    counts = np.zeros((len(RATES), 3), dtype=int)
+    for row, rate in enumerate(RATES):
+        for column, sureness in enumerate((0.1, 1.0, 3.0)):
+            model, posterior = random_network(rng, hidden, sureness)
+            present = all_of(posterior)
+            if missing:
+                present = [rng.random(mask.shape) < 0.8 for mask in present]
+                model = replace(model, connections=tuple(present))
+            chosen, doubts = slow_choice(posterior, present, rate)
+            selection = select(model, posterior, rate)
+            connections, varying = slow_removal(chosen), slow_varying(chosen)
+            assert_masks(selection.connections, connections)
+            assert_masks(selection.varying, varying)
+            assert_masks(selection.units, [mask.any(axis=1) for mask in connections[:-1]])
+            assert_masks([selection.inputs], [connections[0].any(axis=0)])
+            assert selection.keep_threshold == pytest.approx(1.0 - max(doubts, default=0.0))
+            assert selection.estimated_rate == pytest.approx(np.mean(doubts) if doubts else 0.0)
+            assert selection.estimated_rate < rate
+            counts[row, column] = sum(mask.sum() for mask in connections)
+    assert np.all(np.diff(counts.sum(axis=0)) > 0)  # or every case is the same
+    assert counts[-1, -1] > counts[0, -1]
+
+
+def test_sign_error(rng: np.random.Generator) -> None:
+    """Of two networks; ½ for a weight that is not there."""
+    weights = builders.random_factors(rng, builders.fixed_model((4,))).layers[0].weights
+    mean, covariance = weights.mean, weights.covariance
+    mean[0, 0, 1], mean[1, 1, 2], mean[1, 2, 3] = 0.0, 3.0, -30.0
+    covariance[1, 1, 2, :] = covariance[1, 1, :, 2] = 0.0
+    doubts = sign_error(weights)
+    assert doubts.shape == (2, 4, 3)
+    assert doubts[0, 0, 0] == 0.5
+    assert doubts[1, 1, 1] == 0.5
+    assert 0.0 <= doubts[1, 2, 2] < 1e-100
+    for m, d, k in [(0, 0, 1), (1, 3, 2)]:
+        z = abs(mean[m, d, k + 1]) / np.sqrt(covariance[m, d, k + 1, k + 1])
+        assert doubts[m, d, k] == pytest.approx(norm.sf(z), rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.5, 0.999])
+def test_from_a_half_on_all_are_kept(rate: float, rng: np.random.Generator) -> None:
+    for sureness in (1e-3, 1.0):
+        model, posterior = random_network(rng, (4, 3), sureness)
+        selection = select(model, posterior, rate)
+        assert_masks(selection.connections, all_of(posterior))
+        assert selection.inputs.all()
+        assert all(unit.all() for unit in (*selection.units, *selection.varying))
+
+
+@pytest.mark.parametrize("hidden", DEPTHS, ids=str)
+def test_nothing_survives(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
+    selection = select(*random_network(rng, hidden, 1e-3), 0.3)
+    assert not any(mask.any() for mask in selection.connections)
+    assert not any(u.any() for u in (*selection.units, *selection.varying, selection.inputs))
+    assert [len(unit) for unit in selection.units] == list(hidden)
+    assert (selection.keep_threshold, selection.estimated_rate) == (1.0, 0.0)
+
+
+def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) -> None:
+    """The first layer is sure and the second is not: chosen weights, none of them of use."""
+    model, posterior = random_network(rng, (4,), 100.0)
+    output = posterior.layers[1]
+    doubtful = replace(output.weights, mean=1e-5 * output.weights.mean)
+    layers = (posterior.layers[0], replace(output, weights=doubtful))
+    selection = select(model, replace(posterior, layers=layers), 0.01)
+    assert not any(mask.any() for mask in selection.connections)
+    assert selection.varying[0].all()
+
+
+@pytest.mark.parametrize("rate", [0, 1.0, np.nan, "0.01", True, None])
+def test_rates_that_are_none(rate: Any, rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="false_discovery_rate"):
+        select(*random_network(rng, (4,)), rate)
+
+
+# ------------------------------------------------------------------------------------------------
+# Order and ties
+# ------------------------------------------------------------------------------------------------
+
+
+def permuted(posterior: Posterior, orders: Sequence[np.ndarray]) -> Posterior:
+    """The same network with its inputs, units and outputs in other orders."""
+    layers = []
+    for layer, (below, above) in zip(posterior.layers, pairwise(orders), strict=True):
+        columns = np.concatenate([[0], 1 + below])
+        weights = GaussianRows(
+            mean=layer.weights.mean[:, above][:, :, columns],
+            covariance=layer.weights.covariance[:, above][:, :, columns][..., columns],
+        )
+        layers.append(replace(layer, weights=weights))
+    return replace(posterior, layers=tuple(layers))
+
+
+def with_few_values(rng: np.random.Generator, posterior: Posterior) -> Posterior:
+    """Weights whose |m| / sd takes four values only."""
+    layers = []
+    for layer in posterior.layers:
+        shape = layer.weights.mean.shape
+        mean = rng.choice([0.25, 1.0, 1.75, 2.5], size=shape) * rng.choice([-1.0, 1.0], size=shape)
+        identity = np.broadcast_to(np.eye(shape[-1]), (*shape, shape[-1])).copy()
+        weights = GaussianRows(mean=mean, covariance=identity)
+        layers.append(replace(layer, weights=weights))
+    return replace(posterior, layers=tuple(layers))
+
+
+@pytest.mark.parametrize(
+    ("hidden", "ties"), [((), True), ((4,), False), ((4, 3), True), ((3, 5, 2), False)], ids=str
+)
+def test_the_order_of_units_and_inputs_has_no_part(
+    hidden: tuple[int, ...], ties: bool, rng: np.random.Generator
+) -> None:
+    sizes = set()
+    for rate in np.linspace(0.005, 0.25, 30):
+        model, posterior = random_network(rng, hidden)
+        posterior = with_few_values(rng, posterior) if ties else posterior
+        orders = [rng.permutation(width) for width in model.architecture.widths]
+        there = select(model, permuted(posterior, orders), float(rate))
+        here = select(model, posterior, float(rate))
+        moved = [
+            mask[np.ix_(above, below)]
+            for mask, (below, above) in zip(here.connections, pairwise(orders), strict=True)
+        ]
+        assert_masks(there.connections, moved)
+        varying = [unit[order] for unit, order in zip(here.varying, orders[1:-1], strict=True)]
+        assert_masks(there.varying, varying)
+        sizes.add(sum(int(mask.sum()) for mask in here.connections))
+    assert len(sizes) > 2
+
+
+def test_ties_at_the_edge_go_together() -> None:
+    doubts = np.array([0.02, 0.001, 0.02, 0.02])
+    # One of the three would still be below 0.012, all three are not.
+    assert largest_doubt(doubts, 0.012) == 0.001
+    assert largest_doubt(doubts, 0.016) == 0.02
+    assert largest_doubt(doubts[[0, 2, 3]], 0.02) < 0.0
+    assert largest_doubt(np.zeros(0), 0.5) < 0.0
+    assert largest_doubt(np.zeros(3), 0.01) == 0.0
+
+
+@given(
+    numerators=st.lists(st.integers(0, 32), min_size=1, max_size=20),
+    rate=st.integers(1, 63),
+)
+@settings(max_examples=200, deadline=None, derandomize=True)
+def test_the_largest_set_of_whole_groups(numerators: list[int], rate: int) -> None:
+    """Doubts and rates in 64ths, so that sums are exact."""
+    doubts = np.array(numerators) / 64.0
+    edge = largest_doubt(doubts, rate / 64.0)
+    kept = doubts[doubts <= edge]
+    if kept.size:
+        assert edge in doubts
+        assert 64 * kept.sum() < rate * kept.size
+    if kept.size < doubts.size:
+        group = doubts[doubts <= doubts[doubts > edge].min()]
+        assert 64 * group.sum() >= rate * group.size
+
+
+# ------------------------------------------------------------------------------------------------
+# Paths
+# ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_hidden", [0, 1, 4])
+def test_paths_against_taking_units_out_one_by_one(n_hidden: int, rng: np.random.Generator) -> None:
+    removed = kept = 0
+    for _ in range(100):
+        widths = rng.integers(1, 5, size=n_hidden + 2)
+        density = rng.uniform(0.1, 0.9)
+        chosen = [rng.random((above, below)) < density for below, above in pairwise(widths)]
+        before = [mask.copy() for mask in chosen]
+        connections, varying = on_paths(chosen)
+        assert_masks(connections, slow_removal(chosen))
+        assert_masks(varying, slow_varying(chosen))
+        assert_masks(chosen, before)
+        removed += sum(int(mask.sum()) for mask in chosen)
+        kept += sum(int(mask.sum()) for mask in connections)
+    assert kept > 50
+    assert removed > kept or n_hidden == 0

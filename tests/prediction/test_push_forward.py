@@ -1,0 +1,330 @@
+"""Pushing the generative process forward: against quadrature, draws, and what is exact.
+
+Error bars: a comparison with draws is a z-score with a limit of 5 standard errors, a false-alarm
+rate of 6e-7 for each comparison and below 5e-5 for the 80 or fewer of any one test. Seeds are
+fixed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import expit, ndtr
+
+from bowtienet._arrays import with_ones
+from bowtienet.distributions import gated, gaussian, inverse_gamma
+from bowtienet.distributions.gated import gated_moments
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.inference import ascend as ascending
+from bowtienet.inference.ascend import ascend
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.model import BowTieModel, Rows, build_model
+from bowtienet.posterior.factors import Posterior, network
+from bowtienet.posterior.initialize import initialize
+from bowtienet.prediction.push_forward import (
+    Moments,
+    activation_moments,
+    preactivation_moments,
+    push_forward,
+)
+from bowtienet.prediction.variational import output_moments
+from tests import builders
+
+LIMIT = 5.0
+PROBIT_ERROR = 4.4e-5
+"""Largest distance of the mixture of probits from the sigmoid."""
+BEYOND_DOUBT = 1e-9
+"""What is left out where a gate is open or shut beyond doubt, in units of |z|."""
+TEMPERATURES = (1e-6, 1e-2, 0.3, 1.0, 30.0, 1e4)
+VARIANCES = (0.0, 1e-12, 1e-4, 0.5, 40.0, 1e6)
+MEANS = (0.0, 1e-7, 2e-3, -2e-3, 0.4, -0.4, 3.0, -3.0, 50.0, -50.0, 1e4, -1e4, 1e8, -1e8)
+NODES, NODE_WEIGHTS = np.polynomial.legendre.leggauss(40)
+N_DRAWS = 50_000
+
+
+def probits(x: np.ndarray) -> np.ndarray:
+    terms = zip(gated.PROBIT_WEIGHTS, gated.PROBIT_SLOPES, strict=True)
+    return sum((weight * ndtr(slope * x) for weight, slope in terms), np.zeros_like(x))
+
+
+def integrals(
+    gate: Callable[[np.ndarray], np.ndarray], mean: float, variance: float, temperature: float
+) -> tuple[float, float]:
+    """E[gate(z/T) z] and E[gate(z/T) z²], z ~ N(mean, variance), by Gauss-Legendre in panels.
+
+    Panels are narrow about the gate's bend and about the peak of the density.
+    """
+    if variance == 0.0:
+        opened = float(gate(np.array(mean / temperature)))
+        return opened * mean, opened * mean**2
+    deviation = np.sqrt(variance)
+    bends = temperature * np.array([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+    edges = np.concatenate([np.arange(-12.0, 12.5), (np.append(bends, -bends) - mean) / deviation])
+    edges = np.unique(edges[np.abs(edges) <= 12.0])
+    half = 0.5 * np.diff(edges)[:, None]
+    u = edges[:-1, None] + half * (1.0 + NODES)
+    z = mean + deviation * u
+    density = half * NODE_WEIGHTS * np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
+    products = gate(z / temperature) * density
+    return float(np.sum(products * z)), float(np.sum(products * z**2))
+
+
+def random_network(
+    rng: np.random.Generator, hidden: tuple[int, ...], temperature: float, **shape: int
+) -> tuple[BowTieModel, Posterior]:
+    """Two networks whose noise has four moments, so that averages of squares have error bars."""
+    model = builders.fixed_model(hidden, temperature=temperature, **shape)
+    posterior = builders.random_factors(rng, model)
+    layers = []
+    for layer in posterior.layers:
+        scale = rng.uniform(1.0, 3.0, size=layer.weights.mean.shape[:2])
+        noise = InverseGamma(concentration=np.full(scale.shape, 9.0), scale=scale)
+        layers.append(replace(layer, noise_variance=noise))
+    return model, replace(posterior, layers=tuple(layers))
+
+
+def draw_preactivations(
+    model: BowTieModel, posterior: Posterior, inputs: np.ndarray, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """z (draws, M, rows, units) of every layer: weights and noise from q, gates, activations."""
+    values = np.broadcast_to(
+        inputs, (N_DRAWS, len(posterior.layers[0].weights.mean), *inputs.shape)
+    )
+    drawn = []
+    for layer in posterior.layers:
+        weights = gaussian.sample(layer.weights, rng, (N_DRAWS,))
+        z = with_ones(values) @ np.swapaxes(weights, -1, -2)
+        gate = rng.random(size=z.shape) < expit(z / model.temperature)
+        noise = inverse_gamma.sample(layer.noise_variance, rng, weights.shape[:3])
+        values = gate * z + np.sqrt(noise)[:, :, None, :] * rng.standard_normal(z.shape)
+        drawn.append(z)
+    return drawn
+
+
+def variance_of(moments: Moments) -> np.ndarray:
+    """Both kinds together."""
+    return moments.epistemic + moments.chance
+
+
+def first_and_second(
+    mean: np.ndarray, variance: np.ndarray, temperature: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """E[gate(z/T) z] and E[gate(z/T) z²] = Var[g] + E[g]² + E[gate (1 - gate) z²]."""
+    first, varied, gates = gated_moments(mean, variance, temperature)
+    return first, varied + gates + first**2
+
+
+def assert_moments(mean: np.ndarray, variance: np.ndarray, draws: np.ndarray) -> None:
+    """Both within `LIMIT` standard errors of those of the draws, and the error of the probits."""
+    root_n, centre = np.sqrt(draws.shape[0]), draws.mean(axis=0)
+    squares = (draws - centre) ** 2
+    slack = 3.0 * PROBIT_ERROR
+    error = np.abs(mean - centre) - slack * draws.std(axis=0)
+    assert np.all(error < LIMIT * draws.std(axis=0) / root_n)
+    error = np.abs(variance - squares.mean(axis=0)) - slack * squares.mean(axis=0)
+    assert np.all(error < LIMIT * squares.std(axis=0) / root_n)
+
+
+def test_the_mixture_of_probits_is_the_sigmoid() -> None:
+    x = np.concatenate([np.linspace(-40.0, 40.0, 400_001), [-1e300, -1e4, 1e4, 1e300]])
+    assert np.max(np.abs(probits(x) - expit(x))) < PROBIT_ERROR
+    assert sum(gated.PROBIT_WEIGHTS) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("temperature", TEMPERATURES)
+def test_gated_moments_against_quadrature(temperature: float) -> None:
+    """The closed forms for the probits to rounding; for the sigmoid to the probits' error."""
+    mean, variance = (grid.ravel() for grid in np.meshgrid(MEANS, VARIANCES))
+    first, second = first_and_second(mean, variance, temperature)
+    for gate, error in ((probits, BEYOND_DOUBT), (expit, PROBIT_ERROR + BEYOND_DOUBT)):
+        exact = np.array(
+            [integrals(gate, m, v, temperature) for m, v in zip(mean, variance, strict=True)]
+        )
+        square = mean**2 + variance
+        assert np.all(np.abs(first - exact[:, 0]) <= error * np.sqrt(square))
+        assert np.all(np.abs(second - exact[:, 1]) <= error * square)
+
+
+def test_gates_beyond_doubt_join_the_others_smoothly() -> None:
+    """On both sides of the edge at which the integrals are no longer done."""
+    temperature, variance = 0.2, 0.7
+    widest = (temperature / min(gated.PROBIT_SLOPES)) ** 2
+    edge = gated._BEYOND_DOUBT * np.sqrt(variance + widest)
+    mean = np.array([edge, -edge])[:, None] * (1.0 + 1e-12 * np.array([-1.0, 1.0]))
+    for moment in gated_moments(mean, np.full((2, 2), variance), temperature):
+        np.testing.assert_allclose(moment[:, 0], moment[:, 1], rtol=1e-9, atol=1e-9)
+
+
+def test_symmetries_of_gated_moments(rng: np.random.Generator) -> None:
+    """sigmoid(-x) = 1 - sigmoid(x): E[g(z) z] - E[g(-z)(-z)] = E[z]; the squares add to E[z²].
+
+    z, T -> 4z, 4T: exactly 4 and 16 times the moments.
+    """
+    mean, variance = 2.0 * rng.normal(size=(6, 4)), rng.uniform(0.0, 3.0, size=(6, 4))
+    first, second = first_and_second(mean, variance, 0.3)
+    mirrored_first, mirrored_second = first_and_second(-mean, variance, 0.3)
+    np.testing.assert_allclose(first - mirrored_first, mean, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(second + mirrored_second, mean**2 + variance, rtol=1e-9)
+    wide_first, wide_second = first_and_second(4.0 * mean, 16.0 * variance, 1.2)
+    np.testing.assert_array_equal(wide_first, 4.0 * first)
+    np.testing.assert_array_equal(wide_second, 16.0 * second)
+
+
+def test_an_open_gate_passes_the_variance_on(rng: np.random.Generator) -> None:
+    """As it is, not as a difference of squares, which would lose six digits with |m| = 1e3 sd."""
+    model, posterior = random_network(rng, (1,), 0.1, n_inputs=1)
+    weights = GaussianRows(
+        mean=np.tile([30.0, 0.0], (2, 1, 1)), covariance=np.tile(1e-3 * np.eye(2), (2, 1, 1, 1))
+    )
+    layer = replace(posterior.layers[0], weights=weights)
+    before = preactivation_moments(weights, np.ones((1, 1)), None)
+    after = activation_moments(layer, before, model.temperature)
+    np.testing.assert_array_equal(after.mean, np.full((2, 1, 1), 30.0))
+    np.testing.assert_allclose(after.epistemic, 2e-3, rtol=1e-12)
+    noise = inverse_gamma.mean(layer.noise_variance)
+    np.testing.assert_allclose(after.chance[:, 0], noise, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("hidden", "temperature"), [((3,), 0.7), ((6,), 0.02)])
+def test_an_only_hidden_layer_against_draws(
+    hidden: tuple[int, ...], temperature: float, rng: np.random.Generator
+) -> None:
+    """Exact up to the probits: 24 comparisons each of mean and variance.
+
+    That of the function alone, Var[E[y | W]], is compared in `test_sampling`.
+    """
+    model, posterior = random_network(rng, hidden, temperature)
+    inputs = rng.normal(0.0, 1.5, size=(6, 3))
+    moments = push_forward(model, posterior, inputs)
+    draws = draw_preactivations(model, posterior, inputs, rng)[-1]
+    assert_moments(moments.mean, variance_of(moments), draws)
+
+
+@pytest.mark.parametrize("temperature", [0.7, 0.02])
+def test_two_hidden_layers_against_draws(temperature: float, rng: np.random.Generator) -> None:
+    """The second preactivation is exact: units of the first are independent given the inputs.
+
+    Of the output the mean is within 0.05 deviations, the variance within a third: that
+    preactivation is taken for a Gaussian, which it is not (products of Gaussians, and a bend), and
+    units of the second layer for uncorrelated, which share the first layer. The error bars of the
+    draws are 0.004 deviations and 1 %.
+    """
+    model, posterior = random_network(rng, (4, 3), temperature)
+    inputs = rng.normal(size=(4, 3))
+    _, second, output = draw_preactivations(model, posterior, inputs, rng)
+    layer = posterior.layers[0]
+    below = activation_moments(
+        layer, preactivation_moments(layer.weights, inputs, None), temperature
+    )
+    before = preactivation_moments(posterior.layers[1].weights, inputs, below)
+    assert_moments(before.mean, variance_of(before), second)
+    moments, deviation = push_forward(model, posterior, inputs), output.std(axis=0)
+    assert np.max(np.abs(moments.mean - output.mean(axis=0)) / deviation) < 0.05
+    ratio = variance_of(moments) / deviation**2
+    assert 0.67 < ratio.min() < ratio.max() < 1.33
+
+
+def test_two_hidden_layers_whose_units_share_nothing(rng: np.random.Generator) -> None:
+    """Output weights of mean zero see no covariance of units: only the Gaussian shape is assumed.
+
+    Mean exact (zero but for the bias), variance within 5 %; the error bar of the draws is 1 %.
+    """
+    model, posterior = random_network(rng, (4, 3), 0.3)
+    output = posterior.layers[-1]
+    weights = GaussianRows(
+        mean=output.weights.mean * np.array([1.0, 0.0, 0.0, 0.0]),
+        covariance=output.weights.covariance * np.eye(4),
+    )
+    layers = (*posterior.layers[:-1], replace(output, weights=weights))
+    posterior, inputs = replace(posterior, layers=layers), rng.normal(size=(4, 3))
+    moments = push_forward(model, posterior, inputs)
+    expected = np.broadcast_to(weights.mean[:, None, :, 0], moments.mean.shape)
+    np.testing.assert_allclose(moments.mean, expected, rtol=1e-14)
+    draws = draw_preactivations(model, posterior, inputs, rng)[-1]
+    np.testing.assert_allclose(variance_of(moments), draws.var(axis=0), rtol=0.05)
+
+
+def test_two_fitted_layers_are_nearer_to_the_draws(rng: np.random.Generator) -> None:
+    """Where rows have said what the units are, less is left out: 0.05 deviations and a fifth.
+
+    The error bars of the draws are 0.004 deviations and 1 %.
+    """
+    inputs = rng.uniform(-2.0, 2.0, size=(80, 2))
+    targets = np.sin(2.0 * inputs[:, :1]) + 0.1 * rng.normal(size=(80, 1))
+    rows = Rows(inputs=inputs, targets=targets, weights=np.ones(80))
+    model = build_model(build_architecture(2, (8, 5), 1), temperature=0.03)
+    ascent = ascend(model, initialize(model, rows, rng, 2, "spike_slab"), rows, max_iter=60)
+    new = rng.uniform(-3.0, 3.0, size=(8, 2))
+    draws = draw_preactivations(ascent.model, ascent.posterior, new, rng)[-1]
+    moments = push_forward(ascent.model, ascent.posterior, new)
+    assert np.max(np.abs(moments.mean - draws.mean(axis=0)) / draws.std(axis=0)) < 0.05
+    np.testing.assert_allclose(variance_of(moments), draws.var(axis=0), rtol=0.2)
+
+
+@pytest.mark.parametrize("n_outputs", [2, 7])
+def test_no_hidden_layer_is_bayesian_linear_regression(
+    n_outputs: int, rng: np.random.Generator
+) -> None:
+    """m'x~ and x~'B x~, by either way of summing squares (few outputs or many)."""
+    model, posterior = random_network(rng, (), 0.1, n_outputs=n_outputs)
+    inputs = rng.normal(size=(5, 3))
+    moments, weights = push_forward(model, posterior, inputs), posterior.layers[0].weights
+    for m, row, output in np.ndindex(2, 5, n_outputs):
+        x = np.array([1.0, *inputs[row]])
+        assert moments.mean[m, row, output] == pytest.approx(weights.mean[m, output] @ x, rel=1e-12)
+        expected = x @ weights.covariance[m, output] @ x
+        assert moments.epistemic[m, row, output] == pytest.approx(expected, rel=1e-12)
+        assert moments.chance[m, row, output] == 0.0
+
+
+@pytest.mark.parametrize("hidden", [(), (6,), (5, 4)], ids=str)
+def test_blocks_of_rows_and_networks_side_by_side(
+    hidden: tuple[int, ...], rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, posterior = random_network(rng, hidden, 0.1)
+    inputs = rng.normal(size=(50, 3))
+    whole = push_forward(model, posterior, inputs)
+    monkeypatch.setattr(ascending, "BLOCK_BYTES", 1)  # blocks of 16 rows
+    parts = output_moments(model, posterior, inputs)
+    singles = [push_forward(model, network(posterior, m), inputs) for m in range(2)]
+    for name, expected in vars(whole).items():
+        bar = {"rtol": 1e-12, "atol": 1e-13} if name == "mean" else {"rtol": 1e-11}
+        np.testing.assert_allclose(getattr(parts, name), expected, **bar)
+        together = np.concatenate([getattr(single, name) for single in singles])
+        np.testing.assert_allclose(together, expected, **bar)
+
+
+@pytest.mark.parametrize("hidden", [(6,), (4, 3, 4)], ids=str)
+def test_rows_far_outside_stay_finite(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
+    """The further out, the less is known: the variance grows with the square of the distance."""
+    model, posterior = random_network(rng, hidden, 0.01)
+    direction = rng.normal(size=(20, 3))
+    near, far = (push_forward(model, posterior, size * direction) for size in (1e3, 1e6))
+    assert np.all(np.isfinite(near.mean) & np.isfinite(far.mean))
+    np.testing.assert_allclose(variance_of(far), 1e6 * variance_of(near), rtol=0.05)
+
+
+@pytest.mark.parametrize(("covariance", "n_outputs"), [(0.0, 6), (1e-30, 1), (1e-30, 6), (1.0, 1)])
+def test_the_variance_is_never_negative(
+    covariance: float, n_outputs: int, rng: np.random.Generator
+) -> None:
+    """Weights known (nearly) exactly and noise next to nothing: differences round both ways."""
+    model, posterior = random_network(rng, (7, 6), 1e-3, n_outputs=n_outputs)
+    layers = tuple(
+        replace(
+            layer,
+            weights=replace(layer.weights, covariance=covariance * layer.weights.covariance),
+            noise_variance=replace(layer.noise_variance, scale=1e-30 * layer.noise_variance.scale),
+        )
+        for layer in posterior.layers
+    )
+    inputs = rng.normal(size=(300, 3)) * 10.0 ** rng.uniform(-3.0, 6.0, size=(300, 1))
+    before = preactivation_moments(layers[0].weights, inputs, None)
+    first = activation_moments(layers[0], before, model.temperature)
+    output = push_forward(model, replace(posterior, layers=layers), inputs)
+    for part in (first.epistemic, first.chance, output.epistemic, output.chance):
+        assert np.all((part >= 0.0) & np.isfinite(part))

@@ -1,0 +1,223 @@
+"""Piecewise linear components: against loops, far outside, and odd columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.tables import pieces as module
+from bowtienet.tables.pieces import (
+    MOST_COMPONENTS,
+    N_BINS,
+    ROWS_PER_BIN,
+    Pieces,
+    components,
+    first_and_last,
+    fit_pieces,
+)
+
+RNG = np.random.default_rng(0)
+N_ROWS = 80
+COLUMNS = {
+    "normal": RNG.normal(size=N_ROWS),
+    "two values": np.where(np.arange(N_ROWS) % 3 == 0, 1.4, -0.7),
+    "heavy": RNG.standard_t(1.5, size=N_ROWS),
+    "constant": np.zeros(N_ROWS),
+    "few": RNG.integers(0, 4, size=N_ROWS) - 1.5,
+    "tied": np.where(np.arange(N_ROWS) < 30, 0.25, RNG.normal(size=N_ROWS)),
+}
+NAMES = list(COLUMNS)
+X = np.column_stack(list(COLUMNS.values()))
+
+
+def fitted(inputs: np.ndarray = X, weights: Any = None, n_bins: int = N_BINS) -> Pieces:
+    pieces = fit_pieces(inputs, np.ones(len(inputs)) if weights is None else weights, n_bins)
+    assert pieces is not None
+    return pieces
+
+
+def edges(pieces: Pieces, column: int = 0) -> np.ndarray:
+    index = np.flatnonzero(pieces.column == column)
+    np.testing.assert_array_equal(pieces.low[index[1:]], pieces.high[index[:-1]])
+    return np.array([pieces.low[index[0]], *pieces.high[index]])
+
+
+def quantiles(x: np.ndarray, count: int) -> np.ndarray:
+    return np.quantile(x, np.linspace(0.0, 1.0, count), method="averaged_inverted_cdf")
+
+
+def by_loops(pieces: Pieces, inputs: np.ndarray, *, standardized: bool = True) -> np.ndarray:
+    """Bin by bin and row by row, as the module's docstring has it."""
+    values = np.empty((len(inputs), len(pieces.column)))
+    for j, column in enumerate(pieces.column):
+        mates = np.flatnonzero(pieces.column == column)
+        for row, x in enumerate(inputs[:, column]):
+            t = (x - pieces.low[j]) / (pieces.high[j] - pieces.low[j])
+            if j != mates[0]:
+                t = max(t, 0.0)
+            if j != mates[-1]:
+                t = min(t, 1.0)
+            if standardized:
+                t = (t - pieces.center[j]) / pieces.scale[j]
+            values[row, j] = t
+    return values
+
+
+def test_components_against_loops(rng: np.random.Generator) -> None:
+    pieces = fitted()
+    for inputs in (X, 50.0 * rng.normal(size=(20, X.shape[1]))):
+        np.testing.assert_allclose(components(pieces, inputs), by_loops(pieces, inputs), rtol=1e-12)
+
+
+def test_components_are_centred_and_on_a_common_scale(rng: np.random.Generator) -> None:
+    """By the weights of the rows: their root mean square is 1, and steps of all bins are alike."""
+    weights = rng.uniform(0.5, 3.0, size=N_ROWS)
+    share = weights / weights.sum()
+    pieces = fitted(weights=weights)
+    values = components(pieces, X)
+    np.testing.assert_allclose(share @ values, 0.0, atol=1e-12)
+    deviation = np.sqrt(share @ values**2)
+    np.testing.assert_allclose(pieces.deviation, deviation, rtol=1e-12, atol=1e-15)
+    assert np.mean(deviation**2) == pytest.approx(1.0, rel=1e-12)
+    raw = by_loops(pieces, X, standardized=False)
+    np.testing.assert_allclose(pieces.center, share @ raw, rtol=1e-12)
+    spread = np.sqrt(share @ (raw - share @ raw) ** 2)
+    np.testing.assert_allclose(pieces.scale, np.sqrt(np.mean(spread**2)), rtol=1e-12)
+    constant = pieces.column == NAMES.index("constant")
+    np.testing.assert_array_equal(values[:, constant], 0.0)
+    np.testing.assert_array_equal(pieces.deviation == 0.0, constant)
+
+
+def test_a_straight_line_is_a_sum_of_components() -> None:
+    """Σ_j t_j (e_j - e_{j-1}) = x - e_0, inside the data and far outside."""
+    pieces = fitted()
+    inputs = np.vstack([X, 1e3 * X, [[-1e6] * X.shape[1], [1e6] * X.shape[1]]])
+    raw = pieces.center + pieces.scale * components(pieces, inputs)
+    widths = pieces.high - pieces.low
+    for column in range(X.shape[1]):
+        mine = pieces.column == column
+        expected = inputs[:, column] - pieces.low[mine][0]
+        np.testing.assert_allclose(raw[:, mine] @ widths[mine], expected, rtol=1e-9, atol=1e-9)
+
+
+def test_components_go_on_linearly_outside_and_are_held_inside() -> None:
+    pieces = fitted()
+    first, last = first_and_last(pieces)
+    raw = by_loops(pieces, X, standardized=False)
+    assert np.all((raw >= 0.0) | first)
+    assert np.all((raw <= 1.0) | last)
+    for sign, moving in ((-1.0, first), (1.0, last)):
+        far = sign * np.array([[100.0], [1e4], [1e6]]) * np.ones(X.shape[1])
+        slopes = np.diff(components(pieces, far), axis=0) / np.diff(far[:, :1], axis=0)
+        expected = np.where(moving, 1.0 / (pieces.scale * (pieces.high - pieces.low)), 0.0)
+        np.testing.assert_allclose(slopes, np.stack([expected] * 2), rtol=1e-9)
+
+
+def test_bins_hold_equally_many_rows(rng: np.random.Generator) -> None:
+    x = rng.gamma(2.0, size=(400, 1))
+    ends = edges(fitted(x, n_bins=8))
+    np.testing.assert_allclose(np.histogram(x, ends)[0], 50, atol=1)
+    assert (ends[0], ends[-1]) == (x.min(), x.max())
+    # Of more whole numbers than bins, quantiles may fall between two of them.
+    ends = edges(fitted(np.arange(100.0)[:, None], n_bins=4))
+    np.testing.assert_array_equal(ends, [0.0, 24.5, 49.5, 74.5, 99.0])
+
+
+# Odd columns
+
+
+def test_columns_with_two_values_or_but_a_single_value() -> None:
+    """From the first to the second: a step of it is penalised like that of a bin."""
+    pieces = fitted()
+    for name, ends in (("two values", (-0.7, 1.4)), ("constant", (0.0, 1.0))):
+        [j] = np.flatnonzero(pieces.column == NAMES.index(name))
+        assert (pieces.low[j], pieces.high[j]) == ends
+        x = (COLUMNS[name] - ends[0]) / (ends[1] - ends[0])
+        expected = (x - x.mean()) / pieces.scale[j]
+        np.testing.assert_allclose(components(pieces, X)[:, j], expected, atol=1e-12)
+
+
+def test_a_column_with_few_values_has_an_edge_at_each(rng: np.random.Generator) -> None:
+    """Those that differ by rounding are a single edge."""
+    ends = edges(fitted(), NAMES.index("few"))
+    np.testing.assert_array_equal(ends, [-1.5, -0.5, 0.5, 1.5])
+    whole = np.arange(90.0)[:, None] % 9
+    np.testing.assert_array_equal(edges(fitted(whole, n_bins=8)), np.arange(9.0))
+    x = np.repeat([-1.0, 0.0, 1.0], 20)[:, None] + 1e-9 * rng.normal(size=(60, 1))
+    np.testing.assert_allclose(edges(fitted(x, n_bins=8)), [-1.0, 0.0, 1.0], atol=1e-8)
+
+
+def test_values_that_many_rows_share_end_a_bin_each(rng: np.random.Generator) -> None:
+    """By weight: at least 1 / n_bins of it, and quantiles of the other rows end the rest."""
+    ends, x = edges(fitted(), NAMES.index("tied")), COLUMNS["tied"]
+    assert np.count_nonzero(ends == 0.25) == 1
+    np.testing.assert_allclose(ends[ends != 0.25], quantiles(x[x != 0.25], N_BINS), rtol=1e-12)
+    # Without enough rows to be a bin of its own, a value is among the others.
+    x = np.where(np.arange(N_ROWS) < N_ROWS // N_BINS - 1, 0.25, rng.normal(size=N_ROWS))
+    np.testing.assert_allclose(edges(fitted(x[:, None])), quantiles(x, N_BINS + 1), rtol=1e-12)
+    x = np.concatenate([np.full(30, 2.0), np.full(10, -0.5), rng.normal(size=40)])
+    weights = np.concatenate([np.full(30, 1.0), np.full(10, 3.0), np.ones(40)])
+    ends = edges(fitted(x[:, None], weights, n_bins=8))
+    np.testing.assert_allclose(ends, np.sort([2.0, -0.5, *quantiles(x[40:], 7)]), rtol=1e-12)
+    for weight, shared in ((3.0, [-0.5, 2.0]), (1.0, [-0.5, 2.0]), (0.9, [2.0])):
+        weights = np.where(x == -0.5, weight, 1.0)
+        np.testing.assert_array_equal(module._shared_values(x, weights, 8), shared)
+
+
+def test_a_column_that_is_nearly_always_the_same_has_bins_for_the_others() -> None:
+    x = np.zeros((100, 1))
+    x[:12, 0] = np.arange(1.0, 13.0)
+    ends = edges(fitted(x, n_bins=8))
+    assert (ends[0], ends[1], ends[-1], len(ends)) == (0.0, 1.0, 12.0, 9)
+    beside = np.column_stack([x, np.arange(100.0)])
+    assert np.bincount(fitted(beside).column).tolist() == [12, 16]
+
+
+def test_every_bin_has_rows(rng: np.random.Generator) -> None:
+    for n in (1, 2, 3, 2 * ROWS_PER_BIN - 1):
+        assert fit_pieces(X[:n], np.ones(n), 8) is None
+    for n in range(2 * ROWS_PER_BIN, 60, 7):
+        ends = edges(fitted(rng.normal(size=(n, 1))))
+        assert len(ends) - 1 == min(N_BINS, n // ROWS_PER_BIN)
+
+
+def test_a_weight_of_two_is_two_rows(rng: np.random.Generator) -> None:
+    """Also for the number of bins: thirty rows of weight two have as many as sixty."""
+    counts, x = rng.integers(1, 4, size=30), X[:30]
+    expected, weighted = fitted(np.repeat(x, counts, axis=0)), fitted(x, counts.astype(float))
+    for name, value in vars(weighted).items():
+        bar = 0.0 if name in ("column", "low", "high") else 1e-13
+        np.testing.assert_allclose(value, getattr(expected, name), rtol=10.0 * bar, atol=bar)
+
+
+# Many columns
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "n_bins"), [(1, 16), (6, 16), (7, 13), (17, 5), (48, 2), (49, None)]
+)
+def test_of_more_columns_each_has_fewer_bins(n_columns: int, n_bins: int | None) -> None:
+    x = np.random.default_rng(1).normal(size=(80, n_columns))
+    pieces = fit_pieces(x, np.ones(80), N_BINS)
+    assert (pieces is None) == (n_bins is None)
+    if pieces is not None:
+        assert np.bincount(pieces.column).tolist() == [n_bins] * n_columns
+        assert len(pieces.column) <= MOST_COMPONENTS == 96
+
+
+def test_columns_that_stay_as_they_are_count_too(rng: np.random.Generator) -> None:
+    """Seventy of two values leave 26 components for the others."""
+    several, two = rng.normal(size=(60, 5)), rng.integers(0, 2, size=(60, 95))
+    pieces = fitted(np.column_stack([several, two[:, :70]]))
+    assert np.bincount(pieces.column).tolist() == [5] * 5 + [1] * 70
+    assert fit_pieces(np.column_stack([several, two]), np.ones(60), N_BINS) is None
+
+
+def test_columns_in_another_order_have_the_same_components() -> None:
+    order = np.array([4, 0, 5, 2, 1, 3])
+    whole, other = fitted(), fitted(X[:, order])
+    index = np.concatenate([np.flatnonzero(whole.column == column) for column in order])
+    np.testing.assert_array_equal(components(whole, X)[:, index], components(other, X[:, order]))
+    assert np.all(np.diff(other.column) >= 0)
