@@ -21,15 +21,18 @@ if TYPE_CHECKING:
         FitOptions,
         compare,
         engine,
-        load,
         open_source,
         read_table,
     )
+    from bowtienet.estimators.network import BowTieNetwork
+    from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
 
     __version__: str
 
 __all__ = [
     "BowTieClassifier",
+    "BowTieNetwork",
+    "BowTieNetworkClassifier",
     "BowTieRegressor",
     "FitOptions",
     "__version__",
@@ -41,10 +44,27 @@ __all__ = [
 ]
 
 
+_HOMES = {
+    "BowTieNetwork": "bowtienet.estimators.network",
+    "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
+}
+"""Where names live: they are imported when they are first used."""
+
+
+def load(path: Any) -> Any:
+    """Read a fitted estimator that its `save` wrote; nothing that the file holds is run."""
+    from bowtienet.persistence import read_header
+
+    old = read_header(path)["schema"] == 1  # before the rebuild
+    home = "bowtienet._old" if old else "bowtienet.estimators.saving"
+    read = getattr(import_module(home), "load" if old else "load_estimator")
+    return read(path)
+
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'bowtienet' has no attribute {name!r}")
-    globals()[name] = getattr(import_module("bowtienet._old"), name)
+    globals()[name] = getattr(import_module(_HOMES.get(name, "bowtienet._old")), name)
     return globals()[name]
 
 

@@ -125,6 +125,17 @@ class Classes(Outcome):
             parameter=mean[..., :0],
         )
 
+    def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
+        """-log P(y), with the derivative (P_j - y_j) sigmoid(-z_j)."""
+        xp = namespace(outputs)
+        indicators = xp.astype(self.indicators(targets), outputs.dtype)
+        logs = -xp.logaddexp(xp.zeros_like(outputs), -outputs)  # log sigmoid(z)
+        peak = xp.max(logs, axis=-1, keepdims=True)
+        chances = xp.exp(logs - peak)
+        total = xp.sum(chances, axis=-1, keepdims=True)
+        loss = xp.log(total[..., 0]) + peak[..., 0] - xp.sum(indicators * logs, axis=-1)
+        return loss, (chances / total - indicators) * special("expit", -outputs)
+
     def working_targets(self, targets: Array) -> Array:
         """2 for the class of the row, -2 for the others."""
         return START_SLOPE * (2.0 * self.indicators(targets) - 1.0)

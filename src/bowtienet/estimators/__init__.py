@@ -1,0 +1,1 @@
+"""The public estimators, one class a file."""

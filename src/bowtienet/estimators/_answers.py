@@ -1,0 +1,134 @@
+"""What every regressor answers, all of it from its predictive distribution, and saving."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from bowtienet._params import number, whole
+from bowtienet.prediction.mixture import Mixture
+
+Floats = NDArray[np.float64]
+
+
+class Components(NamedTuple):
+    """Mean and the two parts of the standard deviation, each (n,) or (n, targets)."""
+
+    mean: Floats
+    epistemic: Floats
+    """What the weights leave open, and the disagreement of members: more rows reduce it."""
+    noise: Floats
+    """What remains with any number of rows."""
+
+
+class Answers:
+    """Predictions of numbers from `predict_dist`."""
+
+    def predict_dist(self, X: Any) -> Mixture:
+        """Predictive distribution of each row, with `mean`, `std`, `pdf`, `cdf`, `ppf`, `rvs`."""
+        raise NotImplementedError
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictive mean, and with `return_std` the standard deviation.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        return_std : bool
+            Whether to return the standard deviation as well.
+
+        Returns
+        -------
+        mean : array (n,) or (n, targets)
+        std : array of the same shape, with `return_std`
+        """
+        distribution = self.predict_dist(X)
+        mean = distribution.mean()
+        return (mean, distribution.std()) if return_std else mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
+        """Central intervals (n, 2), or (n, targets, 2), that hold new targets with `coverage`."""
+        share = number(coverage, "coverage")
+        if not 0.0 < share < 1.0:
+            raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}.")
+        return np.stack(self.predict_dist(X).interval(share), axis=-1)
+
+    def predict_quantiles(self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)) -> Floats:
+        """Quantiles (n, m), or (n, targets, m), at m levels between 0 and 1."""
+        return np.moveaxis(self.predict_dist(X).ppf(np.atleast_1d(levels)), 0, -1)
+
+    def predict_components(self, X: Any) -> Components:
+        """Mean, epistemic and noise standard deviation."""
+        distribution = self.predict_dist(X)
+        return Components(distribution.mean(), *distribution.parts())
+
+    def sample_y(
+        self, X: Any, n_samples: int = 1, random_state: Any = 0, *, joint: bool = False
+    ) -> Floats:
+        """Draws (n, n_samples), or (n, targets, n_samples).
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            Rows.
+        n_samples : int
+            Draws of each row.
+        random_state : int, RandomState or None
+            Where draws come from.
+        joint : bool
+            Draw whole functions, without the noise of the targets, from q; by default targets, each
+            row for itself.
+        """
+        n_samples = whole(n_samples, "n_samples")
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        rng = np.random.default_rng(seed)
+        if joint:
+            return np.moveaxis(self._functions(X, n_samples, rng), 0, -1)
+        return np.moveaxis(self.predict_dist(X).rvs(n_samples, rng), 0, -1)
+
+    def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Mean log density of targets: the higher, the better (minus the NLL)."""
+        distribution = self.predict_dist(X)
+        targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        logs = distribution.logpdf(targets.reshape(distribution.mean().shape))
+        logs = logs.reshape(len(logs), -1).sum(axis=1)
+        return float(np.average(logs, weights=sample_weight))
+
+    def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
+        raise NotImplementedError
+
+
+class Saved:
+    """Saving: an estimator is its parameters and what `_content` has."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the fitted estimator to one file; `bowtienet.load` reads it and runs no code.
+
+        Parameters
+        ----------
+        path : str or path
+            The file; one that exists is replaced when the new one is complete.
+        """
+        from bowtienet.estimators.saving import save_estimator
+
+        check_is_fitted(self)
+        save_estimator(self, path)
+
+    def _content(self) -> dict[str, Any]:
+        """What a file holds apart from the parameters."""
+        raise NotImplementedError
+
+    @classmethod
+    def _from_content(cls, parameters: dict[str, Any], content: dict[str, Any]) -> Self:
+        """The estimator of a file."""
+        estimator = cls(**parameters)
+        for name, value in content.items():
+            setattr(estimator, name, value)
+        return estimator

@@ -1,0 +1,497 @@
+"""What both bow tie networks share: the fit, members, selection, pruning, draws."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from bowtienet._arrays import map_arrays
+from bowtienet._format import duration, number
+from bowtienet.estimators._answers import Saved
+from bowtienet.estimators.summary import Selection, describe_network, selection_of
+from bowtienet.inference.ascend import Ascent, Status, ascend, taken_model
+from bowtienet.inference.stochastic import (
+    StochasticState,
+    ascend_stochastic,
+    begin,
+    minibatches,
+    step_size,
+    stochastic_step,
+)
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.model import (
+    BowTieModel,
+    Rows,
+    build_model,
+    default_output_noise,
+    default_prior,
+    fit_linear,
+)
+from bowtienet.networks.penalty import choose_penalty, fit_networks
+from bowtienet.outcomes import Outcome
+from bowtienet.posterior.factors import Posterior, n_networks, network
+from bowtienet.posterior.initialize import around, initialize
+from bowtienet.posterior.prune import prune
+from bowtienet.posterior.selection import select
+from bowtienet.prediction.push_forward import Moments
+from bowtienet.prediction.variational import output_moments, output_noise, sample_functions
+from bowtienet.tables.door import TrainingTable, open_known
+from bowtienet.tables.representation import (
+    Representation,
+    Scaling,
+    learn_representation,
+    standardize,
+)
+
+Floats = NDArray[np.float64]
+
+SWEEPS_OF_NETWORK = 3
+"""Sweeps from a ReLU network by default: they set the posterior's widths and noise and keep the
+network's function; more of them predict no better (docs/measurements)."""
+SWEEPS, PASSES = 500, 20
+"""Most sweeps of other starts, and most passes of the stochastic solver, by default."""
+SAFE_TEMPERATURE = 0.1
+"""From here on the rate of `selection` held on planted tables, for converged fits."""
+SECONDS_BETWEEN_LINES = 1.0
+"""With `verbose`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedNetwork:
+    """M fitted networks and what leads from a table to them and back."""
+
+    representation: Representation
+    target_scaling: Scaling
+    model: BowTieModel
+    posterior: Posterior
+    member_weights: Floats
+    """(M,), with sum one."""
+    inputs: NDArray[np.intp] | None = None
+    """Standardised columns that a pruned network sees; None for all."""
+    stochastic: StochasticState | None = None
+    """Where `partial_fit` goes on."""
+
+
+class VariationalNetwork(Saved):
+    """Fits M bow tie networks side by side, `_fitted`."""
+
+    # The parameters, and scikit-learn's reader of them.
+    hidden_layer_sizes: Any
+    prior: Any
+    temperature: float
+    hidden_noise: Any
+    bias_variance: Any
+    init: str
+    solver: str
+    accelerate: bool
+    n_members: int
+    elbo_tempering: float
+    propagation: str
+    max_iter: int | None
+    tol: float
+    batch_size: int
+    forgetting_rate: Any
+    step_delay: float
+    max_categories: int
+    random_state: Any
+    verbose: Any
+    get_params: Any
+
+    elbo_history_: Floats
+    elbo_terms_: dict[str, float]
+    converged_: bool
+    n_iter_: int
+    kept_columns_: NDArray[np.intp]
+    _fitted: FittedNetwork
+    _best: int
+    _rows: Rows | None
+    _seen: float
+
+    def _fit(self, training: TrainingTable, outcome: Outcome, scaling: Scaling) -> Self:
+        """Fit to rows of the door; targets are standardised by `scaling`."""
+        rng = np.random.default_rng(
+            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+        )
+        representation = learn_representation(training.table, training.weights, self.max_categories)
+        rows = Rows(
+            inputs=standardize(representation, training.table),
+            targets=(training.targets - scaling.center) / scaling.scale,
+            weights=training.weights,
+        )
+        model, start = self._start(rows, outcome, rng)
+        if self.solver == "svi":
+            state = begin(model, start)
+            batches = minibatches(rows, self.batch_size, int(rng.integers(2**31)))
+            ascent, state = ascend_stochastic(
+                state,
+                batches,
+                float(rows.weights.sum()),
+                max_iter=self.max_iter or PASSES,
+                tol=self.tol,
+                forgetting_rate=self.forgetting_rate,
+                step_delay=self.step_delay,
+                callback=self._progress(),
+            )
+        else:
+            state = None
+            ascent = ascend(
+                model,
+                start,
+                rows,
+                max_iter=self._sweeps(),
+                tol=self.tol,
+                rounds=3 if self.accelerate else 1,
+                accelerate=self.accelerate,
+                callback=self._progress(),
+            )
+        self._set(
+            FittedNetwork(
+                representation=representation,
+                target_scaling=scaling,
+                model=ascent.model,
+                posterior=ascent.posterior,
+                member_weights=np.ones(n_networks(ascent.posterior)),
+                stochastic=state,
+            ),
+            ascent,
+            rows,
+        )
+        return self
+
+    def _sweeps(self) -> int:
+        """Most sweeps: few from a ReLU network, whose function they are to keep."""
+        if self.max_iter is not None:
+            return int(self.max_iter)
+        return SWEEPS_OF_NETWORK if self.init == "relu_network" else SWEEPS
+
+    def _start(
+        self, rows: Rows, outcome: Outcome, rng: np.random.Generator
+    ) -> tuple[BowTieModel, Posterior]:
+        """The model, with what the data say of its scales, and where the networks start."""
+        hidden = self.hidden_layer_sizes
+        hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
+        linear = fit_linear(rows, outcome)
+        noise = getattr(self, "output_noise", None) or default_output_noise(linear)
+        layers: Sequence[Floats] = ()
+        if self.init == "relu_network" and hidden:
+            data = rows.inputs, rows.targets
+            choice = choose_penalty(*data, rows.weights, hidden, outcome, rng)
+            penalties = np.full(self.n_members, choice.penalty)
+            weights = np.broadcast_to(rows.weights, (self.n_members, len(rows.weights)))
+            networks = fit_networks(*data, weights, hidden, penalties, outcome, rng)
+            layers = [layer.astype(np.float64) for layer in networks.layers]
+            if getattr(self, "output_noise", None) is None and outcome.has_noise:
+                # Residuals of a flexible network are too small: held-out ones say as much about
+                # the noise as the rows do.
+                half = 0.5 * float(rows.weights.sum())
+                noise = (half, half * np.maximum(choice.noise_variance, 1e-6))
+        bias_variance = self.bias_variance
+        if bias_variance == "intercept":
+            bias_variance = max(linear.largest_intercept, 1e-2)
+        n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
+        model = build_model(
+            build_architecture(rows.inputs.shape[1], hidden, n_outputs),
+            prior=default_prior(self.prior, linear),
+            hidden_noise=self.hidden_noise,
+            output_noise=noise,
+            bias_variance=bias_variance,
+            temperature=self.temperature,
+            outcome=outcome,
+        )
+        if layers:
+            return model, around(model, layers, rows, rng)
+        init = "laplace" if self.init == "relu_network" else self.init
+        return model, initialize(model, rows, rng, self.n_members, init)
+
+    def _set(self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None) -> None:
+        """Attributes of a fit; members that broke down are left out."""
+        good = [i for i, history in enumerate(ascent.elbo_history) if history]
+        if not good:
+            raise ValueError(
+                "the fit broke down in its first sweep: look for values far out of line, use "
+                "scale_target=True, or raise the temperature."
+            )
+        bounds = np.array([ascent.elbo_history[i][-1] for i in good])
+        if len(good) < len(ascent.elbo_history):
+            warnings.warn(
+                f"{len(ascent.elbo_history) - len(good)} of {len(ascent.elbo_history)} members "
+                "broke down and are left out.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            fitted = replace(
+                fitted,
+                model=taken_model(fitted.model, good),
+                posterior=map_arrays(lambda x: x[good], fitted.posterior),
+            )
+        best = int(np.argmax(bounds))
+        self._fitted = replace(fitted, member_weights=softmax(self.elbo_tempering * bounds))
+        self._best = best
+        self._rows = rows
+        terms = map_arrays(lambda x: x[good[best]], ascent.elbo_terms)
+        self.elbo_history_ = np.array(ascent.elbo_history[good[best]])
+        self.elbo_terms_ = {name: float(value) for name, value in vars(terms).items()}
+        self.n_iter_ = ascent.n_sweeps[good[best]]
+        status = [ascent.status[i] for i in good]
+        self.converged_ = all(each is Status.CONVERGED for each in status)
+        self._warn(status)
+
+    def _warn(self, status: Sequence[Status]) -> None:
+        if Status.INTERRUPTED in status:
+            warnings.warn(
+                f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        intended = self.max_iter is None and self.init == "relu_network"
+        if Status.ITERATION_LIMIT in status and not (intended and self.solver == "cavi"):
+            warnings.warn(
+                f"the bound was still rising after {self.n_iter_} iterations: a larger max_iter "
+                "goes on, accelerate=True climbs faster.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _progress(self) -> Any:
+        """A callback that prints the bound every second or so; None if nobody wants it."""
+        if not self.verbose:
+            return None
+        began = last = time.monotonic()
+
+        def show(number_of_sweep: int, bounds: Floats) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last >= SECONDS_BETWEEN_LINES:
+                last = now
+                best = number(float(np.max(bounds)), 6)
+                print(f"iteration {number_of_sweep}, bound {best}, {duration(now - began)}")
+
+        return show
+
+    def _partial(self, training: TrainingTable, outcome: Outcome, scaling: Scaling) -> Self:
+        """A stochastic step on further rows; the first rows say how columns are read."""
+        if not self.__sklearn_is_fitted__():
+            rng = np.random.default_rng(
+                check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+            )
+            representation = learn_representation(
+                training.table, training.weights, self.max_categories
+            )
+            rows = self._standardized(training, representation, scaling)
+            model, start = self._start(rows, outcome, rng)
+            fitted = FittedNetwork(
+                representation=representation,
+                target_scaling=scaling,
+                model=model,
+                posterior=start,
+                member_weights=np.ones(self.n_members),
+                stochastic=begin(model, start),
+            )
+            self._seen = 0.0
+        else:
+            fitted = self._fitted
+            if fitted.stochastic is None:
+                raise ValueError(
+                    "partial_fit goes on from partial_fit or from a fit with solver='svi', not "
+                    "from one with solver='cavi'."
+                )
+            rows = self._standardized(training, fitted.representation, fitted.target_scaling)
+        state = fitted.stochastic
+        assert state is not None
+        weight = float(rows.weights.sum())
+        self._seen += weight
+        if isinstance(self.forgetting_rate, str):
+            amount = weight / self._seen
+        else:
+            amount = step_size(state.step, self.forgetting_rate, self.step_delay)
+        with np.errstate(all="ignore"):
+            state, terms = stochastic_step(state, rows, self._seen, amount)
+        bounds = np.asarray(terms.total)
+        if not np.isfinite(bounds).all():
+            raise ValueError(
+                "these rows broke the fit down, and it stays as it was: look for values far out of "
+                "line."
+            )
+        history = [*getattr(self, "elbo_history_", ()), float(bounds.max())]
+        ascent = Ascent(
+            model=state.model,
+            posterior=state.posterior,
+            elbo_terms=terms,
+            elbo_history=tuple((bound,) for bound in bounds),
+            n_sweeps=(state.step,) * len(bounds),
+            status=(Status.CONVERGED,) * len(bounds),
+        )
+        fitted = replace(fitted, model=state.model, posterior=state.posterior, stochastic=state)
+        self._set(fitted, ascent, None)
+        self.elbo_history_, self.converged_ = np.array(history), False
+        return self
+
+    def _standardized(
+        self, training: TrainingTable, representation: Representation, scaling: Scaling
+    ) -> Rows:
+        return Rows(
+            inputs=standardize(representation, training.table),
+            targets=(training.targets - scaling.center) / scaling.scale,
+            weights=training.weights,
+        )
+
+    def _inputs(self, X: Any) -> Floats:
+        """Standardised rows that the networks see."""
+        check_is_fitted(self)
+        fitted = self._fitted
+        inputs = standardize(fitted.representation, open_known(self, X))
+        return inputs if fitted.inputs is None else inputs[:, fitted.inputs]
+
+    def _moments(self, X: Any) -> tuple[Moments, Floats]:
+        """Moments of the outputs of all members, and the variance of their noise."""
+        inputs, fitted = self._inputs(X), self._fitted
+        moments = output_moments(fitted.model, fitted.posterior, inputs, self.propagation)
+        return moments, output_noise(fitted.model, fitted.posterior)
+
+    def _draw_outputs(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
+        """Outputs (draws, n, D_out) of networks drawn from q, a member by its weight each."""
+        inputs, fitted = self._inputs(X), self._fitted
+        chosen = rng.choice(len(fitted.member_weights), p=fitted.member_weights, size=n_samples)
+        draws = [
+            sample_functions(
+                fitted.model, network(fitted.posterior, int(m)), inputs, 1, rng, noise=False
+            )[0]
+            for m in chosen
+        ]
+        return np.stack(draws)
+
+    def selection(self, false_discovery_rate: float = 0.01) -> Selection:
+        """Columns, units and weights that matter, at a false discovery rate.
+
+        A weight is kept if q is sure enough of its sign (section 3.4 of the paper); what is on no
+        path from a column to an output goes too. It is that of the member with the highest bound.
+
+        Parameters
+        ----------
+        false_discovery_rate : float in (0, 1)
+            Share of kept weights whose sign is wrong, by what q says of them. It holds for
+            converged fits from random starts at a temperature of 0.1 or above; otherwise a
+            warning says so.
+        """
+        check_is_fitted(self)
+        self._warn_of_rate()
+        fitted = self._fitted
+        chosen = select(fitted.model, network(fitted.posterior, self._best), false_discovery_rate)
+        return selection_of(chosen, fitted.representation, fitted.inputs)
+
+    def prune(self, false_discovery_rate: float = 0.01) -> Self:
+        """A smaller network of what `selection` keeps, fitted again to the same rows.
+
+        Returns
+        -------
+        estimator
+            With one member. It takes tables with all columns, and uses those of `kept_columns_`.
+        """
+        check_is_fitted(self)
+        self._warn_of_rate()
+        fitted, rows = self._fitted, self._rows
+        if rows is None:
+            raise ValueError(
+                "prune needs the rows of the fit, which files and partial_fit do not keep: prune "
+                "after fit, then save."
+            )
+        alone = network(fitted.posterior, self._best)
+        chosen = select(fitted.model, alone, false_discovery_rate)
+        model, start = prune(taken_model(fitted.model, [self._best]), alone, chosen)
+        kept = np.flatnonzero(chosen.inputs)
+        rows = replace(rows, inputs=np.ascontiguousarray(rows.inputs[:, kept]))
+        smaller = type(self)(**{**self.get_params(deep=False), "n_members": 1})
+        for name in ("n_features_in_", "feature_names_in_", "classes_", "_single", "_target_names"):
+            if hasattr(self, name):
+                setattr(smaller, name, getattr(self, name))
+        ascent = ascend(
+            model,
+            start,
+            rows,
+            max_iter=max(self._sweeps(), self.n_iter_),
+            tol=self.tol,
+            rounds=3 if self.accelerate else 1,
+            accelerate=self.accelerate,
+        )
+        before = fitted.inputs if fitted.inputs is not None else np.arange(len(chosen.inputs))
+        smaller._set(
+            replace(
+                fitted,
+                model=ascent.model,
+                posterior=ascent.posterior,
+                inputs=before[kept],
+                stochastic=None,
+            ),
+            ascent,
+            rows,
+        )
+        smaller.kept_columns_ = np.unique(fitted.representation.owners[before[kept]])
+        return smaller
+
+    def _warn_of_rate(self) -> None:
+        safe = self.init != "relu_network" and self.temperature >= SAFE_TEMPERATURE
+        if not (safe and self.converged_):
+            warnings.warn(
+                "the false discovery rate does not hold for this fit: it does for converged fits "
+                f"from random starts, {type(self).__name__}.as_in_paper(max_iter=3000).",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def summary(self) -> str:
+        """Facts of the fit as text."""
+        check_is_fitted(self)
+        return describe_network(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the network of the member with the highest bound; best after `prune`."""
+        from bowtienet.plotting.network import NetworkDisplay
+
+        return NetworkDisplay.from_estimator(self, ax=ax)
+
+    def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
+        """Draws of weights and noise variances from q for ArviZ (``pip install arviz``).
+
+        A group for each member is a chain: `weights_1`, ... (chain, draw, unit, input; standardised
+        units, the constant first) and `noise_variance_1`, ....
+        """
+        check_is_fitted(self)
+        from bowtienet.estimators.summary import arviz_draws
+
+        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
+        return arviz_draws(self._fitted.posterior, draws, np.random.default_rng(seed))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: Any = super().__getstate__()
+        # The rows of the fit are for `prune` alone, and belong in no file.
+        return {**state, "_rows": None} if "_rows" in state else dict(state)
+
+    def _content(self) -> dict[str, Any]:
+        kept = ("_fitted", "_best", "_single", "_seen", "n_features_in_", "elbo_history_")
+        more = ("elbo_terms_", "n_iter_", "converged_", "_target_names", "kept_columns_")
+        content = {name: getattr(self, name) for name in (*kept, *more) if hasattr(self, name)}
+        if hasattr(self, "feature_names_in_"):
+            content["feature_names_in_"] = self.feature_names_in_
+        if hasattr(self, "classes_"):
+            content["classes_"] = self.classes_
+        return {**content, "_rows": None}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,204 @@
+"""`BowTieNetworkClassifier`: the paper's network for classes, by Polya-Gamma variables."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+
+from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
+from bowtienet.estimators._variational import VariationalNetwork
+from bowtienet.estimators.network import CONSTRAINTS, IN_PAPER
+from bowtienet.model.model import Prior
+from bowtienet.outcomes import Binary, Classes
+from bowtienet.tables.door import TrainingTable, open_rows
+from bowtienet.tables.representation import Scaling
+
+Floats = NDArray[np.float64]
+
+_ROOTS, _ROOT_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
+"""Nodes and weights of means over a standard normal variable."""
+
+
+class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator):
+    """Variational Bayesian bow tie network with shrinkage, for two or more classes.
+
+    The paper's future work: Polya-Gamma variables make the logistic likelihood of two classes, and
+    the logistic softmax of several (each class has an output), conjugate like the gates.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, prior, temperature, hidden_noise, bias_variance, init, solver, \
+    accelerate, n_members, elbo_tempering, propagation, max_iter, tol, batch_size, \
+    forgetting_rate, step_delay, max_categories, random_state, verbose :
+        As for `BowTieNetwork`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted.
+    elbo_history_, elbo_terms_, converged_, n_iter_, kept_columns_ :
+        As for `BowTieNetwork`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet import BowTieNetworkClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(150, 2))
+    >>> model = BowTieNetworkClassifier((10,), random_state=0).fit(X, X[:, 0] * X[:, 1] > 0.0)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {**CONSTRAINTS}  # noqa: RUF012
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (50,),
+        *,
+        prior: str | Prior = "student_t",
+        temperature: float = 0.01,
+        hidden_noise: Any = (2.0, 1e-4),
+        bias_variance: Any = 1.0,
+        init: str = "relu_network",
+        solver: str = "cavi",
+        accelerate: bool = True,
+        n_members: int = 4,
+        elbo_tempering: float = 0.0,
+        propagation: str = "push_forward",
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        batch_size: int = 256,
+        forgetting_rate: Any = "adaptive",
+        step_delay: float = 1.0,
+        max_categories: int = 30,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.temperature = temperature
+        self.hidden_noise = hidden_noise
+        self.bias_variance = bias_variance
+        self.init = init
+        self.solver = solver
+        self.accelerate = accelerate
+        self.n_members = n_members
+        self.elbo_tempering = elbo_tempering
+        self.propagation = propagation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.forgetting_rate = forgetting_rate
+        self.step_delay = step_delay
+        self.max_categories = max_categories
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    def as_in_paper(cls, **changes: Any) -> Self:
+        """The paper's settings for numbers, as far as they apply, with changes."""
+        return cls(**{**IN_PAPER, **changes})
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to a table.
+
+        Parameters
+        ----------
+        X : array or frame (n, columns)
+            Numbers, categories, dates, truth values; values may be missing.
+        y : array (n,) or name
+            Classes, or the name of their column in the frame X.
+        sample_weight : array (n,) or name, optional
+            How many times each row counts; weight 0 is absence.
+        """
+        self._validate_params()
+        training = open_rows(self, X, y, sample_weight, labels=True)
+        check_classification_targets(training.targets)
+        self.classes_ = np.unique(training.targets)
+        return self._fit(*self._numbered(training))
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """A stochastic step on further rows; the first call needs all classes or has them all."""
+        self._validate_params()
+        training = open_rows(self, X, y, sample_weight, labels=True)
+        if not hasattr(self, "classes_"):
+            self.classes_ = np.unique(training.targets if classes is None else classes)
+        return self._partial(*self._numbered(training))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n, classes): means over q and the members.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        """
+        moments, _ = self._moments(X)
+        variance = moments.epistemic + moments.chance
+        if len(self.classes_) == 2:
+            second = _mean_sigmoid(moments.mean[..., 0], variance[..., 0])
+            each = np.stack([1.0 - second, second], axis=-1)
+        else:
+            each = _mean_logistic_softmax(moments.mean, variance)
+        return np.asarray(np.tensordot(self._fitted.member_weights, each, axes=1))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+
+    def _numbered(self, training: TrainingTable) -> tuple[TrainingTable, Any, Scaling]:
+        """Numbers of classes for targets, the outcome, and a scaling that does nothing."""
+        if len(self.classes_) < 2:
+            raise ValueError(
+                f"y has one class, {self.classes_[0]!r}: a classifier needs two at least."
+            )
+        unknown = np.setdiff1d(training.targets, self.classes_)
+        if unknown.size:
+            raise ValueError(f"y has the class {unknown[0]!r}, which the first rows did not name.")
+        numbers = np.searchsorted(self.classes_, training.targets).astype(np.float64)[:, None]
+        self._single, self._target_names = True, training.target_names
+        outcome = Binary() if len(self.classes_) == 2 else Classes(n_classes=len(self.classes_))
+        numbered = TrainingTable(
+            table=training.table,
+            targets=numbers,
+            weights=training.weights,
+            target_names=training.target_names,
+            is_single=True,
+        )
+        return numbered, outcome, Scaling(center=np.zeros(1), scale=np.ones(1))
+
+
+def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
+    """E[sigmoid(z)] for z ~ N(mean, variance), by the mixture of probits of `gated`."""
+    from scipy.special import ndtr
+
+    scaled = (
+        weight * ndtr(slope * mean / np.sqrt(1.0 + slope**2 * variance))
+        for weight, slope in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True)
+    )
+    return np.asarray(sum(scaled))
+
+
+def _mean_logistic_softmax(mean: Floats, variance: Floats) -> Floats:
+    """E[sigmoid(z_c) / Σ sigmoid(z_j)] over independent outputs, to first order in the sum.
+
+    With s_j = sigmoid(z_j) it is near E[s_c] / Σ E[s_j]; means of s are by quadrature.
+    """
+    deviation = np.sqrt(variance)
+    total = _ROOT_WEIGHTS.sum()
+    expected = sum(
+        weight / total * expit(mean + root * deviation)
+        for root, weight in zip(_ROOTS, _ROOT_WEIGHTS, strict=True)
+    )
+    return np.asarray(expected / np.sum(expected, axis=-1, keepdims=True))

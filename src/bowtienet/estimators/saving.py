@@ -1,0 +1,70 @@
+"""Files of estimators: the classes that they may hold, and reading them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from bowtienet import persistence
+from bowtienet.distributions.gaussian import GaussianRows
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
+from bowtienet.distributions.inverse_gamma import InverseGamma
+from bowtienet.distributions.point_mass import PointMass
+from bowtienet.estimators._variational import FittedNetwork
+from bowtienet.inference.statistics import HiddenStatistics, OutputStatistics, Statistics
+from bowtienet.inference.stochastic import StochasticState
+from bowtienet.model.architecture import Architecture
+from bowtienet.model.model import BowTieModel, NetworkPrior, Prior
+from bowtienet.outcomes import Binary, Classes, Gaussian, StudentT
+from bowtienet.posterior.factors import LayerFactors, Posterior
+from bowtienet.tables.columns import Column
+from bowtienet.tables.representation import Representation, Scaling
+
+CONTAINERS = (
+    Architecture,
+    Binary,
+    BowTieModel,
+    Classes,
+    Column,
+    FittedNetwork,
+    Gaussian,
+    GaussianRows,
+    GeneralizedInverseGaussian,
+    HalfCauchy,
+    HiddenStatistics,
+    InverseGamma,
+    LayerFactors,
+    NetworkPrior,
+    OutputStatistics,
+    PointMass,
+    Posterior,
+    Prior,
+    Representation,
+    Scaling,
+    Statistics,
+    StochasticState,
+    StudentT,
+)
+"""The dataclasses that a file may hold; no other class is ever built."""
+
+
+def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write parameters and what was fitted."""
+    parameters = estimator.get_params(deep=False)
+    if not isinstance(parameters.get("random_state"), (int, type(None))):
+        parameters["random_state"] = None  # a generator has no place in a file
+    content = {"parameters": parameters, "fitted": estimator._content()}
+    persistence.save(path, type(estimator).__name__, content)
+
+
+def load_estimator(path: str | os.PathLike[str]) -> Any:
+    """The estimator of a file."""
+    from bowtienet.estimators.network import BowTieNetwork
+    from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+
+    classes = {cls.__name__: cls for cls in (BowTieNetwork, BowTieNetworkClassifier)}
+    kind, content = persistence.load(path, CONTAINERS)
+    if kind not in classes:
+        raise ValueError(f"{path} holds a {kind}, which this version does not know.")
+    return classes[kind]._from_content(content["parameters"], content["fitted"])

@@ -1,0 +1,97 @@
+"""Facts of a fit for people: selections, summaries, draws for ArviZ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._format import count, number
+from bowtienet.posterior.factors import Posterior, n_networks, network
+from bowtienet.posterior.selection import NetworkSelection
+from bowtienet.prediction.variational import sample_parameters
+from bowtienet.tables.representation import Representation
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """What of a network matters, at a false discovery rate."""
+
+    columns: tuple[str, ...]
+    """Names of the columns that reach an output."""
+    units: tuple[int, ...]
+    """Hidden units on a path from a column to an output, layer by layer."""
+    weights: int
+    """Weights on such paths, without biases."""
+    n_weights: int
+    """All weights of the network."""
+    keep_threshold: float
+    """kappa: weights whose sign has at least this probability were chosen."""
+    estimated_rate: float
+    """The estimated share of wrong signs among them."""
+
+    def __str__(self) -> str:
+        names = ", ".join(self.columns) if self.columns else "none"
+        units = "-".join(map(str, self.units)) or "no hidden layers"
+        return (
+            f"columns: {names}\nhidden units: {units}\n"
+            f"weights: {self.weights:,} of {self.n_weights:,}\n"
+            f"sign probability at least {number(self.keep_threshold, 4)}, "
+            f"estimated false discovery rate {number(self.estimated_rate)}"
+        )
+
+
+def selection_of(
+    chosen: NetworkSelection, representation: Representation, inputs: NDArray[np.intp] | None
+) -> Selection:
+    """A selection in the words of the table."""
+    seen = np.arange(len(chosen.inputs)) if inputs is None else inputs
+    kept = np.unique(representation.owners[seen[chosen.inputs]])
+    return Selection(
+        columns=tuple(representation.columns[i].name for i in kept),
+        units=tuple(int(mask.sum()) for mask in chosen.units),
+        weights=int(sum(mask.sum() for mask in chosen.connections)),
+        n_weights=int(sum(mask.size for mask in chosen.connections)),
+        keep_threshold=chosen.keep_threshold,
+        estimated_rate=chosen.estimated_rate,
+    )
+
+
+def describe_network(estimator: Any) -> str:
+    """Facts of a fitted bow tie network."""
+    fitted = estimator._fitted
+    architecture = fitted.model.architecture
+    widths = "-".join(map(str, architecture.widths))
+    n_columns = len(fitted.representation.columns)
+    ended = "converged" if estimator.converged_ else "not converged"
+    terms = "\n".join(
+        f"  {name.replace('_', ' '):18s} {number(value, 6)}"
+        for name, value in estimator.elbo_terms_.items()
+    )
+    total = sum(estimator.elbo_terms_.values())
+    return (
+        f"{type(estimator).__name__}: {count(n_networks(fitted.posterior), 'member')} of {widths} "
+        f"on {count(n_columns, 'column')}\n"
+        f"prior {estimator.prior}, temperature {number(estimator.temperature)}, "
+        f"{count(int(estimator.n_iter_), 'iteration')}, {ended}\n"
+        f"evidence lower bound {number(total, 6)}\n{terms}"
+    )
+
+
+def arviz_draws(posterior: Posterior, draws: int, rng: np.random.Generator) -> Any:
+    """Draws of q as ArviZ has them, a chain for each member."""
+    try:
+        import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz needs ArviZ: pip install arviz.") from error
+    chains: dict[str, list[list[Any]]] = {}
+    for m in range(n_networks(posterior)):
+        each = [sample_parameters(network(posterior, m), rng) for _ in range(draws)]
+        for layer in range(len(posterior.layers)):
+            weights = [parameters.weights[layer] for parameters in each]
+            noise = [parameters.noise_variance[layer] for parameters in each]
+            chains.setdefault(f"weights_{layer + 1}", []).append(weights)
+            chains.setdefault(f"noise_variance_{layer + 1}", []).append(noise)
+    return arviz.from_dict({"posterior": {k: np.asarray(v) for k, v in chains.items()}})

@@ -1,0 +1,1 @@
+"""ReLU networks with penalties, trained side by side."""

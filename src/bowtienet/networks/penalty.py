@@ -1,0 +1,87 @@
+"""The penalty of a ReLU network, chosen by held-out rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.networks.networks import Networks, outputs, random_networks
+from bowtienet.networks.train import FEW_ROWS, batch_and_steps, minibatches, train
+from bowtienet.outcomes import Outcome
+
+Floats = NDArray[np.float64]
+
+PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""On ½ Σ W² next to the sum of the losses, which are ½ (y - f)² of standardised targets."""
+TWINS = 2
+"""Networks of each penalty and fold: how far they differ is not noise."""
+MOST_ROWS = 5_000
+"""The penalty is chosen on no more rows than this, drawn at random."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutChoice:
+    """The best penalty, and what held-out rows say of the noise."""
+
+    penalty: float
+    noise_variance: Floats
+    """(D_out,): mean squared held-out error, less the variance between networks; of no meaning for
+    classes."""
+
+
+def choose_penalty(
+    inputs: Floats,
+    targets: Floats,
+    weights: Floats,
+    hidden: Sequence[int],
+    outcome: Outcome,
+    rng: np.random.Generator,
+) -> HeldOutChoice:
+    """Cross-validation of `PENALTIES` by the outcome's loss; equal rows stay in one fold."""
+    if len(inputs) > MOST_ROWS:
+        rows = np.sort(rng.choice(len(inputs), size=MOST_ROWS, replace=False))
+        inputs, targets, weights = inputs[rows], targets[rows], weights[rows]
+    n_folds = 10 if len(inputs) < FEW_ROWS else 5
+    _, same = np.unique(np.column_stack([inputs, targets]), axis=0, return_inverse=True)
+    fold = (rng.permutation(same.max() + 1) % n_folds)[same.ravel()]
+    each = np.tile(np.repeat(np.arange(n_folds), TWINS), len(PENALTIES))
+    row_weights = weights * (fold[None, :] != each[:, None])
+    penalties = np.repeat(PENALTIES, n_folds * TWINS)
+    networks = fit_networks(inputs, targets, row_weights, hidden, penalties, outcome, rng)
+    predicted = outputs(networks, inputs).astype(np.float64)
+    predicted = predicted.reshape(len(PENALTIES), n_folds, TWINS, len(inputs), -1)
+    # Of each row what the networks without its fold say: (n, penalties, twins, D_out).
+    held_out = predicted[:, fold, :, np.arange(len(inputs))]
+    share = weights / weights.sum()
+    losses = outcome.loss(targets[:, None, None, :], held_out)[0]
+    best = int(np.argmin(np.einsum("n,npt->p", share, losses)))
+    goals = outcome.working_targets(targets)
+    errors = share @ np.mean((held_out[:, best] - goals[:, None]) ** 2, axis=1)
+    spread = share @ np.var(held_out[:, best], axis=1, ddof=1)
+    return HeldOutChoice(penalty=PENALTIES[best], noise_variance=np.maximum(errors - spread, 0.0))
+
+
+def fit_networks(
+    inputs: Floats,
+    targets: Floats,
+    row_weights: Floats,
+    hidden: Sequence[int],
+    penalties: Floats,
+    outcome: Outcome,
+    rng: np.random.Generator,
+) -> Networks:
+    """A network for each penalty (R,), with row weights (R, n), by the outcome's loss."""
+    n_outputs = outcome.working_targets(targets[:1]).shape[1]
+    start = random_networks(rng, inputs, hidden, n_outputs, len(penalties))
+    size, n_steps = batch_and_steps(len(inputs))
+    return train(
+        start,
+        minibatches(inputs, targets, row_weights, size, rng),
+        outcome=outcome,
+        penalties=penalties,
+        total_weights=np.maximum(row_weights.sum(axis=1), 1e-300),
+        n_steps=n_steps,
+    )

@@ -1,0 +1,154 @@
+"""Fitted estimators in one file that loads without running code.
+
+A file is one safetensors file. Its metadata have the single key "bowtienet", whose text is JSON
+with the schema, the kind, the version, the digest, and the content as a tree: plain Python stays,
+a dataclass is ``{"Name": {field: ...}}`` and an array ``{"array": number}``. Only the dataclasses
+that the reader names are ever built.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import math
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+FORMAT = "bowtienet"
+SCHEMA = 2
+"""Raised when the tree or a class in it changes after a release; 1 was before the rebuild."""
+
+_UNREADABLE = (
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+    safetensors.SafetensorError,
+)
+
+
+def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
+    """Write content to one file, completely or not at all."""
+    target = Path(path)
+    arrays: list[np.ndarray] = []
+    tree = _to_tree(content, arrays)
+    tensors = {str(index): np.ascontiguousarray(array) for index, array in enumerate(arrays)}
+    about = {
+        "schema": SCHEMA,
+        "kind": kind,
+        "version": version(FORMAT),
+        "content": tree,
+        "digest": _digest(tree, tensors),
+    }
+    data = safetensors.numpy.save(tensors, metadata={FORMAT: json.dumps(about)})
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+
+
+def load(path: str | os.PathLike[str], containers: Sequence[type]) -> tuple[str, Any]:
+    """Kind and content of a file; a ValueError with one sentence for any other file."""
+    about = read_header(path)
+    if about["schema"] > SCHEMA:
+        raise ValueError(
+            f"{path} was written by {FORMAT} {about['version']}, which is newer than this one: "
+            "load it with that version, or fit and save again."
+        )
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        if about["digest"] != _digest(about["content"], tensors):
+            raise ValueError("its digest is that of another content")
+        known = {container.__name__: container for container in containers}
+        return str(about["kind"]), _from_tree(about["content"], tensors, known)
+    except _UNREADABLE as error:
+        raise ValueError(f"{path} is damaged: {error}. Fit and save again.") from error
+
+
+def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file says about itself: schema, kind, version, digest and the tree."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            about: dict[str, Any] = json.loads((file.metadata() or {})[FORMAT])
+        if not isinstance(about["schema"], int):
+            raise TypeError("schema")
+        return about
+    except _UNREADABLE as error:
+        raise ValueError(
+            f"{path} is no model file of {FORMAT}, or it is damaged: give a file that `save` wrote."
+        ) from error
+
+
+def _to_tree(value: Any, arrays: list[np.ndarray]) -> Any:
+    if value is None or type(value) in (bool, str, int):
+        return value
+    if type(value) is float:
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, (tuple, list)):
+        return {type(value).__name__: [_to_tree(item, arrays) for item in value]}
+    if isinstance(value, Mapping):
+        return {"dict": {str(key): _to_tree(item, arrays) for key, item in value.items()}}
+    if is_dataclass(value):
+        parts = {f.name: _to_tree(getattr(value, f.name), arrays) for f in fields(value)}
+        return {type(value).__name__: parts}
+    array = np.asarray(value)
+    if array.dtype.kind in "OU":
+        if not all(isinstance(item, (str, type(None))) for item in array.ravel()):
+            raise TypeError(f"cannot save values of type {type(value).__name__}.")
+        return {"texts": [array.shape, [None if v is None else str(v) for v in array.ravel()]]}
+    if array.dtype.kind not in "fiub":
+        raise TypeError(f"cannot save values of type {type(value).__name__}.")
+    arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
+    return {"scalar" if np.ndim(value) == 0 else "array": len(arrays) - 1}
+
+
+def _from_tree(node: Any, tensors: Mapping[str, np.ndarray], known: Mapping[str, type]) -> Any:
+    if not isinstance(node, dict):
+        return node
+    [(tag, value)] = node.items()
+    if tag in ("tuple", "list"):
+        items = [_from_tree(item, tensors, known) for item in value]
+        return tuple(items) if tag == "tuple" else items
+    if tag == "dict":
+        return {key: _from_tree(item, tensors, known) for key, item in value.items()}
+    if tag == "float":
+        return float(value)
+    if tag == "texts":
+        shape, texts = value
+        return np.array(texts, dtype=object).reshape(shape)
+    if tag == "array":
+        return tensors[str(value)]
+    if tag == "scalar":
+        return tensors[str(value)].reshape(())[()]
+    parts = {name: _from_tree(item, tensors, known) for name, item in value.items()}
+    return known[tag](**parts)
+
+
+def _digest(tree: Any, tensors: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+    for name in sorted(tensors):
+        array = tensors[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,139 @@
+"""The network of an estimator as circles and lines: columns, units and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+MOST_EDGES = 400
+"""Weights up to which all are drawn; of more the largest ones."""
+POSITIVE, NEGATIVE, ABSENT = "#0072B2", "#D55E00", "#E5E5E5"
+
+
+class NetworkDisplay:
+    """A network from left to right, with a line for each weight that is not zero.
+
+    The wider a line, the larger its weight, relative to the largest of its layer; blue weights are
+    positive, orange ones negative. Columns and units without any line are grey. Best after `prune`.
+
+    Parameters
+    ----------
+    weights : sequence of arrays (D, K)
+        One matrix for each layer, without biases, the output last.
+    input_names, output_names : sequence of str
+        Names of the columns and of the outputs.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def __init__(
+        self,
+        *,
+        weights: Sequence[Any],
+        input_names: Sequence[str],
+        output_names: Sequence[str],
+    ) -> None:
+        self.weights = [np.asarray(matrix, dtype=float) for matrix in weights]
+        self.input_names, self.output_names = list(input_names), list(output_names)
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
+        """Draw the member with the highest bound of a fitted bow tie network.
+
+        Parameters
+        ----------
+        estimator : BowTieNetwork or BowTieNetworkClassifier
+            Fitted.
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        """
+        fitted = estimator._fitted
+        means = [layer.weights.mean[estimator._best][:, 1:] for layer in fitted.posterior.layers]
+        masks = fitted.model.connections or [np.ones(mean.shape, dtype=bool) for mean in means]
+        names = fitted.representation.names
+        seen = range(len(names)) if fitted.inputs is None else fitted.inputs
+        outputs = list(estimator._target_names)
+        if len(outputs) != len(means[-1]):
+            outputs = [str(label) for label in estimator.classes_][-len(means[-1]) :]
+        display = cls(
+            weights=[np.where(mask, m, 0.0) for mask, m in zip(masks, means, strict=True)],
+            input_names=[names[i] for i in seen],
+            output_names=outputs,
+        )
+        return display.plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw again, elsewhere."""
+        if ax is None:
+            _, ax = import_module("matplotlib.pyplot").subplots(layout="constrained")
+        widths = [self.weights[0].shape[1], *(len(matrix) for matrix in self.weights)]
+        heights = [_spread(width) for width in widths]
+        n_weights = sum(int(np.count_nonzero(matrix)) for matrix in self.weights)
+        for index, matrix in enumerate(self.weights):
+            self._draw_edges(ax, index, matrix, heights[index], heights[index + 1], n_weights)
+        for index, height in enumerate(heights):
+            alive = np.zeros(len(height), dtype=bool)
+            if index < len(self.weights):
+                alive |= np.any(self.weights[index] != 0.0, axis=0)
+            if index > 0:
+                alive |= np.any(self.weights[index - 1] != 0.0, axis=1)
+            colors = np.where(alive, "white", ABSENT)
+            ax.scatter(np.full(len(height), index), height, s=70, c=colors, ec="0.3", zorder=3)
+        self._write_names(ax, heights)
+        ax.set(xlim=(-0.15, len(heights) - 0.85), xticks=[], yticks=[])
+        ax.spines[:].set_visible(False)
+        units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
+        shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
+        ax.set_title(f"{units} hidden units, {n_weights:,} weights{shown}", fontsize="medium")
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw_edges(
+        self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int
+    ) -> None:
+        sizes = np.abs(matrix)
+        largest = sizes.max(initial=0.0)
+        least = 0.0
+        if n_weights > MOST_EDGES:
+            everything = np.concatenate([np.abs(w).ravel() / np.abs(w).max() for w in self.weights])
+            least = float(np.sort(everything)[-MOST_EDGES]) * largest
+        for unit, column in zip(*np.nonzero(sizes), strict=True):
+            if sizes[unit, column] < least:
+                continue
+            share = sizes[unit, column] / largest
+            ax.plot(
+                [index, index + 1],
+                [below[column], above[unit]],
+                color=POSITIVE if matrix[unit, column] > 0.0 else NEGATIVE,
+                linewidth=0.3 + 2.2 * share,
+                alpha=0.25 + 0.65 * share,
+                zorder=1,
+            )
+
+    def _write_names(self, ax: Any, heights: Sequence[Floats]) -> None:
+        for name, height in zip(self.input_names, heights[0], strict=True):
+            ax.annotate(
+                name, (0, height), (-9, 0), textcoords="offset points", ha="right", va="center"
+            )
+        last = len(heights) - 1
+        for name, height in zip(self.output_names, heights[-1], strict=True):
+            ax.annotate(name, (last, height), (9, 0), textcoords="offset points", va="center")
+
+
+def _spread(width: int) -> Floats:
+    """Heights of so many circles, centred at zero."""
+    if width < 2:
+        return np.zeros(width)
+    return np.linspace(1.0, -1.0, width) * min(1.0, width / 8.0 + 0.3)

@@ -1,0 +1,235 @@
+"""The only checks of what users give: tables, targets and row weights.
+
+What leaves this module is right: finite numbers where numbers must be, equal lengths, weights that
+are positive. Inside, nothing is checked again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """The columns of n rows: a matrix of numbers, or an array for each column."""
+
+    names: tuple[str, ...]
+    matrix: Floats | None
+    """(n, columns); missing numbers are NaN. None for a table with anything else."""
+    columns: tuple[NDArray[Any], ...]
+    """(n,) of each column where there is no matrix."""
+    n_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingTable:
+    """Rows of a fit, without those of weight zero."""
+
+    table: Table
+    targets: NDArray[Any]
+    """(n, targets) numbers, or (n,) labels."""
+    weights: Floats
+    target_names: tuple[str, ...]
+    is_single: bool
+    """Whether targets came as one column, so that predictions go as one."""
+
+
+def open_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, labels: bool = False
+) -> TrainingTable:
+    """The rows of a fit; `estimator` learns scikit-learn's attributes of the columns.
+
+    Parameters
+    ----------
+    estimator : estimator
+        For `n_features_in_` and `feature_names_in_`.
+    X, y : table and targets
+        An array or a frame of any library; targets may be names of columns of the frame.
+    sample_weight : array (n,) or name, optional
+        Non-negative weights; rows of weight 0 are as good as absent.
+    labels : bool
+        Whether targets are labels of classes, one column of anything.
+    """
+    X, y, target_names = _separate(X, y)
+    if isinstance(sample_weight, str):
+        X, sample_weight, _ = _separate(X, sample_weight)
+    table = open_features(estimator, X, reset=True)
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+        )
+    y = _as_array(y)
+    if labels:
+        targets = _labels(y)
+    else:
+        targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+        if targets.ndim > 2:
+            raise ValueError(f"y must have one or two axes, got shape {targets.shape}.")
+    check_consistent_length(X, targets)
+    weights = _row_weights(sample_weight, table.n_rows)
+    present = weights > 0.0
+    is_single = targets.ndim == 1
+    if not labels:
+        targets = targets.reshape(len(targets), -1)
+    if not present.all():
+        table, targets, weights = take(table, present), targets[present], weights[present]
+    return TrainingTable(
+        table=table,
+        targets=targets,
+        weights=weights,
+        target_names=target_names or tuple(f"y{i}" for i in range(np.shape(y)[-1])),
+        is_single=is_single,
+    )
+
+
+def open_known(estimator: Any, X: Any) -> Table:
+    """New rows with the columns of the fit; other columns of the targets' names are left out."""
+    frame = _frame(X)
+    names = getattr(estimator, "_target_names", ())
+    if frame is not None:
+        extra = [name for name in names if name in frame.columns]
+        X = frame.drop(extra).to_native() if extra else X
+    return open_features(estimator, X, reset=False)
+
+
+def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
+    """A table; a float array that is ready is not copied."""
+    frame = _frame(X)
+    if frame is not None:
+        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        if not frame.shape[0] or not frame.shape[1]:
+            raise ValueError(
+                f"Found array with {frame.shape[0]} sample(s) and {frame.shape[1]} feature(s) "
+                f"(shape={frame.shape}) while a minimum of 1 is required."
+            )
+        names = tuple(map(str, frame.columns))
+        columns = tuple(_column(frame[name]) for name in frame.columns)
+    else:
+        array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+        names = tuple(f"x{i}" for i in range(array.shape[1]))
+        if array.dtype.kind in "fiub":
+            matrix = array.astype(np.float64, copy=False)
+            return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
+        columns = tuple(array.T)
+    if all(column.dtype.kind in "fiub" for column in columns):
+        matrix = np.column_stack(columns).astype(np.float64, copy=False)
+        _refuse_infinite(matrix, names)
+        return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
+    return Table(names=names, matrix=None, columns=columns, n_rows=len(columns[0]))
+
+
+def take(table: Table, rows: NDArray[Any]) -> Table:
+    """Some of the rows."""
+    return Table(
+        names=table.names,
+        matrix=None if table.matrix is None else table.matrix[rows],
+        columns=tuple(column[rows] for column in table.columns),
+        n_rows=int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows),
+    )
+
+
+def _frame(X: Any) -> Any:
+    """X as a narwhals frame, or None if it is no frame."""
+    if isinstance(X, (np.ndarray, list, tuple)):
+        return None
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
+    """Features and targets, where targets may be names of columns."""
+    names = [y] if isinstance(y, str) else y
+    is_names = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
+    frame = _frame(X)
+    if not is_names or (frame is None and not isinstance(y, str)):
+        return X, y, _names_of(y)
+    if frame is None:
+        raise ValueError(f"the column {y!r} has a name, but X is no frame: give the values.")
+    absent = [name for name in names if name not in frame.columns]
+    if absent and len(names) == len(frame) and not isinstance(y, str):
+        return X, y, ()  # labels of the rows, not names
+    if absent:
+        known = ", ".join(map(repr, frame.columns[:10]))
+        raise ValueError(f"the table has no column {absent[0]!r}: it has {known}.")
+    targets = frame.select(names).to_native() if len(names) > 1 else frame[names[0]].to_native()
+    return frame.drop(list(names)).to_native(), targets, tuple(names)
+
+
+def _names_of(y: Any) -> tuple[str, ...]:
+    frame = _frame(y)
+    if frame is not None:
+        return tuple(map(str, frame.columns))
+    name = getattr(y, "name", None)
+    return (name,) if isinstance(name, str) and name else ()
+
+
+def _as_array(y: Any) -> Any:
+    frame = _frame(y)
+    if frame is not None:
+        return frame.to_numpy()
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    return series.to_numpy() if isinstance(series, nw.Series) else y
+
+
+def _column(series: Any) -> NDArray[Any]:
+    """Values of a column of a frame: floats, dates, or objects with None where missing."""
+    dtype = series.dtype
+    if dtype.is_numeric() or dtype == nw.Boolean:
+        if series.is_null().any():
+            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
+        return np.asarray(series.to_numpy())
+    if dtype == nw.Datetime:
+        return np.asarray(series.dt.replace_time_zone(None).to_numpy(), dtype="datetime64[us]")
+    if dtype == nw.Date:
+        return np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
+    if dtype == nw.Duration:
+        return np.asarray(series.to_numpy(), dtype="timedelta64[us]")
+    return np.array(series.to_list(), dtype=object)
+
+
+def _labels(y: Any) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise ValueError(f"y must have one label for each row, got shape {labels.shape}.")
+    if labels.dtype.kind == "f":
+        check_array(labels, ensure_2d=False, input_name="y")
+    return labels
+
+
+def _row_weights(weights: Any, n_rows: int) -> Floats:
+    if weights is None:
+        return np.ones(n_rows)
+    if np.ndim(weights) == 0 and isinstance(weights, (int, float)):
+        weights = np.full(n_rows, weights)
+    weights = check_array(
+        _as_array(weights), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+    )
+    if weights.ndim != 1:
+        raise ValueError("Sample weights must be 1D array or scalar.")
+    if len(weights) != n_rows:
+        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
+    if np.any(weights < 0.0):
+        raise ValueError("Negative values in data passed to sample_weight: use 0 to leave out.")
+    if not np.any(weights > 0.0):
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    return np.asarray(weights)
+
+
+def _refuse_infinite(matrix: Floats, names: tuple[str, ...]) -> None:
+    infinite = np.isinf(matrix).any(axis=0)
+    if infinite.any():
+        name = names[int(np.argmax(infinite))]
+        raise ValueError(
+            f"Input X contains infinity in column {name!r}: replace it by a number, or leave it "
+            "empty for a missing value."
+        )
