@@ -64,7 +64,7 @@ numpydoc_xref_param_type = False
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
-    # The others draw docs/figures at length: `python examples/displays.py` runs them, the guide shows them.
+    # The others draw docs/figures at length, and the guide shows them.
     "filename_pattern": r"/plot_",
     "ignore_pattern": r"(?:^|/)(?!plot_)\w+\.py$",
     "within_subsection_order": "FileNameSortKey",
