@@ -48,7 +48,7 @@ from bowtienet.inference.global_step import global_step, update_shared_covarianc
 from bowtienet.inference.local_step import for_rows, initialize_local, local_memory, local_step
 from bowtienet.inference.statistics import Statistics, add, block_statistics
 from bowtienet.model.model import BowTieModel, Rows, split
-from bowtienet.posterior.factors import LayerFactors, LocalMemory, Posterior, n_networks
+from bowtienet.posterior.factors import LocalMemory, Posterior, n_networks
 
 BLOCK_BYTES = 4_000_000
 """Largest array of a block: large enough for fast products, small enough for the cache."""
@@ -91,14 +91,14 @@ class Block(Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """M networks after a pass over the rows; before the first there are no statistics."""
+    """M networks after a pass over the rows; the statistics are those of the last pass, if kept."""
 
     model: BowTieModel
     posterior: Posterior
     memory: tuple[LocalMemory, ...]
     """What every block of rows remembers."""
+    elbo_terms: ElboTerms
     statistics: Statistics | None = None
-    elbo_terms: ElboTerms | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -215,124 +215,85 @@ def ascend(
         Whatever ended the fit. Ctrl-C ends it with the last accepted state, and is raised where
         there is none yet.
     """
-    blocks = build_blocks(rows, model, n_networks(posterior))
+    count = n_networks(posterior)
+    blocks, by_row = build_blocks(rows, model, count), model.outcome.by_row
+    age, bounds = np.zeros(count), np.full(count, -np.inf)
+    history: list[list[float]] = [[] for _ in range(count)]
+    status: list[Status | None] = [None] * count
+    ended = np.zeros(count, dtype=int)
+    number = 0
     with workers(len(blocks)) as apply:
-        climb = _Climb(model, posterior, blocks, tol, max_iter, accelerate)
-        try:
-            while climb.going.size:
-                climb.take(partial(sweep, rounds=rounds, em=em, apply=apply))
-                if callback is not None and callback(climb.number, climb.bounds.copy()):
-                    break
-        except KeyboardInterrupt:
-            if not any(climb.history):
-                raise
-    climb.end(climb.going, Status.INTERRUPTED)
-    return climb.result()
-
-
-class _Climb:
-    """Networks between two sweeps. Arrays of those that still go on; lists of all of them."""
-
-    def __init__(
-        self,
-        model: BowTieModel,
-        posterior: Posterior,
-        blocks: tuple[Block, ...],
-        tol: float,
-        max_iter: int,
-        accelerate: bool,
-    ) -> None:
-        count = n_networks(posterior)
-        self.blocks, self.tol, self.max_iter, self.accelerate = blocks, tol, max_iter, accelerate
-        posterior = update_shared_covariance(posterior, by_row=model.outcome.by_row)
+        posterior = update_shared_covariance(posterior, by_row=by_row)
         memory = tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in blocks)
         model = separate_hyperparameters(model, count)
-        nothing = np.full(count, np.nan)
-        unknown = ElboTerms(**dict.fromkeys(ElboTerms.__dataclass_fields__, nothing))
-        self.accepted = self.proposal = Sweep(
-            model=model, posterior=posterior, memory=memory, elbo_terms=unknown
+        accepted = Sweep(
+            model=model, posterior=posterior, memory=memory, elbo_terms=unknown_bound(count)
         )
-        self.going = np.arange(count)
-        """Networks without a status."""
-        self.age = np.zeros(count)
-        """Sweeps since momentum began; 0 where the proposal is the accepted state."""
-        self.number = 0
-        self.bounds = np.full(count, -np.inf)
-        self.history: list[list[float]] = [[] for _ in range(count)]
-        self.ended: dict[int, tuple[Sweep, int, Status]] = {}
-
-    def take(self, one_sweep: Callable[..., Sweep]) -> None:
-        """One sweep of the networks that go on: accept it and move on, or go back."""
-        proposal, before = self.proposal, self.accepted
+        proposal = accepted
         try:
-            candidate = one_sweep(proposal.model, proposal.posterior, self.blocks, proposal.memory)
-            assert candidate.elbo_terms is not None
-            values = np.asarray(candidate.elbo_terms.total)
-        except (ArithmeticError, np.linalg.LinAlgError):
-            candidate, values = before, np.full(self.going.size, np.nan)
-        bounds, moved = self.bounds[self.going], self.age > 0.0
-        slack = np.where(moved, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
-        slack[~np.isfinite(bounds)] = 0.0
-        risen = np.isfinite(values) & (values >= bounds - slack)
-        self.number += 1
-        self.accepted = _chosen(risen, candidate, before)
-        self.bounds[self.going[risen]] = values[risen]
-        for place in np.flatnonzero(risen):
-            self.history[self.going[place]].append(float(values[place]))
-        is_first = ~np.isfinite(bounds)
-        self.age = np.where(risen & ~is_first, self.age + 1.0, 0.0) * self.accelerate
-        status = [
-            self._status(*each) for each in zip(self.going, values, risen, moved, strict=True)
-        ]
-        if np.any(self.age):
-            # k/(k+2) of the last move is added to it.
-            moved_on = _extrapolated(
-                self.accepted.posterior, before.posterior, self.age / (self.age + 2.0)
-            )
-            by_row = self.accepted.model.outcome.by_row
-            moved_on = update_shared_covariance(moved_on, by_row=by_row)
-            self.proposal = replace(self.accepted, posterior=moved_on)
-        else:
-            self.proposal = self.accepted
-        for ended in Status:
-            self.end(self.going[[s is ended for s in status]], ended)
-            status = [s for s in status if s is not ended]
+            while None in status:
+                candidate = _tried(proposal, blocks, rounds, em, apply)
+                values, moved, first = candidate.elbo_terms.total, age > 0.0, np.isinf(bounds)
+                # A plain sweep may fall by rounding; a step by momentum may not.
+                slack = np.where(moved | first, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
+                going = np.array([each is None for each in status])
+                risen = going & np.isfinite(values) & ~(values < bounds - slack)
+                before, accepted = accepted, _chosen(risen, candidate, accepted)
+                bounds = np.where(risen, values, bounds)
+                number += 1
+                for m in np.flatnonzero(going):
+                    if risen[m]:
+                        history[m].append(float(values[m]))
+                    stopped = risen[m] and is_converged(history[m], tol)
+                    status[m] = _status(values[m], risen[m], moved[m], stopped, number, max_iter)
+                    ended[m] = number
+                climbs = risen & ~first & [each is None for each in status] & accelerate
+                age = np.where(climbs, age + 1.0, 0.0)
+                proposal = accepted
+                if age.any():
+                    ahead = _extrapolated(accepted.posterior, before.posterior, age / (age + 2.0))
+                    ahead = update_shared_covariance(ahead, by_row=by_row)
+                    proposal = replace(accepted, posterior=ahead)
+                if callback is not None and callback(number, bounds.copy()):
+                    break
+        except KeyboardInterrupt:
+            if not any(history):
+                raise
+    return Ascent(
+        model=accepted.model,
+        posterior=accepted.posterior,
+        elbo_terms=accepted.elbo_terms,
+        elbo_history=tuple(map(tuple, history)),
+        n_sweeps=tuple(map(int, ended)),
+        status=tuple(each or Status.INTERRUPTED for each in status),
+    )
 
-    def _status(self, index: np.intp, value: float, risen: bool, moved: bool) -> Status | None:
-        if not risen and not moved:
-            return Status.DECREASED if np.isfinite(value) else Status.NON_FINITE
-        if risen and is_converged(self.history[index], self.tol):
-            return Status.CONVERGED
-        return Status.ITERATION_LIMIT if self.number >= self.max_iter else None
 
-    def end(self, networks: NDArray[np.intp], status: Status) -> None:
-        """Keep the accepted state of networks that have ended, and go on with the others."""
-        ending = np.isin(self.going, networks)
-        if not ending.any():
-            return
-        for place in np.flatnonzero(ending):
-            kept = _taken(replace(self.accepted, memory=()), slice(place, place + 1))
-            self.ended[int(self.going[place])] = kept, self.number, status
-        left = np.flatnonzero(~ending)
-        self.going, self.age = self.going[left], self.age[left]
-        self.accepted, self.proposal = _taken(self.accepted, left), _taken(self.proposal, left)
-
-    def result(self) -> Ascent:
-        """All networks in their order."""
-        ended = [self.ended[index] for index in sorted(self.ended)]
-        together = _concatenated([state for state, _, _ in ended])
-        terms = together.elbo_terms
-        if terms is None:
-            nothing = np.full(len(ended), np.nan)
-            terms = ElboTerms(**dict.fromkeys(ElboTerms.__dataclass_fields__, nothing))
-        return Ascent(
-            model=together.model,
-            posterior=together.posterior,
-            elbo_terms=terms,
-            elbo_history=tuple(map(tuple, self.history)),
-            n_sweeps=tuple(number for _, number, _ in ended),
-            status=tuple(status for _, _, status in ended),
+def _tried(state: Sweep, blocks: Sequence[Block], rounds: int, em: bool, apply: Mapper) -> Sweep:
+    """A sweep; one that breaks down leaves the state with a bound that is not finite."""
+    try:
+        return sweep(
+            state.model,
+            state.posterior,
+            blocks,
+            state.memory,
+            rounds=rounds,
+            em=em,
+            apply=apply,
         )
+    except (ArithmeticError, np.linalg.LinAlgError):
+        return replace(state, elbo_terms=unknown_bound(n_networks(state.posterior)))
+
+
+def _status(
+    value: float, risen: bool, moved: bool, stopped: bool, number: int, max_iter: int
+) -> Status | None:
+    """Why a network ends after this sweep; None to go on."""
+    if not risen and not moved:
+        return Status.DECREASED if np.isfinite(value) else Status.NON_FINITE
+    if stopped:
+        return Status.CONVERGED
+    return Status.ITERATION_LIMIT if number >= max_iter else None
 
 
 def is_converged(history: Sequence[float], tol: float) -> bool:
@@ -400,24 +361,16 @@ def workers(n_tasks: int) -> Iterator[Mapper]:
 
 
 def _extrapolated(now: Posterior, then: Posterior, amount: NDArray[np.float64]) -> Posterior:
-    """Networks moved on by `amount` (M,) times their difference from before."""
-    layers = tuple(
-        _extrapolated_layer(*pair, amount) for pair in zip(now.layers, then.layers, strict=True)
-    )
-    return replace(now, layers=layers)
-
-
-def _extrapolated_layer(
-    now: LayerFactors, then: LayerFactors, amount: NDArray[np.float64]
-) -> LayerFactors:
-    mean, scale = now.weights.mean, now.noise_variance.scale
-    mean = mean + amount[:, None, None] * (mean - then.weights.mean)
-    growth = amount[:, None] * (np.log(scale) - np.log(then.noise_variance.scale))
-    return replace(
-        now,
-        weights=replace(now.weights, mean=mean),
-        noise_variance=replace(now.noise_variance, scale=scale * np.exp(growth)),
-    )
+    """Networks moved on by `amount` (M,) times their last move; 0 where they stay."""
+    layers = []
+    for layer, old in zip(now.layers, then.layers, strict=True):
+        mean, scale = layer.weights.mean, layer.noise_variance.scale
+        mean = mean + amount[:, None, None] * (mean - old.weights.mean)
+        growth = amount[:, None] * (np.log(scale) - np.log(old.noise_variance.scale))
+        weights = replace(layer.weights, mean=mean)
+        noise = replace(layer.noise_variance, scale=scale * np.exp(growth))
+        layers.append(replace(layer, weights=weights, noise_variance=noise))
+    return replace(now, layers=tuple(layers))
 
 
 def taken_model(model: BowTieModel, index: Sequence[int]) -> BowTieModel:
@@ -430,11 +383,10 @@ def _with_hyperparameters(
 ) -> BowTieModel:
     """`function` of the parameters that EM moves, those of the other models included."""
     shared = [m.prior.global_shrinkage for m in (model, *others)]
-    outcomes = [m.outcome for m in (model, *others)]
     return replace(
         model,
         prior=replace(model.prior, global_shrinkage=map_arrays(function, *shared)),
-        outcome=map_arrays(function, *outcomes),
+        outcome=map_arrays(function, *(m.outcome for m in (model, *others))),
     )
 
 
@@ -442,32 +394,19 @@ def _chosen(mask: NDArray[np.bool_], first: Sweep, second: Sweep) -> Sweep:
     """The networks of the first where the mask (M,) says so, those of the second elsewhere."""
     if mask.all():
         return first
-    return _combined(lambda x, y: np.where(_like(mask, x), x, y), first, second)
 
+    def choose(x: Array, y: Array) -> Array:
+        return np.where(mask.reshape(-1, *[1] * (np.ndim(x) - 1)), x, y)
 
-def _taken(state: Sweep, index: Any) -> Sweep:
-    return _combined(operator.itemgetter(index), state)
-
-
-def _concatenated(states: Sequence[Sweep]) -> Sweep:
-    return _combined(lambda *arrays: np.concatenate(arrays), *states)
-
-
-def _combined(function: Callable[..., Any], *states: Sweep) -> Sweep:
-    """`function` of all arrays with the leading axis of the networks; the statistics go.
-
-    Where not every state has a bound, none has: some networks have never risen.
-    """
-    known = all(state.elbo_terms is not None for state in states)
-    first, *others = states
     return Sweep(
-        model=_with_hyperparameters(first.model, function, *(other.model for other in others)),
-        posterior=map_arrays(function, *(state.posterior for state in states)),
-        memory=map_arrays(function, *(state.memory for state in states)),
-        elbo_terms=map_arrays(function, *(s.elbo_terms for s in states)) if known else None,
+        model=_with_hyperparameters(first.model, choose, second.model),
+        posterior=map_arrays(choose, first.posterior, second.posterior),
+        memory=map_arrays(choose, first.memory, second.memory),
+        elbo_terms=map_arrays(choose, first.elbo_terms, second.elbo_terms),
     )
 
 
-def _like(mask: NDArray[np.bool_], reference: Array) -> NDArray[np.bool_]:
-    """(M,) with as many axes as the reference."""
-    return np.reshape(mask, (-1, *[1] * (np.ndim(reference) - 1)))
+def unknown_bound(count: int) -> ElboTerms:
+    """The bound of networks that have none yet."""
+    nothing = np.full(count, np.nan)
+    return ElboTerms(**dict.fromkeys(ElboTerms.__dataclass_fields__, nothing))

@@ -61,9 +61,6 @@ class FactorsForRows(Posterior):
     """E[(b, W)'(b, W)] of every hidden layer, packed for traces, ((K+1)(K+2)/2, D)."""
     output_message: Array | None
     """What (y, 1) is multiplied with for h_L, (D_out + 1, D_L); None without hidden layers."""
-    only_layer: tuple[Array, Array] | None
-    """What gates x preactivations (D, D) and (y, 1) (D_out + 1, D) are multiplied with for the mean
-    activations of an only hidden layer; None with more or without."""
     log_determinant: Array | None
     """log|S_L| (); None without hidden layers."""
     output: OutputForRows | None
@@ -73,22 +70,19 @@ class FactorsForRows(Posterior):
 def for_rows(factors: Posterior) -> FactorsForRows:
     """Work out once what all blocks of rows need.
 
-    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]); an only hidden layer has the mean
-    S (E[1/eta²] rho E[z] + h).
+    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]).
     """
     if isinstance(factors, FactorsForRows):
         return factors
     layers, covariance = factors.layers, factors.shared_covariance
     precision = [inverse_gamma.mean_inverse(layer.noise_variance) for layer in layers]
-    message, only = None, None
+    message = None
     if covariance is not None:
         output, weight = layers[-1].weights, precision[-1][..., :, None]
         xp = namespace(output.mean)
         with_bias = gaussian.second_moment(output)[..., :, 0, 1:]
         constant = xp.sum(weight * with_bias, axis=-2, keepdims=True)
         message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
-        if len(layers) == 2:
-            only = (precision[0][..., :, None] * covariance, message @ covariance)
     return FactorsForRows(
         layers=layers,
         shared_covariance=covariance,
@@ -98,7 +92,6 @@ def for_rows(factors: Posterior) -> FactorsForRows:
             for layer in layers[:-1]
         ),
         output_message=message,
-        only_layer=only,
         log_determinant=None if covariance is None else log_determinant(covariance),
         output=output_for_rows(layers) if covariance is None and len(layers) > 1 else None,
     )
@@ -228,8 +221,6 @@ def update_activations(
     factors = for_rows(factors)
     if first is None:
         first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
-    if factors.only_layer is not None:
-        return (_only_layer(factors, first, targets, memory),)
     if factors.output is None:
         covariance, log_determinant, linear = _output_message(factors, inputs, targets)
     else:
@@ -327,25 +318,6 @@ def update_gates(
         gates.append(probability)
         entropies.append(entropy)
     return tuple(gates), tuple(entropies)
-
-
-def _only_layer(
-    factors: FactorsForRows, first: Array, targets: Array | None, memory: LocalMemory
-) -> Activations:
-    """q(a) of an only hidden layer: the recursion with its constants multiplied out."""
-    assert factors.only_layer is not None
-    assert factors.shared_covariance is not None
-    assert factors.log_determinant is not None
-    by_gate, by_target = factors.only_layer
-    offset = (memory.gate_probability[0] * first) @ by_gate
-    if targets is not None:
-        offset = offset + _with_last_ones(targets) @ by_target
-    return Activations(
-        offset=offset,
-        gain=None,
-        covariance=factors.shared_covariance[..., None, :, :],
-        log_determinant=factors.log_determinant[..., None],
-    )
 
 
 def _with_last_ones(targets: Array) -> Array:

@@ -32,6 +32,7 @@ from bowtienet.inference.ascend import (
     Mapper,
     Status,
     block_rows,
+    unknown_bound,
     workers,
 )
 from bowtienet.inference.elbo import ElboTerms, elbo
@@ -192,12 +193,10 @@ def ascend_stochastic(
                 raise
             status = Status.INTERRUPTED
     count = n_networks(state.posterior)
-    nothing = np.full(count, np.nan)
-    empty = ElboTerms(**dict.fromkeys(ElboTerms.__dataclass_fields__, nothing))
     ascent = Ascent(
         model=state.model,
         posterior=state.posterior,
-        elbo_terms=empty if terms is None else terms,
+        elbo_terms=terms or unknown_bound(count),
         elbo_history=tuple(tuple(float(b[m]) for b in history) for m in range(count)),
         n_sweeps=(state.step - start,) * count,
         status=(status,) * count,
