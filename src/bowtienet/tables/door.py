@@ -85,7 +85,7 @@ def open_rows(
         table=table,
         targets=targets,
         weights=weights,
-        target_names=target_names or tuple(f"y{i}" for i in range(np.shape(y)[-1])),
+        target_names=target_names or _default_names(1 if labels else targets.shape[1]),
         is_single=is_single,
     )
 
@@ -193,6 +193,10 @@ def _column(series: Any) -> NDArray[Any]:
     if dtype == nw.Duration:
         return np.asarray(series.to_numpy(), dtype="timedelta64[us]")
     return np.array(series.to_list(), dtype=object)
+
+
+def _default_names(count: int) -> tuple[str, ...]:
+    return ("y",) if count == 1 else tuple(f"y{i}" for i in range(count))
 
 
 def _labels(y: Any) -> NDArray[Any]:
