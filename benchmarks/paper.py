@@ -80,7 +80,7 @@ def published() -> dict[tuple[str, str, str], tuple[float, float]]:
 
 HEAD = """# The paper's table
 
-Written by `python -m benchmarks paper`. RMSE / negative log-likelihood / coverage of 95 % intervals,
+Written by `python -m benchmarks paper`. RMSE / negative log-likelihood / coverage of 95 %,
 the last two of a Gaussian with the predictive mean and variance as in the paper; means over random
 splits 0 to 9, processor seconds of a fit on one core. Where the paper has a row, its printed one
 stands below ours, and then the differences in standard errors of both means: which splits the paper

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-LINES = {"src/bowtienet/_old": 42_619, "tests/_old": 50_885}
+LINES = {"src/bowtienet/_old": 42_619, "tests/_old": 50_853}
 """Lines of Python behind the fence; a change may lower these, never raise them."""
 
 
