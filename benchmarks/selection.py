@@ -86,7 +86,7 @@ def page(records: list[dict[str, Any]]) -> str:
         "# Selection on planted tables",
         "",
         "Written by `python -m benchmarks selection`. 300 rows; 2 of 10 columns matter, 1 of 2 in",
-        "the paper's simulated example; 20 units, the paper's settings with momentum, at most 3,000",
+        "the paper's simulated example; 20 units, the paper's settings with momentum, at most 3000",
         "sweeps; and the start of the defaults. At each stated rate: the mean share of false",
         "columns among the kept ones / of false weights of the first layer among the kept ones /",
         "the share of true columns that are kept. q is too sure of its signs (mean-field variances",
