@@ -9,7 +9,7 @@ optimum of its bound.
 
 # %%
 # ``prune`` keeps the weights whose sign q is sure of, drops what is on no path from a column to the
-# target, and fits the smaller network again. A Gaussian prior keeps most weights; priors that shrink
+# target, and fits the smaller network again. A Gaussian prior keeps most weights; those that shrink
 # keep few.
 
 import matplotlib.pyplot as plt

@@ -43,14 +43,14 @@ def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     target = Path(path)
     arrays: list[np.ndarray] = []
     tree = _to_tree(content, arrays)
-    tensors = {str(index): np.ascontiguousarray(array) for index, array in enumerate(arrays)}
+    tensors = {str(index): np.asarray(array, order="C") for index, array in enumerate(arrays)}
     about = {
         "schema": SCHEMA,
         "kind": kind,
         "version": version(FORMAT),
         "content": tree,
-        "digest": _digest(tree, tensors),
     }
+    about["digest"] = _digest(about, tensors)
     data = safetensors.numpy.save(tensors, metadata={FORMAT: json.dumps(about)})
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
@@ -70,13 +70,13 @@ def load(path: str | os.PathLike[str], containers: Sequence[type]) -> tuple[str,
     about = read_header(path)
     if about["schema"] > SCHEMA:
         raise ValueError(
-            f"{path} was written by {FORMAT} {about['version']}, which is newer than this one: "
-            "load it with that version, or fit and save again."
+            f"{path} was written by {FORMAT} {about.get('version')}, which is newer than this "
+            "one: load it with that version, or fit and save again."
         )
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        if about["digest"] != _digest(about["content"], tensors):
+        if about.pop("digest") != _digest(about, tensors):
             raise ValueError("its digest is that of another content")
         known = {container.__name__: container for container in containers}
         return str(about["kind"]), _from_tree(about["content"], tensors, known)
@@ -101,12 +101,15 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def _to_tree(value: Any, arrays: list[np.ndarray]) -> Any:
-    if value is None or type(value) in (bool, str, int):
+    if value is None or type(value) in (bool, int):
         return value
+    if isinstance(value, str):
+        return str(value)
     if type(value) is float:
         return value if math.isfinite(value) else {"float": str(value)}
     if isinstance(value, (tuple, list)):
-        return {type(value).__name__: [_to_tree(item, arrays) for item in value]}
+        tag = "tuple" if isinstance(value, tuple) else "list"
+        return {tag: [_to_tree(item, arrays) for item in value]}
     if isinstance(value, Mapping):
         return {"dict": {str(key): _to_tree(item, arrays) for key, item in value.items()}}
     if is_dataclass(value):
@@ -116,11 +119,12 @@ def _to_tree(value: Any, arrays: list[np.ndarray]) -> Any:
     if array.dtype.kind in "OU":
         if not all(isinstance(item, (str, type(None))) for item in array.ravel()):
             raise TypeError(f"cannot save values of type {type(value).__name__}.")
-        return {"texts": [array.shape, [None if v is None else str(v) for v in array.ravel()]]}
+        tag = "texts" if array.dtype.kind == "U" else "objects"
+        return {tag: [array.shape, [None if v is None else str(v) for v in array.ravel()]]}
     if array.dtype.kind not in "fiub":
         raise TypeError(f"cannot save values of type {type(value).__name__}.")
     arrays.append(array.astype(array.dtype.newbyteorder("="), copy=False))
-    return {"scalar" if np.ndim(value) == 0 else "array": len(arrays) - 1}
+    return {"scalar" if isinstance(value, np.generic) else "array": len(arrays) - 1}
 
 
 def _from_tree(node: Any, tensors: Mapping[str, np.ndarray], known: Mapping[str, type]) -> Any:
@@ -134,19 +138,20 @@ def _from_tree(node: Any, tensors: Mapping[str, np.ndarray], known: Mapping[str,
         return {key: _from_tree(item, tensors, known) for key, item in value.items()}
     if tag == "float":
         return float(value)
-    if tag == "texts":
+    if tag in ("texts", "objects"):
         shape, texts = value
-        return np.array(texts, dtype=object).reshape(shape)
+        return np.array(texts, dtype=str if tag == "texts" else object).reshape(shape)
     if tag == "array":
         return tensors[str(value)]
     if tag == "scalar":
-        return tensors[str(value)].reshape(())[()]
+        return tensors[str(value)][()]
     parts = {name: _from_tree(item, tensors, known) for name, item in value.items()}
     return known[tag](**parts)
 
 
-def _digest(tree: Any, tensors: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256(json.dumps(tree, sort_keys=True).encode())
+def _digest(about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> str:
+    """Of the header without its digest, and of the arrays."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}".encode())

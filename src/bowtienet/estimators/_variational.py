@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
-from bowtienet._format import duration, number
+from bowtienet._format import count, duration, number
 from bowtienet.estimators._answers import Saved
 from bowtienet.estimators.summary import Selection, describe_network, selection_of
 from bowtienet.inference.ascend import Ascent, Status, ascend, taken_model
@@ -154,6 +154,8 @@ class VariationalNetwork(Saved):
                 accelerate=self.accelerate,
                 callback=self._progress(),
             )
+        self._seen = float(rows.weights.sum())
+        vars(self).pop("kept_columns_", None)  # this is no pruned network any more
         self._set(
             FittedNetwork(
                 representation=representation,
@@ -180,6 +182,8 @@ class VariationalNetwork(Saved):
         """The model, with what the data say of its scales, and where the networks start."""
         hidden = self.hidden_layer_sizes
         hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
+        n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
+        architecture = build_architecture(rows.inputs.shape[1], hidden, n_outputs)
         linear = fit_linear(rows, outcome)
         noise = getattr(self, "output_noise", None) or default_output_noise(linear)
         layers: Sequence[Floats] = ()
@@ -198,9 +202,8 @@ class VariationalNetwork(Saved):
         bias_variance = self.bias_variance
         if bias_variance == "intercept":
             bias_variance = max(linear.largest_intercept, 1e-2)
-        n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
         model = build_model(
-            build_architecture(rows.inputs.shape[1], hidden, n_outputs),
+            architecture,
             prior=default_prior(self.prior, linear),
             hidden_noise=self.hidden_noise,
             output_noise=noise,
@@ -213,8 +216,13 @@ class VariationalNetwork(Saved):
         init = "laplace" if self.init == "relu_network" else self.init
         return model, initialize(model, rows, rng, self.n_members, init)
 
-    def _set(self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None) -> None:
-        """Attributes of a fit; members that broke down are left out."""
+    def _set(
+        self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None, stacklevel: int = 4
+    ) -> None:
+        """Attributes of a fit; members that broke down are left out.
+
+        Warnings are the user's, so many calls above.
+        """
         good = [i for i, history in enumerate(ascent.elbo_history) if history]
         if not good:
             raise ValueError(
@@ -227,7 +235,7 @@ class VariationalNetwork(Saved):
                 f"{len(ascent.elbo_history) - len(good)} of {len(ascent.elbo_history)} members "
                 "broke down and are left out.",
                 RuntimeWarning,
-                stacklevel=3,
+                stacklevel=stacklevel,
             )
             fitted = replace(
                 fitted,
@@ -244,14 +252,14 @@ class VariationalNetwork(Saved):
         self.n_iter_ = ascent.n_sweeps[good[best]]
         status = [ascent.status[i] for i in good]
         self.converged_ = all(each is Status.CONVERGED for each in status)
-        self._warn(status)
+        self._warn(status, stacklevel + 1)
 
-    def _warn(self, status: Sequence[Status]) -> None:
+    def _warn(self, status: Sequence[Status], stacklevel: int) -> None:
         if Status.INTERRUPTED in status:
             warnings.warn(
                 f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
         intended = self.max_iter is None and self.init == "relu_network"
         if Status.ITERATION_LIMIT in status and not (intended and self.solver == "cavi"):
@@ -259,7 +267,7 @@ class VariationalNetwork(Saved):
                 f"the bound was still rising after {self.n_iter_} iterations: a larger max_iter "
                 "goes on, accelerate=True climbs faster.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=stacklevel,
             )
 
     def _progress(self) -> Any:
@@ -297,25 +305,41 @@ class VariationalNetwork(Saved):
                 member_weights=np.ones(self.n_members),
                 stochastic=begin(model, start),
             )
-            self._seen = 0.0
+            seen = 0.0
         else:
-            fitted = self._fitted
-            if fitted.stochastic is None:
+            fitted, seen = self._fitted, self._seen
+            n_targets = len(fitted.target_scaling.center)
+            if training.targets.shape[1] != n_targets:
                 raise ValueError(
-                    "partial_fit goes on from partial_fit or from a fit with solver='svi', not "
-                    "from one with solver='cavi'."
+                    f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "
+                    f"{n_targets}."
                 )
             rows = self._standardized(training, fitted.representation, fitted.target_scaling)
+            if fitted.inputs is not None:
+                rows = replace(rows, inputs=rows.inputs[:, fitted.inputs])
         state = fitted.stochastic
-        assert state is not None
+        if state is None:
+            if self._rows is None:
+                raise ValueError(
+                    "partial_fit after a fit with solver='cavi' needs the rows of that fit, which "
+                    "files do not keep: begin with partial_fit or solver='svi', then save."
+                )
+            # The statistics that steps blend: those of the rows of the fit.
+            start = begin(fitted.model, fitted.posterior)
+            state, _ = stochastic_step(start, self._rows, seen, 1.0)
         weight = float(rows.weights.sum())
-        self._seen += weight
+        if state.statistics is not None:
+            # They are sums over all rows seen, of which there are more now.
+            grown = (seen + weight) / seen
+            statistics = map_arrays(lambda x: grown * x, state.statistics)
+            state = replace(state, statistics=statistics)
+        seen += weight
         if isinstance(self.forgetting_rate, str):
-            amount = weight / self._seen
+            amount = weight / seen
         else:
             amount = step_size(state.step, self.forgetting_rate, self.step_delay)
         with np.errstate(all="ignore"):
-            state, terms = stochastic_step(state, rows, self._seen, amount)
+            state, terms = stochastic_step(state, rows, seen, amount)
         bounds = np.asarray(terms.total)
         if not np.isfinite(bounds).all():
             raise ValueError(
@@ -333,7 +357,7 @@ class VariationalNetwork(Saved):
         )
         fitted = replace(fitted, model=state.model, posterior=state.posterior, stochastic=state)
         self._set(fitted, ascent, None)
-        self.elbo_history_, self.converged_ = np.array(history), False
+        self.elbo_history_, self.converged_, self._seen = np.array(history), False, seen
         return self
 
     def _standardized(
@@ -434,7 +458,9 @@ class VariationalNetwork(Saved):
             ),
             ascent,
             rows,
+            stacklevel=3,
         )
+        smaller._seen = self._seen
         smaller.kept_columns_ = np.unique(fitted.representation.owners[before[kept]])
         return smaller
 

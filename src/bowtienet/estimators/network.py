@@ -277,8 +277,10 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         The first rows decide how columns are read and scaled: give a few hundred.
         """
         self._validate_params()
-        training = open_rows(self, X, y, sample_weight)
-        self._single, self._target_names = training.is_single, training.target_names
+        first = not self.__sklearn_is_fitted__()
+        training = open_rows(self, X, y, sample_weight, reset=first)
+        if first:
+            self._single, self._target_names = training.is_single, training.target_names
         scaling = self._target_scaling(training.targets, training.weights)
         outcome = StudentT() if self.noise == "student_t" else GAUSSIAN
         return self._partial(training, outcome, scaling)

@@ -119,17 +119,18 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
         """
         self._validate_params()
         training = open_rows(self, X, y, sample_weight, labels=True)
-        check_classification_targets(training.targets)
-        self.classes_ = np.unique(training.targets)
-        return self._fit(*self._numbered(training))
+        return self._fit(*self._numbered(training, training.targets))
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows; the first call needs all classes or has them all."""
         self._validate_params()
-        training = open_rows(self, X, y, sample_weight, labels=True)
-        if not hasattr(self, "classes_"):
-            self.classes_ = np.unique(training.targets if classes is None else classes)
-        return self._partial(*self._numbered(training))
+        first = not self.__sklearn_is_fitted__()
+        training = open_rows(self, X, y, sample_weight, labels=True, reset=first)
+        if not first:
+            classes = self.classes_
+        elif classes is None:
+            classes = training.targets
+        return self._partial(*self._numbered(training, classes))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, classes): means over q and the members.
@@ -155,20 +156,24 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
 
-    def _numbered(self, training: TrainingTable) -> tuple[TrainingTable, Any, Scaling]:
+    def _numbered(
+        self, training: TrainingTable, labels: Any
+    ) -> tuple[TrainingTable, Any, Scaling]:
         """Numbers of classes for targets, the outcome, and a scaling that does nothing."""
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class, {self.classes_[0]!r}: a classifier needs two at least."
-            )
-        unknown = np.setdiff1d(training.targets, self.classes_)
+        check_classification_targets(training.targets)
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class, {classes[0]!r}: a classifier needs two at least.")
+        unknown = np.setdiff1d(training.targets, classes)
         if unknown.size:
             raise ValueError(f"y has the class {unknown[0]!r}, which the first rows did not name.")
-        numbers = np.searchsorted(self.classes_, training.targets).astype(np.float64)[:, None]
+        numbers = np.searchsorted(classes, training.targets).astype(np.float64)[:, None]
+        self.classes_ = classes
         self._single, self._target_names = True, training.target_names
-        outcome = Binary() if len(self.classes_) == 2 else Classes(n_classes=len(self.classes_))
+        outcome = Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
         numbered = TrainingTable(
             table=training.table,
             targets=numbers,

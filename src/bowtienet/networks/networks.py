@@ -42,7 +42,8 @@ def random_networks(
     layers: list[Single] = []
     values = np.broadcast_to(inputs.T.astype(np.float32), (count, inputs.shape[1], len(inputs)))
     for width in hidden:
-        size = math.sqrt(max(float(np.mean(np.sum(values**2, axis=1))), 1e-12))
+        # Of a table that says nothing all are zero.
+        size = math.sqrt(float(np.mean(np.sum(values**2, axis=1)))) or 1.0
         weights = rng.normal(0.0, 1.0 / size, (count, width, values.shape[1]))
         at = rng.integers(0, values.shape[2], (count, width))
         rows = np.take_along_axis(values, at[:, None, :], axis=2)

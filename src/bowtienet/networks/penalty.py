@@ -77,11 +77,12 @@ def fit_networks(
     n_outputs = outcome.working_targets(targets[:1]).shape[1]
     start = random_networks(rng, inputs, hidden, n_outputs, len(penalties))
     size, n_steps = batch_and_steps(len(inputs))
+    total = row_weights.sum(axis=1)
     return train(
         start,
         minibatches(inputs, targets, row_weights, size, rng),
         outcome=outcome,
         penalties=penalties,
-        total_weights=np.maximum(row_weights.sum(axis=1), 1e-300),
+        total_weights=np.where(total > 0.0, total, 1.0),
         n_steps=n_steps,
     )

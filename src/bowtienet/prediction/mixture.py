@@ -22,6 +22,8 @@ Floats = NDArray[np.float64]
 
 _STEPS = 100
 """Most iterations of a quantile; bisection alone narrows any bracket to rounding in 60."""
+_SETTLED = 1e-14
+"""Distance of Φ^{-1}(F(x)) from where it should be, at which a quantile is known to rounding."""
 _BLOCK = 2**18
 """Numbers in the largest temporary array of a quantile, 2 MB."""
 
@@ -83,11 +85,13 @@ class Mixture:
     def logpdf(self, y: Any) -> Floats:
         """log p(y)."""
         z = self._standardized(y)
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", over="ignore"):
             logs = np.log(_like(self.weights, z))
-        terms = logs - 0.5 * z * z - np.log(self.deviations)[:, *self._between(z)]
-        peak = terms.max(axis=0)
-        total = np.log(np.sum(np.exp(terms - peak), axis=0)) + peak
+            terms = logs - 0.5 * z * z - np.log(self.deviations)[:, *self._between(z)]
+            peak = terms.max(axis=0)
+            # Too far out for a double the density is 0, and -inf - (-inf) is no number.
+            peak = np.where(np.isneginf(peak), 0.0, peak)
+            total = np.log(np.sum(np.exp(terms - peak), axis=0)) + peak
         return np.asarray(total - 0.5 * math.log(2.0 * math.pi))
 
     def cdf(self, y: Any) -> Floats:
@@ -108,7 +112,7 @@ class Mixture:
         deviations = self.deviations.reshape(means.shape)
         flat = np.atleast_1d(levels)
         found = np.empty((flat.size, means.shape[1]))
-        for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * flat.size))):
+        for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * max(flat.size, 1)))):
             found[:, part] = _quantiles(
                 self.weights[:, None, None],
                 means[:, None, part],
@@ -146,7 +150,8 @@ class Mixture:
         """(y - m) / d, ``(K, *points)``."""
         points = np.asarray(y, dtype=float)
         extra = (slice(None), *[None] * max(points.ndim - (self.means.ndim - 1), 0))
-        return np.asarray((points - self.means[extra]) / self.deviations[extra])
+        with np.errstate(over="ignore"):
+            return np.asarray((points - self.means[extra]) / self.deviations[extra])
 
     def _between(self, z: Floats) -> tuple[Any, ...]:
         return (None,) * (z.ndim - self.means.ndim)
@@ -183,9 +188,11 @@ def _quantiles(weights: Floats, means: Floats, deviations: Floats, levels: Float
             step = (target - u) * np.exp(-0.5 * u * u) / density
             low, high = np.where(reached < tail, x, low), np.where(reached < tail, high, x)
             new = x + step
-            new = np.where((new > low) & (new < high), new, 0.5 * low + 0.5 * high)
-            still = np.abs(new - x) <= 4.0 * np.spacing(np.abs(x)) + 1e-13 * (high - low)
+            new = np.where((new >= low) & (new <= high), new, 0.5 * low + 0.5 * high)
+            # What is reached stays: x is an end of the bracket now, which rounding may step over.
+            new = np.where(np.abs(target - u) <= _SETTLED, x, new)
+            still = np.abs(new - x) <= 4.0 * np.spacing(np.abs(x))
             x = new
-            if np.all(still | (reached == tail) | ~finite):
+            if np.all(still | ~finite):
                 break
     return np.asarray(sign * np.where(finite, x, np.where(target < 0.0, -np.inf, np.inf)))

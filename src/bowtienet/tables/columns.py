@@ -13,8 +13,8 @@ Columns that do not vary say nothing and are left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import date, timedelta
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.tables.door import Table
+from bowtienet.tables.door import Table, is_missing
 from bowtienet.tables.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
@@ -61,8 +61,7 @@ def learn_columns(table: Table, weights: Floats, max_categories: int) -> tuple[C
         return columns
     # A network needs an input, even if it says nothing.
     first = columns[0]
-    kept = Column(name=first.name, kind=NUMBER, parts=("",), typical=0.0, has_indicator=False)
-    return (kept, *columns[1:])
+    return (replace(first, parts=("days",) if first.kind == DATE else ("",)), *columns[1:])
 
 
 def encode(columns: Sequence[Column], table: Table) -> Floats:
@@ -98,13 +97,15 @@ def _learn(
     name: str, kind: str, values: NDArray[Any], weights: Floats, max_categories: int
 ) -> Column:
     if kind == CATEGORY:
-        present = values[[value is not None for value in values]]
-        levels, counts = np.unique(present.astype(str), return_counts=True)
+        known = np.array([value is not None for value in values])
+        present = values[known]
+        levels, rows = np.unique(present.astype(str), return_inverse=True)
+        counts = np.bincount(rows, weights=weights[known], minlength=len(levels))
         frequent = np.sort(levels[np.argsort(-counts, kind="stable")[:max_categories]])
         varies = len(levels) > 1 or 0 < len(present) < len(values)
         # With two levels one column says it all.
         complete = len(present) == len(values)
-        kept = frequent[1:] if len(levels) == 2 and complete else frequent
+        kept = levels[1:] if len(levels) == 2 and complete else frequent
         return Column(
             name=name,
             kind=kind,
@@ -133,7 +134,8 @@ def _learn(
 def _varies(values: Floats) -> bool:
     if not values.size:
         return False
-    return bool(np.ptp(values) > CONSTANT * np.abs(values).max())
+    # Halves, so that no difference overflows.
+    return bool(np.ptp(0.5 * values) > 0.5 * CONSTANT * np.abs(values).max())
 
 
 def _encoded(column: Column, values: NDArray[Any]) -> Floats:
@@ -173,7 +175,7 @@ def _read(values: NDArray[Any]) -> tuple[str, NDArray[Any]]:
         return DATE, values.astype("datetime64[us]")
     if kind == "m":
         return NUMBER, np.where(np.isnat(values), np.nan, values / DAY)
-    values = np.array([None if _is_missing(value) else value for value in values], dtype=object)
+    values = np.array([_plain(value) for value in values], dtype=object)
     known = [value for value in values if value is not None]
     if known and all(isinstance(value, (Real, Decimal, np.bool_)) for value in known):
         numbers = np.array([np.nan if v is None else float(v) for v in values])
@@ -185,13 +187,11 @@ def _read(values: NDArray[Any]) -> tuple[str, NDArray[Any]]:
     return CATEGORY, np.array([None if v is None else _text(v) for v in values], dtype=object)
 
 
-def _is_missing(value: Any) -> bool:
-    if value is None or value == "":
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ValueError):
-        return True  # the NA of pandas has no truth value
+def _plain(value: Any) -> Any:
+    """None for what is missing; times as the clock shows them, without their zone."""
+    if is_missing(value) or (isinstance(value, str) and not value):
+        return None
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 
 def _text(value: Any) -> str:
@@ -211,6 +211,6 @@ def _date_parts(dates: NDArray[Any], typical: float) -> Floats:
     days = np.where(np.isfinite(days), days, typical)
     angle = 2.0 * np.pi * days / DAYS_OF_YEAR
     whole = np.floor(days)
-    return np.column_stack(
-        [days, np.sin(angle), np.cos(angle), (whole + 3.0) % 7.0, 24.0 * (days - whole)]
-    )
+    # To the digits that days have: the same time of every day is the same number.
+    hours = np.round(24.0 * (days - whole), 6)
+    return np.column_stack([days, np.sin(angle), np.cos(angle), (whole + 3.0) % 7.0, hours])

@@ -7,12 +7,18 @@ are positive. Inside, nothing is checked again.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_consistent_length, validate_data
+from sklearn.utils.validation import (
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +49,13 @@ class TrainingTable:
 
 
 def open_rows(
-    estimator: Any, X: Any, y: Any, sample_weight: Any = None, *, labels: bool = False
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    labels: bool = False,
+    reset: bool = True,
 ) -> TrainingTable:
     """The rows of a fit; `estimator` learns scikit-learn's attributes of the columns.
 
@@ -57,11 +69,13 @@ def open_rows(
         Non-negative weights; rows of weight 0 are as good as absent.
     labels : bool
         Whether targets are labels of classes, one column of anything.
+    reset : bool
+        Whether these are the first rows; further ones must have the columns of the first.
     """
     X, y, target_names = _separate(X, y)
     if isinstance(sample_weight, str):
         X, sample_weight, _ = _separate(X, sample_weight)
-    table = open_features(estimator, X, reset=True)
+    table = open_features(estimator, X, reset=reset)
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
@@ -95,7 +109,9 @@ def open_known(estimator: Any, X: Any) -> Table:
     frame = _frame(X)
     names = getattr(estimator, "_target_names", ())
     if frame is not None:
-        extra = [name for name in names if name in frame.columns]
+        # A target given apart may have the name of a feature.
+        features = getattr(estimator, "feature_names_in_", ())
+        extra = [name for name in names if name in frame.columns and name not in features]
         X = frame.drop(extra).to_native() if extra else X
     return open_features(estimator, X, reset=False)
 
@@ -111,7 +127,8 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
                 f"(shape={frame.shape}) while a minimum of 1 is required."
             )
         names = tuple(map(str, frame.columns))
-        columns = tuple(_column(frame[name]) for name in frame.columns)
+        # Names may be whole numbers, which in brackets would be rows.
+        columns = tuple(_column(frame.get_column(name)) for name in frame.columns)
     else:
         array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         names = tuple(f"x{i}" for i in range(array.shape[1]))
@@ -119,9 +136,9 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
             matrix = array.astype(np.float64, copy=False)
             return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
         columns = tuple(array.T)
+    _refuse_infinite(columns, names)
     if all(column.dtype.kind in "fiub" for column in columns):
         matrix = np.column_stack(columns).astype(np.float64, copy=False)
-        _refuse_infinite(matrix, names)
         return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
     return Table(names=names, matrix=None, columns=columns, n_rows=len(columns[0]))
 
@@ -192,6 +209,8 @@ def _column(series: Any) -> NDArray[Any]:
         return np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
     if dtype == nw.Duration:
         return np.asarray(series.to_numpy(), dtype="timedelta64[us]")
+    if dtype in (nw.Categorical, nw.Enum):
+        series = series.cast(nw.String)  # also where the levels are numbers
     return np.array(series.to_list(), dtype=object)
 
 
@@ -202,18 +221,28 @@ def _default_names(count: int) -> tuple[str, ...]:
 def _labels(y: Any) -> NDArray[Any]:
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
+        labels = column_or_1d(labels, warn=True)
     if labels.ndim != 1:
         raise ValueError(f"y must have one label for each row, got shape {labels.shape}.")
     if labels.dtype.kind == "f":
         check_array(labels, ensure_2d=False, input_name="y")
+    if labels.dtype.kind == "O" and any(is_missing(label) for label in labels):
+        raise ValueError("Input y contains missing labels: leave their rows out.")
     return labels
+
+
+def is_missing(value: Any) -> bool:
+    """Whether it is None, NaN, NaT or the NA of pandas."""
+    try:
+        return value is None or bool(value != value)
+    except (TypeError, ValueError):
+        return True  # the NA of pandas has no truth value
 
 
 def _row_weights(weights: Any, n_rows: int) -> Floats:
     if weights is None:
         return np.ones(n_rows)
-    if np.ndim(weights) == 0 and isinstance(weights, (int, float)):
+    if isinstance(weights, Real):
         weights = np.full(n_rows, weights)
     weights = check_array(
         _as_array(weights), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
@@ -229,11 +258,10 @@ def _row_weights(weights: Any, n_rows: int) -> Floats:
     return np.asarray(weights)
 
 
-def _refuse_infinite(matrix: Floats, names: tuple[str, ...]) -> None:
-    infinite = np.isinf(matrix).any(axis=0)
-    if infinite.any():
-        name = names[int(np.argmax(infinite))]
-        raise ValueError(
-            f"Input X contains infinity in column {name!r}: replace it by a number, or leave it "
-            "empty for a missing value."
-        )
+def _refuse_infinite(columns: tuple[NDArray[Any], ...], names: tuple[str, ...]) -> None:
+    for name, column in zip(names, columns, strict=True):
+        if column.dtype.kind == "f" and np.isinf(column).any():
+            raise ValueError(
+                f"Input X contains infinity in column {name!r}: replace it by a number, or leave "
+                "it empty for a missing value."
+            )
