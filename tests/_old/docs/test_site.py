@@ -134,6 +134,6 @@ def test_an_example_is_a_page_of_the_gallery(path):
 
 
 def test_the_gallery_has_all_examples_in_order():
-    assert [path.stem.split("_")[1] for path in EXAMPLES] == list("123456789")
+    assert [path.stem.split("_")[1] for path in EXAMPLES] == list("0123456789")
     header = (ROOT / "examples" / "GALLERY_HEADER.rst").read_text()
     assert header.startswith("Gallery\n=======\n")
