@@ -1,0 +1,323 @@
+"""Mixtures of Gaussians: SciPy for one component, brute force for several, tails, units, shapes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import mpmath
+import numpy as np
+import pytest
+from scipy import integrate, stats
+from scipy.special import logsumexp, ndtri
+
+from bowtienet.prediction import mixture as module
+from bowtienet.prediction.mixture import Mixture
+
+BASES = [(5,), (4, 1), (3, 2)]
+LEVELS = np.array([1e-300, 1e-30, 1e-12, 1e-3, 0.05, 0.3, 0.5, 0.62, 0.95, 0.999, 1.0 - 1e-12])
+FUNCTIONS = ("pdf", "logpdf", "cdf", "sf")
+
+
+def random_mixture(
+    rng: np.random.Generator, count: int = 4, base: tuple[int, ...] = (5,), ratio: float = 10.0
+) -> Mixture:
+    shape = (count, *base)
+    return Mixture(
+        weights=rng.dirichlet(np.ones(count)) if count > 1 else np.ones(1),
+        means=2.0 * rng.normal(size=shape),
+        epistemic=ratio ** rng.uniform(-0.5, 0.5, size=shape),
+        noise=ratio ** rng.uniform(-0.5, 0.5, size=shape),
+    )
+
+
+def in_unit(mixture: Mixture, unit: float, shift: float = 0.0) -> Mixture:
+    return replace(
+        mixture,
+        means=unit * mixture.means + shift,
+        epistemic=unit * mixture.epistemic,
+        noise=unit * mixture.noise,
+    )
+
+
+def assert_quantiles(mixture: Mixture, levels: np.ndarray, rtol: float = 1e-8) -> None:
+    """The smaller tail at each quantile has its level."""
+    y = mixture.ppf(levels)
+    levels = levels.reshape(-1, *[1] * (y.ndim - 1))
+    upper = levels > 0.5
+    tails = np.where(upper, mixture.sf(y), mixture.cdf(y))
+    wanted = np.where(upper, 1.0 - levels, levels) * np.ones_like(y)
+    np.testing.assert_allclose(tails, wanted, rtol=rtol)
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_one_component_is_a_gaussian(base: tuple[int, ...], rng: np.random.Generator) -> None:
+    mixture = random_mixture(rng, 1, base)
+    gaussian = stats.norm(mixture.means[0], np.hypot(mixture.epistemic[0], mixture.noise[0]))
+    np.testing.assert_array_equal(mixture.mean(), mixture.means[0])
+    np.testing.assert_allclose(mixture.std(), gaussian.std(), rtol=1e-15)
+    epistemic, noise = mixture.parts()
+    np.testing.assert_allclose(epistemic, mixture.epistemic[0], rtol=1e-15)
+    np.testing.assert_allclose(noise, mixture.noise[0], rtol=1e-15)
+    y = mixture.means[0] + 5.0 * rng.normal(size=base) * gaussian.std()
+    for name in FUNCTIONS:
+        np.testing.assert_allclose(
+            getattr(mixture, name)(y), getattr(gaussian, name)(y), rtol=1e-12
+        )
+    for q in (0.0, *LEVELS, 1.0):
+        np.testing.assert_allclose(mixture.ppf(q), gaussian.ppf(q), rtol=1e-12)
+    np.testing.assert_allclose(mixture.interval(0.9), gaussian.interval(0.9), rtol=1e-13)
+
+
+def test_several_components_written_out(rng: np.random.Generator) -> None:
+    """Every entry, for a point, a point of each row, and several points of each row."""
+    mixture = random_mixture(rng, base=(3, 2))
+    y = 3.0 * rng.normal(size=(4, 3, 2))
+    results = {name: getattr(mixture, name)(y) for name in FUNCTIONS}
+    for i, j in np.ndindex(3, 2):
+        scale = np.sqrt(mixture.epistemic[:, i, j] ** 2 + mixture.noise[:, i, j] ** 2)
+        each = stats.norm(mixture.means[:, i, j], scale)
+        for k in range(4):
+            point, w = y[k, i, j], mixture.weights
+            expected = {
+                "pdf": w @ each.pdf(point),
+                "logpdf": logsumexp(each.logpdf(point), b=w),
+                "cdf": w @ each.cdf(point),
+                "sf": w @ each.sf(point),
+            }
+            for name in FUNCTIONS:
+                np.testing.assert_allclose(results[name][k, i, j], expected[name], rtol=1e-12)
+    for name in FUNCTIONS:
+        np.testing.assert_array_equal(getattr(mixture, name)(y[2]), results[name][2])
+        np.testing.assert_array_equal(
+            getattr(mixture, name)(0.7), getattr(mixture, name)(np.full((3, 2), 0.7))
+        )
+
+
+def test_moments_by_integration(rng: np.random.Generator) -> None:
+    mixture = random_mixture(rng, base=(1,))
+
+    def moment(power: int, center: float) -> float:
+        def integrand(y: float) -> float:
+            return float((y - center) ** power * mixture.pdf(y)[0])
+
+        return float(integrate.quad(integrand, -60.0, 60.0, points=[center], limit=500)[0])
+
+    mean = moment(1, 0.0)
+    assert moment(0, 0.0) == pytest.approx(1.0, rel=1e-8)
+    assert mixture.mean()[0] == pytest.approx(mean, rel=1e-8)
+    assert mixture.std()[0] ** 2 == pytest.approx(moment(2, mean), rel=1e-8)
+
+
+def test_parts_of_the_variance(rng: np.random.Generator) -> None:
+    """Means that differ are epistemic; nothing cancels beside a large mean."""
+    mixture = random_mixture(rng, base=(3, 2))
+    epistemic, noise = mixture.parts()
+    w, m = mixture.weights[:, None, None], mixture.means
+    mean = np.sum(w * m, axis=0)
+    between = np.sum(w * (mixture.epistemic**2 + (m - mean) ** 2), axis=0)
+    np.testing.assert_allclose(epistemic**2, between, rtol=1e-13)
+    np.testing.assert_allclose(noise**2, np.sum(w * mixture.noise**2, axis=0), rtol=1e-13)
+    np.testing.assert_allclose(mixture.std() ** 2, epistemic**2 + noise**2, rtol=1e-13)
+    step = (1e6 + 1e-5) - 1e6
+    far = Mixture(
+        weights=np.array([0.5, 0.5]),
+        means=np.array([[1e6], [1e6 + 1e-5]]),
+        epistemic=np.zeros((2, 1)),
+        noise=np.full((2, 1), 1e-5),
+    )
+    np.testing.assert_allclose(far.parts(), [[0.5 * step], [1e-5]], rtol=1e-6)
+
+
+@pytest.mark.parametrize("base", BASES, ids=str)
+def test_shapes(base: tuple[int, ...], rng: np.random.Generator) -> None:
+    mixture = random_mixture(rng, base=base)
+    for result in (mixture.mean(), mixture.std(), *mixture.parts(), *mixture.interval(0.9)):
+        assert result.shape == base
+    for name in FUNCTIONS:
+        for shape in ((), base, (7, *base), (0, *base)):
+            result = getattr(mixture, name)(np.zeros(shape))
+            assert result.shape == (shape if shape else base)
+    assert mixture.ppf(0.3).shape == base
+    for m in (0, 1, 3):
+        assert mixture.ppf(np.full(m, 0.3)).shape == (m, *base)
+    assert mixture.rvs(6, rng).shape == (6, *base)
+
+
+# Quantiles
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1e2, 1e6, 1e12])
+def test_quantiles_have_their_levels(ratio: float, rng: np.random.Generator) -> None:
+    """Also where deviations differ by many orders, and far out in both tails."""
+    for _ in range(20):
+        mixture = random_mixture(rng, 5, (4,), ratio)
+        levels = np.concatenate([LEVELS[2:], rng.random(10), 10.0 ** rng.uniform(-12.0, -1.0, 5)])
+        assert_quantiles(mixture, levels)
+        ordered = mixture.ppf(np.sort(levels))
+        assert np.all(np.diff(ordered, axis=0) >= 0.0)
+
+
+@pytest.mark.parametrize("level", [1e-12, 0.02, 0.5, 0.99, 1.0 - 1e-12])
+def test_quantiles_in_fifty_digits(level: float, rng: np.random.Generator) -> None:
+    mixture = random_mixture(rng, 3, (2,))
+    y = mixture.ppf(level)
+    with mpmath.workdps(50):
+        for row in range(2):
+            components = [
+                (mpmath.mpf(w), mpmath.mpf(m), mpmath.mpf(d))
+                for w, m, d in zip(
+                    mixture.weights, mixture.means[:, row], mixture.deviations[:, row], strict=True
+                )
+            ]
+
+            def tail(x: mpmath.mpf, components: list = components) -> mpmath.mpf:
+                sign = -1 if level > 0.5 else 1
+                wanted = 1 - mpmath.mpf(level) if level > 0.5 else mpmath.mpf(level)
+                reached = sum(w * mpmath.ncdf(sign * (x - m) / d) for w, m, d in components)
+                return reached / wanted - 1
+
+            exact = mpmath.findroot(tail, (y[row] - 0.01, y[row] + 0.01), solver="anderson")
+            assert abs(y[row] - float(exact)) < 1e-10
+
+
+def test_cdf_and_ppf_are_inverse(rng: np.random.Generator) -> None:
+    mixture = random_mixture(rng, base=(6,))
+    y = mixture.mean() + rng.uniform(-2.0, 2.0, size=6) * mixture.std()
+    levels = mixture.cdf(y)
+    np.testing.assert_allclose(np.diagonal(mixture.ppf(levels)), y, rtol=1e-8)
+    np.testing.assert_array_equal(mixture.ppf([0.0, 1.0]), [[-np.inf] * 6, [np.inf] * 6])
+    low, high = mixture.interval(0.8)
+    np.testing.assert_allclose(mixture.cdf(high) - mixture.cdf(low), 0.8, rtol=1e-10)
+    np.testing.assert_allclose(mixture.cdf(low), 0.1, rtol=1e-10)
+
+
+def test_quantiles_of_a_single_row(rng: np.random.Generator) -> None:
+    """Nothing goes on after the first row has settled, so that no later step mends it."""
+    for _ in range(300):
+        mixture = random_mixture(rng, int(rng.integers(2, 6)), (1,), 10.0 ** rng.uniform(0.0, 4.0))
+        assert_quantiles(mixture, rng.choice([0.05, 0.25, 0.5, 0.95, rng.random()], size=1))
+
+
+def test_far_apart_components() -> None:
+    """Between two narrow components the distribution function is flat."""
+    mixture = Mixture(
+        weights=np.array([0.3, 0.7]),
+        means=np.array([[-1e6], [1e6]]),
+        epistemic=np.zeros((2, 1)),
+        noise=np.full((2, 1), 1e-3),
+    )
+    assert_quantiles(mixture, np.array([0.1, 0.29999, 0.30001, 0.9]), rtol=1e-6)
+    assert -1e6 < mixture.ppf(0.3)[0] < 1e6
+
+
+def test_means_that_are_large_next_to_the_deviations(rng: np.random.Generator) -> None:
+    """The level is reached within four roundings of the quantile, which is all that doubles say."""
+    for size in 10.0 ** np.repeat([3, 6, 8], 30):
+        mixture = Mixture(
+            weights=rng.dirichlet(np.ones(3)),
+            means=size * (1.0 + 1e-3 * rng.normal(size=(3, 1))),
+            epistemic=np.zeros((3, 1)),
+            noise=1e-9 * size * rng.uniform(1.0, 3.0, size=(3, 1)),
+        )
+        q = rng.uniform(0.01, 0.99)
+        y = mixture.ppf(q)
+        step = 4.0 * np.spacing(y)
+        assert mixture.cdf(y - step) - 1e-9 <= q <= mixture.cdf(y + step) + 1e-9
+
+
+def test_quantiles_near_zero_settle_soon(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where doubles are dense no step is as small as their distance."""
+    mixture = random_mixture(rng, base=(200,))
+    mixture = replace(mixture, means=mixture.means - mixture.ppf(0.5))
+    steps = []
+    monkeypatch.setattr(module, "ndtri", lambda p: steps.append(0) or ndtri(p))
+    assert np.abs(mixture.ppf(0.5)).max() < 1e-13
+    assert len(steps) < 20
+
+
+def test_blocks_of_rows_change_nothing(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixture = random_mixture(rng, base=(13, 2))
+    whole = mixture.ppf([0.1, 0.6])
+    monkeypatch.setattr(module, "_BLOCK", 24)
+    np.testing.assert_allclose(mixture.ppf([0.1, 0.6]), whole, rtol=1e-13)
+
+
+@pytest.mark.parametrize("q", [-0.1, 1.1, np.nan, [0.5, 2.0], [[0.5]]], ids=str)
+def test_levels_that_are_none_are_refused(q: object, rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="levels"):
+        random_mixture(rng).ppf(q)
+
+
+# Weights, units, draws
+
+
+def test_components_without_weight_are_as_good_as_absent(rng: np.random.Generator) -> None:
+    kept = random_mixture(rng, 3, (4, 2))
+    shape = (1, 4, 2)
+    mixture = Mixture(
+        weights=np.array([0.0, *kept.weights, 0.0]),
+        means=np.concatenate([np.full(shape, 1e5), kept.means, np.full(shape, -1e100)]),
+        epistemic=np.concatenate([np.full(shape, 1e9), kept.epistemic, np.zeros(shape)]),
+        noise=np.concatenate([np.full(shape, 1.0), kept.noise, np.full(shape, 1e-9)]),
+    )
+    for name in FUNCTIONS:
+        np.testing.assert_allclose(
+            getattr(mixture, name)(0.3), getattr(kept, name)(0.3), rtol=1e-14
+        )
+    np.testing.assert_allclose(mixture.mean(), kept.mean(), rtol=1e-14)
+    np.testing.assert_allclose(mixture.parts(), kept.parts(), rtol=1e-14)
+    np.testing.assert_allclose(mixture.ppf(LEVELS), kept.ppf(LEVELS), rtol=1e-13)
+    assert np.abs(mixture.rvs(200, rng)).max() < 1e3
+
+
+@pytest.mark.parametrize("unit", [1e-150, 1e150])
+def test_units_do_not_matter(unit: float, rng: np.random.Generator) -> None:
+    plain = random_mixture(rng, base=(3, 2))
+    mixture, y = in_unit(plain, unit), rng.normal(size=(3, 2))
+    np.testing.assert_allclose(mixture.mean(), unit * plain.mean(), rtol=1e-13)
+    np.testing.assert_allclose(mixture.std(), unit * plain.std(), rtol=1e-13)
+    np.testing.assert_allclose(mixture.parts(), unit * np.array(plain.parts()), rtol=1e-13)
+    np.testing.assert_allclose(mixture.logpdf(unit * y), plain.logpdf(y) - np.log(unit), rtol=1e-13)
+    for name in ("cdf", "sf"):
+        expected = getattr(plain, name)(y)
+        np.testing.assert_allclose(getattr(mixture, name)(unit * y), expected, rtol=1e-11)
+    np.testing.assert_allclose(mixture.ppf(LEVELS), unit * plain.ppf(LEVELS), rtol=1e-11)
+
+
+@pytest.mark.parametrize("y", [1e160, -1e300, np.inf, -np.inf])
+def test_beyond_all_doubles(y: float, rng: np.random.Generator) -> None:
+    mixture = in_unit(random_mixture(rng), 1e-10)
+    assert np.all(mixture.logpdf(y) == -np.inf)
+    assert np.all(mixture.pdf(y) == 0.0)
+    assert np.all(mixture.cdf(y) == pytest.approx(float(y > 0.0)))
+    assert np.all(mixture.sf(y) == pytest.approx(float(y < 0.0)))
+
+
+def test_far_tails_keep_their_digits(rng: np.random.Generator) -> None:
+    """Where densities underflow their logarithm does not, and no tail is a difference from one."""
+    mixture = random_mixture(rng, base=(3,))
+    y = mixture.mean() + 200.0
+    expected = logsumexp(
+        stats.norm(mixture.means, mixture.deviations).logpdf(y), b=mixture.weights[:, None], axis=0
+    )
+    np.testing.assert_allclose(mixture.logpdf(y), expected, rtol=1e-12)
+    near = mixture.means.max(axis=0) + 12.0 * mixture.deviations.max(axis=0)
+    tails = stats.norm(mixture.means, mixture.deviations).sf(near)
+    np.testing.assert_allclose(mixture.sf(near), mixture.weights @ tails, rtol=1e-12)
+
+
+def test_draws_follow_the_mixture(rng: np.random.Generator) -> None:
+    """Kolmogorov and Smirnov's test in every row, and no two rows share their components."""
+    mixture = random_mixture(rng, 3, (2, 2))
+    draws = mixture.rvs(4000, rng)
+    levels = mixture.cdf(draws)
+    for i, j in np.ndindex(2, 2):
+        assert stats.kstest(levels[:, i, j], "uniform").pvalue > 1e-4
+    correlation = np.corrcoef(draws.reshape(4000, 4).T) - np.eye(4)
+    assert np.abs(correlation).max() < 5.0 / np.sqrt(4000)
+    again = (mixture.rvs(3, np.random.default_rng(1)), mixture.rvs(3, np.random.default_rng(1)))
+    np.testing.assert_array_equal(*again)

@@ -1,0 +1,236 @@
+"""The door: tables of any library read alike, targets, weights, what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.exceptions import DataConversionWarning
+
+from bowtienet.tables.door import TrainingTable, open_features, open_known, open_rows
+
+NUMBERS = {"size": [1.5, 2.0, 4.0, 8.0], "rooms": [1, 2, 3, 4], "new": [True, False, True, True]}
+MATRIX = np.array([[1.5, 1.0, 1.0], [2.0, 2.0, 0.0], [4.0, 3.0, 1.0], [8.0, 4.0, 1.0]])
+FULL = {**NUMBERS, "city": ["Rome", "Oslo", "Rome", None], "price": [3.0, 1.0, 4.0, 1.5]}
+LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+
+
+class Estimator(BaseEstimator):
+    """Nothing but what scikit-learn learns of columns."""
+
+
+def opened(X: Any, y: Any, weights: Any = None, **options: Any) -> TrainingTable:
+    return open_rows(Estimator(), X, y, weights, **options)
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        *(build(NUMBERS) for build in LIBRARIES.values()),
+        pd.DataFrame(NUMBERS).convert_dtypes(),
+        pd.DataFrame(NUMBERS).convert_dtypes(dtype_backend="pyarrow"),
+        pd.DataFrame(NUMBERS, index=[7, 7, 3, 1]),
+    ],
+    ids=[*LIBRARIES, "nullable", "of arrow", "index"],
+)
+def test_numbers_of_any_frame(table: Any) -> None:
+    estimator = Estimator()
+    read = open_features(estimator, table, reset=True)
+    np.testing.assert_array_equal(read.matrix, MATRIX)
+    assert read.names == tuple(NUMBERS)
+    assert list(estimator.feature_names_in_) == list(NUMBERS)
+    assert (read.n_rows, read.columns, estimator.n_features_in_) == (4, (), 3)
+
+
+@pytest.mark.parametrize("table", [MATRIX.tolist(), MATRIX.astype("f4"), MATRIX.astype(int)])
+def test_arrays_and_lists(table: Any) -> None:
+    read = open_features(Estimator(), table, reset=True)
+    assert read.matrix.dtype == np.float64
+    np.testing.assert_array_equal(read.matrix, np.asarray(table))
+    assert read.names == ("x0", "x1", "x2")
+
+
+@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
+def test_a_ready_array_is_not_copied(layout: Any) -> None:
+    X = layout(MATRIX)
+    assert np.shares_memory(open_features(Estimator(), X, reset=True).matrix, X)
+    assert np.shares_memory(opened(X, np.ones(4)).table.matrix, X)
+
+
+def test_names_may_be_whole_numbers() -> None:
+    read = open_features(Estimator(), pd.DataFrame(MATRIX, columns=[2, 0, 1]), reset=True)
+    np.testing.assert_array_equal(read.matrix, MATRIX)
+    assert read.names == ("2", "0", "1")
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("names", ["price", ["price"], ("rooms", "price")], ids=str)
+def test_targets_by_name(library: str, names: Any) -> None:
+    estimator, table = Estimator(), LIBRARIES[library](FULL)
+    training = open_rows(estimator, table, names)
+    wanted = (names,) if isinstance(names, str) else tuple(names)
+    assert training.target_names == wanted
+    np.testing.assert_array_equal(training.targets, np.column_stack([FULL[n] for n in wanted]))
+    assert training.is_single == (len(wanted) == 1)
+    features = tuple(name for name in FULL if name not in wanted)
+    assert training.table.names == features
+    # New rows may still have the targets' columns, or not.
+    estimator._target_names = training.target_names
+    for X in (table, LIBRARIES[library]({name: FULL[name] for name in features})):
+        assert open_known(estimator, X).names == features
+
+
+def test_a_list_of_labels_is_no_list_of_names() -> None:
+    labels = ["b", "a", "b", "c"]
+    training = opened(pd.DataFrame(FULL), labels, labels=True)
+    assert training.table.names == tuple(FULL)
+    assert training.targets.tolist() == labels
+
+
+def test_a_target_with_the_name_of_a_feature_takes_nothing_away() -> None:
+    estimator, X = Estimator(), pd.DataFrame(FULL)
+    estimator._target_names = open_rows(estimator, X, X["price"]).target_names
+    assert estimator._target_names == ("price",)
+    assert open_known(estimator, X).names == tuple(FULL)
+
+
+VALUES = np.array([3.0, 1.0, 4.0, 1.5])
+
+
+@pytest.mark.parametrize(
+    ("y", "names", "is_single"),
+    [
+        (VALUES.tolist(), ("y",), True),
+        (VALUES[:, None], ("y",), False),
+        (np.column_stack([VALUES, VALUES]), ("y0", "y1"), False),
+        (pd.Series(VALUES, name="price"), ("price",), True),
+        (pd.Series(VALUES, dtype="Float64"), ("y",), True),
+        (pl.Series("price", VALUES), ("price",), True),
+        (pa.chunked_array([VALUES[:1], VALUES[1:]]), ("y",), True),
+        (pd.DataFrame({"a": VALUES, "b": VALUES}), ("a", "b"), False),
+        (pl.DataFrame({"a": VALUES}), ("a",), False),
+    ],
+)
+def test_targets_in_every_form(y: Any, names: tuple[str, ...], is_single: bool) -> None:
+    training = opened(MATRIX, y)
+    assert training.target_names == names
+    assert training.is_single == is_single
+    assert training.targets.dtype == np.float64
+    np.testing.assert_array_equal(training.targets, VALUES[:, None].repeat(len(names), axis=1))
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (["b", "a", "b", "a"], ["b", "a", "b", "a"]),
+        (np.array([2, 1, 2, 2]), [2, 1, 2, 2]),
+        (pd.Series(["x", "y", "x", "x"], dtype="category"), ["x", "y", "x", "x"]),
+        (pl.Series([True, False, True, True]), [True, False, True, True]),
+    ],
+)
+def test_labels(labels: Any, expected: list[Any]) -> None:
+    training = opened(MATRIX, labels, labels=True)
+    assert training.targets.tolist() == expected
+    assert training.target_names == ("y",)
+
+
+def test_a_column_of_labels_is_taken_with_a_warning() -> None:
+    with pytest.warns(DataConversionWarning, match="y"):
+        training = opened(MATRIX, [["b"], ["a"], ["b"], ["b"]], labels=True)
+    assert training.targets.tolist() == ["b", "a", "b", "b"]
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [2.5, [1, 0, 2, 0.5], pd.Series([1, 0, 2, 0.5]), pl.Series([1.0, 0.0, 2.0, 0.5])],
+    ids=["number", "list", "pandas", "polars"],
+)
+def test_weights_and_rows_without_any(weights: Any) -> None:
+    full = np.broadcast_to(np.asarray(weights, dtype=float), 4)
+    present = full > 0.0
+    for X in (MATRIX, pd.DataFrame(FULL)):
+        training = opened(X, VALUES, weights)
+        np.testing.assert_array_equal(training.weights, full[present])
+        np.testing.assert_array_equal(training.targets[:, 0], VALUES[present])
+        assert training.table.n_rows == present.sum()
+        removed = opened(X[present], VALUES[present])
+        for a, b in zip(training.table.columns, removed.table.columns, strict=True):
+            assert a.tolist() == b.tolist()
+        if training.table.matrix is not None:
+            np.testing.assert_array_equal(training.table.matrix, removed.table.matrix)
+
+
+def test_weights_by_name_and_by_default() -> None:
+    training = opened(pd.DataFrame(FULL), "price", "size")
+    assert training.table.names == ("rooms", "new", "city")
+    np.testing.assert_array_equal(training.weights, FULL["size"])
+    np.testing.assert_array_equal(opened(MATRIX, VALUES).weights, np.ones(4))
+
+
+INFINITE = pd.DataFrame({"size": [1.0, np.inf], "city": ["a", "b"]})
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weights", "error", "words"),
+    [
+        (MATRIX, None, None, ValueError, "y"),
+        (MATRIX[:, 0], VALUES, None, ValueError, "2D"),
+        (MATRIX, VALUES[:3], None, ValueError, "samples"),
+        (MATRIX, np.ones((4, 2, 2)), None, ValueError, "y"),
+        (MATRIX, [1.0, np.nan, 2.0, 3.0], None, ValueError, "y contains NaN"),
+        (MATRIX, [1.0, np.inf, 2.0, 3.0], None, ValueError, "y contains infinity"),
+        (MATRIX, "price", None, ValueError, "price"),
+        (MATRIX, VALUES, "price", ValueError, "price"),
+        (pd.DataFrame(NUMBERS), "price", None, ValueError, "price"),
+        (pd.DataFrame(NUMBERS), ["size", "price"], None, ValueError, "price"),
+        (np.where(MATRIX > 7.0, np.inf, MATRIX), VALUES, None, ValueError, "infinity"),
+        (INFINITE, VALUES[:2], None, ValueError, "size"),
+        (INFINITE[["size"]], VALUES[:2], None, ValueError, "size"),
+        (pl.DataFrame({"size": []}), [], None, ValueError, "minimum of 1"),
+        (np.zeros((0, 2)), [], None, ValueError, "minimum of 1"),
+        (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [1, 2], None, ValueError, "a"),
+        (sparse.csr_matrix(MATRIX), VALUES, None, TypeError, "[Ss]parse"),
+        (MATRIX, VALUES, np.ones(3), ValueError, "sample_weight"),
+        (MATRIX, VALUES, np.ones((4, 1)), ValueError, "[Ss]ample weights"),
+        (MATRIX, VALUES, [1, -1, 1, 1], ValueError, "sample_weight"),
+        (MATRIX, VALUES, [1, np.nan, 1, 1], ValueError, "sample_weight"),
+        (MATRIX, VALUES, np.zeros(4), ValueError, "[Ss]ample weights"),
+    ],
+)
+def test_refused(X: Any, y: Any, weights: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        opened(X, y, weights)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.ones((4, 2)),
+        [1.0, np.nan, 2.0, 2.0],
+        np.array(["a", None, "b", "b"], dtype=object),
+        pd.Series(["a", None, "b", "b"], dtype="string"),
+        pd.Series(["a", None, "b", "b"], dtype="category"),
+    ],
+)
+def test_labels_refused(labels: Any) -> None:
+    with pytest.raises(ValueError, match=r"\by\b"):
+        opened(MATRIX, labels, labels=True)
+
+
+def test_other_columns_than_those_of_the_fit_are_refused() -> None:
+    estimator, X = Estimator(), pd.DataFrame(FULL)
+    open_rows(estimator, X, "price")
+    with pytest.raises(ValueError, match="extra"):
+        open_known(estimator, X.assign(extra=1.0))
+    with pytest.raises(ValueError, match="rooms"):
+        open_known(estimator, X[["size"]])
+    opened_array = Estimator()
+    open_rows(opened_array, MATRIX, VALUES)
+    with pytest.raises(ValueError, match="features"):
+        open_known(opened_array, MATRIX[:, :2])
