@@ -159,17 +159,19 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 
-    def _numbered(
-        self, training: TrainingTable, labels: Any
-    ) -> tuple[TrainingTable, Any, Scaling]:
+    def _numbered(self, training: TrainingTable, labels: Any) -> tuple[TrainingTable, Any, Scaling]:
         """Numbers of classes for targets, the outcome, and a scaling that does nothing."""
         check_classification_targets(training.targets)
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"y has one class, {classes[0]!r}: a classifier needs two at least.")
+            raise ValueError(
+                f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
+            )
         unknown = np.setdiff1d(training.targets, classes)
         if unknown.size:
-            raise ValueError(f"y has the class {unknown[0]!r}, which the first rows did not name.")
+            raise ValueError(
+                f"y has the class {unknown.tolist()[0]!r}, which the first rows did not name."
+            )
         numbers = np.searchsorted(classes, training.targets).astype(np.float64)[:, None]
         self.classes_ = classes
         self._single, self._target_names = True, training.target_names

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 from typing import Any
 
 from bowtienet import persistence
@@ -52,7 +53,7 @@ CONTAINERS = (
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     """Write parameters and what was fitted."""
     parameters = estimator.get_params(deep=False)
-    if not isinstance(parameters.get("random_state"), (int, type(None))):
+    if not isinstance(parameters["random_state"], Integral):
         parameters["random_state"] = None  # a generator has no place in a file
     content = {"parameters": parameters, "fitted": estimator._content()}
     persistence.save(path, type(estimator).__name__, content)

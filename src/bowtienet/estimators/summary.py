@@ -94,7 +94,7 @@ def arviz_draws(posterior: Posterior, draws: int, rng: np.random.Generator) -> A
             noise = [parameters.noise_variance[layer] for parameters in each]
             chains.setdefault(f"weights_{layer + 1}", []).append(weights)
             chains.setdefault(f"noise_variance_{layer + 1}", []).append(noise)
-    groups = {"posterior": {name: np.asarray(values) for name, values in chains.items()}}
+    groups: Any = {"posterior": {name: np.asarray(values) for name, values in chains.items()}}
     if int(arviz.__version__.split(".")[0]) >= 1:
         return arviz.from_dict(groups)
     return arviz.from_dict(**groups)  # before version 1 groups were arguments

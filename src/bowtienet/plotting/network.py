@@ -107,12 +107,12 @@ class NetworkDisplay:
         largest = sizes.max(initial=0.0)
         least = 0.0
         if n_weights > MOST_EDGES:
-            everything = np.concatenate([np.abs(w).ravel() / np.abs(w).max() for w in self.weights])
-            least = float(np.sort(everything)[-MOST_EDGES]) * largest
+            shares = [np.abs(w) / (np.abs(w).max(initial=0.0) or 1.0) for w in self.weights]
+            least = float(np.sort(np.concatenate([w.ravel() for w in shares]))[-MOST_EDGES])
         for unit, column in zip(*np.nonzero(sizes), strict=True):
-            if sizes[unit, column] < least:
-                continue
             share = sizes[unit, column] / largest
+            if share < least:
+                continue
             ax.plot(
                 [index, index + 1],
                 [below[column], above[unit]],

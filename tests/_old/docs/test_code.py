@@ -19,7 +19,7 @@ from tests._old.docs.pages import DOCS, blocks, lay_out_files, names_in_sight, p
 
 ELSEWHERE = {
     DOCS / "guide" / "commandline.md": "tests/_old/cli/test_commands.py",
-    DOCS / "guide" / "mlflow.md": "tests/_old/docs/test_mlflow.py",
+    DOCS / "guide" / "mlflow.md": "tests/_old/docs/test_mlflow.py", DOCS / "guide" / "paper.md": "tests/test_docs.py",
 }
 """Pages whose code another test runs, and which."""
 DEFAULTS = {

@@ -1,0 +1,160 @@
+"""Copies and files of fitted estimators say the same, to the bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from bowtienet import BowTieNetwork, BowTieNetworkClassifier, BowTieRegressor, load
+from bowtienet._old import BowTieRegressor as OldRegressor
+from bowtienet.model.model import Prior
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the false"
+)
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(70, 2))
+Y = np.abs(X[:, 0]) + 0.1 * RNG.normal(size=70)
+TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(
+    city=RNG.choice(["Oslo", "Rome", "Lima"], size=70),
+    day=np.datetime64("2025-01-01") + RNG.integers(0, 500, size=70),
+    y=Y,
+)
+TABLE.loc[::9, "a"] = np.nan
+SMALL: dict[str, Any] = {
+    "hidden_layer_sizes": (4,),
+    "n_members": 2,
+    "init": "laplace",
+    "max_iter": 5,
+    "random_state": 0,
+}
+LABELS = np.array(["x", "yy", "zzz"])[np.arange(70) % 3]
+
+FITS: dict[str, Callable[[], Any]] = {
+    "mixed frame": lambda: BowTieNetwork(**SMALL).fit(TABLE, "y"),
+    "two targets": lambda: BowTieNetwork(**SMALL).fit(X, np.column_stack([Y, -Y])),
+    "horseshoe": lambda: BowTieNetwork(**SMALL, prior="regularized_horseshoe").fit(X, Y),
+    "prior": lambda: BowTieNetwork(
+        **SMALL, prior=Prior("gaussian", delta_local=0.5), noise="student_t"
+    ).fit(X, Y),
+    "svi": lambda: BowTieNetwork(**SMALL, solver="svi", batch_size=20).fit(X, Y),
+    "batches": lambda: BowTieNetwork(**SMALL).partial_fit(X, Y),
+    "pruned": lambda: BowTieNetwork(**SMALL).fit(TABLE, "y").prune(0.3),
+    "two classes": lambda: BowTieNetworkClassifier(**SMALL).fit(X, Y > 0.5),
+    "classes": lambda: BowTieNetworkClassifier(**SMALL).fit(X, LABELS),
+}
+
+
+def from_file(model: Any, folder: Path) -> Any:
+    model.save(folder / "model.btn")
+    return load(folder / "model.btn")
+
+
+WAYS: dict[str, Callable[[Any, Path], Any]] = {
+    "file": from_file,
+    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
+    "deepcopy": lambda model, _: copy.deepcopy(model),
+}
+
+
+@pytest.fixture(scope="module", params=FITS)
+def model(request: pytest.FixtureRequest) -> Any:
+    return FITS[request.param]()
+
+
+def everything(model: Any) -> list[Any]:
+    table = TABLE if hasattr(model, "feature_names_in_") else X
+    if hasattr(model, "classes_"):
+        return [model.predict(table), model.predict_proba(table), model.classes_]
+    return [
+        *model.predict(table, return_std=True),
+        model.sample_y(table, 2),
+        model.sample_y(table, 2, joint=True),
+        model.predict_interval(table),
+    ]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_they_come_back_to_the_bit(model: Any, way: str, tmp_path: Path) -> None:
+    back = WAYS[way](model, tmp_path)
+    assert type(back) is type(model)
+    assert repr(back.get_params()) == repr(model.get_params())
+    for a, b in zip(everything(back), everything(model), strict=True):
+        assert a.dtype == b.dtype
+        assert_array_equal(a, b)
+    for name in [name for name in vars(model) if name.endswith("_")]:
+        assert_array_equal(getattr(back, name), getattr(model, name), err_msg=name)
+    assert back.summary() == model.summary()
+    assert back.selection() == model.selection()
+    assert set(vars(back)) == set(vars(model))
+
+
+def test_they_go_on(tmp_path: Path) -> None:
+    """What a stochastic fit needs to go on is in the file; what one of all rows needs is not."""
+    for name in ("svi", "batches"):
+        model = FITS[name]()
+        back = from_file(model, tmp_path)
+        assert_array_equal(
+            back.partial_fit(X, Y).predict(X), model.partial_fit(X, Y).predict(X), err_msg=name
+        )
+    with pytest.raises(ValueError, match="rows of that fit"):
+        from_file(FITS["horseshoe"](), tmp_path).partial_fit(X, Y)
+
+
+def test_copies_without_the_fit() -> None:
+    model = FITS["prior"]()
+    bare = clone(model)
+    with pytest.raises(NotFittedError):
+        bare.predict(X)
+    assert_array_equal(bare.fit(X, Y).predict(X), model.predict(X))
+    assert_array_equal(FITS["prior"]().predict(X), model.predict(X))
+
+
+def test_rows_are_in_no_file(tmp_path: Path) -> None:
+    """A file is as large after many rows as after few."""
+    sizes = []
+    for times in (1, 50):
+        model = BowTieNetwork(**SMALL).fit(np.tile(X, (times, 1)), np.tile(Y, times))
+        model.save(tmp_path / "model")
+        sizes.append(((tmp_path / "model").stat().st_size, len(pickle.dumps(model))))
+    assert np.ptp(sizes, axis=0).max() < 1000
+
+
+def test_generators_are_not_saved(tmp_path: Path) -> None:
+    model = BowTieNetwork(**{**SMALL, "random_state": np.random.RandomState(0)}).fit(X, Y)
+    back = from_file(model, tmp_path)
+    assert back.random_state is None
+    assert_array_equal(back.predict(X), model.predict(X))
+    seeded = BowTieNetwork(**{**SMALL, "random_state": np.int64(3)}).fit(X, Y)
+    assert from_file(seeded, tmp_path).random_state == 3
+
+
+def test_files_of_the_library_before_the_rebuild(tmp_path: Path) -> None:
+    old = BowTieRegressor((4,), n_estimators=2, effort="fast", max_iter=5, random_state=0).fit(X, Y)
+    old.save(tmp_path / "old.btn")
+    back = load(tmp_path / "old.btn")
+    assert type(back) is OldRegressor
+    assert_array_equal(back.predict(X), old.predict(X))
+
+
+def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
+    foreign = tmp_path / "foreign.btn"
+    foreign.write_bytes(b"PK\x03\x04 something else")
+    with pytest.raises(ValueError, match="foreign"):
+        load(foreign)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        load(tmp_path / "nowhere.btn")
+    with pytest.raises(NotFittedError):
+        BowTieNetwork().save(tmp_path / "unfitted")
+    assert not (tmp_path / "unfitted").exists()
