@@ -18,7 +18,8 @@ from sklearn.utils.validation import check_is_fitted
 from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
 from bowtienet.estimators._answers import Saved
-from bowtienet.estimators.summary import Selection, describe_network, selection_of
+from bowtienet.estimators._start import start_of
+from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
 from bowtienet.inference.ascend import Ascent, Status, ascend, taken_model
 from bowtienet.inference.stochastic import (
     StochasticState,
@@ -28,19 +29,12 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
-from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import (
     BowTieModel,
     Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
 )
-from bowtienet.networks.penalty import choose_penalty, fit_networks
-from bowtienet.outcomes import Gaussian, Outcome
+from bowtienet.outcomes import Outcome
 from bowtienet.posterior.factors import Posterior, n_networks, network
-from bowtienet.posterior.initialize import around, initialize
 from bowtienet.posterior.prune import prune
 from bowtienet.posterior.selection import select
 from bowtienet.prediction.push_forward import Moments
@@ -128,7 +122,7 @@ class VariationalNetwork(Saved):
             targets=(training.targets - scaling.center) / scaling.scale,
             weights=training.weights,
         )
-        model, start = self._start(rows, outcome, rng)
+        model, start = start_of(self, rows, outcome, rng)
         if self.solver == "svi":
             state = begin(model, start)
             batches = minibatches(rows, self.batch_size, int(rng.integers(2**31)))
@@ -175,46 +169,6 @@ class VariationalNetwork(Saved):
         if self.max_iter is not None:
             return int(self.max_iter)
         return SWEEPS_OF_NETWORK if self.init == "relu_network" else SWEEPS
-
-    def _start(
-        self, rows: Rows, outcome: Outcome, rng: np.random.Generator
-    ) -> tuple[BowTieModel, Posterior]:
-        """The model, with what the data say of its scales, and where the networks start."""
-        hidden = self.hidden_layer_sizes
-        hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
-        n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
-        architecture = build_architecture(rows.inputs.shape[1], hidden, n_outputs)
-        linear = fit_linear(rows, outcome)
-        noise = getattr(self, "output_noise", None) or default_output_noise(linear)
-        layers: Sequence[Floats] = ()
-        if self.init == "relu_network" and hidden:
-            data = rows.inputs, rows.targets
-            choice = choose_penalty(*data, rows.weights, hidden, outcome, rng)
-            penalties = np.full(self.n_members, choice.penalty)
-            weights = np.broadcast_to(rows.weights, (self.n_members, len(rows.weights)))
-            networks = fit_networks(*data, weights, hidden, penalties, outcome, rng)
-            layers = [layer.astype(np.float64) for layer in networks.layers]
-            if getattr(self, "output_noise", None) is None and isinstance(outcome, Gaussian):
-                # Residuals of a flexible network are too small: held-out ones say as much about
-                # the noise as the rows do. Outliers would have all the say in their squares.
-                half = 0.5 * float(rows.weights.sum())
-                noise = (half, half * np.maximum(choice.noise_variance, 1e-6))
-        bias_variance = self.bias_variance
-        if bias_variance == "intercept":
-            bias_variance = max(linear.largest_intercept, 1e-2)
-        model = build_model(
-            architecture,
-            prior=default_prior(self.prior, linear),
-            hidden_noise=self.hidden_noise,
-            output_noise=noise,
-            bias_variance=bias_variance,
-            temperature=self.temperature,
-            outcome=outcome,
-        )
-        if layers:
-            return model, around(model, layers, rows, rng)
-        init = "laplace" if self.init == "relu_network" else self.init
-        return model, initialize(model, rows, rng, self.n_members, init)
 
     def _set(
         self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None, stacklevel: int = 4
@@ -296,7 +250,7 @@ class VariationalNetwork(Saved):
                 training.table, training.weights, self.max_categories
             )
             rows = self._standardized(training, representation, scaling)
-            model, start = self._start(rows, outcome, rng)
+            model, start = start_of(self, rows, outcome, rng)
             fitted = FittedNetwork(
                 representation=representation,
                 target_scaling=scaling,
@@ -494,8 +448,6 @@ class VariationalNetwork(Saved):
         units, the constant first) and `noise_variance_1`, ....
         """
         check_is_fitted(self)
-        from bowtienet.estimators.summary import arviz_draws
-
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
         return arviz_draws(self._fitted.posterior, draws, np.random.default_rng(seed))
 

@@ -1,0 +1,66 @@
+"""Where a fit of bow tie networks starts: the model's scales from the data, and the networks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.model import (
+    BowTieModel,
+    Rows,
+    build_model,
+    default_output_noise,
+    default_prior,
+    fit_linear,
+)
+from bowtienet.networks.penalty import choose_penalty, fit_networks
+from bowtienet.outcomes import Outcome
+from bowtienet.posterior.factors import Posterior
+from bowtienet.posterior.initialize import around, initialize
+
+Floats = NDArray[np.float64]
+
+
+def start_of(
+    estimator: Any, rows: Rows, outcome: Outcome, rng: np.random.Generator
+) -> tuple[BowTieModel, Posterior]:
+    """The model, with what the data say of its scales, and where the networks start."""
+    hidden = estimator.hidden_layer_sizes
+    hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
+    n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
+    architecture = build_architecture(rows.inputs.shape[1], hidden, n_outputs)
+    linear = fit_linear(rows, outcome)
+    noise = getattr(estimator, "output_noise", None) or default_output_noise(linear)
+    layers: Sequence[Floats] = ()
+    if estimator.init == "relu_network" and hidden:
+        data = rows.inputs, rows.targets
+        choice = choose_penalty(*data, rows.weights, hidden, outcome, rng)
+        penalties = np.full(estimator.n_members, choice.penalty)
+        weights = np.broadcast_to(rows.weights, (estimator.n_members, len(rows.weights)))
+        networks = fit_networks(*data, weights, hidden, penalties, outcome, rng)
+        layers = [layer.astype(np.float64) for layer in networks.layers]
+        if getattr(estimator, "output_noise", None) is None and not outcome.by_row:
+            # Residuals of a flexible network are too small: held-out ones say as much about
+            # the noise as the rows do. Outliers would have all the say in their squares.
+            half = 0.5 * float(rows.weights.sum())
+            noise = (half, half * np.maximum(choice.noise_variance, 1e-6))
+    bias_variance = estimator.bias_variance
+    if bias_variance == "intercept":
+        bias_variance = max(linear.largest_intercept, 1e-2)
+    model = build_model(
+        architecture,
+        prior=default_prior(estimator.prior, linear),
+        hidden_noise=estimator.hidden_noise,
+        output_noise=noise,
+        bias_variance=bias_variance,
+        temperature=estimator.temperature,
+        outcome=outcome,
+    )
+    if layers:
+        return model, around(model, layers, rows, rng)
+    init = "laplace" if estimator.init == "relu_network" else estimator.init
+    return model, initialize(model, rows, rng, estimator.n_members, init)
