@@ -154,6 +154,33 @@ class Classes(Outcome):
         return transpose((np.arange(self.n_classes)[:, None] == transpose(targets)) * 1.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Softmax(Outcome):
+    """Targets (n, 1) that are numbers of classes, for C outputs of ordinary networks.
+
+    P(y = c) = e^{z_c} / Σ_j e^{z_j}. It has no parabola: `Classes` stands in for it in the engine.
+    """
+
+    n_classes: int
+
+    name: ClassVar[str] = "softmax"
+    has_noise: ClassVar[bool] = False
+
+    def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
+        """log Σ_j e^{z_j} - z_y, with the derivative P - Y."""
+        xp = namespace(outputs)
+        indicators = xp.astype(targets == np.arange(self.n_classes), outputs.dtype)
+        below = outputs - xp.max(outputs, axis=-1, keepdims=True)
+        chances = xp.exp(below)
+        total = xp.sum(chances, axis=-1, keepdims=True)
+        loss = xp.log(total[..., 0]) - xp.sum(indicators * below, axis=-1)
+        return loss, chances / total - indicators
+
+    def working_targets(self, targets: Array) -> Array:
+        """2 for the class of the row, -2 for the others."""
+        return START_SLOPE * (2.0 * (targets == np.arange(self.n_classes)) - 1.0)
+
+
 def _log_two_cosh_half(x: Array) -> Array:
     """log(2 cosh(x/2)) = |x|/2 + log(1 + e^{-|x|}), which cannot overflow."""
     xp = namespace(x)
