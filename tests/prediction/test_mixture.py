@@ -10,8 +10,10 @@ import pytest
 from scipy import integrate, stats
 from scipy.special import logsumexp, ndtri
 
+from bowtienet.prediction import components
 from bowtienet.prediction import mixture as module
 from bowtienet.prediction.mixture import Mixture
+from bowtienet.tables.warp import fit_warp, forward, inverse
 
 BASES = [(5,), (4, 1), (3, 2)]
 LEVELS = np.array([1e-300, 1e-30, 1e-12, 1e-3, 0.05, 0.3, 0.5, 0.62, 0.95, 0.999, 1.0 - 1e-12])
@@ -232,7 +234,7 @@ def test_quantiles_near_zero_settle_soon(
     mixture = random_mixture(rng, base=(200,))
     mixture = replace(mixture, means=mixture.means - mixture.ppf(0.5))
     steps = []
-    monkeypatch.setattr(module, "ndtri", lambda p: steps.append(0) or ndtri(p))
+    monkeypatch.setattr(components, "ndtri", lambda p: steps.append(0) or ndtri(p))
     assert np.abs(mixture.ppf(0.5)).max() < 1e-13
     assert len(steps) < 20
 
@@ -321,3 +323,166 @@ def test_draws_follow_the_mixture(rng: np.random.Generator) -> None:
     assert np.abs(correlation).max() < 5.0 / np.sqrt(4000)
     again = (mixture.rvs(3, np.random.default_rng(1)), mixture.rvs(3, np.random.default_rng(1)))
     np.testing.assert_array_equal(*again)
+
+
+# Weights by row
+
+
+@pytest.mark.parametrize("warped", [False, True])
+def test_weights_by_row_are_those_of_rows_one_by_one(
+    warped: bool, rng: np.random.Generator
+) -> None:
+    base = (6, 2)
+    plain = warped_mixture(rng, base) if warped else random_mixture(rng, 4, base)
+    mixture = replace(plain, weights=np.moveaxis(rng.dirichlet(np.ones(4), size=base), -1, 0))
+    y = mixture.ppf(0.4) + 0.3
+    whole = answers(mixture, y)
+    for row in range(6):
+        for target in range(2):
+            at = (slice(None), slice(row, row + 1), slice(target, target + 1))
+            alone = replace(
+                mixture,
+                weights=mixture.weights[:, row, target],
+                means=mixture.means[at],
+                epistemic=mixture.epistemic[at],
+                noise=mixture.noise[at],
+                warps=tuple(of_target(warp, target) for warp in mixture.warps),
+            )
+            for found, expected in zip(whole, answers(alone, y[at[1:]]), strict=True):
+                np.testing.assert_allclose(found[at[1:]], expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("warped", [False, True])
+def test_draws_with_weights_by_row(warped: bool, rng: np.random.Generator) -> None:
+    mixture = warped_mixture(rng, (3,)) if warped else random_mixture(rng, 4, (3,))
+    weights = np.array([[0.0, 1.0, 0.2], [1.0, 0.0, 0.3], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
+    mixture = replace(mixture, weights=weights)
+    levels = mixture.cdf(mixture.rvs(4000, rng))
+    for row in range(3):
+        assert stats.kstest(levels[:, row], "uniform").pvalue > 1e-4
+
+
+# Warps
+
+
+def warped_mixture(
+    rng: np.random.Generator, base: tuple[int, ...] = (5,), unit: float = 1.0
+) -> Mixture:
+    """Two affine components and two of exponents near 0 and 2, for lognormal targets."""
+    n_targets = base[1] if len(base) > 1 else 1
+    targets = unit * (3.0 + np.exp(rng.normal(size=(200, n_targets)) * 0.9))
+    targets[:, 1:] *= -1.0
+    warps = tuple(fit_warp(targets, np.ones(200), transformed=case) for case in (False, True))
+    shape = (4, *base)
+    return Mixture(
+        weights=rng.dirichlet(np.ones(4)),
+        means=rng.normal(size=shape),
+        epistemic=rng.uniform(0.05, 0.3, size=shape),
+        noise=rng.uniform(0.1, 0.6, size=shape),
+        warps=warps,
+        warp_of=(0, 1, 1, 0),
+    )
+
+
+def of_target(warp: module.Warp, target: int) -> module.Warp:
+    return module.Warp(**{name: value[[target]] for name, value in vars(warp).items()})
+
+
+def answers(mixture: Mixture, y: np.ndarray) -> list[np.ndarray]:
+    functions = [getattr(mixture, name)(y) for name in FUNCTIONS]
+    return [mixture.mean(), mixture.std(), *mixture.parts(), *mixture.interval(0.8), *functions]
+
+
+def test_affine_warps_are_another_unit(rng: np.random.Generator) -> None:
+    """z = (y - center) / scale: everything in closed form, as without warps."""
+    mixture = warped_mixture(rng, (40, 2))
+    affine = mixture.warps[0]
+    slope = affine.scale * affine.size
+    mixture = replace(mixture, warps=(affine,), warp_of=(0,) * 4)
+    plain = Mixture(
+        weights=mixture.weights,
+        means=inverse(affine, mixture.means),
+        epistemic=slope * mixture.epistemic,
+        noise=slope * mixture.noise,
+    )
+    y = plain.mean() + rng.normal(size=(3, 40, 2))
+    for found, expected in zip(answers(mixture, y), answers(plain, y), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)
+    np.testing.assert_allclose(mixture.ppf(LEVELS), plain.ppf(LEVELS), rtol=1e-10)
+    draws = (case.rvs(3, np.random.default_rng(1)) for case in (mixture, plain))
+    np.testing.assert_allclose(*draws, rtol=1e-12)
+
+
+def test_warped_moments_by_integration(rng: np.random.Generator) -> None:
+    mixture = warped_mixture(rng, (3,))
+    grid = np.concatenate([np.linspace(-40.0, 60.0, 400_001), np.geomspace(60.0, 1e4, 10_001)[1:]])
+    density = mixture.pdf(grid[:, None])
+    mass = integrate.trapezoid(density, grid, axis=0)
+    np.testing.assert_allclose(mass, 1.0, rtol=1e-6)
+    mean = integrate.trapezoid(grid[:, None] * density, grid, axis=0)
+    variance = integrate.trapezoid((grid[:, None] - mean) ** 2 * density, grid, axis=0)
+    np.testing.assert_allclose(mixture.mean(), mean, atol=3e-3 * np.sqrt(variance).min())
+    np.testing.assert_allclose(mixture.std(), np.sqrt(variance), rtol=1e-2)
+    part = (grid > -2.0) & (grid < 8.0)
+    inside = integrate.trapezoid(density[part], grid[part], axis=0)
+    ends = grid[part][[0, -1], None]
+    np.testing.assert_allclose(np.diff(mixture.cdf(ends), axis=0)[0], inside, rtol=1e-6)
+    np.testing.assert_allclose(mixture.cdf(ends) + mixture.sf(ends), 1.0, rtol=1e-14)
+
+
+@pytest.mark.parametrize("base", [(50,), (50, 1), (20, 3)], ids=str)
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-8])
+def test_warped_quantiles_have_their_levels(
+    base: tuple[int, ...], spread: float, rng: np.random.Generator
+) -> None:
+    """Far out in both tails, beyond the ends of the warps, and where components are far apart."""
+    mixture = warped_mixture(rng, base)
+    mixture = replace(mixture, epistemic=mixture.epistemic * spread, noise=mixture.noise * spread)
+    rtol = 1e-8 if spread > 1e-4 else 1e-5
+    assert_quantiles(mixture, np.array([1e-12, 1e-5, 0.05, 0.3, 0.5, 0.8, 0.95, 0.99999]), rtol)
+    np.testing.assert_array_equal(np.abs(mixture.ppf([0.0, 1.0])), np.inf)
+    assert np.all(np.diff(mixture.ppf(np.linspace(0.0, 1.0, 21)[1:-1]), axis=0) > 0.0)
+
+
+def test_one_warped_component_and_draws(rng: np.random.Generator) -> None:
+    """Quantiles are those of a Gaussian behind the warp; mean and deviation those of draws."""
+    mixture = warped_mixture(rng, (4,))
+    mixture = replace(mixture, weights=np.array([0.0, 1.0, 0.0, 0.0]))
+    warp = mixture.warps[1]
+    gaussian = stats.norm(mixture.means[1], np.hypot(mixture.epistemic[1], mixture.noise[1]))
+    for level in (0.01, 0.5, 0.9):
+        z = forward(warp, mixture.ppf(level)[:, None])[:, 0]
+        np.testing.assert_allclose(z, gaussian.ppf(level), rtol=1e-8, atol=1e-9)
+    draws = inverse(warp, gaussian.rvs((200_000, 4), random_state=rng)[..., None])[..., 0]
+    error = draws.std(axis=0) / np.sqrt(200_000)
+    assert np.all(np.abs(draws.mean(axis=0) - mixture.mean()) < 5.0 * error)
+    # Heavy tails: a fourth moment of some ten times the squared variance.
+    np.testing.assert_allclose(mixture.std(), draws.std(axis=0), rtol=0.03)
+    epistemic, noise = mixture.parts()
+    ratio = mixture.epistemic[1] / mixture.noise[1]
+    np.testing.assert_allclose(epistemic / noise, ratio, rtol=1e-10)
+    levels = mixture.cdf(mixture.rvs(2000, rng))
+    assert all(stats.kstest(column, "uniform").pvalue > 1e-4 for column in levels.T)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1e200])
+def test_units_do_not_matter_behind_warps(unit: float) -> None:
+    plain, mixture = (warped_mixture(np.random.default_rng(0), (7, 2), u) for u in (1.0, unit))
+    y = plain.ppf(0.3)
+    factors = [unit] * 6 + [1.0 / unit, 0.0, 1.0, 1.0]
+    for found, expected, factor in zip(
+        answers(mixture, unit * y), answers(plain, y), factors, strict=True
+    ):
+        expected = expected - np.log(unit) if factor == 0.0 else factor * expected
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_blocks_of_warped_rows_change_nothing(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mixture = warped_mixture(rng, (13, 3))
+    whole = [*mixture.parts(), mixture.ppf([0.1, 0.6])]
+    monkeypatch.setattr(module, "_CACHED", 24)
+    again = replace(mixture)
+    for found, expected in zip([*again.parts(), again.ppf([0.1, 0.6])], whole, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-10)

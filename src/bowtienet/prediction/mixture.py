@@ -1,31 +1,42 @@
 """The predictive distribution of numbers: a mixture of Gaussians for every row.
 
-    p(y) = Σ_k w_k N(y | m_k, d_k²),   F(y) = Σ_k w_k Φ((y - m_k) / d_k),   d_k² = e_k² + s_k²,
+    p(y) = Σ_k w_k N(g_k(y) | m_k, d_k²) g_k'(y),   F(y) = Σ_k w_k Φ((g_k(y) - m_k) / d_k),
 
-with e the epistemic part (what the weights leave open) and s the noise. Deviations are stored, not
-variances, so that no square of a target's unit is ever formed.
+with d_k² = e_k² + s_k²: e is the epistemic part (what the weights leave open) and s the noise.
+Without warps g(y) = y. Deviations are stored, not variances, so that no square of a target's unit
+is ever formed.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from bowtienet._arrays import slices
+from bowtienet._arrays import map_arrays, slices
+from bowtienet.prediction.components import (
+    Components,
+    components_of,
+    mixture_moments,
+    mixture_quantiles,
+    search,
+)
+from bowtienet.tables.warp import Warp, forward_and_slopes, inverse
 
 Floats = NDArray[np.float64]
 
-_STEPS = 100
-"""Most iterations of a quantile; bisection alone narrows any bracket to rounding in 60."""
 _SETTLED = 1e-14
 """Distance of Φ^{-1}(F(x)) from where it should be, at which a quantile is known to rounding."""
 _BLOCK = 2**18
 """Numbers in the largest temporary array of a quantile, 2 MB."""
+_CACHED = 2**15
+"""The same for mixtures with warps, which need many passes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +60,17 @@ class Mixture:
     """
 
     weights: Floats
-    """w (K,), non-negative with sum one."""
+    """w (K,) or, where rows differ, ``(K, *base)``: non-negative with sum one over K."""
     means: Floats
-    """m ``(K, *base)``."""
+    """m ``(K, *base)``, of z = g(y)."""
     epistemic: Floats
     """e ``(K, *base)``: standard deviation that the weights leave open."""
     noise: Floats
     """s ``(K, *base)``: standard deviation of the noise; e and s are not both zero."""
+    warps: tuple[Warp, ...] = ()
+    """Different g, of one target for rows (n,); none: all is in the unit of y."""
+    warp_of: tuple[int, ...] = ()
+    """The warp of each component."""
 
     @property
     def deviations(self) -> Floats:
@@ -63,8 +78,8 @@ class Mixture:
         return np.asarray(np.hypot(self.epistemic, self.noise))
 
     def mean(self) -> Floats:
-        """E[y] = Σ w m."""
-        return self._sum(self.means)
+        """E[y], Σ w m without warps."""
+        return self._moments[0] if self.warps else self._sum(self.means)
 
     def std(self) -> Floats:
         """√Var[y]."""
@@ -73,8 +88,11 @@ class Mixture:
     def parts(self) -> tuple[Floats, Floats]:
         """Epistemic and noise standard deviation: the former with the spread of the means.
 
-        Var[y] = Σ w (e² + (m - E[y])²) + Σ w s².
+        Var[y] = Σ w (e² + (m - E[y])²) + Σ w s². The variance of a warped component is parted in
+        the ratio e² : s².
         """
+        if self.warps:
+            return self._moments[1:]
         apart = np.hypot(self.epistemic, self.means - self.mean())
         return self._root_of_squares(apart), self._root_of_squares(self.noise)
 
@@ -84,10 +102,10 @@ class Mixture:
 
     def logpdf(self, y: Any) -> Floats:
         """log p(y)."""
-        z = self._standardized(y)
+        z, log_slopes = self._standardized(y)
         with np.errstate(divide="ignore", over="ignore"):
             logs = np.log(_like(self.weights, z))
-            terms = logs - 0.5 * z * z - np.log(self.deviations)[:, *self._between(z)]
+            terms = logs - 0.5 * z * z - np.log(_like(self.deviations, z)) + log_slopes
             peak = terms.max(axis=0)
             # Too far out for a double the density is 0, and -inf - (-inf) is no number.
             peak = np.where(np.isneginf(peak), 0.0, peak)
@@ -96,30 +114,20 @@ class Mixture:
 
     def cdf(self, y: Any) -> Floats:
         """F(y)."""
-        return self._sum(ndtr(self._standardized(y)))
+        return self._sum(ndtr(self._standardized(y)[0]))
 
     def sf(self, y: Any) -> Floats:
         """1 - F(y), without cancellation."""
-        return self._sum(ndtr(-self._standardized(y)))
+        return self._sum(ndtr(-self._standardized(y)[0]))
 
     def ppf(self, q: Any) -> Floats:
         """Quantiles at a level (the shape of the rows) or at levels (m,): ``(m, *base)``."""
         levels = np.asarray(q, dtype=float)
         if levels.ndim > 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
             raise ValueError(f"levels must be numbers from 0 to 1, got {q!r}.")
-        base = self.means.shape[1:]
-        means = self.means.reshape(len(self.weights), -1)
-        deviations = self.deviations.reshape(means.shape)
         flat = np.atleast_1d(levels)
-        found = np.empty((flat.size, means.shape[1]))
-        for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * max(flat.size, 1)))):
-            found[:, part] = _quantiles(
-                self.weights[:, None, None],
-                means[:, None, part],
-                deviations[:, None, part],
-                flat[:, None],
-            )
-        return found.reshape(*levels.shape, *base)
+        found = self._warped_quantiles(flat) if self.warps else self._plain_quantiles(flat)
+        return found.reshape(*levels.shape, *self.means.shape[1:])
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """Lower and upper end of the central interval that holds this share."""
@@ -130,69 +138,133 @@ class Mixture:
         """Draws ``(size, *base)``, each row for itself."""
         base = self.means.shape[1:]
         flat = self.means.reshape(len(self.weights), -1)
-        chosen = rng.choice(len(self.weights), p=self.weights, size=(size, flat.shape[1]))
-        columns = np.arange(flat.shape[1])
+        shape, columns = (size, flat.shape[1]), np.arange(flat.shape[1])
+        if self.weights.ndim == 1:
+            chosen = rng.choice(len(self.weights), p=self.weights, size=shape)
+        else:
+            bounds = np.cumsum(self.weights.reshape(flat.shape), axis=0)
+            level = rng.random(shape) * bounds[-1]
+            chosen = np.sum([level >= bound for bound in bounds[:-1]], axis=0, dtype=int)
         deviations = self.deviations.reshape(flat.shape)
-        draws = flat[chosen, columns] + deviations[chosen, columns] * rng.standard_normal(
-            chosen.shape
-        )
-        return np.asarray(draws.reshape(size, *base))
+        draws = flat[chosen, columns] + deviations[chosen, columns] * rng.standard_normal(shape)
+        draws, chosen = draws.reshape(size, *base), chosen.reshape(size, *base)
+        images = [inverse(warp, draws) for warp in self._warps_of_base()]
+        return np.asarray(np.choose(np.take(self.warp_of, chosen), images) if images else draws)
 
     def _sum(self, values: Floats) -> Floats:
         """Σ_k w_k x_k."""
+        if self.weights.ndim > 1:
+            return np.asarray(np.sum(_like(self.weights, values) * values, axis=0))
         return np.asarray(np.tensordot(self.weights, values, axes=1))
 
     def _root_of_squares(self, values: Floats) -> Floats:
         """√Σ w x² by hypotenuses: no square of the unit is formed."""
         return np.asarray(np.hypot.reduce(np.sqrt(_like(self.weights, values)) * values, axis=0))
 
-    def _standardized(self, y: Any) -> Floats:
-        """(y - m) / d, ``(K, *points)``."""
+    def _standardized(self, y: Any) -> tuple[Floats, Any]:
+        """(g(y) - m) / d and log g'(y), ``(K, *points)``."""
         points = np.asarray(y, dtype=float)
+        log_slopes: Any = 0.0
         extra = (slice(None), *[None] * max(points.ndim - (self.means.ndim - 1), 0))
+        if self.warps:
+            points = np.broadcast_to(
+                points, np.broadcast_shapes(points.shape, self.means.shape[1:])
+            )
+            images = [forward_and_slopes(warp, points) for warp in self._warps_of_base()]
+            log_slopes = np.log([images[warp][1] for warp in self.warp_of])
+            points = np.stack([images[warp][0] for warp in self.warp_of])
         with np.errstate(over="ignore"):
-            return np.asarray((points - self.means[extra]) / self.deviations[extra])
+            return np.asarray((points - self.means[extra]) / self.deviations[extra]), log_slopes
 
-    def _between(self, z: Floats) -> tuple[Any, ...]:
-        return (None,) * (z.ndim - self.means.ndim)
+    def _warps_of_base(self) -> list[Warp]:
+        """Warps whose fields stand against rows: numbers for rows (n,)."""
+        if self.means.ndim > 2:
+            return list(self.warps)
+        return [map_arrays(lambda values: values[0], warp) for warp in self.warps]
+
+    @cached_property
+    def _moments(self) -> tuple[Floats, Floats, Floats]:
+        """Mean, epistemic and noise standard deviation of mixtures with warps."""
+        found = np.empty((3, self.means[0].size))
+        for part, center, scale, groups in self._parts_of_rows():
+            mean, epistemic, noise = mixture_moments(groups)
+            found[:, part] = center + scale * mean, scale * epistemic, scale * noise
+        mean, epistemic, noise = found.reshape(3, *self.means.shape[1:])
+        return mean, epistemic, noise
+
+    def _warped_quantiles(self, levels: Floats) -> Floats:
+        found = np.empty((levels.size, self.means[0].size))
+        for part, center, scale, groups in self._parts_of_rows():
+            for level, quantiles in zip(levels, found, strict=True):
+                quantiles[part] = center + scale * mixture_quantiles(groups, float(level))
+        return found
+
+    def _plain_quantiles(self, levels: Floats) -> Floats:
+        means = self.means.reshape(len(self.weights), -1)
+        deviations = self.deviations.reshape(means.shape)
+        weights = self.weights.reshape(len(self.weights), -1)
+        found = np.empty((levels.size, means.shape[1]))
+        for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * max(levels.size, 1)))):
+            found[:, part] = _quantiles(
+                (weights if self.weights.ndim == 1 else weights[:, part])[:, None],
+                means[:, None, part],
+                deviations[:, None, part],
+                levels[:, None],
+            )
+        return found
+
+    def _parts_of_rows(self) -> Iterator[tuple[slice, Any, Any, list[Components]]]:
+        """Blocks of flat rows with u = (y - center) / scale and their components in that unit."""
+        count, n_targets = len(self.weights), len(self.warps[0].center)
+        arrays = [self.weights, self.means, self.epistemic, self.noise]
+        arrays = [values.reshape(count, -1) for values in arrays]
+        members = [np.flatnonzero(np.array(self.warp_of) == i) for i in range(len(self.warps))]
+        size = max(1, _CACHED // (count * n_targets)) * n_targets
+        for part in slices(self.means[0].size, size):
+            repeats = (part.stop - part.start) // n_targets
+            # Numbers for one target, and else one for each row.
+            warps = [
+                map_arrays(lambda x, n=repeats: x[0] if len(x) == 1 else np.tile(x, n), warp)
+                for warp in self.warps
+            ]
+            center, scale = warps[0].center, warps[0].scale
+            groups = []
+            for warp, of in zip(warps, members, strict=True):
+                rebased = replace(
+                    warp, center=(warp.center - center) / scale, scale=warp.scale / scale
+                )
+                columns = [x[:, part if x.shape[1] > 1 else slice(None)][of] for x in arrays]
+                if of.size:
+                    groups.append(components_of(rebased, *columns))
+            yield part, center, scale, groups
 
 
-def _like(weights: Floats, values: Floats) -> Floats:
-    return weights.reshape(-1, *[1] * (values.ndim - 1))
+def _like(values: Floats, points: Floats) -> Floats:
+    """Values (K,) or ``(K, *base)`` that stand against ``(K, *points)``."""
+    if values.ndim == 1:
+        return values.reshape(-1, *[1] * (points.ndim - 1))
+    return values[:, *[None] * (points.ndim - values.ndim)]
 
 
 def _quantiles(weights: Floats, means: Floats, deviations: Floats, levels: Floats) -> Floats:
-    """x with Σ w Φ((x - m)/d) = q, by Newton's method inside a bracket that always shrinks.
+    """x with Σ w Φ((x - m)/d) = q, by Newton's method; components (K, 1, n), levels (m, 1).
 
-    It works on the scale of Φ^{-1}(F(x)), where one Gaussian is a straight line; components are
-    (K, 1, n), levels (m, 1). Upper levels are those of the mirrored mixture, whose small tail is
-    exact.
+    Upper levels are those of the mirrored mixture, whose small tail is exact.
     """
     sign = np.where(levels > 0.5, -1.0, 1.0)
     tail = np.where(levels > 0.5, 1.0 - levels, levels)
-    target = ndtri(tail)
     means = sign * means
     with np.errstate(invalid="ignore"):
-        ends = means + deviations * target
+        ends = means + deviations * ndtri(tail)
     used = weights > 0.0
     low = np.min(np.where(used, ends, np.inf), axis=0)
     high = np.max(np.where(used, ends, -np.inf), axis=0)
-    x = 0.5 * low + 0.5 * high
+
+    def evaluate(x: Floats) -> tuple[Floats, Floats, None]:
+        z = (x - means) / deviations
+        density = np.sum(weights * np.exp(-0.5 * z * z) / deviations, axis=0)
+        return np.sum(weights * ndtr(z), axis=0), density, None
+
+    x = search(evaluate, low, high, 0.5 * low + 0.5 * high, tail, settled=_SETTLED)[0]
     finite = np.isfinite(low) & np.isfinite(high)
-    with np.errstate(all="ignore"):
-        for _ in range(_STEPS):
-            z = (x - means) / deviations
-            reached = np.sum(weights * ndtr(z), axis=0)
-            density = np.sum(weights * np.exp(-0.5 * z * z) / deviations, axis=0)
-            u = ndtri(reached)
-            step = (target - u) * np.exp(-0.5 * u * u) / density
-            low, high = np.where(reached < tail, x, low), np.where(reached < tail, high, x)
-            new = x + step
-            new = np.where((new >= low) & (new <= high), new, 0.5 * low + 0.5 * high)
-            # What is reached stays: x is an end of the bracket now, which rounding may step over.
-            new = np.where(np.abs(target - u) <= _SETTLED, x, new)
-            still = np.abs(new - x) <= 4.0 * np.spacing(np.abs(x))
-            x = new
-            if np.all(still | ~finite):
-                break
-    return np.asarray(sign * np.where(finite, x, np.where(target < 0.0, -np.inf, np.inf)))
+    return np.asarray(sign * np.where(finite, x, np.where(tail < 0.5, -np.inf, np.inf)))
