@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.tables.representation import fit_scaling
-
 Floats = NDArray[np.float64]
 
 
@@ -43,18 +41,20 @@ def fit_warp(targets: Floats, weights: Floats, *, transformed: bool) -> Warp:
 
     λ maximises -½ log Var[Y(u)] + E[log Y'(u)]; a constant target has scale, size and λ one.
     """
-    share, scaling = weights / weights.sum(), fit_scaling(targets, weights)
-    u = (targets - scaling.center) / scaling.scale
-    constant = np.ptp(u, axis=0) < 0.5  # It is at least one where the variance is one.
-    u = np.where(constant, 0.0, u)
-    exponent = np.ones_like(scaling.center)
+    share, unit = weights / weights.sum(), np.abs(targets).max(axis=0)
+    unit = np.where(unit > 0.0, unit, 1.0)
+    center = share @ (targets / unit)
+    spread = np.sqrt(share @ (targets / unit - center) ** 2)
+    constant = spread <= 64.0 * np.finfo(float).eps
+    u = np.where(constant, 0.0, (targets / unit - center) / np.where(constant, 1.0, spread))
+    exponent = np.ones_like(center)
     if transformed:
         exponent = np.array([_best_exponent(column, share) for column in u.T])
     bent, half = _bend(exponent, u), 0.5 * np.ptp(u, axis=0)
     shift = share @ bent
     return Warp(
-        center=scaling.center,
-        scale=np.where(constant, 1.0, scaling.scale),
+        center=unit * center,
+        scale=np.where(constant, 1.0, unit * spread),
         exponent=exponent,
         low=u.min(axis=0) - half,
         high=u.max(axis=0) + half,
