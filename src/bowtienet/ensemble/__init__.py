@@ -1,0 +1,1 @@
+"""Recipes of the practical wing, their held-out forecasts, and how they are combined."""
