@@ -1,0 +1,120 @@
+"""Temperature and dispersion against fine grids, planted values and degenerate tables.
+
+Planted values lie within 4 standard errors, a false-alarm rate of 6e-5 for each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import log_softmax
+
+from bowtienet.ensemble.calibration import (
+    LARGEST_DISPERSION,
+    TEMPERATURES,
+    dispersion,
+    temperature,
+)
+
+
+def log_losses(t: np.ndarray, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Log losses (n, T) of the rows at temperatures (T,)."""
+    logs = log_softmax(outputs[:, :, None] / t, axis=1)
+    return -np.take_along_axis(logs, labels[:, None, None], axis=1)[:, 0]
+
+
+def count_losses(alpha: np.ndarray, rates: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """-log NB2 (n, A) at dispersions (A,)."""
+    size = 1.0 / alpha
+    return -stats.nbinom(size, size / (size + rates[:, None])).logpmf(counts[:, None])
+
+
+def standard_error(step: float, sums: np.ndarray) -> float:
+    """From sums of losses at three points `step` apart, the second at the minimum."""
+    return float(step / np.sqrt(sums[0] - 2.0 * sums[1] + sums[2]))
+
+
+def planted_classes(
+    rng: np.random.Generator, t: float, n: int = 3000
+) -> tuple[np.ndarray, np.ndarray]:
+    """Outputs of three classes that are right at temperature t, and labels."""
+    outputs = 3.0 * rng.normal(size=(n, 3)) + 5.0
+    return outputs, np.argmax(outputs / t + rng.gumbel(size=(n, 3)), axis=1)
+
+
+def planted_counts(
+    rng: np.random.Generator, alpha: float, n: int = 3000
+) -> tuple[np.ndarray, np.ndarray]:
+    rates = np.exp(rng.normal(1.0, 1.0, size=n))
+    noise = rng.gamma(1.0 / alpha, alpha, size=n) if alpha else 1.0
+    return rates, rng.poisson(rates * noise).astype(float)
+
+
+@pytest.mark.parametrize("planted", [0.5, 1.0, 4.0])
+def test_temperature(planted: float, rng: np.random.Generator) -> None:
+    """Weights are repeated rows; no temperature near by has a smaller loss."""
+    outputs, labels = planted_classes(rng, planted)
+    found = temperature(outputs, labels, np.ones(len(labels)))
+    sums = log_losses(planted * np.array([0.99, 1.0, 1.01]), outputs, labels).sum(axis=0)
+    assert abs(found - planted) < 4.0 * standard_error(0.01 * planted, sums)
+    weights = rng.integers(0, 3, size=len(labels))
+    found = temperature(outputs, labels, weights.astype(float))
+    grid = np.geomspace(0.8 * found, 1.25 * found, 2001)
+    best = grid[np.argmin(weights @ log_losses(grid, outputs, labels))]
+    assert found == pytest.approx(best, rel=4e-4)
+    rows = np.repeat(np.arange(len(labels)), weights)
+    repeated = temperature(outputs[rows], labels[rows], np.ones(len(rows)))
+    assert repeated == pytest.approx(found, rel=1e-6)
+
+
+@pytest.mark.parametrize("planted", [0.05, 0.5, 3.0])
+def test_dispersion(planted: float, rng: np.random.Generator) -> None:
+    """Weights are repeated rows; no dispersion near by has a higher likelihood."""
+    rates, counts = planted_counts(rng, planted)
+    found = dispersion(rates, counts, np.ones(len(rates)))
+    sums = count_losses(planted * np.array([0.95, 1.0, 1.05]), rates, counts).sum(axis=0)
+    assert abs(found - planted) < 4.0 * standard_error(0.05 * planted, sums)
+    weights = rng.integers(0, 3, size=len(rates))
+    found = dispersion(rates, counts, weights.astype(float))
+    grid = np.geomspace(0.8 * found, 1.25 * found, 801)
+    best = grid[np.argmin(weights @ count_losses(grid, rates, counts))]
+    assert found == pytest.approx(best, rel=1e-3)
+    rows = np.repeat(np.arange(len(rates)), weights)
+    repeated = dispersion(rates[rows], counts[rows], np.ones(len(rows)))
+    assert repeated == pytest.approx(found, rel=1e-4)
+
+
+def test_poisson_counts_have_little_dispersion(rng: np.random.Generator) -> None:
+    """And counts that vary less than Poisson ones have none."""
+    rates, counts = planted_counts(rng, 0.0)
+    assert dispersion(rates, counts, np.ones(3000)) < 0.02
+    assert dispersion(rates, np.round(rates), np.ones(3000)) == 0.0
+
+
+def test_dispersion_of_large_counts(rng: np.random.Generator) -> None:
+    """Of counts near 10^8 it may be tiny: (relative sd)² = 1e-6, to 4 times sqrt(2 / 3000)."""
+    rates = np.full(3000, 1e8)
+    counts = np.round(rates * (1.0 + 1e-3 * rng.normal(size=3000)))
+    assert dispersion(rates, counts, np.ones(3000)) == pytest.approx(1e-6, rel=0.11)
+
+
+def test_classes_without_a_best_temperature(rng: np.random.Generator) -> None:
+    """All right: the lowest; all wrong: the highest; outputs that say nothing: one."""
+    outputs = rng.normal(size=(50, 3))
+    ones = np.ones(50)
+    assert temperature(outputs, np.argmax(outputs, axis=1), ones) == TEMPERATURES[0]
+    assert temperature(outputs, np.argmin(outputs, axis=1), ones) == TEMPERATURES[1]
+    assert temperature(np.zeros((50, 3)), np.zeros(50, dtype=int), ones) == 1.0
+    assert temperature(1e6 * outputs, np.argmax(outputs, axis=1), ones) in (*TEMPERATURES, 1.0)
+    row, one = np.array([[0.0, 2.0]]), np.ones(1)
+    assert temperature(row, np.array([1]), one) == TEMPERATURES[0]
+    assert temperature(row, np.array([0]), one) == TEMPERATURES[1]
+
+
+def test_counts_without_a_best_dispersion() -> None:
+    """All zero, or one row: the range ends it."""
+    assert dispersion(np.full(20, 3.0), np.zeros(20), np.ones(20)) == LARGEST_DISPERSION
+    assert dispersion(np.zeros(5), np.zeros(5), np.ones(5)) == 0.0
+    assert dispersion(np.array([3.0]), np.array([3.0]), np.ones(1)) == 0.0
+    assert 0.1 < dispersion(np.array([3.0]), np.array([30.0]), np.ones(1)) <= LARGEST_DISPERSION
