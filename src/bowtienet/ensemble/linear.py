@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri
 
-from bowtienet._arrays import inverse_and_log_determinant, with_ones
+from bowtienet._arrays import with_ones
 from bowtienet.ensemble.linear_loss import fit_by_loss
 from bowtienet.model.shrinkage import (
     ShrinkagePrior,
@@ -103,18 +103,12 @@ def cross_fit_linear(
     size = np.where(size > 0.0, size, 1.0)
     inputs, targets = inputs - center, (targets - level) / size
     if inputs.shape[1] > len(inputs):
-        layers = np.stack(
-            [_fit_wide(inputs, targets, row_weights, local) for row_weights in by_fit]
-        )
+        layers = np.stack([_fit_wide(inputs, targets, each, local) for each in by_fit])
     else:
         design = with_ones(inputs)
         moments = _sums(np.hstack([design, targets]), weights, groups, kept)
-        layers = np.stack(
-            [
-                _fit_tall(design, targets, *of_fit, local)
-                for of_fit in zip(by_fit, moments, strict=True)
-            ]
-        )
+        pairs = zip(by_fit, moments, strict=True)
+        layers = np.stack([_fit_tall(design, targets, *pair, local) for pair in pairs])
     layers *= size[:, None]
     layers[:, :, 0] += level - layers[:, :, 1:] @ center
     return Linear(folds_layer=layers[:-1], layer=layers[-1:])
@@ -124,14 +118,10 @@ def _sums(
     rows: Floats, weights: Floats, groups: NDArray[np.integer], kept: NDArray[np.bool_]
 ) -> Floats:
     """Σ c r r' (F+1, P, P) of the rows of each fit, from those of each group."""
-    parts = np.stack(
-        [
-            (weights[chosen, None] * rows[chosen]).T @ rows[chosen]
-            for chosen in (np.flatnonzero(groups == group) for group in range(kept.shape[1]))
-        ]
-    )
+    chosen = [np.flatnonzero(groups == group) for group in range(kept.shape[1])]
+    parts = [(weights[each, None] * rows[each]).T @ rows[each] for each in chosen]
     # Not the total less a part: rows of any size have no influence where they are left out.
-    return np.tensordot(kept.astype(float), parts, 1)
+    return np.tensordot(kept.astype(float), np.stack(parts), 1)
 
 
 def _fit_tall(
@@ -157,7 +147,7 @@ def _fit_tall(
     layer = np.empty((targets.shape[1], size))
     for c, (rest, energy) in enumerate(zip(squares, (values[:, None] * along**2).T, strict=True)):
         solve = _primal(scatter, cross[:, c], rest, start[:, c])
-        layer[c, 1:] = _shrink(solve, prior, size - 1, _degrees(count), values, energy, rest)
+        layer[c, 1:] = _shrink(solve, prior, size - 1, count, values, energy, rest)
     layer[:, 0] = mean[size:] - layer[:, 1:] @ mean[1:size]
     return layer
 
@@ -174,7 +164,7 @@ def _fit_wide(inputs: Floats, targets: Floats, weights: Floats, prior: Shrinkage
     layer = np.empty((targets.shape[1], inputs.shape[1] + 1))
     for c, energy in enumerate((vectors.T @ y).T ** 2):
         solve = _dual(x, y[:, c], root)
-        layer[c, 1:] = _shrink(solve, prior, x.shape[1], _degrees(count), values, energy, 0.0)
+        layer[c, 1:] = _shrink(solve, prior, x.shape[1], count, values, energy, 0.0)
     layer[:, 0] = level - layer[:, 1:] @ mean
     return layer
 
@@ -185,9 +175,9 @@ def _primal(scatter: Floats, cross: Floats, squares: float, start: Floats) -> So
 
     def solve(d: Floats, noise: float) -> Solution:
         ratio = noise / d
-        inverse, _ = inverse_and_log_determinant(scatter + np.diag(ratio + rounding))
-        move = inverse @ (cross - ratio * start)
-        used = np.clip(1.0 - ratio * np.diag(inverse), 0.0, 1.0)
+        root = _inverse_root(scatter + np.diag(ratio + rounding))
+        move = root.T @ (root @ (cross - ratio * start))
+        used = np.clip(1.0 - ratio * np.einsum("ij,ij->j", root, root), 0.0, 1.0)
         return start + move, used, squares - 2.0 * move @ cross + move @ scatter @ move
 
     return solve
@@ -202,20 +192,25 @@ def _dual(x: Floats, y: Floats, root: Floats) -> Solve:
         size = np.trace(gram) / len(x)
         # The last term, a bias of large variance, changes nothing: rows are centred.
         gram += (noise + ROUNDING * size) * np.eye(len(x)) + size * (root @ root.T) / len(x)
-        lower, _ = dpotrf(gram, lower=1)
-        lower, _ = dtrtri(lower, lower=1)
-        a = lower.T @ (lower @ y)
-        used = np.clip(d * np.sum((lower @ x) ** 2, axis=0), 0.0, 1.0)
+        inverse = _inverse_root(gram)
+        a = inverse.T @ (inverse @ y)
+        whitened = inverse @ x
+        used = np.clip(d * np.einsum("ij,ij->j", whitened, whitened), 0.0, 1.0)
         return d * (a @ x), used, noise**2 * (a @ a)
 
     return solve
+
+
+def _inverse_root(x: Floats) -> Floats:
+    """R with x^{-1} = R'R, the inverse of the lower Cholesky factor."""
+    return dtrtri(dpotrf(x, lower=1)[0], lower=1)[0] if x.size else x
 
 
 def _shrink(
     solve: Solve,
     prior: ShrinkagePrior,
     n_columns: int,
-    degrees: float,
+    count: float,
     values: Floats,
     energy: Floats,
     rest: float,
@@ -225,6 +220,7 @@ def _shrink(
     Its evidence follows from the eigenvalues of X'X, the squares |y|² along each of them, and the
     rest of |y|².
     """
+    degrees = max(count - 1.0, 0.5 * count)  # The bias takes one.
     ratios = RATIOS * (values.max(initial=0.0) or 1.0)
     shares = ratios[:, None] / (values + ratios[:, None])
     noises = np.maximum((shares @ energy + rest) / degrees, SMALLEST_NOISE)
@@ -235,16 +231,10 @@ def _shrink(
     for _ in range(SOLVES - 1):
         mean, used, square = solve(d, noise)
         total = used.sum()
-        local_precision = mean_inverse(
-            conjugate_update(prior, 1, 0.5 * (mean**2 + d * (1.0 - used)) / tau)
-        )
+        half_squares = 0.5 * (mean**2 + d * (1.0 - used)) / tau
+        local_precision = mean_inverse(conjugate_update(prior, 1, half_squares))
         # At most a factor of a hundred, where columns or targets are constant.
         tau *= float(np.clip(np.sum(mean**2 / d) / max(total, 1e-300), 0.01, 100.0))
         noise = max(square / max(degrees - total, 0.01 * degrees), SMALLEST_NOISE)
         d = tau / local_precision * np.ones(n_columns)
     return solve(d, noise)[0]
-
-
-def _degrees(count: float) -> float:
-    """Degrees of freedom left by the bias."""
-    return max(count - 1.0, 0.5 * count)
