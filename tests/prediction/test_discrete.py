@@ -118,6 +118,15 @@ def test_large_and_small_means(mean: float, dispersion: float) -> None:
     np.testing.assert_allclose(mixture.std() ** 2, mean + dispersion * mean**2)
 
 
+def test_upper_quantiles_far_out(rng: np.random.Generator) -> None:
+    mixture = counts(rng)
+    for level in (1e-200, 1e-30, 0.01, 0.5, 0.9):
+        k = mixture.isf(level)
+        assert np.all(mixture.sf(k) <= level)
+        assert np.all((k == 0.0) | (mixture.sf(k - 1.0) > level))
+    np.testing.assert_array_equal(mixture.isf([0.0, 1.0])[:, 0], [np.inf, 0.0])
+
+
 def test_two_modes_far_apart() -> None:
     mixture = CountMixture(
         weights=np.array([0.3, 0.7]),

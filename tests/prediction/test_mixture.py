@@ -325,6 +325,16 @@ def test_draws_follow_the_mixture(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(*again)
 
 
+@pytest.mark.parametrize("warped", [False, True])
+def test_upper_tails_are_as_precise_as_lower_ones(warped: bool, rng: np.random.Generator) -> None:
+    mixture = warped_mixture(rng, (6,)) if warped else random_mixture(rng)
+    tails = np.array([1e-300, 1e-100, 1e-17, 0.01, 0.5, 0.9])
+    reached = mixture.sf(mixture.isf(tails))
+    np.testing.assert_allclose(reached, tails[:, None] * np.ones_like(reached), rtol=1e-8)
+    np.testing.assert_array_equal(mixture.isf([0.0, 1.0])[:, 0], [np.inf, -np.inf])
+    np.testing.assert_allclose(mixture.isf(0.25), mixture.ppf(0.75), rtol=1e-12)
+
+
 # Weights by row
 
 

@@ -75,12 +75,19 @@ def mixture_moments(groups: Sequence[Components]) -> tuple[Floats, Floats, Float
     return np.asarray(mean), np.sqrt(epistemic), np.sqrt(noise)
 
 
-def mixture_quantiles(groups: Sequence[Components], level: float) -> Floats:
-    """u (r,) with F(u) = level."""
-    if level in (0.0, 1.0):
-        return np.full(groups[0].means.shape[1], -np.inf if level == 0.0 else np.inf)
-    sign = 1.0 if level <= 0.5 else -1.0
-    tail = min(level, 1.0 - level)
+def checked_levels(q: Any) -> Floats:
+    """Levels, a number or (m,)."""
+    levels = np.asarray(q, dtype=float)
+    if levels.ndim > 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
+        raise ValueError(f"levels must be numbers from 0 to 1, got {q!r}.")
+    return levels
+
+
+def mixture_quantiles(groups: Sequence[Components], tail: float, *, upper: bool) -> Floats:
+    """u (r,) below or above which this share lies, at most a half."""
+    sign = -1.0 if upper else 1.0
+    if tail == 0.0:
+        return np.full(groups[0].means.shape[1], -sign * np.inf)
     low, high, x = _bracket(groups, float(ndtri(tail)), sign)
     x, low, high, ended = search(
         _tail_of(groups, sign), low, high, x, tail, settled=_CLOSE, most=_FIRST_STEPS

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import entr, logsumexp, ndtri, rel_entr
 
 from bowtienet.distributions.negative_binomial import log_probability, tail
+from bowtienet.prediction.components import checked_levels
 
 Floats = NDArray[np.float64]
 
@@ -105,11 +106,16 @@ class CountMixture:
 
     def ppf(self, q: Any) -> Floats:
         """Least counts with P(count <= y) >= q, (n,) for a level and (m, n) for levels (m,)."""
-        levels = np.asarray(q, dtype=float)
-        if levels.ndim > 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
-            raise ValueError(f"levels must be numbers from 0 to 1, got {q!r}.")
-        found = [self._quantile(float(level)) for level in np.atleast_1d(levels)]
-        return np.array(found).reshape(*levels.shape, self.means.shape[1])
+        levels = checked_levels(q)
+        upper = levels > 0.5
+        # With what a level is rounded by, so that the inverse of the distribution function is one.
+        tails = np.where(upper, 1.0 - levels + 2.0**-50 * (levels < 1.0), levels * (1.0 - 1e-14))
+        return self._cut_off(tails, upper)
+
+    def isf(self, q: Any) -> Floats:
+        """Least counts with P(count > y) <= q, precise for the smallest levels."""
+        levels = checked_levels(q)
+        return self._cut_off(levels, np.ones(levels.shape, dtype=bool))
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """Lower and upper end of the central interval that holds at least this share."""
@@ -141,13 +147,19 @@ class CountMixture:
         tails = np.sum(weights * tail(np.maximum(k, 0.0), means, alpha, upper=upper), axis=0)
         return np.where(k < 0.0, float(upper), np.minimum(tails, 1.0))
 
-    def _quantile(self, level: float) -> Floats:
-        """Newton's method on whole numbers, on the scale of Φ^{-1}(F), in a bracket (low, high]."""
-        upper, found = level > 0.5, np.full(self.means.shape[1], np.inf)
-        if level == 1.0:
+    def _cut_off(self, tails: Floats, upper: NDArray[np.bool_]) -> Floats:
+        pairs = zip(tails.ravel().tolist(), upper.ravel().tolist(), strict=True)
+        found = [self._quantile(share, upper=side) for share, side in pairs]
+        return np.array(found).reshape(*tails.shape, self.means.shape[1])
+
+    def _quantile(self, wanted: float, *, upper: bool) -> Floats:
+        """Least counts whose tail is at least, or if upper at most, as large as wanted.
+
+        Newton's method on whole numbers and the scale of Φ^{-1}(F), in a bracket (low, high].
+        """
+        found = np.full(self.means.shape[1], np.inf)
+        if upper and wanted == 0.0:
             return found
-        # With what a level is rounded by, so that the inverse of the distribution function is one.
-        wanted = (1.0 - level) + 2.0**-50 if upper else level * (1.0 - 1e-14)
         rows, low, high = np.arange(found.size), np.full_like(found, -1.0), found.copy()
         target = -ndtri(wanted) if upper else ndtri(wanted)
         k = np.maximum(np.rint(self.mean() + max(target, -10.0) * self.std()), 0.0)

@@ -22,6 +22,7 @@ from scipy.special import ndtr, ndtri
 from bowtienet._arrays import map_arrays, slices
 from bowtienet.prediction.components import (
     Components,
+    checked_levels,
     components_of,
     mixture_moments,
     mixture_quantiles,
@@ -122,12 +123,15 @@ class Mixture:
 
     def ppf(self, q: Any) -> Floats:
         """Quantiles at a level (the shape of the rows) or at levels (m,): ``(m, *base)``."""
-        levels = np.asarray(q, dtype=float)
-        if levels.ndim > 1 or not np.all((levels >= 0.0) & (levels <= 1.0)):
-            raise ValueError(f"levels must be numbers from 0 to 1, got {q!r}.")
-        flat = np.atleast_1d(levels)
-        found = self._warped_quantiles(flat) if self.warps else self._plain_quantiles(flat)
-        return found.reshape(*levels.shape, *self.means.shape[1:])
+        levels = checked_levels(q)
+        upper = levels > 0.5
+        return self._cut_off(np.where(upper, 1.0 - levels, levels), upper)
+
+    def isf(self, q: Any) -> Floats:
+        """Points y with P(> y) = q, precise for the smallest levels; shapes are those of `ppf`."""
+        levels = checked_levels(q)
+        upper = levels <= 0.5
+        return self._cut_off(np.where(upper, levels, 1.0 - levels), upper)
 
     def interval(self, coverage: float = 0.9) -> tuple[Floats, Floats]:
         """Lower and upper end of the central interval that holds this share."""
@@ -192,26 +196,27 @@ class Mixture:
         mean, epistemic, noise = found.reshape(3, *self.means.shape[1:])
         return mean, epistemic, noise
 
-    def _warped_quantiles(self, levels: Floats) -> Floats:
-        found = np.empty((levels.size, self.means[0].size))
-        for part, center, scale, groups in self._parts_of_rows():
-            for level, quantiles in zip(levels, found, strict=True):
-                quantiles[part] = center + scale * mixture_quantiles(groups, float(level))
-        return found
-
-    def _plain_quantiles(self, levels: Floats) -> Floats:
-        means = self.means.reshape(len(self.weights), -1)
-        deviations = self.deviations.reshape(means.shape)
-        weights = self.weights.reshape(len(self.weights), -1)
-        found = np.empty((levels.size, means.shape[1]))
-        for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * max(levels.size, 1)))):
-            found[:, part] = _quantiles(
-                (weights if self.weights.ndim == 1 else weights[:, part])[:, None],
-                means[:, None, part],
-                deviations[:, None, part],
-                levels[:, None],
-            )
-        return found
+    def _cut_off(self, tails: Floats, upper: NDArray[np.bool_]) -> Floats:
+        """Points that cut off these lower or upper tails, at most a half."""
+        shares, sides = np.atleast_1d(tails), np.atleast_1d(upper)
+        found = np.empty((tails.size, self.means[0].size))
+        if self.warps:
+            for part, center, scale, groups in self._parts_of_rows():
+                for tail, side, points in zip(shares, sides, found, strict=True):
+                    points[part] = center + scale * mixture_quantiles(groups, tail, upper=side)
+        else:
+            means = self.means.reshape(len(self.weights), -1)
+            deviations = self.deviations.reshape(means.shape)
+            weights = self.weights.reshape(len(self.weights), -1)
+            for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * max(tails.size, 1)))):
+                found[:, part] = _quantiles(
+                    (weights if self.weights.ndim == 1 else weights[:, part])[:, None],
+                    means[:, None, part],
+                    deviations[:, None, part],
+                    shares[:, None],
+                    sides[:, None],
+                )
+        return found.reshape(*tails.shape, *self.means.shape[1:])
 
     def _parts_of_rows(self) -> Iterator[tuple[slice, Any, Any, list[Components]]]:
         """Blocks of flat rows with u = (y - center) / scale and their components in that unit."""
@@ -246,13 +251,14 @@ def _like(values: Floats, points: Floats) -> Floats:
     return values[:, *[None] * (points.ndim - values.ndim)]
 
 
-def _quantiles(weights: Floats, means: Floats, deviations: Floats, levels: Floats) -> Floats:
-    """x with Σ w Φ((x - m)/d) = q, by Newton's method; components (K, 1, n), levels (m, 1).
+def _quantiles(
+    weights: Floats, means: Floats, deviations: Floats, tail: Floats, upper: NDArray[np.bool_]
+) -> Floats:
+    """x with Σ w Φ((x - m)/d) = q, by Newton's method; components (K, 1, n), tails (m, 1).
 
-    Upper levels are those of the mirrored mixture, whose small tail is exact.
+    Upper tails are the lower ones of the mirrored mixture, which are exact where they are small.
     """
-    sign = np.where(levels > 0.5, -1.0, 1.0)
-    tail = np.where(levels > 0.5, 1.0 - levels, levels)
+    sign = np.where(upper, -1.0, 1.0)
     means = sign * means
     with np.errstate(invalid="ignore"):
         ends = means + deviations * ndtri(tail)
