@@ -178,7 +178,8 @@ def _primal(scatter: Floats, cross: Floats, squares: float, start: Floats) -> So
         root = _inverse_root(scatter + np.diag(ratio + rounding))
         move = root.T @ (root @ (cross - ratio * start))
         used = np.clip(1.0 - ratio * np.einsum("ij,ij->j", root, root), 0.0, 1.0)
-        return start + move, used, squares - 2.0 * move @ cross + move @ scatter @ move
+        left = squares - 2.0 * move @ cross + move @ scatter @ move
+        return start + move, used, float(left)
 
     return solve
 
@@ -196,7 +197,7 @@ def _dual(x: Floats, y: Floats, root: Floats) -> Solve:
         a = inverse.T @ (inverse @ y)
         whitened = inverse @ x
         used = np.clip(d * np.einsum("ij,ij->j", whitened, whitened), 0.0, 1.0)
-        return d * (a @ x), used, noise**2 * (a @ a)
+        return d * (a @ x), used, noise**2 * float(a @ a)
 
     return solve
 
