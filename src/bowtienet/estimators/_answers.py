@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -34,6 +34,10 @@ class Answers:
         """Predictive distribution of each row, with `mean`, `std`, `pdf`, `cdf`, `ppf`, `rvs`."""
         raise NotImplementedError
 
+    def _answer(self, X: Any, function: Callable[[Any], Any]) -> Any:
+        """`function` of the predictive distribution; rows come first in what it returns."""
+        return function(self.predict_dist(X))
+
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, and with `return_std` the standard deviation.
 
@@ -49,25 +53,23 @@ class Answers:
         mean : array (n,) or (n, targets)
         std : array of the same shape, with `return_std`
         """
-        distribution = self.predict_dist(X)
-        mean = distribution.mean()
-        return (mean, distribution.std()) if return_std else mean
+        if return_std:
+            return self._answer(X, lambda dist: (dist.mean(), dist.std()))
+        return self._answer(X, lambda dist: dist.mean())
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Central intervals (n, 2), or (n, targets, 2), that hold new targets with `coverage`."""
-        share = number(coverage, "coverage")
-        if not 0.0 < share < 1.0:
-            raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}.")
-        return np.stack(self.predict_dist(X).interval(share), axis=-1)
+        share = check_share(coverage)
+        return np.asarray(self._answer(X, lambda dist: np.stack(dist.interval(share), axis=-1)))
 
     def predict_quantiles(self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)) -> Floats:
         """Quantiles (n, m), or (n, targets, m), at m levels between 0 and 1."""
-        return np.moveaxis(self.predict_dist(X).ppf(np.atleast_1d(levels)), 0, -1)
+        wanted = np.atleast_1d(levels)
+        return np.asarray(self._answer(X, lambda dist: np.moveaxis(dist.ppf(wanted), 0, -1)))
 
     def predict_components(self, X: Any) -> Components:
         """Mean, epistemic and noise standard deviation."""
-        distribution = self.predict_dist(X)
-        return Components(distribution.mean(), *distribution.parts())
+        return Components(*self._answer(X, lambda dist: (dist.mean(), *dist.parts())))
 
     def sample_y(
         self, X: Any, n_samples: int = 1, random_state: Any = 0, *, joint: bool = False
@@ -103,6 +105,14 @@ class Answers:
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         raise NotImplementedError
+
+
+def check_share(coverage: Any) -> float:
+    """A coverage as a number in (0, 1)."""
+    share = number(coverage, "coverage")
+    if not 0.0 < share < 1.0:
+        raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}.")
+    return share
 
 
 class Saved:

@@ -40,8 +40,7 @@ def start_of(
         data = rows.inputs, rows.targets
         choice = choose_penalty(*data, rows.weights, hidden, outcome, rng)
         penalties = np.full(estimator.n_members, choice.penalty)
-        weights = np.broadcast_to(rows.weights, (estimator.n_members, len(rows.weights)))
-        networks = fit_networks(*data, weights, hidden, penalties, outcome, rng)
+        networks = fit_networks(*data, rows.weights, hidden, penalties, outcome, rng)
         layers = [layer.astype(np.float64) for layer in networks.layers]
         if getattr(estimator, "output_noise", None) is None and not outcome.by_row:
             # Residuals of a flexible network are too small: held-out ones say as much about

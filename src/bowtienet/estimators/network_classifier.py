@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -176,13 +177,7 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
         self.classes_ = classes
         self._single, self._target_names = True, training.target_names
         outcome = Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
-        numbered = TrainingTable(
-            table=training.table,
-            targets=numbers,
-            weights=training.weights,
-            target_names=training.target_names,
-            is_single=True,
-        )
+        numbered = replace(training, targets=numbers, is_single=True)
         return numbered, outcome, Scaling(center=np.zeros(1), scale=np.ones(1))
 
 

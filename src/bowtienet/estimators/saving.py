@@ -12,15 +12,24 @@ from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInve
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.portfolio import Recipe
+from bowtienet.ensemble.stacking import Stack
+from bowtienet.estimators._ensemble import FittedEnsemble
 from bowtienet.estimators._variational import FittedNetwork
 from bowtienet.inference.statistics import HiddenStatistics, OutputStatistics, Statistics
 from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.model import BowTieModel, NetworkPrior, Prior
-from bowtienet.outcomes import Binary, Classes, Gaussian, StudentT
+from bowtienet.networks.networks import Networks
+from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
 from bowtienet.tables.columns import Column
+from bowtienet.tables.pieces import Pieces
+from bowtienet.tables.principal import Principal
 from bowtienet.tables.representation import Representation, Scaling
+from bowtienet.tables.views import View
+from bowtienet.tables.warp import Warp
 
 CONTAINERS = (
     Architecture,
@@ -28,6 +37,9 @@ CONTAINERS = (
     BowTieModel,
     Classes,
     Column,
+    Counts,
+    Ensemble,
+    FittedEnsemble,
     FittedNetwork,
     Gaussian,
     GaussianRows,
@@ -37,15 +49,23 @@ CONTAINERS = (
     InverseGamma,
     LayerFactors,
     NetworkPrior,
+    Networks,
     OutputStatistics,
+    Pieces,
     PointMass,
     Posterior,
+    Principal,
     Prior,
+    Recipe,
     Representation,
     Scaling,
+    Softmax,
+    Stack,
     Statistics,
     StochasticState,
     StudentT,
+    View,
+    Warp,
 )
 """The dataclasses that a file may hold; no other class is ever built."""
 
@@ -61,10 +81,15 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
 
 def load_estimator(path: str | os.PathLike[str]) -> Any:
     """The estimator of a file."""
+    from bowtienet.estimators.classifier import BowTieClassifier
+    from bowtienet.estimators.counts import BowTieCountRegressor
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.estimators.regressor import BowTieRegressor
 
-    classes = {cls.__name__: cls for cls in (BowTieNetwork, BowTieNetworkClassifier)}
+    practical = (BowTieClassifier, BowTieCountRegressor, BowTieRegressor)
+    everyone: tuple[Any, ...] = (BowTieNetwork, BowTieNetworkClassifier, *practical)
+    classes = {cls.__name__: cls for cls in everyone}
     kind, content = persistence.load(path, CONTAINERS)
     if kind not in classes:
         raise ValueError(f"{path} holds a {kind}, which this version does not know.")

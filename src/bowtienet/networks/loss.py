@@ -48,7 +48,8 @@ def gradients(
     activations: list[Single] = []
     for layer in layers[1:]:
         activations.append(np.maximum(z, 0.0, out=z))
-        z = layer[:, :, 1:] @ activations[-1] + layer[:, :, :1]
+        z = layer[:, :, 1:] @ activations[-1]
+        z += layer[:, :, :1]
     losses, slopes = outcome.loss(targets, np.swapaxes(z, 1, 2))
     total = row_weights.sum(axis=1)
     share = row_weights / np.where(total > 0.0, total, 1.0)[:, None]
@@ -57,8 +58,10 @@ def gradients(
         below = activations[index - 1]
         np.matmul(back, np.swapaxes(below, 1, 2), out=into[index][:, :, 1:])
         np.sum(back, axis=2, out=into[index][:, :, 0])
-        back = np.swapaxes(layers[index][:, :, 1:], 1, 2) @ back
+        weights = np.swapaxes(layers[index][:, :, 1:], 1, 2)
+        # With one output the product is an outer one, which matmul is slow at.
+        back = weights * back if back.shape[1] == 1 else weights @ back
         np.multiply(back, below > 0.0, out=back)
     flat = back.reshape(count * width, len(inputs))
-    into[0][...] = (flat @ inputs).reshape(count, width, size)
+    np.matmul(flat, inputs, out=into[0].reshape(count * width, size))
     return np.asarray(np.sum(share * losses, axis=1), dtype=np.float32)

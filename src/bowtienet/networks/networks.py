@@ -1,7 +1,8 @@
 """R ReLU networks of one architecture side by side: weights, start, outputs.
 
 Every layer has its weights (R, D, K+1), bias first, as the bow tie networks have; activations stand
-as (R, D, n), so that the first layer of all networks is one matrix product.
+as (R, D, n), so that the first layer of all networks is one matrix product. A network without
+hidden layers is a linear function.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._arrays import map_arrays
+
 Single = NDArray[np.float32]
 
 OUTPUT_SIZE = 0.1
 """Of the output weights at the start, over the root of the number of units."""
+MOST_KINKS = 5_000
+"""Rows that kinks are drawn from: more say nothing new and cost memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,6 +30,26 @@ class Networks:
 
     layers: tuple[Single, ...]
     """Weights (R, D, K+1) of each layer."""
+    factors: Single | None = None
+    """(R, K): penalty of the first layer's weights of each input, relative to the others'; None
+    where all are alike."""
+
+
+def count_of(networks: Networks) -> int:
+    """R."""
+    return len(networks.layers[0])
+
+
+def take(networks: Networks, index: slice | NDArray[np.intp]) -> Networks:
+    """Some of the networks."""
+    chosen: Networks = map_arrays(lambda x: x[index], networks)
+    return chosen
+
+
+def concatenate(parts: Sequence[Networks]) -> Networks:
+    """Networks of one architecture next to each other."""
+    joined: Networks = map_arrays(lambda *x: np.concatenate(x), *parts)
+    return joined
 
 
 def random_networks(
@@ -40,17 +65,21 @@ def random_networks(
     puts the kink at one of them.
     """
     layers: list[Single] = []
-    values = np.broadcast_to(inputs.T.astype(np.float32), (count, inputs.shape[1], len(inputs)))
+    first = inputs
+    if len(inputs) > MOST_KINKS:
+        first = inputs[np.sort(rng.integers(0, len(inputs), MOST_KINKS))]
+    values = np.broadcast_to(first.T.astype(np.float32), (count, first.shape[1], len(first)))
     for width in hidden:
         # Of a table that says nothing all are zero.
-        size = math.sqrt(float(np.mean(np.sum(values**2, axis=1)))) or 1.0
+        size = math.sqrt(float(np.mean(np.sum(values[0] ** 2, axis=0)))) or 1.0
         weights = rng.normal(0.0, 1.0 / size, (count, width, values.shape[1]))
         at = rng.integers(0, values.shape[2], (count, width))
         rows = np.take_along_axis(values, at[:, None, :], axis=2)
         bias = -np.einsum("rdk,rkd->rd", weights, rows)
         layers.append(np.concatenate([bias[:, :, None], weights], axis=2).astype(np.float32))
-        values = np.maximum(preactivations(layers[-1], values), 0.0)
-    width = values.shape[1]
+        if len(layers) < len(hidden):
+            values = np.maximum(preactivations(layers[-1], values), 0.0)
+    width = hidden[-1] if hidden else values.shape[1]
     output = rng.normal(0.0, OUTPUT_SIZE / math.sqrt(width), (count, n_outputs, width))
     bias = np.zeros((count, n_outputs, 1))
     layers.append(np.concatenate([bias, output], axis=2).astype(np.float32))
@@ -62,9 +91,17 @@ def preactivations(weights: Single, below: Single) -> Single:
     return np.asarray(weights[:, :, 1:] @ below + weights[:, :, :1])
 
 
+def last_units(networks: Networks, inputs: NDArray[np.floating]) -> Single:
+    """Activations (R, D, n) that the output layer sees."""
+    # A linear function keeps the precision of its coefficients.
+    values = inputs.T.astype(networks.layers[-1].dtype)[None]
+    for layer in networks.layers[:-1]:
+        values = preactivations(layer, values)
+        np.maximum(values, 0.0, out=values)
+    return np.broadcast_to(values, (count_of(networks), *values.shape[1:]))
+
+
 def outputs(networks: Networks, inputs: NDArray[np.floating]) -> Single:
     """Outputs (R, n, D_out) for inputs (n, K)."""
-    values = inputs.T.astype(np.float32)[None]
-    for layer in networks.layers[:-1]:
-        values = np.maximum(preactivations(layer, values), 0.0)
-    return np.asarray(np.swapaxes(preactivations(networks.layers[-1], values), 1, 2))
+    values = preactivations(networks.layers[-1], last_units(networks, inputs))
+    return np.asarray(np.swapaxes(values, 1, 2))

@@ -48,9 +48,8 @@ def choose_penalty(
     _, same = np.unique(np.column_stack([inputs, targets]), axis=0, return_inverse=True)
     fold = (rng.permutation(same.max() + 1) % n_folds)[same.ravel()]
     each = np.tile(np.repeat(np.arange(n_folds), TWINS), len(PENALTIES))
-    row_weights = weights * (fold[None, :] != each[:, None])
     penalties = np.repeat(PENALTIES, n_folds * TWINS)
-    networks = fit_networks(inputs, targets, row_weights, hidden, penalties, outcome, rng)
+    networks = fit_networks(inputs, targets, weights, hidden, penalties, outcome, rng, fold, each)
     predicted = outputs(networks, inputs).astype(np.float64)
     predicted = predicted.reshape(len(PENALTIES), n_folds, TWINS, len(inputs), -1)
     # Of each row what the networks without its fold say: (n, penalties, twins, D_out).
@@ -67,20 +66,24 @@ def choose_penalty(
 def fit_networks(
     inputs: Floats,
     targets: Floats,
-    row_weights: Floats,
+    weights: Floats,
     hidden: Sequence[int],
     penalties: Floats,
     outcome: Outcome,
     rng: np.random.Generator,
+    folds: NDArray[np.integer] | None = None,
+    held_out: NDArray[np.integer] | None = None,
 ) -> Networks:
-    """A network for each penalty (R,), with row weights (R, n), by the outcome's loss."""
+    """A network for each penalty (R,), without the fold that it holds out."""
     n_outputs = outcome.working_targets(targets[:1]).shape[1]
     start = random_networks(rng, inputs, hidden, n_outputs, len(penalties))
     size, n_steps = batch_and_steps(len(inputs))
-    total = row_weights.sum(axis=1)
+    total = np.full(len(penalties), weights.sum())
+    if folds is not None and held_out is not None:
+        total = total - np.bincount(folds, weights, held_out.max() + 1)[held_out]
     return train(
         start,
-        minibatches(inputs, targets, row_weights, size, rng),
+        minibatches(inputs, targets, weights, size, rng, folds, held_out),
         outcome=outcome,
         penalties=penalties,
         total_weights=np.where(total > 0.0, total, 1.0),

@@ -43,6 +43,8 @@ class TrainingTable:
     targets: NDArray[Any]
     """(n, targets) numbers, or (n,) labels."""
     weights: Floats
+    exposure: Floats | None
+    """Of counts."""
     target_names: tuple[str, ...]
     is_single: bool
     """Whether targets came as one column, so that predictions go as one."""
@@ -53,6 +55,7 @@ def open_rows(
     X: Any,
     y: Any,
     sample_weight: Any = None,
+    exposure: Any = None,
     *,
     labels: bool = False,
     reset: bool = True,
@@ -67,6 +70,8 @@ def open_rows(
         An array or a frame of any library; targets may be names of columns of the frame.
     sample_weight : array (n,) or name, optional
         Non-negative weights; rows of weight 0 are as good as absent.
+    exposure : array (n,), optional
+        Positive exposures of counts.
     labels : bool
         Whether targets are labels of classes, one column of anything.
     reset : bool
@@ -89,16 +94,20 @@ def open_rows(
             raise ValueError(f"y must have one or two axes, got shape {targets.shape}.")
     check_consistent_length(X, targets)
     weights = _row_weights(sample_weight, table.n_rows)
+    if exposure is not None:
+        exposure = exposure_of(exposure, table.n_rows)
     present = weights > 0.0
     is_single = targets.ndim == 1
     if not labels:
         targets = targets.reshape(len(targets), -1)
     if not present.all():
         table, targets, weights = take(table, present), targets[present], weights[present]
+        exposure = None if exposure is None else exposure[present]
     return TrainingTable(
         table=table,
         targets=targets,
         weights=weights,
+        exposure=exposure,
         target_names=target_names or _default_names(1 if labels else targets.shape[1]),
         is_single=is_single,
     )
@@ -256,6 +265,19 @@ def _row_weights(weights: Any, n_rows: int) -> Floats:
     if not np.any(weights > 0.0):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     return np.asarray(weights)
+
+
+def exposure_of(exposure: Any, n_rows: int) -> Floats:
+    """Positive exposures (n,) of counts."""
+    values = np.asarray(_as_array(exposure), dtype=np.float64)
+    values = np.broadcast_to(values, (n_rows,)) if values.ndim == 0 else values
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"exposure must have one number for each of {n_rows} rows, got shape {values.shape}."
+        )
+    if not np.all(np.isfinite(values) & (values > 0.0)):
+        raise ValueError("exposure must be positive and finite: leave out rows without exposure.")
+    return values
 
 
 def _refuse_infinite(columns: tuple[NDArray[Any], ...], names: tuple[str, ...]) -> None:

@@ -29,8 +29,12 @@ N_BINS = 16
 """Bins of a column, unless a user says otherwise; docs/measurements/representation.md says why."""
 MOST_COMPONENTS = 96
 """Of all columns together: of more columns each has fewer bins."""
-ROWS_PER_BIN = 5
-"""Of fewer rows for each bin there are fewer bins."""
+ROWS_PER_BIN = 40
+"""With fewer rows for each bin there are fewer bins, unless a column has few values."""
+FEW_VALUES = 17
+"""A column of so many values may say everything by them: each ends a bin."""
+SIZE = 0.5
+"""Root mean square of a component: of a column's components many are needed together."""
 NARROWEST = 1e-6
 """Width of a bin, in standard deviations: below it values would differ by rounding."""
 
@@ -82,7 +86,7 @@ def fit_pieces(
     values = components(pieces, inputs)
     center = np.sum(share * values, axis=0)
     spread = np.sqrt(np.sum(share * (values - center) ** 2, axis=0))
-    scale = np.sqrt(np.mean(spread**2)) * ones
+    scale = np.sqrt(np.mean(spread**2)) / SIZE * ones
     return replace(pieces, center=center, scale=scale, deviation=spread / scale)
 
 
@@ -102,17 +106,17 @@ def first_and_last(pieces: Pieces) -> tuple[NDArray[np.bool_], NDArray[np.bool_]
 
 def _affordable(distinct: Sequence[Floats], n_rows: float, n_bins: int, most: int) -> int:
     """Bins of each column, such that there are not too many components and rows for each bin."""
-    several = sum(len(values) > 2 for values in distinct)
-    left = most - (len(distinct) - several)
-    return int(min(n_bins, left // max(several, 1), n_rows / ROWS_PER_BIN))
+    many = sum(len(values) > FEW_VALUES for values in distinct)
+    left = most - sum(len(values) - 1 for values in distinct if len(values) <= FEW_VALUES)
+    return int(min(n_bins, left // max(many, 1), n_rows / ROWS_PER_BIN))
 
 
 def _edges(column: Floats, weights: Floats, distinct: Floats, n_bins: int) -> Floats:
     """Ends of the bins of a column, two at least."""
-    if n_bins < 2:
-        edges = distinct[[0, -1]]
-    elif len(distinct) <= n_bins + 1:
+    if len(distinct) <= max(FEW_VALUES, n_bins + 1):
         edges = distinct
+    elif n_bins < 2:
+        edges = distinct[[0, -1]]
     else:
         shared = _shared_values(column, weights, n_bins)
         rest = ~np.isin(column, shared)

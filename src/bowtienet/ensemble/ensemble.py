@@ -1,0 +1,182 @@
+"""The fitted ensemble, and from the rows of a table to the predictive distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
+
+from bowtienet.ensemble.portfolio import LINEAR, Recipe
+from bowtienet.ensemble.stacking import Stack, log_gates_of
+from bowtienet.networks.networks import Networks, outputs
+from bowtienet.outcomes import Counts, Outcome, Softmax
+from bowtienet.prediction.discrete import ClassMixture, CountMixture
+from bowtienet.prediction.mixture import Mixture
+from bowtienet.tables.views import View, see
+from bowtienet.tables.warp import Warp, inverse
+
+Floats = NDArray[np.float64]
+Predictive = Mixture | ClassMixture | CountMixture
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ensemble:
+    """Members of the kept recipes, and how they are weighed."""
+
+    recipes: tuple[Recipe, ...]
+    members: tuple[Networks, ...]
+    """Networks of each recipe, which predict together."""
+    views: dict[str, View]
+    """Of the recipes."""
+    gates: View
+    """What noise levels depend on."""
+    stacks: tuple[Stack, ...]
+    """Of each target."""
+    warps: tuple[Warp, ...]
+    spread: Floats
+    """(R, D): for numbers the noise variance of each recipe, less the disagreement of its members;
+    for classes its temperature, for counts its dispersion."""
+    outcome: Outcome
+    scores: Floats
+    """(m, D): conformal scores of held-out rows by the stacked forecasts; (m, 0) for classes."""
+
+
+def predictive(
+    ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None = None
+) -> Predictive:
+    """The predictive distribution of rows of standardised columns."""
+    if isinstance(ensemble.outcome, Softmax):
+        return predictive_of_classes(ensemble, inputs)
+    if isinstance(ensemble.outcome, Counts):
+        offset = np.zeros(len(inputs)) if log_exposure is None else log_exposure
+        return predictive_of_counts(ensemble, inputs, offset)
+    return predictive_of_numbers(ensemble, inputs)
+
+
+def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
+    """Outputs (F, n, D) of the members of each recipe for standardised columns."""
+    seen: dict[str, NDArray] = {LINEAR: inputs}
+    for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
+        if recipe.view not in seen:
+            seen[recipe.view] = see(ensemble.views[recipe.view], inputs)
+        yield outputs(networks, seen[recipe.view]).astype(np.float64)
+
+
+def predictive_of_numbers(ensemble: Ensemble, inputs: Floats) -> Mixture:
+    """Mixture of recipes x levels for rows (n, D).
+
+    The members of a recipe predict as one Gaussian, with their mean; what is epistemic is their
+    disagreement, and levels scale the rest.
+    """
+    moments = [(o.mean(axis=0), _deviation(o)) for o in member_outputs(ensemble, inputs)]
+    means, epistemic = (np.stack(part) for part in zip(*moments, strict=True))
+    gate_inputs = see(ensemble.gates, inputs).astype(np.float64)
+    warped = [recipe.is_warped for recipe in ensemble.recipes]
+    return mixture_of(
+        means, epistemic, ensemble.spread, ensemble.stacks, gate_inputs, ensemble.warps, warped
+    )
+
+
+def mixture_of(
+    means: Floats,
+    epistemic: Floats,
+    variances: Floats,
+    stacks: Sequence[Stack],
+    gate_inputs: Floats,
+    warps: tuple[Warp, ...],
+    is_warped: Sequence[bool],
+) -> Mixture:
+    """Mixture over R recipes x K levels from moments (R, n, D) and noise variances (R, D)."""
+    gates = np.stack([np.exp(log_gates_of(stack, gate_inputs)).T for stack in stacks], axis=-1)
+    weights = np.stack([stack.weights for stack in stacks], axis=-1)[:, None, None] * gates
+    levels = np.stack([stack.levels for stack in stacks], axis=-1)
+    noise = np.sqrt(variances[:, None] * levels)[:, :, None]
+    shape = weights.shape
+
+    def flat(values: Floats) -> Floats:
+        return np.broadcast_to(values, shape).reshape(-1, *shape[2:])
+
+    return Mixture(
+        weights=flat(weights),
+        means=flat(means[:, None]),
+        epistemic=flat(epistemic[:, None]),
+        noise=flat(noise),
+        warps=warps,
+        warp_of=tuple(int(warped) for warped in is_warped for _ in range(shape[1])),
+    )
+
+
+def _deviation(values: Floats) -> Floats:
+    """Standard deviation between members (F, ...); zero for one."""
+    return np.asarray(values.std(axis=0, ddof=min(1, len(values) - 1)))
+
+
+def predictive_of_classes(ensemble: Ensemble, inputs: Floats) -> ClassMixture:
+    """Mixture of all members, each at the temperature of its recipe."""
+    weights, chances = [], []
+    parts = zip(member_outputs(ensemble, inputs), ensemble.stacks[0].weights, strict=True)
+    for (values, weight), temperature in zip(parts, ensemble.spread[:, 0], strict=True):
+        weights += [weight / len(values)] * len(values)
+        chances.append(softmax(values / temperature, axis=2))
+    return ClassMixture(weights=np.array(weights), probabilities=np.concatenate(chances))
+
+
+def predictive_of_counts(ensemble: Ensemble, inputs: Floats, log_exposure: Floats) -> CountMixture:
+    """Mixture of all members, each with the dispersion of its recipe."""
+    weights, means, dispersion = [], [], []
+    parts = zip(member_outputs(ensemble, inputs), ensemble.stacks[0].weights, strict=True)
+    for (values, weight), each in zip(parts, ensemble.spread[:, 0], strict=True):
+        weights += [weight / len(values)] * len(values)
+        dispersion += [each] * len(values)
+        means.append(np.exp(values[:, :, 0] + log_exposure))
+    return CountMixture(
+        weights=np.array(weights), means=np.concatenate(means), dispersion=np.array(dispersion)
+    )
+
+
+def function_draws(
+    ensemble: Ensemble, inputs: Floats, n_draws: int, rng: np.random.Generator
+) -> Floats:
+    """Draws (draws, n, D) of functions, without noise: of numbers in the user's unit.
+
+    A draw takes a recipe by its weight, and from its mean a step along the differences of its
+    members, so that differences of functions are those of the members.
+    """
+    values = list(member_outputs(ensemble, inputs))
+    weights = np.mean([stack.weights for stack in ensemble.stacks], axis=0)
+    draws = np.empty((n_draws, *values[0].shape[1:]))
+    chosen = rng.choice(len(values), p=weights / weights.sum(), size=n_draws)
+    for index, recipe in enumerate(chosen):
+        each = values[recipe]
+        steps = rng.standard_normal(len(each)) / np.sqrt(max(len(each) - 1, 1))
+        center = each.mean(axis=0)
+        z = center + np.tensordot(steps, each - center, axes=1)
+        if ensemble.warps:
+            z = inverse(ensemble.warps[int(ensemble.recipes[recipe].is_warped)], z)
+        draws[index] = z
+    return draws
+
+
+def covariance(ensemble: Ensemble, inputs: Floats) -> Floats:
+    """Covariance (n, n, D) of new targets: members' differences, and on the diagonal the rest."""
+    variance = predictive_of_numbers(ensemble, inputs).std() ** 2
+    n, n_targets = variance.shape
+    found = np.zeros((n, n, n_targets))
+    functions = []
+    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
+        functions.append(inverse(ensemble.warps[int(recipe.is_warped)], values))
+    for d, stack in enumerate(ensemble.stacks):
+        mean = sum(
+            w * f[:, :, d].mean(axis=0) for w, f in zip(stack.weights, functions, strict=True)
+        )
+        for weight, values in zip(stack.weights, functions, strict=True):
+            center = values[:, :, d].mean(axis=0)
+            apart = (values[:, :, d] - center) / np.sqrt(max(len(values) - 1, 1))
+            found[:, :, d] += weight * (apart.T @ apart + np.outer(center - mean, center - mean))
+        shared = np.diagonal(found[:, :, d])
+        rows = np.arange(n)
+        found[rows, rows, d] = np.maximum(variance[:, d], shared)
+    return found

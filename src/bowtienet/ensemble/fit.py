@@ -1,0 +1,153 @@
+"""The five steps of a fit: cross-fit the portfolio, stack, rounds, members, their disagreement."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.ensemble.ensemble import Ensemble, member_outputs
+from bowtienet.ensemble.forecasts import (
+    FIRST,
+    LAST,
+    Course,
+    Forecasts,
+    cross_fit,
+    forecasts_of,
+    train_further,
+    work_of,
+)
+from bowtienet.ensemble.judgement import (
+    Judgement,
+    conformal_scores_of,
+    joining,
+    judge,
+)
+from bowtienet.ensemble.portfolio import LINEAR, portfolio
+from bowtienet.ensemble.problem import Problem
+from bowtienet.networks.networks import Networks, take
+
+Floats = NDArray[np.float64]
+
+KEPT = 4
+"""Recipes with most weight that stay: more are slower and no better."""
+ENOUGH_GAIN = 0.02
+"""Gain of a round in log density below which there is no further one."""
+USUAL_ROUNDS = 1.5
+"""Rounds that the time left is reckoned with, as long as nobody knows."""
+LEAST_NOISE = 0.3
+"""Share of a recipe's noise variance that remains whatever its members disagree."""
+LOOKED_AT = 2_000
+"""Training rows that the members' disagreement is looked at."""
+
+
+def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
+    """Members, weights, levels and gates."""
+    recipes = portfolio(
+        tuple(problem.views),
+        max(1, len(problem.warps)),
+        problem.outcome,
+        shrinks=problem.family != "gaussian",
+    )
+    first = work_of(problem, recipes, FIRST)
+    problem.progress.expect(first * (1.0 + _share(rounds) * min(1.0, KEPT / len(recipes))))
+    try:
+        forecasts = cross_fit(problem, recipes)
+        forecasts = chosen(forecasts, joining(problem, forecasts))
+        judgement = judge(problem, forecasts)
+        forecasts = chosen(forecasts, np.sort(np.argsort(-judgement.weights)[:KEPT]))
+        judgement = judge(problem, forecasts)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            "the fit was interrupted before its held-out forecasts: nothing is fitted."
+        ) from None
+    try:
+        forecasts, judgement = go_on(problem, forecasts, judgement, rounds)
+        networks = train_further(problem, forecasts, LAST, seed=len("members") + rounds)
+    except KeyboardInterrupt:
+        warnings.warn(
+            "the fit was interrupted: the networks of the held-out forecasts are its members.",
+            UserWarning,
+            stacklevel=4,
+        )
+        networks = forecasts.networks
+    return ensemble_of(problem, forecasts, judgement, networks)
+
+
+def chosen(forecasts: Forecasts, index: NDArray[np.intp]) -> Forecasts:
+    """Some of the recipes."""
+    return Forecasts(
+        recipes=tuple(forecasts.recipes[i] for i in index),
+        networks=tuple(forecasts.networks[i] for i in index),
+        outputs=forecasts.outputs[index],
+    )
+
+
+def go_on(
+    problem: Problem, forecasts: Forecasts, judgement: Judgement, rounds: int
+) -> tuple[Forecasts, Judgement]:
+    """Rounds: networks train on from where they are, each time with twice the steps.
+
+    A round that does not gain is thrown away, and one that gains little is the last.
+    """
+    for number in range(rounds):
+        course = Course(steps=FIRST.steps * 2.0 ** (number + 1), rate=0.5)
+        work = work_of(problem, forecasts.recipes, course)
+        problem.progress.expect(work + work_of(problem, forecasts.recipes, LAST))
+        networks = train_further(problem, forecasts, course, seed=number + 1)
+        further = forecasts_of(problem, forecasts.recipes, networks)
+        newer = judge(problem, further)
+        gain = newer.log_density - judgement.log_density
+        if gain > 0.0:
+            forecasts, judgement = further, newer
+        if gain < ENOUGH_GAIN:
+            break
+    problem.progress.expect(work_of(problem, forecasts.recipes, LAST))
+    return forecasts, judgement
+
+
+def ensemble_of(
+    problem: Problem,
+    forecasts: Forecasts,
+    judgement: Judgement,
+    networks: tuple[Networks, ...],
+) -> Ensemble:
+    """What predictions need; of the linear recipe only the function of all rows."""
+    last = slice(problem.n_folds, problem.n_folds + 1)
+    needed = {recipe.view for recipe in forecasts.recipes} & set(problem.views)
+    ensemble = Ensemble(
+        recipes=forecasts.recipes,
+        members=tuple(
+            replace(take(each, last if recipe.view == LINEAR else slice(None)), factors=None)
+            for recipe, each in zip(forecasts.recipes, networks, strict=True)
+        ),
+        views={name: problem.views[name] for name in sorted(needed)},
+        gates=problem.gates,
+        stacks=judgement.stacks,
+        warps=problem.warps,
+        spread=judgement.spread,
+        outcome=problem.outcome,
+        scores=conformal_scores_of(problem, forecasts, judgement),
+    )
+    return without_disagreement(ensemble, problem.inputs) if problem.warps else ensemble
+
+
+def without_disagreement(ensemble: Ensemble, inputs: Floats) -> Ensemble:
+    """Noise variances less what members disagree: the forecasts were of one network each."""
+    sample = inputs[:: -(-len(inputs) // LOOKED_AT)]
+    apart = np.stack(
+        [
+            values.var(axis=0, ddof=min(1, len(values) - 1)).mean(axis=0)
+            for values in member_outputs(ensemble, sample)
+        ]
+    )
+    left = np.maximum(ensemble.spread - apart, LEAST_NOISE * ensemble.spread)
+    return replace(ensemble, spread=left)
+
+
+def _share(rounds: int) -> float:
+    """Work of the usual rounds and of the members, over that of the first training."""
+    usual = min(float(rounds), USUAL_ROUNDS)
+    return 2.0 * usual + LAST.steps / FIRST.steps

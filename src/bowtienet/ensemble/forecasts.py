@@ -1,0 +1,205 @@
+"""Networks of every recipe without each fold, and what they say of the rows that they held out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.ensemble.linear import cross_fit_linear
+from bowtienet.ensemble.portfolio import LINEAR, Recipe
+from bowtienet.ensemble.problem import Problem, goals
+from bowtienet.networks.column_scales import Columns
+from bowtienet.networks.networks import Networks, concatenate, outputs, random_networks, take
+from bowtienet.networks.train import (
+    LEARNING_RATE,
+    UPDATES,
+    batch_and_steps,
+    minibatches,
+    train,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forecasts:
+    """What each recipe says of each held-out row, by a network that did not see it."""
+
+    recipes: tuple[Recipe, ...]
+    networks: tuple[Networks, ...]
+    """Of each recipe, those of all folds side by side."""
+    outputs: Floats
+    """(R, m, D) for the m held-out rows, on the scale of the recipe."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Course:
+    """How long and how fast networks train."""
+
+    steps: float
+    """Over those of `batch_and_steps`."""
+    rate: float
+    """Highest rate, over the trainer's."""
+    all_rows: bool = False
+    """Whether networks see the fold that they held out; relative penalties stay then."""
+
+
+ROWS_OF_OPTIMISER, INPUTS_OF_UNIT = 60, 10
+"""What a step of the optimiser costs, in rows; what a unit costs, in inputs."""
+FIRST = Course(steps=0.4, rate=1.0)
+"""Enough for most tables: rounds are for the others (docs/measurements/portfolio.md)."""
+LAST = Course(steps=0.1, rate=0.3, all_rows=True)
+
+
+def train_recipes(
+    problem: Problem,
+    recipes: Sequence[Recipe],
+    started: Sequence[Networks] | None,
+    course: Course,
+    seed: int,
+) -> tuple[Networks, ...]:
+    """Networks of all recipes, tasks by threads; from the start if none are given."""
+    tasks: dict[tuple[str, bool, str], list[int]] = {}
+    for index, recipe in enumerate(recipes):
+        tasks.setdefault(recipe.task, []).append(index)
+
+    def run(number: int, members: list[int]) -> list[Networks]:
+        rng = np.random.default_rng([problem.seed, seed, number])
+        own = [recipes[i] for i in members]
+        start = None if started is None else concatenate([started[i] for i in members])
+        trained = _train_task(problem, own, start, course, rng)
+        return [take(trained, part) for part in _slices(len(own), problem.n_folds)]
+
+    with ThreadPoolExecutor(problem.jobs) as pool:
+        try:
+            results = list(pool.map(run, range(len(tasks)), tasks.values()))
+        except KeyboardInterrupt:
+            problem.progress.interrupted.set()
+            raise
+    by_index = {
+        index: networks
+        for members, parts in zip(tasks.values(), results, strict=True)
+        for index, networks in zip(members, parts, strict=True)
+    }
+    return tuple(by_index[index] for index in range(len(recipes)))
+
+
+def _train_task(
+    problem: Problem,
+    recipes: Sequence[Recipe],
+    start: Networks | None,
+    course: Course,
+    rng: np.random.Generator,
+) -> Networks:
+    """Recipes of one view, warp and loss: folds within recipes side by side."""
+    inputs, n_folds = problem.seen[recipes[0].view], problem.n_folds
+    targets, outcome = goals(problem, recipes[0].is_warped), recipes[0].outcome
+    held_out = np.tile(np.arange(n_folds), len(recipes))
+    if start is None:
+        level = np.average(outcome.working_targets(targets), axis=0, weights=problem.weights)
+        start = random_networks(rng, inputs, problem.hidden, len(level), len(held_out))
+        start.layers[-1][:, :, 0] = level
+    size, n_steps = batch_and_steps(len(inputs))
+    total = np.full(len(held_out), problem.weights.sum())
+    folds, columns = None, None
+    shrinks = np.repeat([recipe.shrinks for recipe in recipes], n_folds)
+    if not course.all_rows:
+        folds = problem.folds
+        seen = folds >= 0
+        total -= np.bincount(folds[seen], problem.weights[seen], n_folds)[held_out]
+        if shrinks.any():
+            owners = problem.views[recipes[0].view].owners
+            columns = Columns(owners=owners, shrinks=shrinks, prior=problem.prior)
+    n_steps = max(1, round(course.steps * n_steps))
+    unit = work_of(problem, recipes, course) / UPDATES
+    return train(
+        start,
+        minibatches(inputs, targets, problem.weights, size, rng, folds, held_out),
+        outcome=outcome,
+        penalties=np.repeat([recipe.penalty for recipe in recipes], n_folds),
+        total_weights=np.where(total > 0.0, total, 1.0),
+        n_steps=n_steps,
+        learning_rate=course.rate * LEARNING_RATE,
+        columns=columns,
+        progress=lambda: problem.progress.advance(unit),
+    )
+
+
+def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> float:
+    """Steps x weights x rows of a minibatch, with the optimiser's share."""
+    size, n_steps = batch_and_steps(len(problem.inputs))
+    units = sum(problem.hidden) * problem.n_folds
+    inputs = [problem.seen[r.view].shape[1] + INPUTS_OF_UNIT for r in recipes if r.view != LINEAR]
+    return course.steps * n_steps * units * sum(inputs) * (size + ROWS_OF_OPTIMISER)
+
+
+def _slices(count: int, size: int) -> list[slice]:
+    return [slice(index * size, (index + 1) * size) for index in range(count)]
+
+
+def forecast(problem: Problem, recipe: Recipe, networks: Networks) -> Floats:
+    """Outputs (m, D) for the held-out rows, each by the network of its fold."""
+    rows = problem.held
+    inputs = inputs_of(problem.seen, problem.inputs, recipe)[rows]
+    fold = problem.folds[rows]
+    found: Floats | None = None
+    for index in range(problem.n_folds):
+        chosen = fold == index
+        values = outputs(take(networks, slice(index, index + 1)), inputs[chosen])[0]
+        if found is None:
+            found = np.empty((len(rows), values.shape[1]))
+        found[chosen] = values
+    assert found is not None
+    return found
+
+
+def inputs_of(seen: dict[str, NDArray[np.float32]], inputs: Floats, recipe: Recipe) -> NDArray:
+    """What the networks of a recipe see; the linear one sees the columns in double precision."""
+    return inputs if recipe.view == LINEAR else seen[recipe.view]
+
+
+def cross_fit(problem: Problem, recipes: Sequence[Recipe]) -> Forecasts:
+    """The first training of all recipes."""
+    bent = [recipe for recipe in recipes if recipe.view != LINEAR]
+    trained = train_recipes(problem, bent, None, FIRST, seed=0)
+    linear = [_linear_folds(problem, r) for r in recipes if r.view == LINEAR]
+    return forecasts_of(problem, recipes, (*trained, *linear))
+
+
+def train_further(
+    problem: Problem, forecasts: Forecasts, course: Course, seed: int
+) -> tuple[Networks, ...]:
+    """All networks after a further course; linear ones are exact already."""
+    networks = list(forecasts.networks)
+    bent = [i for i, recipe in enumerate(forecasts.recipes) if recipe.view != LINEAR]
+    recipes, started = [forecasts.recipes[i] for i in bent], [networks[i] for i in bent]
+    trained = train_recipes(problem, recipes, started, course, seed)
+    for i, each in zip(bent, trained, strict=True):
+        networks[i] = each
+    return tuple(networks)
+
+
+def forecasts_of(
+    problem: Problem, recipes: Sequence[Recipe], networks: Sequence[Networks]
+) -> Forecasts:
+    """What these networks say of the rows that they held out."""
+    said = [forecast(problem, r, n) for r, n in zip(recipes, networks, strict=True)]
+    return Forecasts(recipes=tuple(recipes), networks=tuple(networks), outputs=np.stack(said))
+
+
+def _linear_folds(problem: Problem, recipe: Recipe) -> Networks:
+    """The linear functions without each fold, and behind them the one of all rows."""
+    linear = cross_fit_linear(
+        problem.inputs,
+        goals(problem, recipe.is_warped),
+        problem.weights,
+        problem.folds,
+        problem.n_folds,
+        recipe.outcome,
+        problem.family,
+    )
+    return Networks(layers=(np.concatenate([linear.folds_layer, linear.layer]),))

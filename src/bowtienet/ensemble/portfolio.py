@@ -1,0 +1,59 @@
+"""The fixed list of recipes: views x targets plain or warped x penalties, and the linear one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from bowtienet.outcomes import Outcome
+
+PENALTIES = (0.03, 10.0, 1.0)
+"""λ of a weak, a strong and a shrinking recipe for numbers: weak for little noise, strong for
+much, the last where columns do not matter (docs/measurements/portfolio.md)."""
+PENALTIES_OF_LOGS = (0.1, 3.0, 30.0, 10.0)
+"""The same for classes and counts, whose loss has no noise variance to grow: stronger."""
+EFFORTS = {"fast": 0, "balanced": 2, "best": 4}
+"""Most rounds of further training."""
+LINEAR = "linear"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What the networks of all folds have in common."""
+
+    view: str
+    """Of `tables.views`, or "linear" for the one without hidden layer."""
+    outcome: Outcome
+    """Whose loss is lowered."""
+    is_warped: bool = False
+    """Whether targets are Yeo-Johnson transformed."""
+    penalty: float = 0.0
+    shrinks: bool = False
+    """Whether columns have local scales."""
+
+    @property
+    def task(self) -> tuple[str, bool, str]:
+        """Recipes with the same are trained side by side."""
+        return self.view, self.is_warped, self.outcome.name
+
+
+def portfolio(
+    views: Sequence[str], n_warps: int, outcome: Outcome, *, shrinks: bool
+) -> tuple[Recipe, ...]:
+    """Every view x warp x penalty, and the linear recipe."""
+    *plain, shrinking = PENALTIES if outcome.has_noise else PENALTIES_OF_LOGS
+    recipes = []
+    for view in views:
+        for is_warped in (False, True)[:n_warps]:
+            # A ridge penalty is the same in all directions: those of wide tables are enough.
+            if view != "standard" or "principal" not in views:
+                recipes += [_recipe(view, outcome, is_warped, each) for each in plain]
+            if shrinks and view != "principal":
+                recipes.append(_recipe(view, outcome, is_warped, shrinking, shrinks=True))
+    return (*recipes, Recipe(view=LINEAR, outcome=outcome))
+
+
+def _recipe(
+    view: str, outcome: Outcome, is_warped: bool, penalty: float, *, shrinks: bool = False
+) -> Recipe:
+    return Recipe(view=view, outcome=outcome, is_warped=is_warped, penalty=penalty, shrinks=shrinks)

@@ -1,0 +1,143 @@
+"""Everything that the training of a recipe reads: rows as networks see them, targets, folds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.ensemble.folds import assign_folds
+from bowtienet.ensemble.progress import Progress
+from bowtienet.ensemble.stacking import LEVELS
+from bowtienet.model.shrinkage import ShrinkagePrior
+from bowtienet.networks.column_scales import local_prior
+from bowtienet.outcomes import Outcome
+from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see
+from bowtienet.tables.warp import Warp, fit_warp, forward, is_affine
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What a user says of a practical fit."""
+
+    hidden: tuple[int, ...] | None
+    """None for as many units as rows deserve."""
+    prior: str
+    encoding: str
+    target_transform: str
+    noise: str
+    jobs: int
+    verbose: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Rows of a fit, in all forms that recipes ask for."""
+
+    inputs: Floats
+    """Standardised columns (n, E)."""
+    targets: Floats
+    """As the user gave them (n, C): numbers, classes, or counts and the log of their exposure."""
+    weights: Floats
+    folds: NDArray[np.intp]
+    """(n,); -1 for rows that no network holds out."""
+    n_folds: int
+    views: dict[str, View]
+    seen: dict[str, NDArray[np.float32]]
+    """Inputs of networks by view."""
+    warps: tuple[Warp, ...]
+    """Plain and, if it differs, warped; none for classes and counts."""
+    outcome: Outcome
+    hidden: tuple[int, ...]
+    prior: ShrinkagePrior
+    """Of the local scales of shrinking recipes."""
+    family: str
+    """Its name, for the linear recipe."""
+    gates: View
+    """What noise levels may depend on."""
+    n_levels: int
+    seed: int
+    jobs: int
+    """Threads."""
+    progress: Progress
+
+    @property
+    def held(self) -> NDArray[np.intp]:
+        """Rows that some network holds out."""
+        return np.flatnonzero(self.folds >= 0)
+
+
+def goals(problem: Problem, is_warped: bool) -> Floats:
+    """Targets on the scale of a recipe's networks."""
+    if not problem.warps:
+        return problem.targets
+    return forward(problem.warps[int(is_warped)], problem.targets)
+
+
+def pose(
+    inputs: Floats,
+    targets: Floats,
+    weights: Floats,
+    owners: NDArray[np.intp],
+    outcome: Outcome,
+    settings: Settings,
+    seed: int,
+) -> Problem:
+    """The problem of a table's rows."""
+    classes = None if outcome.has_noise or targets.shape[1] != 1 else targets[:, 0].astype(int)
+    folds, n_folds = assign_folds(inputs, targets, classes)
+    views = {
+        name: view
+        for name in _view_names(settings.encoding, inputs.shape[1])
+        if (view := learn_view(name, inputs, weights, owners)) is not None
+    }
+    if not views:
+        views = {"standard": View(owners=owners)}
+    hidden = settings.hidden
+    if hidden is None:
+        hidden = (FEW_UNITS if len(inputs) < ROWS_OF_MANY_UNITS else MANY_UNITS,)
+    return Problem(
+        inputs=inputs,
+        targets=targets,
+        weights=weights,
+        folds=folds,
+        n_folds=n_folds,
+        views=views,
+        seen={name: see(view, inputs) for name, view in views.items()},
+        warps=_warps(targets, weights, settings.target_transform) if outcome.has_noise else (),
+        outcome=outcome,
+        hidden=hidden,
+        prior=local_prior(settings.prior),
+        family=settings.prior,
+        gates=learn_gates(inputs, weights, owners),
+        n_levels=1 if settings.noise == "constant" else len(LEVELS),
+        seed=seed,
+        jobs=settings.jobs,
+        progress=Progress(shown=settings.verbose),
+    )
+
+
+FEW_UNITS, MANY_UNITS, ROWS_OF_MANY_UNITS = 50, 128, 5_000
+"""Units of the hidden layer, and the rows from which there are many."""
+LEAST_WARP = 0.05
+"""Exponents nearer to one than this are one."""
+
+
+def _view_names(encoding: str, n_columns: int) -> Sequence[str]:
+    if encoding != "auto":
+        return (encoding,)
+    return ("standard", "principal" if n_columns > MANY_COLUMNS else "piecewise")
+
+
+def _warps(targets: Floats, weights: Floats, transform: str) -> tuple[Warp, ...]:
+    plain = fit_warp(targets, weights, transformed=False)
+    if transform == "none":
+        return (plain,)
+    warped = fit_warp(targets, weights, transformed=True)
+    if is_affine(warped) or np.all(np.abs(warped.exponent - 1.0) < LEAST_WARP):
+        return (plain,)
+    return (plain, warped)

@@ -1,0 +1,136 @@
+"""Stacking: which recipes, which noise levels, and where, by the density of held-out rows.
+
+For one target, with the error e_rn of recipe r on held-out row n, its noise variance v_r, and the
+slope g' of its warp,
+
+    p(y_n) = Σ_r w_r Σ_k π_k(x_n) N(e_rn | 0, v_r s_k) g'_rn,     π(x) = softmax(G' (1, x)),
+
+whose weights w, levels s and gates G rise the likelihood by EM: each recipe and level takes its
+share of each row, and the gates take one step of Newton's method with Böhning's bound of their
+Hessian, so that no step lowers it. Levels have a prior at one, gates a ridge penalty.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+Floats = NDArray[np.float64]
+
+LEVELS = (0.2, 0.8, 3.0)
+"""Where the levels of the noise variance start."""
+LEVEL_PRIOR = 2.0
+"""Rows at level one that the prior of a level counts for."""
+GATE_PENALTY = 10.0
+"""Ridge penalty of the gates, in rows."""
+ITERATIONS = 300
+"""Most steps of EM."""
+SETTLED = 1e-6
+"""Gain of the mean log density below which EM ends."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack:
+    """Weights of R recipes, K noise levels and their gates, for one target."""
+
+    weights: Floats
+    """w (R,)."""
+    levels: Floats
+    """s (K,), factors of the noise variance."""
+    gates: Floats
+    """G (1 + gate inputs, K)."""
+    log_density: float
+    """Mean log density of the held-out rows, in the user's unit."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errors:
+    """What EM reads, for one target."""
+
+    squares: Floats
+    """e² / v (R, m)."""
+    constants: Floats
+    """log g' - ½ log 2πv (R, m)."""
+    weights: Floats
+    """(m,) of the rows."""
+
+
+def stack(errors: Errors, gate_inputs: Floats, n_levels: int = len(LEVELS)) -> Stack:
+    """Weights, levels and gates that maximise the held-out density."""
+    design = np.column_stack([np.ones(len(gate_inputs)), gate_inputs])
+    share = errors.weights / errors.weights.sum()
+    n_recipes = len(errors.squares)
+    weights = np.full(n_recipes, 1.0 / n_recipes)
+    levels = np.array(LEVELS[:n_levels]) if n_levels > 1 else np.ones(1)
+    gates = np.zeros((design.shape[1], n_levels))
+    solve = _gate_solver(design, errors.weights)
+    before = -np.inf
+    for _ in range(ITERATIONS):
+        log_gates = _log_softmax(design @ gates)
+        logs = _log_terms(errors, weights, levels, log_gates)
+        total = logsumexp(logs, axis=(0, 2))
+        density = float(share @ total)
+        if density - before < SETTLED:
+            break
+        before = density
+        taken = np.exp(logs - total[:, None]) * errors.weights[:, None]
+        weights = taken.sum(axis=(1, 2)) / errors.weights.sum()
+        squares = np.einsum("rnk,rn->k", taken, errors.squares)
+        levels = (squares + LEVEL_PRIOR) / (taken.sum(axis=(0, 1)) + LEVEL_PRIOR)
+        if n_levels > 1:
+            by_level = taken.sum(axis=0)
+            slopes = design.T @ (by_level - errors.weights[:, None] * np.exp(log_gates))
+            slopes[1:] -= GATE_PENALTY * gates[1:]
+            gates = gates + solve(slopes)
+    return Stack(weights=weights, levels=levels, gates=gates, log_density=before)
+
+
+def stack_likelihoods(logs: Floats, row_weights: Floats) -> Stack:
+    """Weights alone, from log likelihoods (R, m) of recipes that have no noise levels."""
+    share = row_weights / row_weights.sum()
+    weights = np.full(len(logs), 1.0 / len(logs))
+    before = -np.inf
+    for _ in range(ITERATIONS):
+        terms = logs + _log(weights)[:, None]
+        total = logsumexp(terms, axis=0)
+        density = float(share @ total)
+        if density - before < SETTLED:
+            break
+        before = density
+        weights = np.exp(terms - total) @ share
+    nothing = np.zeros((1, 1))
+    return Stack(weights=weights, levels=np.ones(1), gates=nothing, log_density=before)
+
+
+def log_gates_of(stack: Stack, gate_inputs: Floats) -> Floats:
+    """log π (n, K)."""
+    return _log_softmax(stack.gates[0] + gate_inputs @ stack.gates[1:])
+
+
+def _log_terms(errors: Errors, weights: Floats, levels: Floats, log_gates: Floats) -> Floats:
+    """log w_r π_k N(e | 0, v s_k) g' (R, m, K)."""
+    logs = errors.squares[:, :, None] * (-0.5 / levels) + log_gates - 0.5 * np.log(levels)
+    logs += (errors.constants + _log(weights)[:, None])[:, :, None]
+    return logs
+
+
+def _gate_solver(design: Floats, weights: Floats):  # type: ignore[no-untyped-def]
+    """The step of Newton's method with the bound ½ X'CX of the Hessian of every level."""
+    bound = 0.5 * (design.T * weights) @ design
+    bound[np.diag_indices(len(bound))] += np.r_[
+        1e-9 * weights.sum(), np.full(len(bound) - 1, GATE_PENALTY)
+    ]
+    inverse = np.linalg.inv(bound)
+    return lambda slopes: inverse @ slopes
+
+
+def _log_softmax(values: Floats) -> Floats:
+    return values - logsumexp(values, axis=1, keepdims=True)
+
+
+def _log(weights: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

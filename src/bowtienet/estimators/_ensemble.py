@@ -1,0 +1,181 @@
+"""The one fit of the practical estimators, and what their answers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_array, check_is_fitted
+from threadpoolctl import threadpool_limits
+
+from bowtienet._arrays import slices
+from bowtienet.ensemble.ensemble import Ensemble, predictive
+from bowtienet.ensemble.fit import fit_ensemble
+from bowtienet.ensemble.portfolio import EFFORTS
+from bowtienet.ensemble.problem import Settings, pose
+from bowtienet.estimators._answers import Saved, check_share
+from bowtienet.model.shrinkage import FAMILIES
+from bowtienet.outcomes import Outcome
+from bowtienet.prediction.intervals import (
+    conformal_interval,
+    conformal_level,
+    conformal_scores,
+)
+from bowtienet.prediction.mixture import Mixture
+from bowtienet.tables.door import TrainingTable, exposure_of, open_known
+from bowtienet.tables.representation import Representation, learn_representation, standardize
+from bowtienet.tables.views import VIEWS
+
+Floats = NDArray[np.float64]
+
+CHUNK = 20_000
+"""Rows that are predicted at a time, by one thread."""
+COUNT = Interval(Integral, 1, None, closed="left")
+CONSTRAINTS: dict[str, list[Any]] = {
+    "hidden_layer_sizes": ["array-like", COUNT, StrOptions({"auto"})],
+    "prior": [StrOptions(set(FAMILIES))],
+    "effort": [StrOptions(set(EFFORTS))],
+    "encoding": [StrOptions({"auto", *VIEWS})],
+    "max_categories": [COUNT],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+"""What the three practical estimators take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedEnsemble:
+    """A fitted ensemble and what leads from a table to it."""
+
+    representation: Representation
+    ensemble: Ensemble
+
+
+def fit_practical(
+    estimator: Any,
+    training: TrainingTable,
+    targets: Floats,
+    outcome: Outcome,
+    *,
+    target_transform: str = "none",
+    noise: str = "constant",
+) -> FittedEnsemble:
+    """Representation and ensemble of the rows of the door."""
+    hidden = estimator.hidden_layer_sizes
+    if not isinstance(hidden, str):
+        hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
+    settings = Settings(
+        hidden=None if isinstance(hidden, str) else hidden,
+        prior=estimator.prior,
+        encoding=estimator.encoding,
+        target_transform=target_transform,
+        noise=noise,
+        jobs=effective_n_jobs(estimator.n_jobs),
+        verbose=bool(estimator.verbose),
+    )
+    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+    weights = training.weights
+    representation = learn_representation(training.table, weights, estimator.max_categories)
+    inputs = standardize(representation, training.table)
+    with threadpool_limits(1, user_api="blas"):
+        problem = pose(inputs, targets, weights, representation.owners, outcome, settings, seed)
+        ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
+    problem.progress.close()
+    return FittedEnsemble(representation=representation, ensemble=ensemble)
+
+
+class Practical(Saved):
+    """Predictions of a fitted ensemble, and its file."""
+
+    _fitted: FittedEnsemble
+
+    def _inputs(self, X: Any) -> Floats:
+        """Standardised columns of new rows."""
+        check_is_fitted(self)
+        return standardize(self._fitted.representation, open_known(self, X))
+
+    def _predictive(self, X: Any, exposure: Any = None) -> Any:
+        """The predictive distribution of all rows."""
+        inputs = self._inputs(X)
+        return predictive(self._fitted.ensemble, inputs, _logs(exposure, len(inputs)))
+
+    def _in_slices(self, X: Any, function: Callable[[Any], Any], exposure: Any = None) -> Any:
+        """`function` of the predictive distribution, in slices of rows, by threads."""
+        inputs = self._inputs(X)
+        logs = _logs(exposure, len(inputs))
+
+        def run(part: slice) -> Any:
+            offset = None if logs is None else logs[part]
+            return function(predictive(self._fitted.ensemble, inputs[part], offset))
+
+        parts = list(slices(len(inputs), CHUNK))
+        jobs = min(effective_n_jobs(vars(self)["n_jobs"]), len(parts))
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+            results = list(pool.map(run, parts))
+        if isinstance(results[0], tuple):
+            return tuple(np.concatenate(each) for each in zip(*results, strict=True))
+        return np.concatenate(results)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def _content(self) -> dict[str, Any]:
+        names = ("_fitted", "_single", "_target_names", "n_features_in_", "feature_names_in_")
+        return {name: getattr(self, name) for name in (*names, "classes_") if hasattr(self, name)}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+
+def squeezed(mixture: Mixture) -> Mixture:
+    """Of one target, rows (n,) instead of (n, 1)."""
+    parts = ("weights", "means", "epistemic", "noise")
+    return replace(mixture, **{name: getattr(mixture, name)[..., 0] for name in parts})
+
+
+def conformal_answer(
+    estimator: Any,
+    X: Any,
+    coverage: float,
+    method: str,
+    calibration: Any,
+    exposure: Any = None,
+) -> Floats:
+    """Conformal intervals, by the held-out rows of the fit or by rows for calibration."""
+    if method != "conformal":
+        raise ValueError(f"method must be 'central' or 'conformal', got {method!r}.")
+    share = check_share(coverage)
+    check_is_fitted(estimator)
+    if calibration is None:
+        scores = estimator._fitted.ensemble.scores
+        scores = scores[:, 0] if estimator._single else scores
+    else:
+        rows, targets = calibration
+        distribution = estimator.predict_dist(rows)
+        known = check_array(targets, dtype=np.float64, ensure_2d=False, input_name="y")
+        scores = conformal_scores(distribution, known.reshape(distribution.mean().shape))
+    radius = conformal_level(scores, share)
+
+    def ends(distribution: Any) -> Floats:
+        if estimator._single and isinstance(distribution, Mixture):
+            distribution = squeezed(distribution)
+        return np.stack(conformal_interval(distribution, radius), axis=-1)
+
+    return np.asarray(estimator._in_slices(X, ends, exposure))
+
+
+def _logs(exposure: Any, n_rows: int) -> Floats | None:
+    return None if exposure is None else np.log(exposure_of(exposure, n_rows))

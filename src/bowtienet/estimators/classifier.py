@@ -1,0 +1,135 @@
+"""`BowTieClassifier`: calibrated class probabilities from tables."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+
+from bowtienet.estimators._answers import Components
+from bowtienet.estimators._ensemble import CONSTRAINTS, FittedEnsemble, Practical, fit_practical
+from bowtienet.outcomes import Softmax
+from bowtienet.tables.door import open_rows
+
+Floats = NDArray[np.float64]
+
+
+class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
+    """Calibrated probabilities of two or more classes from a table, without tuning.
+
+    The stacked ensemble of `BowTieRegressor` with the log loss; held-out rows choose the weights of
+    the recipes and a temperature for each.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, prior, effort, encoding, max_categories, n_jobs, random_state, verbose :
+        As for `BowTieRegressor`.
+    class_weight : dict or "balanced", optional
+        Weights of classes; row weights are multiplied by them.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted.
+    n_features_in_, feature_names_in_ :
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet.estimators.classifier import BowTieClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(150, 2))
+    >>> model = BowTieClassifier(effort="fast", random_state=0).fit(X, X[:, 0] * X[:, 1] > 0.0)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        **CONSTRAINTS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+    _fitted: FittedEnsemble
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = "auto",
+        *,
+        prior: str = "student_t",
+        effort: str = "balanced",
+        encoding: str = "auto",
+        class_weight: Any = None,
+        max_categories: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.effort = effort
+        self.encoding = encoding
+        self.class_weight = class_weight
+        self.max_categories = max_categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to a table.
+
+        Parameters
+        ----------
+        X : array or frame (n, columns)
+            Numbers, categories, dates, truth values; values may be missing.
+        y : array (n,) or name
+            Classes, or the name of their column in the frame X.
+        sample_weight : array (n,) or name, optional
+            How many times each row counts; weight 0 is absence.
+        """
+        self._validate_params()
+        training = open_rows(self, X, y, sample_weight, labels=True)
+        check_classification_targets(training.targets)
+        classes, numbers = np.unique(training.targets, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(
+                f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
+            )
+        if self.class_weight is not None:
+            by_class = compute_class_weight(self.class_weight, classes=classes, y=training.targets)
+            training = replace(training, weights=training.weights * by_class[numbers])
+        self._target_names = training.target_names
+        self._fitted = fit_practical(
+            self, training, numbers.astype(np.float64)[:, None], Softmax(n_classes=len(classes))
+        )
+        self.classes_ = classes
+        return self
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n, classes), of the columns of `classes_`.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        """
+        return np.asarray(self._in_slices(X, lambda dist: dist.mean()))
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
+
+    def predict_components(self, X: Any) -> Components:
+        """Probabilities, and their entropy in nats: epistemic (of the members) and noise."""
+        return Components(*self._in_slices(X, lambda dist: (dist.mean(), *dist.parts())))

@@ -1,0 +1,171 @@
+"""`BowTieCountRegressor`: calibrated prediction of counts from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+
+from bowtienet.ensemble.ensemble import function_draws
+from bowtienet.estimators._answers import Answers, Components, check_share
+from bowtienet.estimators._ensemble import (
+    CONSTRAINTS,
+    FittedEnsemble,
+    Practical,
+    conformal_answer,
+    fit_practical,
+)
+from bowtienet.outcomes import Counts
+from bowtienet.prediction.discrete import CountMixture
+from bowtienet.tables.door import open_rows
+
+Floats = NDArray[np.float64]
+
+
+class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
+    """Calibrated prediction of counts 0, 1, 2, ... from a table, without tuning.
+
+    The stacked ensemble of `BowTieRegressor` for the logarithm of the rate, with negative binomial
+    noise whose dispersion held-out rows say. An exposure (time, area, people) multiplies the rate.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, prior, effort, encoding, max_categories, n_jobs, random_state, verbose :
+        As for `BowTieRegressor`.
+
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_ :
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet.estimators.counts import BowTieCountRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1.0, 1.0, size=(200, 2))
+    >>> y = rng.poisson(np.exp(1.0 + X[:, 0]))
+    >>> model = BowTieCountRegressor(effort="fast", random_state=0).fit(X, y)
+    >>> model.predict_interval(X[:3]).shape
+    (3, 2)
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {**CONSTRAINTS}  # noqa: RUF012
+    _fitted: FittedEnsemble
+    _single = True
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = "auto",
+        *,
+        prior: str = "student_t",
+        effort: str = "balanced",
+        encoding: str = "auto",
+        max_categories: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.effort = effort
+        self.encoding = encoding
+        self.max_categories = max_categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
+        """Fit to a table.
+
+        Parameters
+        ----------
+        X : array or frame (n, columns)
+            Numbers, categories, dates, truth values; values may be missing.
+        y : array (n,) or name
+            Whole numbers from 0 on, or the name of their column in the frame X.
+        sample_weight : array (n,) or name, optional
+            How many times each row counts; weight 0 is absence.
+        exposure : array (n,), optional
+            Positive exposure of each row; 1 if absent.
+        """
+        self._validate_params()
+        training = open_rows(self, X, y, sample_weight, exposure=exposure)
+        counts = training.targets
+        if counts.shape[1] != 1:
+            raise ValueError(f"y must be one column of counts, got {counts.shape[1]}.")
+        if np.any(counts < 0.0) or np.any(counts != np.round(counts)):
+            bad = counts[(counts < 0.0) | (counts != np.round(counts))][0]
+            raise ValueError(f"y must be counts 0, 1, 2, ..., got {bad:g}: use BowTieRegressor.")
+        self._target_names = training.target_names
+        if training.exposure is not None:
+            counts = np.column_stack([counts, np.log(training.exposure)])
+        self._fitted = fit_practical(self, training, counts, Counts())
+        return self
+
+    def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:  # type: ignore[override]
+        """Predictive distribution of each row, a mixture of negative binomial ones.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        exposure : array (n,) or float, optional
+            Positive exposures; 1 if absent.
+        """
+        found: CountMixture = self._predictive(X, exposure)
+        return found
+
+    def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
+        """Expected counts, and with `return_std` the standard deviation."""
+        if return_std:
+            return self._in_slices(X, lambda dist: (dist.mean(), dist.std()), exposure)
+        return self._in_slices(X, lambda dist: dist.mean(), exposure)
+
+    def predict_interval(
+        self,
+        X: Any,
+        coverage: float = 0.9,
+        method: str = "central",
+        calibration: Any = None,
+        exposure: Any = None,
+    ) -> Floats:
+        """Intervals (n, 2) of whole numbers that hold new counts with at least `coverage`.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        coverage : float in (0, 1)
+            Share of new counts inside.
+        method, calibration :
+            As for `BowTieRegressor.predict_interval`; calibration rows have the exposure 1.
+        exposure : array (n,) or float, optional
+            Positive exposures; 1 if absent.
+        """
+        if method == "central":
+            share = check_share(coverage)
+            interval = self._in_slices(
+                X, lambda dist: np.stack(dist.interval(share), axis=-1), exposure
+            )
+            return np.asarray(interval)
+        return conformal_answer(self, X, coverage, method, calibration, exposure)
+
+    def predict_quantiles(
+        self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95), exposure: Any = None
+    ) -> Floats:
+        """Quantiles (n, m), whole numbers, at m levels between 0 and 1."""
+        wanted = np.atleast_1d(levels)
+        return np.asarray(self._in_slices(X, lambda dist: dist.ppf(wanted).T, exposure))
+
+    def predict_components(self, X: Any, exposure: Any = None) -> Components:
+        """Mean, epistemic and noise standard deviation."""
+        return Components(*self._in_slices(X, lambda dist: (dist.mean(), *dist.parts()), exposure))
+
+    def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
+        return np.exp(
+            function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)[..., 0]
+        )

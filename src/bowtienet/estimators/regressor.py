@@ -1,0 +1,208 @@
+"""`BowTieRegressor`: calibrated prediction of numbers from tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
+
+from bowtienet.ensemble.ensemble import covariance, function_draws
+from bowtienet.estimators._answers import Answers
+from bowtienet.estimators._ensemble import (
+    CONSTRAINTS,
+    FittedEnsemble,
+    Practical,
+    conformal_answer,
+    fit_practical,
+    squeezed,
+)
+from bowtienet.outcomes import GAUSSIAN, StudentT
+from bowtienet.prediction.mixture import Mixture
+from bowtienet.tables.door import open_rows
+
+Floats = NDArray[np.float64]
+
+
+class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
+    """Calibrated prediction of one or several numbers from a table, without tuning.
+
+    A stacked ensemble of penalised ReLU networks, which are bow tie networks at temperature zero,
+    and a linear function: every network leaves a part of the rows out, and these held-out rows
+    choose the recipes, their weights, and how noise depends on the features. It is penalised
+    maximum likelihood with closed-form local scales; variational inference of all layers is
+    `BowTieNetwork`.
+
+    Parameters
+    ----------
+    hidden_layer_sizes : sequence of int or "auto"
+        Widths of the hidden layers; "auto" is one layer of 50 units, or 128 from 5,000 rows on.
+    prior : str
+        Family of the local scales of columns in shrinking recipes and of the linear function, as
+        for `BowTieNetwork`; "gaussian" has none.
+    effort : {"fast", "balanced", "best"}
+        How many times the best networks may train on, each time twice as long: 0, 2 or 4 times,
+        as long as held-out rows gain.
+    encoding : {"auto", "standard", "piecewise", "principal"}
+        What networks see of the columns; "auto" tries standardised columns and piecewise linear
+        ones (principal directions of more than 128 columns).
+    target_transform : {"auto", "none"}
+        Whether recipes with Yeo-Johnson transformed targets take part.
+    noise : {"auto", "constant", "student_t"}
+        "auto" has levels of noise that depend on the features; "student_t" hardly follows outliers.
+    max_categories : int
+        Most levels of a category that get a column each.
+    n_jobs : int, optional
+        Threads; -1 for all cores.
+    random_state : int, RandomState or None
+        Source of all randomness.
+    verbose : int or bool
+        Show progress and the time left.
+
+    Attributes
+    ----------
+    n_features_in_, feature_names_in_ :
+        As everywhere in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet.estimators.regressor import BowTieRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(150, 2))
+    >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=150)
+    >>> model = BowTieRegressor(effort="fast", random_state=0).fit(X, y)
+    >>> mean, std = model.predict(X[:3], return_std=True)
+    >>> bool(np.all(np.abs(mean - np.sin(2.0 * X[:3, 0])) < 0.3))
+    True
+    """
+
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        **CONSTRAINTS,
+        "target_transform": [StrOptions({"auto", "none"})],
+        "noise": [StrOptions({"auto", "constant", "student_t"})],
+    }
+    _fitted: FittedEnsemble
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = "auto",
+        *,
+        prior: str = "student_t",
+        effort: str = "balanced",
+        encoding: str = "auto",
+        target_transform: str = "auto",
+        noise: str = "auto",
+        max_categories: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.effort = effort
+        self.encoding = encoding
+        self.target_transform = target_transform
+        self.noise = noise
+        self.max_categories = max_categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to a table.
+
+        Parameters
+        ----------
+        X : array or frame (n, columns)
+            Numbers, categories, dates, truth values; values may be missing.
+        y : array (n,) or (n, targets), or name(s)
+            Targets, or the names of their columns in the frame X.
+        sample_weight : array (n,) or name, optional
+            How many times each row counts; weight 0 is absence.
+        """
+        self._validate_params()
+        training = open_rows(self, X, y, sample_weight)
+        self._single, self._target_names = training.is_single, training.target_names
+        self._fitted = fit_practical(
+            self,
+            training,
+            training.targets,
+            StudentT() if self.noise == "student_t" else GAUSSIAN,
+            target_transform=self.target_transform,
+            noise=self.noise,
+        )
+        return self
+
+    def predict_dist(self, X: Any) -> Mixture:
+        """Predictive distribution of each row, a mixture over recipes and noise levels.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        """
+        found: Mixture = self._predictive(X)
+        return squeezed(found) if self._single else found
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Predictive mean, with the standard deviation or the covariance of the rows.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        return_std : bool
+            Whether to return the standard deviation as well.
+        return_cov : bool
+            Whether to return the covariance (n, n), or (n, n, targets), of new targets as well.
+        """
+        if return_std and return_cov:
+            raise ValueError("give return_std or return_cov, not both.")
+        if not return_cov:
+            return super().predict(X, return_std)
+        found = covariance(self._fitted.ensemble, self._inputs(X))
+        return super().predict(X), found[..., 0] if self._single else found
+
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, method: str = "central", calibration: Any = None
+    ) -> Floats:
+        """Intervals (n, 2), or (n, targets, 2), that hold new targets with `coverage`.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            New rows.
+        coverage : float in (0, 1)
+            Share of new targets inside.
+        method : {"central", "conformal"}
+            Quantiles of the predictive distribution, or these moved to where held-out rows had the
+            stated share.
+        calibration : (X, y), optional
+            Rows that the fit did not see: conformal intervals then hold the share of exchangeable
+            rows whatever the model; without them they are those of the fit's held-out rows.
+        """
+        if method == "central":
+            return super().predict_interval(X, coverage)
+        return conformal_answer(self, X, coverage, method, calibration)
+
+    def _answer(self, X: Any, function: Callable[[Any], Any]) -> Any:
+        single = self._is_single()
+        return self._in_slices(X, lambda dist: function(squeezed(dist) if single else dist))
+
+    def _is_single(self) -> bool:
+        check_is_fitted(self)
+        return bool(self._single)
+
+    def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
+        draws = function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)
+        return draws[..., 0] if self._single else draws
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags

@@ -1,0 +1,69 @@
+"""What a network sees of the standardised columns: themselves, pieces of them, or directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.tables.pieces import Pieces, components, fit_pieces
+from bowtienet.tables.principal import Principal, fit_principal, principal_components
+
+Floats = NDArray[np.float64]
+
+VIEWS = ("standard", "piecewise", "principal")
+MANY_COLUMNS = 128
+"""Of more columns than this, directions stand in the place of pieces, as many."""
+MOST_DIRECTIONS = 128
+ROWS_OF_MANY_BINS = 5_000
+"""Rows from which columns may have more than `FEW_BINS` bins."""
+FEW_BINS, MANY_BINS = 16, 64
+MOST_PIECES = 128
+"""Components of all columns together."""
+GATE_COLUMNS, GATE_BINS = 32, 4
+"""Of the gates of noise levels, which few rows must tell."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """Inputs of networks from standardised columns (n, E)."""
+
+    owners: NDArray[np.intp]
+    """The user's column of each input; inputs of one owner share a local scale."""
+    pieces: Pieces | None = None
+    principal: Principal | None = None
+
+
+def learn_view(name: str, inputs: Floats, weights: Floats, owners: NDArray[np.intp]) -> View | None:
+    """The view of this name, of the rows of a fit; None where it says nothing new."""
+    if name == "standard":
+        return View(owners=owners)
+    if name == "principal":
+        principal = fit_principal(inputs, weights, MOST_DIRECTIONS)
+        directions = np.arange(principal.loadings.shape[1], dtype=np.intp)
+        return View(owners=directions, principal=principal)
+    n_bins = FEW_BINS if len(inputs) < ROWS_OF_MANY_BINS else MANY_BINS
+    pieces = fit_pieces(inputs, weights, n_bins, MOST_PIECES)
+    return None if pieces is None else View(owners=owners[pieces.column], pieces=pieces)
+
+
+def see(view: View, inputs: Floats) -> NDArray[np.float32]:
+    """Inputs (n, K) of networks."""
+    if view.pieces is not None:
+        inputs = components(view.pieces, inputs)
+    if view.principal is not None:
+        inputs = principal_components(view.principal, inputs)
+    return np.asarray(inputs, dtype=np.float32)
+
+
+def learn_gates(inputs: Floats, weights: Floats, owners: NDArray[np.intp]) -> View:
+    """What noise levels may depend on: each column in few pieces, or directions of many."""
+    if inputs.shape[1] > GATE_COLUMNS:
+        principal = fit_principal(inputs, weights, GATE_COLUMNS)
+        directions = np.arange(principal.loadings.shape[1], dtype=np.intp)
+        return View(owners=directions, principal=principal)
+    pieces = fit_pieces(inputs, weights, GATE_BINS)
+    if pieces is None:
+        return View(owners=owners)
+    return View(owners=owners[pieces.column], pieces=pieces)
