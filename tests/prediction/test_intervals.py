@@ -67,8 +67,8 @@ def test_weights(rng: np.random.Generator) -> None:
 def test_guarantee_of_a_split(kind: str, rng: np.random.Generator) -> None:
     """400 splits of 30 rows and 20 new ones hold 0.9 at least, however wrong the distribution is.
 
-    The exact mean is 28/31 = 0.903 without ties; its standard error over splits is 0.0036, so that
-    a false alarm at 0.89 has a chance below 1e-3.
+    The exact mean is 28/31 = 0.903 without ties; its standard error over splits is 0.0043, so that
+    a false alarm at 0.89 has a chance of 1e-3.
     """
     held = []
     for _ in range(400):

@@ -326,6 +326,27 @@ def test_draws_follow_the_mixture(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("warped", [False, True])
+@pytest.mark.parametrize("width", [1e-1, 1e-3, 1e-6])
+@pytest.mark.parametrize("share", [0.3, 1e-2, 1e-4])
+def test_narrow_components_do_not_catch_the_search(
+    share: float, width: float, warped: bool, rng: np.random.Generator
+) -> None:
+    """Newton's method goes to and fro over a narrow component until the bracket decides."""
+    base = (400,)
+    mixture = warped_mixture(rng, base) if warped else random_mixture(rng, 4, base, 2.0)
+    narrow = np.array([width, 1.0, 1.0, 1.0])[:, None]
+    mixture = replace(
+        mixture,
+        weights=np.array([share, *(np.array([0.2, 0.5, 0.3]) * (1.0 - share))]),
+        epistemic=mixture.epistemic * narrow,
+        noise=mixture.noise * narrow,
+    )
+    levels = np.array([0.01, 0.05, 0.3, 0.5, 0.9, 0.99])
+    reached = mixture.cdf(mixture.ppf(levels))
+    np.testing.assert_allclose(reached - levels[:, None], 0.0, atol=1e-8)
+
+
+@pytest.mark.parametrize("warped", [False, True])
 def test_upper_tails_are_as_precise_as_lower_ones(warped: bool, rng: np.random.Generator) -> None:
     mixture = warped_mixture(rng, (6,)) if warped else random_mixture(rng)
     tails = np.array([1e-300, 1e-100, 1e-17, 0.01, 0.5, 0.9])

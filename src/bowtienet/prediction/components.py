@@ -21,16 +21,20 @@ from bowtienet.tables.warp import Warp, forward_and_slopes, inverse, is_affine
 Floats = NDArray[np.float64]
 Evaluate = Callable[[Floats], tuple[Floats, Floats, Any]]
 
-NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(16)
+NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 """Standard deviations to about 1e-3, or 1e-2 where a component reaches over both ends of its warp,
 where a slope changes; twice the nodes halve that."""
-_MOST_STEPS = 100
-"""Of a search; bisection alone narrows any bracket to rounding in 60."""
-_FIRST_STEPS = 3
-"""After which most rows are settled, and the search goes on with the others alone."""
+_PATIENCE = 20
+"""Steps of a search after which every other one is a bisection; few rows need half of them."""
+_STEPS = (2, 1, 100)
+"""Steps of all rows, of those that are left, and of those that are left then; bisection alone
+narrows any bracket to rounding in 60."""
+_SETTLED = 1e-10
+"""Distance of Φ^{-1}(F(u)) from where it should be that is no distance."""
 _CLOSE = 1e-5
-"""Distance of Φ^{-1}(F(u)) from where it should be, from which one more of Halley's steps leads to
-rounding."""
+"""The same, from which one more of Halley's steps leads there, unless the slope changes by"""
+_STRAIGHT = 1e-2
+"""this share on the way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,13 +93,15 @@ def mixture_quantiles(groups: Sequence[Components], tail: float, *, upper: bool)
     if tail == 0.0:
         return np.full(groups[0].means.shape[1], -sign * np.inf)
     low, high, x = _bracket(groups, float(ndtri(tail)), sign)
-    x, low, high, ended = search(
-        _tail_of(groups, sign), low, high, x, tail, settled=_CLOSE, most=_FIRST_STEPS
-    )
-    left = np.flatnonzero(~ended)
-    if left.size:
-        evaluate = _tail_of([_of_rows(group, left) for group in groups], sign)
-        x[left] = search(evaluate, low[left], high[left], x[left], tail, settled=_CLOSE)[0]
+    left = np.arange(x.size)
+    for most in _STEPS:
+        part = groups if left.size == x.size else [_of_rows(group, left) for group in groups]
+        x[left], low[left], high[left], ended = search(
+            _tail_of(part, sign), low[left], high[left], x[left], tail, settled=_SETTLED, most=most
+        )
+        left = left[~ended]
+        if not left.size:
+            break
     return sign * x
 
 
@@ -107,7 +113,7 @@ def search(
     tail: Any,
     *,
     settled: float,
-    most: int = _MOST_STEPS,
+    most: int = _STEPS[-1],
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """x with F(x) = tail, the bracket around it, and whether the search has ended.
 
@@ -118,23 +124,28 @@ def search(
     infinite = ~(np.isfinite(low) & np.isfinite(high))
     still = infinite
     with np.errstate(all="ignore"):
-        for _ in range(most):
+        for count in range(most):
             reached, density, bending = evaluate(x)
             u = ndtri(reached)
             step = (target - u) * np.exp(-0.5 * u * u) / density
-            close = np.abs(target - u) <= settled
+            there = done = np.abs(target - u) <= settled
             if bending is None:
-                step = np.where(close, 0.0, step)
+                step = np.where(there, 0.0, step)
             else:
-                bending = bending + u * density * np.exp(0.5 * u * u)
+                turn = 0.5 * step * (bending + u * density * np.exp(0.5 * u * u))
+                done = there | (np.abs(target - u) <= _CLOSE) & (np.abs(turn) <= _STRAIGHT)
                 # Beyond a factor of two neither method is to be trusted: the bracket decides.
-                step = step / np.clip(1.0 + 0.5 * step * bending, 0.5, 2.0)
+                step = step / np.clip(1.0 + turn, 0.5, 2.0)
             low, high = np.where(reached < tail, x, low), np.where(reached < tail, high, x)
             new = x + step
+            inside = (new >= low) & (new <= high)
+            if count >= _PATIENCE and count % 2:
+                # A narrow component between two points may throw the search to and fro.
+                inside &= still | done
             # x is an end of the bracket now, which a last step may pass by rounding.
-            other = np.where(close, x, 0.5 * low + 0.5 * high)
-            new = np.where((new >= low) & (new <= high), new, other)
-            still = infinite | close | (np.abs(new - x) <= 4.0 * np.spacing(np.abs(x)))
+            new = np.where(inside, new, np.where(there, x, 0.5 * low + 0.5 * high))
+            done &= there | inside
+            still = infinite | done | (np.abs(new - x) <= 4.0 * np.spacing(np.abs(x)))
             x = new
             if np.all(still):
                 break
