@@ -58,7 +58,7 @@ def local_scales(columns: Columns, weights: Single) -> tuple[Shrinkage, NDArray[
     squares = np.mean(np.square(weights, dtype=np.float64), axis=1)
     group, size = _groups(columns)
     grouped = np.zeros((len(squares), len(size)))
-    np.add.at(grouped, (slice(None), group), squares)
+    np.add.at(grouped.T, group, squares.T)
     grouped /= size
     tau = np.mean(grouped, axis=1, keepdims=True)
     relative = grouped / np.where(tau > 0.0, tau, 1.0)
