@@ -36,8 +36,8 @@ _SETTLED = 1e-14
 """Distance of Φ^{-1}(F(x)) from where it should be, at which a quantile is known to rounding."""
 _BLOCK = 2**18
 """Numbers in the largest temporary array of a quantile, 2 MB."""
-_CACHED = 2**15
-"""The same for mixtures with warps, which need many passes."""
+_CACHED = 2**16
+"""The same for mixtures with warps, 512 kB: many passes over arrays that stay in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
