@@ -9,9 +9,11 @@ import pytest
 
 from bowtienet.tables import pieces as module
 from bowtienet.tables.pieces import (
+    FEW_VALUES,
     MOST_COMPONENTS,
     N_BINS,
     ROWS_PER_BIN,
+    SIZE,
     Pieces,
     components,
     first_and_last,
@@ -19,14 +21,14 @@ from bowtienet.tables.pieces import (
 )
 
 RNG = np.random.default_rng(0)
-N_ROWS = 80
+N_ROWS = 800
 COLUMNS = {
     "normal": RNG.normal(size=N_ROWS),
     "two values": np.where(np.arange(N_ROWS) % 3 == 0, 1.4, -0.7),
     "heavy": RNG.standard_t(1.5, size=N_ROWS),
     "constant": np.zeros(N_ROWS),
     "few": RNG.integers(0, 4, size=N_ROWS) - 1.5,
-    "tied": np.where(np.arange(N_ROWS) < 30, 0.25, RNG.normal(size=N_ROWS)),
+    "tied": np.where(np.arange(N_ROWS) < 300, 0.25, RNG.normal(size=N_ROWS)),
 }
 NAMES = list(COLUMNS)
 X = np.column_stack(list(COLUMNS.values()))
@@ -72,7 +74,7 @@ def test_components_against_loops(rng: np.random.Generator) -> None:
 
 
 def test_components_are_centred_and_on_a_common_scale(rng: np.random.Generator) -> None:
-    """By the weights of the rows: their root mean square is 1, and steps of all bins are alike."""
+    """By the weights of the rows: their root mean square is SIZE, and steps of bins are alike."""
     weights = rng.uniform(0.5, 3.0, size=N_ROWS)
     share = weights / weights.sum()
     pieces = fitted(weights=weights)
@@ -80,11 +82,11 @@ def test_components_are_centred_and_on_a_common_scale(rng: np.random.Generator) 
     np.testing.assert_allclose(share @ values, 0.0, atol=1e-12)
     deviation = np.sqrt(share @ values**2)
     np.testing.assert_allclose(pieces.deviation, deviation, rtol=1e-12, atol=1e-15)
-    assert np.mean(deviation**2) == pytest.approx(1.0, rel=1e-12)
+    assert np.mean(deviation**2) == pytest.approx(SIZE**2, rel=1e-12)
     raw = by_loops(pieces, X, standardized=False)
     np.testing.assert_allclose(pieces.center, share @ raw, rtol=1e-12)
     spread = np.sqrt(share @ (raw - share @ raw) ** 2)
-    np.testing.assert_allclose(pieces.scale, np.sqrt(np.mean(spread**2)), rtol=1e-12)
+    np.testing.assert_allclose(pieces.scale, np.sqrt(np.mean(spread**2)) / SIZE, rtol=1e-12)
     constant = pieces.column == NAMES.index("constant")
     np.testing.assert_array_equal(values[:, constant], 0.0)
     np.testing.assert_array_equal(pieces.deviation == 0.0, constant)
@@ -121,8 +123,8 @@ def test_bins_hold_equally_many_rows(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(np.histogram(x, ends)[0], 50, atol=1)
     assert (ends[0], ends[-1]) == (x.min(), x.max())
     # Of more whole numbers than bins, quantiles may fall between two of them.
-    ends = edges(fitted(np.arange(100.0)[:, None], n_bins=4))
-    np.testing.assert_array_equal(ends, [0.0, 24.5, 49.5, 74.5, 99.0])
+    ends = edges(fitted(np.arange(200.0)[:, None], n_bins=4))
+    np.testing.assert_array_equal(ends, [0.0, 49.5, 99.5, 149.5, 199.0])
 
 
 # Odd columns
@@ -145,7 +147,7 @@ def test_a_column_with_few_values_has_an_edge_at_each(rng: np.random.Generator) 
     np.testing.assert_array_equal(ends, [-1.5, -0.5, 0.5, 1.5])
     whole = np.arange(90.0)[:, None] % 9
     np.testing.assert_array_equal(edges(fitted(whole, n_bins=8)), np.arange(9.0))
-    x = np.repeat([-1.0, 0.0, 1.0], 20)[:, None] + 1e-9 * rng.normal(size=(60, 1))
+    x = np.repeat([-1.0, 0.0, 1.0], 120)[:, None] + 1e-9 * rng.normal(size=(360, 1))
     np.testing.assert_allclose(edges(fitted(x, n_bins=8)), [-1.0, 0.0, 1.0], atol=1e-8)
 
 
@@ -157,35 +159,50 @@ def test_values_that_many_rows_share_end_a_bin_each(rng: np.random.Generator) ->
     # Without enough rows to be a bin of its own, a value is among the others.
     x = np.where(np.arange(N_ROWS) < N_ROWS // N_BINS - 1, 0.25, rng.normal(size=N_ROWS))
     np.testing.assert_allclose(edges(fitted(x[:, None])), quantiles(x, N_BINS + 1), rtol=1e-12)
-    x = np.concatenate([np.full(30, 2.0), np.full(10, -0.5), rng.normal(size=40)])
-    weights = np.concatenate([np.full(30, 1.0), np.full(10, 3.0), np.ones(40)])
+    x = np.concatenate([np.full(300, 2.0), np.full(100, -0.5), rng.normal(size=400)])
+    weights = np.concatenate([np.full(300, 1.0), np.full(100, 3.0), np.ones(400)])
     ends = edges(fitted(x[:, None], weights, n_bins=8))
-    np.testing.assert_allclose(ends, np.sort([2.0, -0.5, *quantiles(x[40:], 7)]), rtol=1e-12)
+    np.testing.assert_allclose(ends, np.sort([2.0, -0.5, *quantiles(x[400:], 7)]), rtol=1e-12)
     for weight, shared in ((3.0, [-0.5, 2.0]), (1.0, [-0.5, 2.0]), (0.9, [2.0])):
         weights = np.where(x == -0.5, weight, 1.0)
         np.testing.assert_array_equal(module._shared_values(x, weights, 8), shared)
 
 
 def test_a_column_that_is_nearly_always_the_same_has_bins_for_the_others() -> None:
-    x = np.zeros((100, 1))
-    x[:12, 0] = np.arange(1.0, 13.0)
+    x = np.zeros((1_000, 1))
+    x[:120, 0] = np.arange(1.0, 121.0)
     ends = edges(fitted(x, n_bins=8))
-    assert (ends[0], ends[1], ends[-1], len(ends)) == (0.0, 1.0, 12.0, 9)
-    beside = np.column_stack([x, np.arange(100.0)])
-    assert np.bincount(fitted(beside).column).tolist() == [12, 16]
+    assert (ends[0], ends[1], ends[-1], len(ends)) == (0.0, 1.0, 120.0, 9)
+    beside = np.column_stack([x, np.arange(1_000.0)])
+    assert np.bincount(fitted(beside).column).tolist() == [16, 16]
 
 
 def test_every_bin_has_rows(rng: np.random.Generator) -> None:
-    for n in (1, 2, 3, 2 * ROWS_PER_BIN - 1):
-        assert fit_pieces(X[:n], np.ones(n), 8) is None
-    for n in range(2 * ROWS_PER_BIN, 60, 7):
+    """But for columns of few values."""
+    for n in (FEW_VALUES + 1, 2 * ROWS_PER_BIN - 1):
+        assert fit_pieces(rng.normal(size=(n, 3)), np.ones(n), N_BINS) is None
+    for n in range(2 * ROWS_PER_BIN, 20 * ROWS_PER_BIN, 67):
         ends = edges(fitted(rng.normal(size=(n, 1))))
         assert len(ends) - 1 == min(N_BINS, n // ROWS_PER_BIN)
 
 
+@pytest.mark.parametrize("n", [60, 500])
+def test_a_column_of_ten_levels_keeps_a_bin_for_each(n: int, rng: np.random.Generator) -> None:
+    """Whatever the rows, the bins that are asked for and the columns beside it."""
+    levels = np.sort(rng.normal(size=10))
+    x = np.column_stack([rng.normal(size=n), levels[np.arange(n) % 10], rng.normal(size=(n, 60))])
+    for n_bins in (2, N_BINS):
+        pieces = fitted(x, n_bins=n_bins)
+        np.testing.assert_array_equal(edges(pieces, 1), levels)
+        assert np.bincount(pieces.column).tolist() == [1, 9, *[1] * 60]
+    for n_values, n_bins in ((FEW_VALUES, FEW_VALUES - 1), (FEW_VALUES + 1, 2)):
+        column = np.arange(600.0)[:, None] % n_values
+        assert len(fitted(column, n_bins=2).column) == n_bins
+
+
 def test_a_weight_of_two_is_two_rows(rng: np.random.Generator) -> None:
-    """Also for the number of bins: thirty rows of weight two have as many as sixty."""
-    counts, x = rng.integers(1, 4, size=30), X[:30]
+    """Also for the number of bins: a hundred rows of weight two have as many as two hundred."""
+    counts, x = rng.integers(1, 4, size=300), X[:300]
     expected, weighted = fitted(np.repeat(x, counts, axis=0)), fitted(x, counts.astype(float))
     for name, value in vars(weighted).items():
         bar = 0.0 if name in ("column", "low", "high") else 1e-13
@@ -199,8 +216,8 @@ def test_a_weight_of_two_is_two_rows(rng: np.random.Generator) -> None:
     ("n_columns", "n_bins"), [(1, 16), (6, 16), (7, 13), (17, 5), (48, 2), (49, None)]
 )
 def test_of_more_columns_each_has_fewer_bins(n_columns: int, n_bins: int | None) -> None:
-    x = np.random.default_rng(1).normal(size=(80, n_columns))
-    pieces = fit_pieces(x, np.ones(80), N_BINS)
+    x = np.random.default_rng(1).normal(size=(800, n_columns))
+    pieces = fit_pieces(x, np.ones(800), N_BINS)
     assert (pieces is None) == (n_bins is None)
     if pieces is not None:
         assert np.bincount(pieces.column).tolist() == [n_bins] * n_columns
@@ -209,10 +226,10 @@ def test_of_more_columns_each_has_fewer_bins(n_columns: int, n_bins: int | None)
 
 def test_columns_that_stay_as_they_are_count_too(rng: np.random.Generator) -> None:
     """Seventy of two values leave 26 components for the others."""
-    several, two = rng.normal(size=(60, 5)), rng.integers(0, 2, size=(60, 95))
+    several, two = rng.normal(size=(600, 5)), rng.integers(0, 2, size=(600, 95))
     pieces = fitted(np.column_stack([several, two[:, :70]]))
     assert np.bincount(pieces.column).tolist() == [5] * 5 + [1] * 70
-    assert fit_pieces(np.column_stack([several, two]), np.ones(60), N_BINS) is None
+    assert fit_pieces(np.column_stack([several, two]), np.ones(600), N_BINS) is None
 
 
 def test_columns_in_another_order_have_the_same_components() -> None:

@@ -61,8 +61,8 @@ def fit_pieces(
 ) -> Pieces | None:
     """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
 
-    A column has at most `n_bins`, and all columns together `most` components; row weights (n,) are
-    positive.
+    A column has at most `n_bins`, and all columns together `most` components, but for columns of
+    few values, which keep a bin for each; row weights (n,) are positive.
     """
     distinct = [np.unique(column) for column in inputs.T]
     n_bins = _affordable(distinct, float(np.sum(weights)), n_bins, most)
