@@ -1,0 +1,104 @@
+"""Methods for numbers that benchmarks compare: rows and a seed in, predictive distributions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from catboost import CatBoostRegressor
+from lightgbm import LGBMRegressor, early_stopping
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from stochtree import BARTModel
+
+from bowtienet._old import BowTieRegressor as OldRegressor
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.prediction.mixture import Mixture
+
+Floats = np.ndarray
+Predict = Callable[[Floats], Any]
+"""New rows to their predictive distribution."""
+
+
+def gaussian(mean: Floats, std: Any) -> Mixture:
+    """Of one or several Gaussians (K, n) for each row."""
+    mean = np.atleast_2d(mean)
+    weights, noise = np.full(len(mean), 1.0 / len(mean)), np.broadcast_to(std, mean.shape)
+    return Mixture(weights=weights, means=mean, epistemic=np.zeros(mean.shape), noise=noise)
+
+
+def bowtie(estimator: Any, X: Floats, y: Floats, seed: int) -> Predict:
+    """The defaults."""
+    return estimator(random_state=seed).fit(X, y).predict_dist
+
+
+def catboost(X: Floats, y: Floats, seed: int) -> Predict:
+    """The defaults: a mean alone."""
+    model = boosted(seed).fit(X, y)
+    return lambda new: gaussian(model.predict(new), np.nan)
+
+
+def catboost_density(X: Floats, y: Floats, seed: int) -> Predict:
+    """Mean and variance; a fifth of the rows says how many trees are fitted to all."""
+    loss = {"loss_function": "RMSEWithUncertainty"}
+    X_few, X_held, y_few, y_held = train_test_split(X, y, test_size=0.2, random_state=seed)
+    trial = boosted(seed, **loss)
+    trial.fit(X_few, y_few, eval_set=(X_held, y_held), early_stopping_rounds=50)
+    model = boosted(seed, iterations=trial.get_best_iteration() + 1, **loss).fit(X, y)
+
+    def predict(new: Floats) -> Mixture:
+        mean, variance = model.predict(new, prediction_type="RMSEWithUncertainty").T
+        return gaussian(mean, np.sqrt(variance))
+
+    return predict
+
+
+def boosted(seed: int, **settings: Any) -> CatBoostRegressor:
+    """CatBoost on one core."""
+    quiet = {"verbose": False, "allow_writing_files": False}
+    return CatBoostRegressor(random_seed=seed, thread_count=1, **quiet, **settings)
+
+
+def lightgbm(X: Floats, y: Floats, seed: int) -> Predict:
+    """A fifth of the rows says when to stop, and the variance."""
+    X, X_held, y, y_held = train_test_split(X, y, test_size=0.2, random_state=seed)
+    model = LGBMRegressor(
+        n_estimators=5_000, learning_rate=0.05, random_state=seed, n_jobs=1, verbose=-1
+    )
+    stop = early_stopping(50, verbose=False)
+    model.fit(X, y, eval_set=[(X_held, y_held)], callbacks=[stop])
+    std = np.sqrt(np.mean((model.predict(X_held) - y_held) ** 2))
+    return lambda new: gaussian(model.predict(new), std)
+
+
+def process(X: Floats, y: Floats, seed: int) -> Predict:
+    """A Gaussian process with a length for each column."""
+    kernel = ConstantKernel() * RBF(np.ones(X.shape[1])) + WhiteKernel()
+    scaler = StandardScaler().fit(X)
+    model = GaussianProcessRegressor(kernel, normalize_y=True, random_state=seed)
+    model.fit(scaler.transform(X), y)
+    return lambda new: gaussian(*model.predict(scaler.transform(new), return_std=True))
+
+
+def bart(X: Floats, y: Floats, seed: int) -> Predict:
+    """Four chains of 100 forests, five steps apart, after ten that are grown from their roots."""
+    model = BARTModel()
+    settings = {"random_seed": seed, "num_threads": 1, "num_chains": 4, "keep_every": 5}
+    model.sample(X_train=X, y_train=y, num_gfr=10, num_mcmc=100, general_params=settings)
+    noise = np.sqrt(model.global_var_samples)[:, None]
+    return lambda new: gaussian(model.predict(new, terms="y_hat").T, noise)
+
+
+METHODS: dict[str, Callable[[Floats, Floats, int], Predict]] = {
+    "bowtienet": partial(bowtie, BowTieRegressor),
+    "before the rebuild": partial(bowtie, OldRegressor),
+    "CatBoost": catboost,
+    "CatBoost, uncertainty": catboost_density,
+    "LightGBM": lightgbm,
+    "Gaussian process": process,
+    "BART": bart,
+}
