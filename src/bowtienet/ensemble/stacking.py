@@ -67,15 +67,16 @@ def stack(errors: Errors, gate_inputs: Floats, n_levels: int = len(LEVELS)) -> S
     levels = np.array(LEVELS[:n_levels]) if n_levels > 1 else np.ones(1)
     gates = np.zeros((design.shape[1], n_levels))
     solve = _gate_solver(design, errors.weights)
-    before = -np.inf
+    before, density = -np.inf, -np.inf
     for _ in range(ITERATIONS):
         log_gates = _log_softmax(design @ gates)
         logs = _log_terms(errors, weights, levels, log_gates)
         total = logsumexp(logs, axis=(0, 2))
         density = float(share @ total)
-        if density - before < SETTLED:
+        objective = density - _penalty(levels, gates) / errors.weights.sum()
+        if objective - before < SETTLED:
             break
-        before = density
+        before = objective
         taken = np.exp(logs - total[:, None]) * errors.weights[:, None]
         weights = taken.sum(axis=(1, 2)) / errors.weights.sum()
         squares = np.einsum("rnk,rn->k", taken, errors.squares)
@@ -85,7 +86,7 @@ def stack(errors: Errors, gate_inputs: Floats, n_levels: int = len(LEVELS)) -> S
             slopes = design.T @ (by_level - errors.weights[:, None] * np.exp(log_gates))
             slopes[1:] -= GATE_PENALTY * gates[1:]
             gates = gates + solve(slopes)
-    return Stack(weights=weights, levels=levels, gates=gates, log_density=before)
+    return Stack(weights=weights, levels=levels, gates=gates, log_density=density)
 
 
 def stack_likelihoods(logs: Floats, row_weights: Floats) -> Stack:
@@ -115,6 +116,12 @@ def _log_terms(errors: Errors, weights: Floats, levels: Floats, log_gates: Float
     logs = errors.squares[:, :, None] * (-0.5 / levels) + log_gates - 0.5 * np.log(levels)
     logs += (errors.constants + _log(weights)[:, None])[:, :, None]
     return logs
+
+
+def _penalty(levels: Floats, gates: Floats) -> float:
+    """Minus the logs of the priors of levels and gates."""
+    of_levels = LEVEL_PRIOR * np.sum(np.log(levels) + 1.0 / levels)
+    return float(0.5 * (of_levels + GATE_PENALTY * np.sum(gates[1:] ** 2)))
 
 
 def _gate_solver(design: Floats, weights: Floats):  # type: ignore[no-untyped-def]
