@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,9 @@ from bowtienet.tables.views import View, see
 from bowtienet.tables.warp import Warp, inverse
 
 Floats = NDArray[np.float64]
+SHARED = 0.5
+"""Share of the members' variance that their mean still has: they see mostly the same rows, so that
+it is more than one over their number (docs/measurements/portfolio.md)."""
 Predictive = Mixture | ClassMixture | CountMixture
 
 
@@ -110,8 +114,9 @@ def mixture_of(
 
 
 def _deviation(values: Floats) -> Floats:
-    """Standard deviation between members (F, ...); zero for one."""
-    return np.asarray(values.std(axis=0, ddof=min(1, len(values) - 1)))
+    """Epistemic standard deviation from members (F, ...); zero for one."""
+    apart = values.std(axis=0, ddof=min(1, len(values) - 1))
+    return np.asarray(math.sqrt(SHARED) * apart)
 
 
 def predictive_of_classes(ensemble: Ensemble, inputs: Floats) -> ClassMixture:

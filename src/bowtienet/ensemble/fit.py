@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 
 KEPT = 4
 """Recipes with most weight that stay: more are slower and no better."""
+LEAST_WEIGHT = 0.02
+"""Weight below which a recipe is not worth its training."""
 ENOUGH_GAIN = 0.02
 """Gain of a round in log density below which there is no further one."""
 USUAL_ROUNDS = 1.5
@@ -58,13 +60,14 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
         forecasts = chosen(forecasts, joining(problem, forecasts))
         judgement = judge(problem, forecasts)
         forecasts = chosen(forecasts, np.sort(np.argsort(-judgement.weights)[:KEPT]))
-        judgement = judge(problem, forecasts)
+        forecasts, judgement = needed(problem, forecasts, judge(problem, forecasts))
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             "the fit was interrupted before its held-out forecasts: nothing is fitted."
         ) from None
     try:
         forecasts, judgement = go_on(problem, forecasts, judgement, rounds)
+        forecasts, judgement = needed(problem, forecasts, judgement)
         networks = train_further(problem, forecasts, LAST, seed=len("members") + rounds)
     except KeyboardInterrupt:
         warnings.warn(
@@ -85,6 +88,17 @@ def chosen(forecasts: Forecasts, index: NDArray[np.intp]) -> Forecasts:
     )
 
 
+def needed(
+    problem: Problem, forecasts: Forecasts, judgement: Judgement
+) -> tuple[Forecasts, Judgement]:
+    """Without recipes of hardly any weight."""
+    index = np.flatnonzero(judgement.weights >= LEAST_WEIGHT)
+    if len(index) == len(forecasts.recipes):
+        return forecasts, judgement
+    forecasts = chosen(forecasts, index)
+    return forecasts, judge(problem, forecasts)
+
+
 def go_on(
     problem: Problem, forecasts: Forecasts, judgement: Judgement, rounds: int
 ) -> tuple[Forecasts, Judgement]:
@@ -93,7 +107,7 @@ def go_on(
     A round that does not gain is thrown away, and one that gains little is the last.
     """
     for number in range(rounds):
-        course = Course(steps=FIRST.steps * 2.0 ** (number + 1), rate=0.5)
+        course = Course(steps=FIRST.steps * 2 ** (number + 1), rate=0.5)
         work = work_of(problem, forecasts.recipes, course)
         problem.progress.expect(work + work_of(problem, forecasts.recipes, LAST))
         networks = train_further(problem, forecasts, course, seed=number + 1)

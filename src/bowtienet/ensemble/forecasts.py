@@ -15,6 +15,7 @@ from bowtienet.ensemble.problem import Problem, goals
 from bowtienet.networks.column_scales import Columns
 from bowtienet.networks.networks import Networks, concatenate, outputs, random_networks, take
 from bowtienet.networks.train import (
+    FEW_ROWS,
     LEARNING_RATE,
     UPDATES,
     batch_and_steps,
@@ -40,8 +41,8 @@ class Forecasts:
 class Course:
     """How long and how fast networks train."""
 
-    steps: float
-    """Over those of `batch_and_steps`."""
+    steps: int
+    """Minibatches, however many rows there are; fewer below `FEW_ROWS`."""
     rate: float
     """Highest rate, over the trainer's."""
     all_rows: bool = False
@@ -50,9 +51,13 @@ class Course:
 
 ROWS_OF_OPTIMISER, INPUTS_OF_UNIT = 60, 10
 """What a step of the optimiser costs, in rows; what a unit costs, in inputs."""
-FIRST = Course(steps=0.4, rate=1.0)
+FIRST = Course(steps=1_000, rate=1.0)
 """Enough for most tables: rounds are for the others (docs/measurements/portfolio.md)."""
-LAST = Course(steps=0.1, rate=0.3, all_rows=True)
+LAST = Course(steps=250, rate=0.3, all_rows=True)
+SHARE_OF_FEW = 0.4
+"""Of the steps, where batches are a third of the rows."""
+NUMBERS_AT_ONCE = 2**18
+"""Activations of a task on one minibatch: so many stay in a core's cache."""
 
 
 def train_recipes(
@@ -63,9 +68,7 @@ def train_recipes(
     seed: int,
 ) -> tuple[Networks, ...]:
     """Networks of all recipes, tasks by threads; from the start if none are given."""
-    tasks: dict[tuple[str, bool, str], list[int]] = {}
-    for index, recipe in enumerate(recipes):
-        tasks.setdefault(recipe.task, []).append(index)
+    tasks = _tasks(problem, recipes)
 
     def run(number: int, members: list[int]) -> list[Networks]:
         rng = np.random.default_rng([problem.seed, seed, number])
@@ -76,16 +79,31 @@ def train_recipes(
 
     with ThreadPoolExecutor(problem.jobs) as pool:
         try:
-            results = list(pool.map(run, range(len(tasks)), tasks.values()))
+            results = list(pool.map(run, range(len(tasks)), tasks))
         except KeyboardInterrupt:
             problem.progress.interrupted.set()
             raise
     by_index = {
         index: networks
-        for members, parts in zip(tasks.values(), results, strict=True)
+        for members, parts in zip(tasks, results, strict=True)
         for index, networks in zip(members, parts, strict=True)
     }
     return tuple(by_index[index] for index in range(len(recipes)))
+
+
+def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
+    """Recipes that are trained side by side: of one view, warp and loss, and not too many."""
+    alike: dict[tuple[str, bool], list[int]] = {}
+    for index, recipe in enumerate(recipes):
+        alike.setdefault((recipe.view, recipe.is_warped), []).append(index)
+    size, _ = batch_and_steps(len(problem.inputs))
+    each = size * problem.n_folds * max(problem.hidden, default=1)
+    most = max(1, NUMBERS_AT_ONCE // each)
+    return [
+        members[begin : begin + most]
+        for members in alike.values()
+        for begin in range(0, len(members), most)
+    ]
 
 
 def _train_task(
@@ -103,7 +121,7 @@ def _train_task(
         level = np.average(outcome.working_targets(targets), axis=0, weights=problem.weights)
         start = random_networks(rng, inputs, problem.hidden, len(level), len(held_out))
         start.layers[-1][:, :, 0] = level
-    size, n_steps = batch_and_steps(len(inputs))
+    size, _ = batch_and_steps(len(inputs))
     total = np.full(len(held_out), problem.weights.sum())
     folds, columns = None, None
     shrinks = np.repeat([recipe.shrinks for recipe in recipes], n_folds)
@@ -114,7 +132,6 @@ def _train_task(
         if shrinks.any():
             owners = problem.views[recipes[0].view].owners
             columns = Columns(owners=owners, shrinks=shrinks, prior=problem.prior)
-    n_steps = max(1, round(course.steps * n_steps))
     unit = work_of(problem, recipes, course) / UPDATES
     return train(
         start,
@@ -122,7 +139,7 @@ def _train_task(
         outcome=outcome,
         penalties=np.repeat([recipe.penalty for recipe in recipes], n_folds),
         total_weights=np.where(total > 0.0, total, 1.0),
-        n_steps=n_steps,
+        n_steps=_steps(problem, course),
         learning_rate=course.rate * LEARNING_RATE,
         columns=columns,
         progress=lambda: problem.progress.advance(unit),
@@ -131,10 +148,15 @@ def _train_task(
 
 def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> float:
     """Steps x weights x rows of a minibatch, with the optimiser's share."""
-    size, n_steps = batch_and_steps(len(problem.inputs))
+    size, _ = batch_and_steps(len(problem.inputs))
     units = sum(problem.hidden) * problem.n_folds
     inputs = [problem.seen[r.view].shape[1] + INPUTS_OF_UNIT for r in recipes if r.view != LINEAR]
-    return course.steps * n_steps * units * sum(inputs) * (size + ROWS_OF_OPTIMISER)
+    return _steps(problem, course) * units * sum(inputs) * (size + ROWS_OF_OPTIMISER)
+
+
+def _steps(problem: Problem, course: Course) -> int:
+    share = SHARE_OF_FEW if len(problem.inputs) < FEW_ROWS else 1.0
+    return max(1, round(share * course.steps))
 
 
 def _slices(count: int, size: int) -> list[slice]:

@@ -31,11 +31,6 @@ class Recipe:
     shrinks: bool = False
     """Whether columns have local scales."""
 
-    @property
-    def task(self) -> tuple[str, bool, str]:
-        """Recipes with the same are trained side by side."""
-        return self.view, self.is_warped, self.outcome.name
-
 
 def portfolio(
     views: Sequence[str], n_warps: int, outcome: Outcome, *, shrinks: bool

@@ -26,10 +26,10 @@ LEVEL_PRIOR = 2.0
 """Rows at level one that the prior of a level counts for."""
 GATE_PENALTY = 10.0
 """Ridge penalty of the gates, in rows."""
-ITERATIONS = 300
+ITERATIONS = 100
 """Most steps of EM."""
-SETTLED = 1e-6
-"""Gain of the mean log density below which EM ends."""
+SETTLED = 1e-5
+"""Gain of the objective by row below which EM ends."""
 
 
 @dataclass(frozen=True, kw_only=True)

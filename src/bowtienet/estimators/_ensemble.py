@@ -17,11 +17,13 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import slices
+from bowtienet._params import whole
 from bowtienet.ensemble.ensemble import Ensemble, predictive
 from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
 from bowtienet.ensemble.problem import Settings, pose
 from bowtienet.estimators._answers import Saved, check_share
+from bowtienet.estimators.summary import describe_ensemble
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.outcomes import Outcome
 from bowtienet.prediction.intervals import (
@@ -70,11 +72,13 @@ def fit_practical(
     noise: str = "constant",
 ) -> FittedEnsemble:
     """Representation and ensemble of the rows of the door."""
-    hidden = estimator.hidden_layer_sizes
-    if not isinstance(hidden, str):
-        hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
+    if training.table.n_rows < 2:
+        raise ValueError(
+            f"{type(estimator).__name__} holds rows out and needs two at least, got one sample "
+            "with positive weight."
+        )
     settings = Settings(
-        hidden=None if isinstance(hidden, str) else hidden,
+        hidden=_hidden(estimator.hidden_layer_sizes),
         prior=estimator.prior,
         encoding=estimator.encoding,
         target_transform=target_transform,
@@ -91,6 +95,13 @@ def fit_practical(
         ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
     problem.progress.close()
     return FittedEnsemble(representation=representation, ensemble=ensemble)
+
+
+def _hidden(sizes: Any) -> tuple[int, ...] | None:
+    if isinstance(sizes, str):
+        return None
+    each = [sizes] if np.ndim(sizes) == 0 else sizes
+    return tuple(whole(size, "each of hidden_layer_sizes") for size in each)
 
 
 class Practical(Saved):
@@ -124,6 +135,17 @@ class Practical(Saved):
         if isinstance(results[0], tuple):
             return tuple(np.concatenate(each) for each in zip(*results, strict=True))
         return np.concatenate(results)
+
+    def summary(self) -> str:
+        """Facts of the fit as text: recipes, their weights, what held-out rows say of them."""
+        check_is_fitted(self)
+        return describe_ensemble(self)
+
+    def to_onnx(self, path: Any, quantiles: Any = (), dtype: Any = None) -> None:
+        """Not yet there."""
+        raise NotImplementedError(
+            "to_onnx comes in a later version: save and bowtienet.load move a model until then."
+        )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")

@@ -102,12 +102,13 @@ class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
             )
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=classes, y=training.targets)
+            if not np.all(by_class > 0.0):
+                raise ValueError("class_weight must be positive: leave out rows, or weigh them 0.")
             training = replace(training, weights=training.weights * by_class[numbers])
-        self._target_names = training.target_names
         self._fitted = fit_practical(
             self, training, numbers.astype(np.float64)[:, None], Softmax(n_classes=len(classes))
         )
-        self.classes_ = classes
+        self.classes_, self._target_names = classes, training.target_names
         return self
 
     def predict_proba(self, X: Any) -> Floats:

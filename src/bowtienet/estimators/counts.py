@@ -100,10 +100,10 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         if np.any(counts < 0.0) or np.any(counts != np.round(counts)):
             bad = counts[(counts < 0.0) | (counts != np.round(counts))][0]
             raise ValueError(f"y must be counts 0, 1, 2, ..., got {bad:g}: use BowTieRegressor.")
-        self._target_names = training.target_names
         if training.exposure is not None:
             counts = np.column_stack([counts, np.log(training.exposure)])
         self._fitted = fit_practical(self, training, counts, Counts())
+        self._target_names = training.target_names
         return self
 
     def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:  # type: ignore[override]

@@ -127,7 +127,6 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         training = open_rows(self, X, y, sample_weight)
-        self._single, self._target_names = training.is_single, training.target_names
         self._fitted = fit_practical(
             self,
             training,
@@ -136,6 +135,7 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
             target_transform=self.target_transform,
             noise=self.noise,
         )
+        self._single, self._target_names = training.is_single, training.target_names
         return self
 
     def predict_dist(self, X: Any) -> Mixture:

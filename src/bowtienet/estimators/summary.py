@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._format import count, number
+from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.portfolio import LINEAR, Recipe
+from bowtienet.networks.networks import count_of
+from bowtienet.outcomes import Counts, Softmax
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.selection import NetworkSelection
 from bowtienet.prediction.variational import sample_parameters
@@ -78,6 +83,52 @@ def describe_network(estimator: Any) -> str:
         f"{count(int(estimator.n_iter_), 'iteration')}, {ended}\n"
         f"evidence lower bound {number(total, 6)}\n{terms}"
     )
+
+
+def describe_ensemble(estimator: Any) -> str:
+    """Facts of a fitted ensemble; noise and densities are in the unit of the targets."""
+    representation, ensemble = estimator._fitted.representation, estimator._fitted.ensemble
+    targets = ", ".join(estimator._target_names)
+    stacks = ensemble.stacks
+    weights = np.mean([stack.weights for stack in stacks], axis=0)
+    spread, spreads = _spread(ensemble)
+    lines = [
+        f"{type(estimator).__name__} of {targets}: {count(len(ensemble.recipes), 'recipe')} "
+        f"on {count(len(representation.columns), 'column')}",
+        "held-out log density " + _numbers(stack.log_density for stack in stacks),
+        f"  {'weight':>6}  {'members':>14}  {spread:>12}  recipe",
+    ]
+    for i in np.argsort(-weights):
+        networks = ensemble.members[i]
+        widths = "-".join(str(layer.shape[1]) for layer in networks.layers[:-1])
+        members = f"{count_of(networks)} of {widths}" if widths else f"{count_of(networks)} linear"
+        recipe = _describe_recipe(ensemble.recipes[i])
+        lines.append(f"  {weights[i]:6.3f}  {members:>14}  {_numbers(spreads[i]):>12}  {recipe}")
+    if len(stacks[0].levels) > 1:
+        levels = "; ".join(_numbers(np.sqrt(np.sort(stack.levels))) for stack in stacks)
+        lines.append(f"noise levels, by row: {levels} times the noise of the recipe")
+    return "\n".join(lines)
+
+
+def _spread(ensemble: Ensemble) -> tuple[str, NDArray[np.float64]]:
+    """What held-out rows say of each recipe (R, D), and its name."""
+    if isinstance(ensemble.outcome, Softmax):
+        return "temperature", ensemble.spread
+    if isinstance(ensemble.outcome, Counts):
+        return "dispersion", ensemble.spread
+    return "noise", np.sqrt(ensemble.spread) * ensemble.warps[0].scale
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return ", ".join(number(float(value)) for value in values)
+
+
+def _describe_recipe(recipe: Recipe) -> str:
+    if recipe.view == LINEAR:
+        return "linear function"
+    words = [f"{recipe.view} columns", f"penalty {recipe.penalty:g}"]
+    words += ["local scales"] * recipe.shrinks + ["transformed target"] * recipe.is_warped
+    return ", ".join(words)
 
 
 def arviz_draws(posterior: Posterior, draws: int, rng: np.random.Generator) -> Any:

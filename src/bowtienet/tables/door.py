@@ -6,8 +6,10 @@ are positive. Inside, nothing is checked again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
+from os import PathLike
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -77,6 +79,7 @@ def open_rows(
     reset : bool
         Whether these are the first rows; further ones must have the columns of the first.
     """
+    _refuse_streams(X)
     X, y, target_names = _separate(X, y)
     if isinstance(sample_weight, str):
         X, sample_weight, _ = _separate(X, sample_weight)
@@ -115,6 +118,7 @@ def open_rows(
 
 def open_known(estimator: Any, X: Any) -> Table:
     """New rows with the columns of the fit; other columns of the targets' names are left out."""
+    _refuse_streams(X)
     frame = _frame(X)
     names = getattr(estimator, "_target_names", ())
     if frame is not None:
@@ -168,6 +172,21 @@ def _frame(X: Any) -> Any:
         return None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def _refuse_streams(X: Any) -> None:
+    """Rows must be in memory; arrays of all libraries have `__array__`, sparse ones are refused."""
+    in_memory = hasattr(X, "__array__") or hasattr(X, "toarray") or _frame(X) is not None
+    if isinstance(X, (str, PathLike)) or not (in_memory or isinstance(X, Sequence)) or _is_lazy(X):
+        raise ValueError(
+            f"X must be an array or a frame with all rows in memory, got {type(X).__name__}: load "
+            "the rows into a frame (read_table, compute, collect). Files, Dask frames and batches "
+            "come in a later version."
+        )
+
+
+def _is_lazy(X: Any) -> bool:
+    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
 def _separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:

@@ -1,0 +1,364 @@
+"""The five steps of a fit on small tables: no leak, the same again, members, rounds, what joins."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bowtienet.ensemble import fit as module
+from bowtienet.ensemble.ensemble import Ensemble, member_outputs, predictive
+from bowtienet.ensemble.fit import (
+    ENOUGH_GAIN,
+    KEPT,
+    LEAST_NOISE,
+    fit_ensemble,
+    go_on,
+    without_disagreement,
+)
+from bowtienet.ensemble.forecasts import (
+    FIRST,
+    Course,
+    Forecasts,
+    cross_fit,
+    forecast,
+    forecasts_of,
+    train_further,
+)
+from bowtienet.ensemble.judgement import LOSS_OF_WARP, Judgement, joining
+from bowtienet.ensemble.linear import cross_fit_linear
+from bowtienet.ensemble.portfolio import LINEAR, Recipe, portfolio
+from bowtienet.ensemble.problem import Problem, Settings, goals, pose
+from bowtienet.ensemble.stacking import LEVELS, Stack
+from bowtienet.networks.networks import count_of, outputs, random_networks, take
+from bowtienet.outcomes import GAUSSIAN, Counts, Outcome, Softmax
+from bowtienet.prediction.mixture import Mixture
+
+SETTINGS = Settings(
+    hidden=(8,),
+    prior="student_t",
+    encoding="auto",
+    target_transform="none",
+    noise="auto",
+    jobs=1,
+    verbose=False,
+)
+OUTCOMES = [GAUSSIAN, Softmax(n_classes=3), Counts()]
+
+
+def planted(
+    rng: np.random.Generator, outcome: Outcome, n: int = 90
+) -> tuple[np.ndarray, np.ndarray]:
+    x = rng.normal(size=(n, 3))
+    signal = x[:, :1] + np.abs(x[:, 1:2])
+    if isinstance(outcome, Softmax):
+        return x, np.digitize(signal + 0.5 * rng.normal(size=(n, 1)), [0.3, 1.3]).astype(float)
+    if isinstance(outcome, Counts):
+        return x, rng.poisson(np.exp(signal)).astype(float)
+    return x, signal + 0.3 * rng.normal(size=(n, 1))
+
+
+def posed(
+    x: np.ndarray, y: np.ndarray, outcome: Outcome = GAUSSIAN, seed: int = 0, **changes: Any
+) -> Problem:
+    owners = np.arange(x.shape[1], dtype=np.intp)
+    return pose(x, y, np.ones(len(x)), owners, outcome, replace(SETTINGS, **changes), seed)
+
+
+def recipes_of(problem: Problem) -> tuple[Recipe, ...]:
+    return portfolio(
+        tuple(problem.views), max(1, len(problem.warps)), problem.outcome, shrinks=True
+    )
+
+
+def arrays(ensemble: Ensemble) -> list[np.ndarray]:
+    layers = [layer for member in ensemble.members for layer in member.layers]
+    stacks = [part for s in ensemble.stacks for part in (s.weights, s.levels, s.gates)]
+    return [*layers, *stacks, ensemble.spread, ensemble.scores]
+
+
+# Held-out rows
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
+def test_no_target_of_a_held_out_row_reaches_its_forecast(
+    outcome: Outcome, rng: np.random.Generator
+) -> None:
+    """To the bit, also after a round: targets of a fold change places, so that means stay.
+
+    The linear recipe has them in common rounding.
+    """
+    problem = posed(*planted(rng, outcome), outcome)
+    fold = np.flatnonzero(problem.folds == 4)
+    targets = problem.targets.copy()
+    targets[fold] = np.roll(targets[fold], 1, axis=0)
+    assert np.any(targets != problem.targets)
+
+    def said(problem: Problem) -> Forecasts:
+        first = cross_fit(problem, recipes_of(problem))
+        networks = train_further(problem, first, Course(steps=100, rate=0.5), seed=1)
+        return forecasts_of(problem, first.recipes, networks)
+
+    before, after = said(problem), said(replace(problem, targets=targets))
+    for recipe, a, b in zip(before.recipes, before.outputs, after.outputs, strict=True):
+        if recipe.view == LINEAR:
+            np.testing.assert_allclose(a[fold], b[fold], rtol=1e-5, atol=1e-7)
+        else:
+            np.testing.assert_array_equal(a[fold], b[fold])
+        assert np.any(np.delete(a, fold, axis=0) != np.delete(b, fold, axis=0))
+
+
+def test_each_row_is_forecast_by_the_network_of_its_fold(rng: np.random.Generator) -> None:
+    """Rows of fold -1 are forecast by none."""
+    problem = posed(*planted(rng, GAUSSIAN))
+    folds = np.where(np.arange(90) % 4 == 0, -1, problem.folds)
+    problem, recipe = replace(problem, folds=folds), Recipe(view="standard", outcome=GAUSSIAN)
+    networks = random_networks(rng, problem.inputs, (8,), 2, problem.n_folds)
+    result = forecast(problem, recipe, networks)
+    held = [n for n in range(90) if folds[n] >= 0]
+    assert result.shape == (len(held), 2)
+    for row, n in zip(result, held, strict=True):
+        single = take(networks, slice(folds[n], folds[n] + 1))
+        np.testing.assert_allclose(row, outputs(single, problem.inputs[n : n + 1])[0, 0], rtol=1e-4)
+
+
+# The same again
+
+
+def test_threads_and_repetitions_give_the_same_result(rng: np.random.Generator) -> None:
+    """To the bit; another seed gives another one."""
+    x, y = planted(rng, GAUSSIAN, 70)
+    first, second, threads, other = (
+        arrays(fit_ensemble(posed(x, y, seed=seed, jobs=jobs), 1))
+        for seed, jobs in ((0, 1), (0, 1), (0, 2), (1, 1))
+    )
+    for a, b, c in zip(first, second, threads, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+    assert not np.array_equal(first[-1], other[-1])
+
+
+def test_the_order_of_rows_changes_little(rng: np.random.Generator) -> None:
+    """Folds are the same, minibatches are not."""
+    x, y = planted(rng, GAUSSIAN, 150)
+    order, new = rng.permutation(150), rng.normal(size=(60, 3))
+    problems = posed(x, y), posed(x[order], y[order])
+    np.testing.assert_array_equal(problems[0].folds[order], problems[1].folds)
+    a, b = (predictive(fit_ensemble(problem, 0), new) for problem in problems)
+    assert np.sqrt(np.mean((a.mean() - b.mean()) ** 2)) < 0.3
+    assert np.median(np.abs(np.log(a.std() / b.std()))) < 0.25
+
+
+# What comes out
+
+
+@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
+def test_a_fit_predicts_new_rows(outcome: Outcome, rng: np.random.Generator) -> None:
+    """Far better than without the columns."""
+    x, y = planted(rng, outcome, 240)
+    ensemble = fit_ensemble(posed(x[:150], y[:150], outcome), 1)
+    distribution = predictive(ensemble, x[150:])
+    if isinstance(outcome, Softmax):
+        chances = distribution.probabilities()
+        right = chances[np.arange(90), y[150:, 0].astype(int)]
+        shares = np.bincount(y[:150, 0].astype(int)) / 150.0
+        assert np.mean(np.log(right)) > np.sum(shares * np.log(shares)) + 0.3
+    else:
+        mean = np.asarray(distribution.mean()).reshape(90)
+        known = y[150:, 0]
+        assert np.mean((mean - known) ** 2) < 0.6 * np.var(known)
+
+
+def test_members_are_the_networks_of_the_folds(rng: np.random.Generator) -> None:
+    """And of the linear recipe the function of all rows."""
+    problem = posed(*planted(rng, GAUSSIAN))
+    x, y = problem.inputs, 2.0 * problem.inputs[:, :1] + 0.1 * rng.normal(size=(90, 1))
+    problem = posed(x, y)
+    ensemble = fit_ensemble(problem, 0)
+    assert problem.n_folds == 10
+    assert len(ensemble.recipes) == len(ensemble.members) == min(KEPT, len(recipes_of(problem)))
+    for recipe, member in zip(ensemble.recipes, ensemble.members, strict=True):
+        assert count_of(member) == (1 if recipe.view == LINEAR else 10)
+    place = [recipe.view for recipe in ensemble.recipes].index(LINEAR)
+    exact = cross_fit_linear(
+        x, goals(problem, False), np.ones(90), problem.folds, 10, GAUSSIAN, problem.family
+    )
+    np.testing.assert_array_equal(ensemble.members[place].layers[0], exact.layer)
+    assert ensemble.stacks[0].weights[place] > 0.3
+    assert set(ensemble.views) == {recipe.view for recipe in ensemble.recipes} - {LINEAR}
+
+
+def test_several_targets(rng: np.random.Generator) -> None:
+    """Each has its weights, levels and noise, in its unit."""
+    x = rng.normal(size=(150, 3))
+    noise = rng.normal(size=(150, 2))
+    y = np.column_stack([x[:, 0] + 0.1 * noise[:, 0], 1e3 * (np.abs(x[:, 1]) + noise[:, 1])])
+    ensemble = fit_ensemble(posed(x[:100], y[:100]), 0)
+    assert len(ensemble.stacks) == 2
+    assert ensemble.spread.shape == (len(ensemble.recipes), 2)
+    assert np.any(ensemble.stacks[0].weights != ensemble.stacks[1].weights)
+    distribution = predictive(ensemble, x[100:])
+    assert isinstance(distribution, Mixture)
+    assert distribution.mean().shape == (50, 2)
+    assert 0.05 < np.median(distribution.std()[:, 0]) < 0.25
+    assert 500.0 < np.median(distribution.std()[:, 1]) < 2_000.0
+    assert np.mean((distribution.mean()[:, 0] - y[100:, 0]) ** 2) < 0.1
+    assert ensemble.scores.shape == (100, 2)
+
+
+def test_constant_noise_has_a_single_level(rng: np.random.Generator) -> None:
+    x, y = planted(rng, GAUSSIAN, 60)
+    for noise, n_levels in (("constant", 1), ("auto", len(LEVELS))):
+        problem = posed(x, y, noise=noise)
+        assert problem.n_levels == n_levels
+        ensemble = fit_ensemble(problem, 0)
+        assert len(ensemble.stacks[0].levels) == n_levels
+        assert len(predictive(ensemble, x).weights) == n_levels * len(ensemble.recipes)
+
+
+def test_noise_is_less_what_members_disagree(rng: np.random.Generator) -> None:
+    """But never less than a share of it."""
+    x, y = planted(rng, GAUSSIAN, 60)
+    ensemble = fit_ensemble(posed(x, y), 0)
+    apart = np.array(
+        [
+            np.mean(np.var(values, axis=0, ddof=1)) if len(values) > 1 else 0.0
+            for values in member_outputs(ensemble, x)
+        ]
+    )
+    assert apart.max() > 0.0
+    for spread in (10.0 * apart.max(), 1e-3 * apart.max(), 0.0):
+        given = np.full((len(apart), 1), spread)
+        left = without_disagreement(replace(ensemble, spread=given), x).spread
+        np.testing.assert_allclose(left[:, 0], np.maximum(spread - apart, LEAST_NOISE * spread))
+    assert np.all(ensemble.spread > 0.0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7])
+def test_tables_of_few_rows(n: int, rng: np.random.Generator) -> None:
+    x, y = rng.normal(size=(n, 2)), rng.normal(size=(n, 1))
+    for targets in (y, np.zeros((n, 1))):
+        distribution = predictive(fit_ensemble(posed(x, targets), 1), x)
+        assert np.isfinite(distribution.mean()).all()
+        assert np.isfinite(distribution.std()).all()
+
+
+# Warped recipes
+
+
+@pytest.mark.parametrize(
+    ("loss", "joins"), [(LOSS_OF_WARP - 0.01, True), (LOSS_OF_WARP + 0.01, False)]
+)
+def test_a_warped_recipe_joins_if_its_mean_does_not_suffer(
+    loss: float, joins: bool, rng: np.random.Generator
+) -> None:
+    """Its warp is a line here, so that its errors are exactly so many times the plain one's."""
+    problem = posed(*planted(rng, GAUSSIAN))
+    problem = replace(problem, warps=problem.warps * 2)
+    errors = 0.2 * rng.normal(size=(90, 1))
+    aims = goals(problem, False)
+    said = [aims + factor * errors for factor in (1.0, 1.5, loss)]
+    plain = Recipe(view="standard", outcome=GAUSSIAN)
+    forecasts = Forecasts(
+        recipes=(plain, plain, replace(plain, is_warped=True)),
+        networks=(),
+        outputs=np.stack(said),
+    )
+    expected = [0, 1, 2] if joins else [0, 1]
+    assert joining(problem, forecasts).tolist() == expected
+
+
+def test_a_skewed_target_is_learnt_on_its_warped_scale(rng: np.random.Generator) -> None:
+    x = rng.normal(size=(150, 2))
+    y = np.exp(1.5 * x[:, :1] + 0.2 * rng.normal(size=(150, 1)))
+    problem = posed(x, y, target_transform="auto")
+    assert len(problem.warps) == 2
+    ensemble = fit_ensemble(problem, 0)
+    weights = ensemble.stacks[0].weights
+    assert weights[[recipe.is_warped for recipe in ensemble.recipes]].sum() > 0.8
+    assert len(posed(x, y).warps) == len(posed(x, x[:, :1], target_transform="auto").warps) == 1
+
+
+# Rounds
+
+
+class Rounds:
+    """Stands in for training and stacking: rounds with given gains."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
+        self.gains, self.courses, self.started = gains, [], []
+        monkeypatch.setattr(module, "train_further", self._train)
+        monkeypatch.setattr(module, "forecasts_of", self._forecasts_of)
+        monkeypatch.setattr(module, "judge", self._judge)
+
+    def _train(self, problem: Problem, forecasts: Forecasts, course: Course, seed: int) -> Any:
+        self.courses.append((course.steps, seed))
+        self.started.append(float(forecasts.outputs[0, 0, 0]))
+        return ()
+
+    def _forecasts_of(self, problem: Problem, recipes: Any, networks: Any) -> Forecasts:
+        outputs = np.full((1, 1, 1), float(len(self.courses)))
+        return Forecasts(recipes=recipes, networks=networks, outputs=outputs)
+
+    def _judge(self, problem: Problem, forecasts: Forecasts) -> Judgement:
+        return judgement(sum(self.gains[: int(forecasts.outputs[0, 0, 0])]))
+
+
+def judgement(log_density: float) -> Judgement:
+    nothing = np.zeros((1, 1))
+    stack = Stack(weights=np.ones(1), levels=np.ones(1), gates=nothing, log_density=log_density)
+    return Judgement(stacks=(stack,), spread=np.ones((1, 1)))
+
+
+@pytest.mark.parametrize(
+    ("gains", "n_rounds", "kept"),
+    [
+        ([-0.1, 1.0, 1.0], 1, 0),
+        ([0.5 * ENOUGH_GAIN, 1.0, 1.0], 1, 1),
+        ([2.0 * ENOUGH_GAIN, -0.1, 1.0], 2, 1),
+        ([2.0 * ENOUGH_GAIN, 0.5 * ENOUGH_GAIN, 1.0], 2, 2),
+        ([1.0, 1.0, 1.0], 3, 3),
+    ],
+)
+def test_a_round_is_kept_if_it_gains(
+    gains: list[float],
+    n_rounds: int,
+    kept: int,
+    rng: np.random.Generator,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A small gain is the last; each round goes on from the one before, with twice the steps."""
+    problem, rounds = posed(*planted(rng, GAUSSIAN, 30)), Rounds(monkeypatch, gains)
+    recipes = (Recipe(view="standard", outcome=GAUSSIAN),)
+    start = Forecasts(recipes=recipes, networks=(), outputs=np.zeros((1, 1, 1)))
+    forecasts, judged = go_on(problem, start, judgement(0.0), 3)
+    assert len(rounds.courses) == n_rounds
+    assert rounds.started == list(range(n_rounds))
+    assert [steps for steps, _ in rounds.courses] == [
+        FIRST.steps * 2**number for number in range(1, n_rounds + 1)
+    ]
+    assert len({seed for _, seed in rounds.courses}) == n_rounds
+    assert forecasts.outputs[0, 0, 0] == kept
+    assert judged.log_density == pytest.approx(sum(gains[:kept]))
+    assert go_on(problem, start, judgement(0.0), 0)[0] is start
+
+
+# Ctrl-C
+
+
+def test_an_interrupted_fit(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the held-out forecasts it is fitted, with a warning; before them there is nothing."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    x, y = planted(rng, GAUSSIAN, 60)
+    monkeypatch.setattr(module, "train_further", interrupt)
+    with pytest.warns(UserWarning, match="interrupted: the networks of the held-out forecasts"):
+        ensemble = fit_ensemble(posed(x, y), 2)
+    assert np.mean((predictive(ensemble, x).mean() - y) ** 2) < 0.5 * np.var(y)
+    monkeypatch.setattr(module, "cross_fit", interrupt)
+    with pytest.raises(KeyboardInterrupt, match="nothing is fitted"):
+        fit_ensemble(posed(x, y), 2)

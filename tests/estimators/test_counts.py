@@ -1,0 +1,163 @@
+"""`BowTieCountRegressor`: rates, exposures and intervals of whole numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from bowtienet.estimators import _ensemble
+from bowtienet.estimators.counts import BowTieCountRegressor
+
+
+def rate(X: np.ndarray) -> np.ndarray:
+    return np.exp(1.0 + X[:, 0])
+
+
+def rows(seed: int, n: int = 120) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows, counts and their exposures."""
+    rng = np.random.default_rng(seed)
+    X, exposure = rng.uniform(-1.0, 1.0, size=(n, 2)), rng.uniform(0.5, 4.0, size=n)
+    return X, rng.poisson(exposure * rate(X)), exposure
+
+
+X, Y, EXPOSURE = rows(0)
+NEW, Y_NEW, LATER = rows(1, 400)
+
+
+def quick(**changes: Any) -> BowTieCountRegressor:
+    return BowTieCountRegressor(
+        **{"hidden_layer_sizes": (8,), "effort": "fast", "random_state": 0, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def model() -> BowTieCountRegressor:
+    return quick().fit(X, Y, exposure=EXPOSURE)
+
+
+def inside(intervals: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean((intervals[:, 0] <= y) & (y <= intervals[:, 1])))
+
+
+def test_rates_are_near_the_truth(model: BowTieCountRegressor) -> None:
+    """Poisson counts of mean 6 by 120 rows: about 4 % each for three parameters that matter."""
+    mean, std = model.predict(NEW, return_std=True, exposure=LATER)
+    assert np.sqrt(np.mean((mean / (LATER * rate(NEW)) - 1.0) ** 2)) < 0.15
+    assert np.all(std > 0.8 * np.sqrt(mean))
+    assert 0.86 < inside(model.predict_interval(NEW, exposure=LATER), Y_NEW) <= 1.0
+
+
+def test_twice_the_exposure_is_twice_the_mean(model: BowTieCountRegressor) -> None:
+    one = model.predict(NEW)
+    assert_allclose(model.predict(NEW, exposure=2.0), 2.0 * one)
+    assert_allclose(model.predict(NEW, exposure=np.full(400, 2.0)), 2.0 * one)
+    assert_allclose(model.predict_components(NEW, exposure=3.0).mean, 3.0 * one)
+    wider = model.predict_interval(NEW, exposure=3.0) - model.predict_interval(NEW)
+    assert np.all(wider[:, 1] > 0.0)
+
+
+def test_the_exposure_of_a_fit_has_a_unit(model: BowTieCountRegressor) -> None:
+    """Hours for days: rates are of a day."""
+    hours = quick().fit(X, Y, exposure=24.0 * EXPOSURE)
+    assert_allclose(hours.predict(NEW, exposure=24.0), model.predict(NEW), rtol=0.1)
+    one, none = quick().fit(X, Y, exposure=1.0), quick().fit(X, Y)
+    assert_allclose(one.predict(NEW), none.predict(NEW), rtol=0.1)
+
+
+def test_answers_agree(model: BowTieCountRegressor) -> None:
+    mean, std = model.predict(NEW, return_std=True)
+    mixture = model.predict_dist(NEW)
+    assert_allclose(mixture.mean(), mean)
+    assert_allclose(mixture.std(), std)
+    found = model.predict_components(NEW)
+    assert_allclose(found.epistemic**2 + found.noise**2, std**2)
+    quantiles = model.predict_quantiles(NEW, [0.05, 0.5, 0.95])
+    assert_array_equal(quantiles, np.round(quantiles))
+    assert np.all(np.diff(quantiles) >= 0.0)
+    interval = model.predict_interval(NEW, 0.9)
+    assert np.all(mixture.cdf(interval[:, 1]) - mixture.cdf(interval[:, 0] - 1.0) >= 0.9)
+    logs = mixture.logpdf(np.asarray(Y_NEW, dtype=float))
+    assert model.log_score(NEW, Y_NEW) == pytest.approx(logs.mean())
+    assert model.score(NEW, rate(NEW)) > 0.9
+    text = model.summary()
+    assert "BowTieCountRegressor" in text
+    assert "dispersion" in text
+    with pytest.raises(NotImplementedError, match="later version"):
+        model.to_onnx("model.onnx")
+
+
+def test_draws(model: BowTieCountRegressor) -> None:
+    mean, std = model.predict(NEW[:10], return_std=True)
+    draws = model.sample_y(NEW[:10], 4000)
+    assert_array_equal(draws, np.round(draws))
+    assert_allclose(draws.mean(axis=1), mean, atol=4.5 * 0.016 * std.max())
+    functions = model.sample_y(np.repeat(NEW[:1], 2, axis=0), 500, joint=True)
+    assert_array_equal(functions[0], functions[1])
+    assert_allclose(functions.mean(axis=1), mean[0], rtol=0.05)
+
+
+def test_conformal_intervals(model: BowTieCountRegressor) -> None:
+    """By held-out rows of the fit, 120 of them good to 0.04, or by rows of exposure one."""
+    own = model.predict_interval(NEW, 0.8, method="conformal", exposure=LATER)
+    assert_array_equal(own, np.round(own))
+    assert 0.68 < inside(own, Y_NEW) <= 1.0
+    rng = np.random.default_rng(3)
+    known = NEW, rng.poisson(rate(NEW))
+    shifted = NEW, known[1] + 30  # none of them is where the model expects it
+    plain = model.predict_interval(NEW, 0.8, method="conformal", calibration=known)
+    assert 0.75 < inside(plain, rng.poisson(rate(NEW))) <= 1.0
+    wide = model.predict_interval(NEW, 0.8, method="conformal", calibration=shifted)
+    assert wide[:, 1].mean() > plain[:, 1].mean() + 10.0
+
+
+def test_more_noise_than_poisson(rng: np.random.Generator) -> None:
+    y = rng.poisson(rate(X) * rng.gamma(1.0, size=120))
+    wild = quick().fit(X, y)
+    calm = quick().fit(X, rng.poisson(rate(X)))
+    assert (
+        wild.predict_components(NEW).noise.mean() > 1.5 * calm.predict_components(NEW).noise.mean()
+    )
+
+
+def test_slices_and_threads_change_nothing(
+    model: BowTieCountRegressor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each slice has its exposures."""
+    whole = model.predict(NEW, exposure=LATER)
+    monkeypatch.setattr(_ensemble, "CHUNK", 90)
+    assert_allclose(model.predict(NEW, exposure=LATER), whole, rtol=1e-5)
+
+
+def test_a_frame_with_its_counts() -> None:
+    frame = pd.DataFrame(X, columns=["a", "b"]).assign(visits=Y)
+    model = quick().fit(frame, "visits", exposure=pd.Series(EXPOSURE))
+    apart = quick().fit(frame[["a", "b"]], Y, exposure=EXPOSURE)
+    assert_array_equal(model.predict(frame), apart.predict(frame[["a", "b"]]))
+
+
+def test_counts_that_are_all_zero() -> None:
+    model = quick().fit(X, np.zeros(120))
+    assert np.all(model.predict(NEW) < 0.5)
+    assert_array_equal(model.predict_interval(NEW)[:, 0], 0.0)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 0.5])
+def test_targets_that_are_no_counts(bad: float) -> None:
+    y = Y.astype(float)
+    y[7] = bad
+    with pytest.raises(ValueError, match=f"got {bad:g}: use BowTieRegressor"):
+        quick().fit(X, y)
+    quick().fit(X, y, np.arange(120) != 7)  # a row of weight zero has no say
+    with pytest.raises(ValueError, match="one column"):
+        quick().fit(X, np.column_stack([Y, Y]))
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, [1.0, 2.0]])
+def test_bad_exposures_are_named(model: BowTieCountRegressor, bad: Any) -> None:
+    for ask in (lambda: quick().fit(X, Y, exposure=bad), lambda: model.predict(NEW, exposure=bad)):
+        with pytest.raises(ValueError, match="exposure"):
+            ask()

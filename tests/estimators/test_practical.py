@@ -1,0 +1,458 @@
+"""`BowTieRegressor` from outside: what it learns, what it answers, and what its parameters mean."""
+
+from __future__ import annotations
+
+import _thread
+import copy
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import r2_score
+
+from bowtienet.ensemble import fit as fitting
+from bowtienet.ensemble.portfolio import LINEAR
+from bowtienet.ensemble.progress import Progress
+from bowtienet.estimators import _ensemble
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.outcomes import StudentT
+
+NOISE = 0.1
+
+
+def wave(X: np.ndarray) -> np.ndarray:
+    return np.sin(1.2 * X[:, 0]) + 3.0
+
+
+def rows(seed: int, n: int = 100) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-2.0, 2.0, size=(n, 2))
+    return X, wave(X) + NOISE * rng.normal(size=n)
+
+
+X, Y = rows(0)
+NEW, Y_NEW = rows(1, 300)
+TABLE = pd.DataFrame(X, columns=["a", "b"]).assign(
+    city=np.random.default_rng(2).choice(["Oslo", "Rome", "Lima"], size=100),
+    day=np.datetime64("2025-01-01") + np.random.default_rng(3).integers(0, 500, size=100),
+    price=Y,
+)
+
+
+def quick(**changes: Any) -> BowTieRegressor:
+    return BowTieRegressor(
+        **{"hidden_layer_sizes": (8,), "effort": "fast", "random_state": 0, **changes}
+    )
+
+
+def error(model: BowTieRegressor) -> float:
+    return float(np.sqrt(np.mean((model.predict(NEW) - wave(NEW)) ** 2)))
+
+
+def inside(intervals: np.ndarray, y: np.ndarray) -> float:
+    return float(np.mean((intervals[..., 0] <= y) & (y <= intervals[..., 1])))
+
+
+@pytest.fixture(scope="module")
+def model() -> BowTieRegressor:
+    return quick().fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def several() -> BowTieRegressor:
+    return quick().fit(X, np.column_stack([Y, -5.0 * X[:, 1]]))
+
+
+# ------------------------------------------------------------------------------------------------
+# What it learns
+# ------------------------------------------------------------------------------------------------
+
+
+def test_it_learns_a_smooth_function(model: BowTieRegressor) -> None:
+    """Coverage of 300 rows has an error of 0.017: four of them, and a little for the fit."""
+    std = model.predict(NEW, return_std=True)[1]
+    assert error(model) < 0.08
+    assert np.all((std > 0.6 * NOISE) & (std < 3.0 * NOISE))
+    assert 0.82 < inside(model.predict_interval(NEW, 0.9), Y_NEW) < 0.98
+    assert model.predict_components(10.0 * NEW).epistemic.mean() > 5.0 * std.mean()
+
+
+def test_several_targets(several: BowTieRegressor) -> None:
+    mean, std = several.predict(NEW, return_std=True)
+    assert mean.shape == std.shape == several.predict_components(NEW).noise.shape == (300, 2)
+    assert several.predict_interval(NEW).shape == (300, 2, 2)
+    assert several.predict_interval(NEW, method="conformal").shape == (300, 2, 2)
+    assert several.predict_quantiles(NEW, [0.1, 0.5, 0.9]).shape == (300, 2, 3)
+    for joint in (False, True):
+        assert several.sample_y(NEW, 4, joint=joint).shape == (300, 2, 4)
+    _, covariance = several.predict(NEW[:9], return_cov=True)
+    assert covariance.shape == (9, 9, 2)
+    assert_allclose(np.sqrt(covariance[np.arange(9), np.arange(9)]), std[:9])
+    assert np.sqrt(np.mean((mean[:, 0] - wave(NEW)) ** 2)) < 0.15
+    assert np.sqrt(np.mean((mean[:, 1] + 5.0 * NEW[:, 1]) ** 2)) < 0.15
+    logs = several.predict_dist(NEW).logpdf(mean).sum(axis=1).mean()
+    assert several.log_score(NEW, mean) == pytest.approx(logs)
+
+
+def test_one_target_in_two_axes(model: BowTieRegressor) -> None:
+    column = quick().fit(X, Y[:, None])
+    assert_array_equal(column.predict(NEW), model.predict(NEW)[:, None])
+    for ask in ("predict_interval", "predict_quantiles"):
+        found = getattr(column, ask)(NEW)
+        assert_array_equal(found, getattr(model, ask)(NEW)[:, None])
+
+
+def test_weights_count_rows() -> None:
+    """Rows of the other half contradict the first; their weight decides."""
+    doubled, targets = np.concatenate([X, X]), np.concatenate([Y, Y + 4.0])
+    for share in (0.1, 0.9):
+        weights = np.repeat([1.0 - share, share], 100)
+        found = quick(noise="constant").fit(doubled, targets, weights).predict(X)
+        assert_allclose(np.mean(found - wave(X)), 4.0 * share, atol=0.3)
+
+
+def test_row_weights_have_no_unit(model: BowTieRegressor) -> None:
+    assert_array_equal(quick().fit(X, Y, np.ones(100)).predict(NEW), model.predict(NEW))
+    assert_array_equal(quick().fit(X, Y, 1.0).predict(NEW), model.predict(NEW))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"hidden_layer_sizes": ()},
+        {"hidden_layer_sizes": 6},
+        {"hidden_layer_sizes": (6, 4)},
+        {"prior": "gaussian"},
+        {"prior": "horseshoe"},
+        {"encoding": "standard"},
+        {"encoding": "piecewise"},
+        {"encoding": "principal"},
+        {"noise": "constant"},
+        {"noise": "student_t"},
+        {"target_transform": "none"},
+    ],
+    ids=str,
+)
+def test_settings_fit_and_answer(settings: dict[str, Any]) -> None:
+    model = quick(**settings).fit(X, Y)
+    assert error(model) < 0.3
+    views = {recipe.view for recipe in model._fitted.ensemble.recipes} - {LINEAR}
+    assert views <= {settings.get("encoding", "standard"), "standard", "piecewise"}
+    if "encoding" in settings:
+        assert views == {settings["encoding"]}
+
+
+def test_kinds_of_noise() -> None:
+    """One level; as many as rows tell; a loss that hardly follows outliers."""
+    constant = quick(noise="constant").fit(X, Y)
+    assert len(constant._fitted.ensemble.stacks[0].levels) == 1
+    far = Y.copy()
+    far[::10] += 30.0
+    robust = quick(noise="student_t").fit(X, far)
+    assert isinstance(robust._fitted.ensemble.outcome, StudentT)
+    assert error(robust) < 0.5 * error(constant.fit(X, far))
+
+
+def test_noise_that_depends_on_a_feature(rng: np.random.Generator) -> None:
+    """Gates are smooth, and their penalty counts for ten rows: part of the factor of ten."""
+    loud = NEW[:, 1] > 0.0
+    y = wave(NEW) + np.where(loud, 0.5, 0.05) * rng.normal(size=300)
+    std = quick().fit(NEW, y).predict(NEW, return_std=True)[1]
+    assert np.median(std[loud]) > 1.5 * np.median(std[~loud])
+
+
+def test_transformed_targets(rng: np.random.Generator) -> None:
+    y = np.exp(2.0 * wave(X) + 0.2 * rng.normal(size=100))
+    kept = {}
+    for transform in ("auto", "none"):
+        model = quick(target_transform=transform).fit(X, y)
+        kept[transform] = [recipe.is_warped for recipe in model._fitted.ensemble.recipes]
+        assert np.all(np.isfinite(model.predict_interval(3.0 * NEW)))
+    assert any(kept["auto"])
+    assert not any(kept["none"])
+
+
+@pytest.mark.parametrize(("effort", "rounds"), [("fast", 0), ("balanced", 2), ("best", 4)])
+def test_effort_trains_on(effort: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many rounds if each is worth another one, and the members' last steps."""
+    train, calls = fitting.train_further, []
+
+    def counted(*arguments: Any, **settings: Any) -> Any:
+        calls.append(settings["seed"])
+        return train(*arguments, **settings)
+
+    monkeypatch.setattr(fitting, "train_further", counted)
+    monkeypatch.setattr(fitting, "ENOUGH_GAIN", -np.inf)
+    quick(effort=effort).fit(X, Y)
+    assert len(calls) == len(set(calls)) == rounds + 1
+
+
+# ------------------------------------------------------------------------------------------------
+# Tables
+# ------------------------------------------------------------------------------------------------
+
+
+def test_a_frame_with_its_target(model: BowTieRegressor) -> None:
+    frame = TABLE[["a", "b", "price"]]
+    named = quick().fit(frame, "price")
+    assert list(named.feature_names_in_) == ["a", "b"]
+    assert_array_equal(named.predict(frame), model.predict(X))
+    assert_array_equal(named.predict(frame[["a", "b"]]), model.predict(X))
+    apart = quick().fit(frame[["a", "b"]], frame["price"], np.ones(100))
+    assert_array_equal(apart.predict(frame[["a", "b"]]), model.predict(X))
+    lazy = quick().fit(pl.DataFrame(frame.to_dict("list")), "price")
+    assert_array_equal(lazy.predict(pl.DataFrame(X, schema=["a", "b"])), model.predict(X))
+    both = quick().fit(TABLE.assign(more=-Y), ["price", "more"])
+    assert both.predict(TABLE).shape == (100, 2)
+
+
+def test_mixed_columns_and_missing_values(rng: np.random.Generator) -> None:
+    table = TABLE.copy()
+    table["price"] += np.where(table["city"] == "Rome", 2.0, 0.0)
+    table.loc[rng.uniform(size=100) < 0.1, "a"] = np.nan
+    model = quick().fit(table, "price")
+    new = table.drop(columns="price")
+    before = model.predict(new)
+    assert r2_score(table["price"], before) > 0.8
+    rome = model.predict(new.assign(city="Rome")) - model.predict(new.assign(city="Oslo"))
+    assert 1.0 < rome.mean() < 3.0
+    assert np.all(np.isfinite(model.predict(new.assign(a=np.nan, city=None))))
+    shuffled = new[["day", "city", "b", "a"]]
+    with pytest.raises(ValueError, match="order"):
+        model.predict(shuffled)
+
+
+@pytest.mark.parametrize(
+    "stream",
+    ["rows.csv", pl.DataFrame(X).lazy(), (row for row in X), {"a": [1.0]}, None],
+    ids=["path", "lazy frame", "generator", "dict", "nothing"],
+)
+def test_rows_that_are_not_in_memory(model: BowTieRegressor, stream: Any) -> None:
+    for ask in (lambda: quick().fit(stream, "y"), lambda: model.predict(stream)):
+        with pytest.raises(ValueError, match="load the rows into a frame"):
+            ask()
+
+
+def test_dask_frames_are_to_come() -> None:
+    dask = pytest.importorskip("dask.dataframe")
+    with pytest.raises(ValueError, match="Dask frames"):
+        quick().fit(dask.from_pandas(TABLE, npartitions=2), "price")
+
+
+# ------------------------------------------------------------------------------------------------
+# Answers
+# ------------------------------------------------------------------------------------------------
+
+
+def test_answers_agree(model: BowTieRegressor) -> None:
+    mean, std = model.predict(NEW, return_std=True)
+    mixture = model.predict_dist(NEW)
+    assert_allclose(mixture.mean(), mean)
+    assert_allclose(mixture.std(), std)
+    found = model.predict_components(NEW)
+    assert_array_equal(found.mean, mean)
+    assert_allclose(found.epistemic**2 + found.noise**2, std**2)
+    low, high = model.predict_interval(NEW, 0.8).T
+    assert_allclose(mixture.cdf(high) - mixture.cdf(low), 0.8)
+    assert_array_equal(model.predict_quantiles(NEW, [0.1, 0.9]), np.column_stack([low, high]))
+    assert np.all(np.diff(model.predict_quantiles(NEW, np.linspace(0.01, 0.99, 25))) > 0.0)
+    assert model.score(NEW, Y_NEW) == pytest.approx(r2_score(Y_NEW, mean))
+    logs, weights = mixture.logpdf(Y_NEW), np.arange(300.0)
+    assert model.log_score(NEW, Y_NEW) == pytest.approx(logs.mean())
+    assert model.log_score(NEW, Y_NEW, weights) == pytest.approx(np.average(logs, weights=weights))
+
+
+def test_covariance(model: BowTieRegressor) -> None:
+    """Its diagonal is the variance; rows next to each other share what is epistemic."""
+    table = np.concatenate([NEW[:30], NEW[:1] + 1e-9])
+    mean, covariance = model.predict(table, return_cov=True)
+    assert_array_equal(mean, model.predict(table))
+    assert_allclose(np.sqrt(np.diag(covariance)), model.predict(table, return_std=True)[1])
+    assert_array_equal(covariance, covariance.T)
+    assert np.linalg.eigvalsh(covariance).min() > 0.0
+    assert_allclose(covariance[0, -1], model.predict_components(table).epistemic[0] ** 2, rtol=0.05)
+    with pytest.raises(ValueError, match="not both"):
+        model.predict(table, return_std=True, return_cov=True)
+
+
+def test_conformal_intervals(model: BowTieRegressor) -> None:
+    """Held-out rows, or rows of the user, move the ends: 150 of them are good to 0.05."""
+    half = slice(0, 150), slice(150, 300)
+    own = model.predict_interval(NEW, 0.9, method="conformal")
+    assert 0.8 < inside(own, Y_NEW) <= 1.0
+    wrong = NEW[half[0]], Y_NEW[half[0]] + 1.0
+    moved = model.predict_interval(NEW[half[1]], 0.8, method="conformal", calibration=wrong)
+    assert 0.65 < inside(moved, Y_NEW[half[1]] + 1.0) < 0.95
+    few = model.predict_interval(NEW, 0.99, method="conformal", calibration=(NEW[:9], Y_NEW[:9]))
+    assert np.all(np.isinf(few))
+    with pytest.raises(ValueError, match="method"):
+        model.predict_interval(NEW, method="guess")
+
+
+def test_draws(model: BowTieRegressor) -> None:
+    """4,000 draws: the mean is good to 0.016 deviations, the deviation to 1.1 %; 4.5 of these."""
+    mean, std = model.predict(NEW[:20], return_std=True)
+    draws = model.sample_y(NEW[:20], 4000)
+    assert_allclose(draws.mean(axis=1), mean, atol=4.5 * 0.016 * std.max())
+    assert_allclose(draws.std(axis=1), std, rtol=0.06)
+    twice = np.concatenate([NEW[:20], NEW[:1]])
+    functions = model.sample_y(twice, 2000, joint=True)
+    assert_allclose(functions[0], functions[-1], rtol=1e-12)
+    found = model.predict_components(twice)
+    assert_allclose(functions.mean(axis=1), found.mean, atol=0.03)
+    assert_allclose(functions.std(axis=1), found.epistemic, rtol=0.3, atol=0.01)
+    for joint in (False, True):
+        draw = [model.sample_y(NEW[:5], 3, seed, joint=joint) for seed in (0, 0, 1)]
+        assert_array_equal(draw[0], draw[1])
+        assert np.all(draw[0] != draw[2])
+
+
+def test_slices_and_threads_change_nothing(
+    model: BowTieRegressor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the rounding of single precision."""
+    whole = model.predict(NEW), model.predict_interval(NEW, method="conformal")
+    monkeypatch.setattr(_ensemble, "CHUNK", 70)
+    for jobs in (1, 3):
+        part = copy.copy(model).set_params(n_jobs=jobs)
+        assert_allclose(part.predict(NEW), whole[0], rtol=1e-5)
+        found = part.predict_interval(NEW, method="conformal")
+        assert_allclose(found, whole[1], rtol=1e-5)
+
+
+def test_questions_change_nothing(model: BowTieRegressor) -> None:
+    before, table = pickle.dumps(model), NEW.copy()
+    for ask in ("predict", "predict_interval", "predict_components", "sample_y"):
+        getattr(model, ask)(NEW)
+    model.sample_y(NEW, joint=True)
+    model.predict(NEW[:5], return_cov=True)
+    model.summary()
+    assert pickle.dumps(model) == before
+    assert_array_equal(NEW, table)
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, "0.9"])
+@pytest.mark.parametrize("method", ["central", "conformal"])
+def test_bad_questions_are_named(model: BowTieRegressor, coverage: Any, method: str) -> None:
+    with pytest.raises(ValueError, match="coverage"):
+        model.predict_interval(NEW, coverage, method)
+    with pytest.raises(ValueError, match="levels"):
+        model.predict_quantiles(NEW, [0.1, 1.1])
+    with pytest.raises(NotFittedError):
+        quick().predict(NEW)
+    with pytest.raises(NotFittedError):
+        quick().summary()
+
+
+@pytest.mark.parametrize("sizes", [(0,), (5, -1), (2.5,), -3])
+def test_bad_sizes_are_named(sizes: Any) -> None:
+    with pytest.raises(ValueError, match="hidden_layer_sizes"):
+        quick(hidden_layer_sizes=sizes).fit(X, Y)
+
+
+def test_one_row_is_too_few() -> None:
+    with pytest.raises(ValueError, match="one sample"):
+        quick().fit(X[:1], Y[:1])
+    with pytest.raises(ValueError, match="one sample"):
+        quick().fit(X, Y, np.arange(100) == 3)
+    assert np.all(np.isfinite(quick().fit(X[:2], Y[:2]).predict(X, return_std=True)))
+
+
+def test_summary(model: BowTieRegressor, several: BowTieRegressor) -> None:
+    text = model.summary()
+    stack = model._fitted.ensemble.stacks[0]
+    for word in ("BowTieRegressor of y", "2 columns", "10 of 8", f"{stack.log_density:.3f}"):
+        assert word in text
+    assert len(text.splitlines()) == 4 + len(stack.weights)
+    assert f"{stack.weights.max():.3f}" in text.splitlines()[3]
+    assert "of y0, y1" in several.summary()
+    # The noise is in the unit of the target.
+    scaled = quick(noise="constant").fit(X, 1000.0 * Y).summary()
+    best = float(scaled.splitlines()[3].split()[4].replace(",", ""))
+    assert 50.0 < best < 200.0
+
+
+def test_onnx_is_to_come(model: BowTieRegressor) -> None:
+    with pytest.raises(NotImplementedError, match="later version"):
+        model.to_onnx("model.onnx")
+
+
+# ------------------------------------------------------------------------------------------------
+# Fits again, threads, progress, interruption
+# ------------------------------------------------------------------------------------------------
+
+
+def test_the_same_seed_gives_the_same_bits(model: BowTieRegressor) -> None:
+    assert_array_equal(clone(model).fit(X, Y).predict(NEW), model.predict(NEW))
+    assert_array_equal(quick(n_jobs=2).fit(X, Y).predict(NEW), model.predict(NEW))
+    assert np.any(quick(random_state=1).fit(X, Y).predict(NEW) != model.predict(NEW))
+    generators = [quick(random_state=np.random.RandomState(5)).fit(X, Y) for _ in range(2)]
+    assert_array_equal(generators[0].predict(NEW), generators[1].predict(NEW))
+
+
+def test_a_second_fit_forgets_the_first(several: BowTieRegressor) -> None:
+    again = copy.deepcopy(several).fit(TABLE[["a"]], TABLE["price"])
+    fresh = quick().fit(TABLE[["a"]], TABLE["price"])
+    assert_array_equal(again.predict(TABLE[["a"]]), fresh.predict(TABLE[["a"]]))
+    assert set(vars(again)) == set(vars(fresh))
+
+
+def test_progress_is_on_standard_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bowtienet.ensemble.progress.SECONDS_BETWEEN", 0.0)
+    quick(verbose=1).fit(X, Y)
+    out, said = capsys.readouterr()
+    assert not out
+    assert "%" in said
+    assert "left" in said
+    assert said.splitlines()[-1].strip().startswith("fitted in")
+    quick().fit(X, Y)
+    assert not any(capsys.readouterr())
+
+
+def interrupt(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_an_early_interruption_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "cross_fit", interrupt)
+    fresh = quick()
+    with pytest.raises(KeyboardInterrupt, match="nothing is fitted"):
+        fresh.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        fresh.predict(NEW)
+
+
+def test_a_late_interruption_leaves_a_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fitting, "train_further", interrupt)
+    with pytest.warns(UserWarning, match="interrupted") as caught:
+        model = quick(effort="best").fit(X, Y)
+    assert caught[0].filename == __file__
+    assert error(model) < 0.15
+    assert 0.8 < inside(model.predict_interval(NEW), Y_NEW) <= 1.0
+
+
+def test_threads_end_when_a_fit_is_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C at the second update of any thread; the threads that then go on raise."""
+    calls, advance = 0, Progress.advance
+
+    def pressed(self: Progress, work: float) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            _thread.interrupt_main()
+        if calls >= 2:
+            self.interrupted.wait(20.0)
+        advance(self, work)
+
+    monkeypatch.setattr(Progress, "advance", pressed)
+    with pytest.raises(KeyboardInterrupt, match="nothing is fitted"):
+        quick(n_jobs=2).fit(X, Y)
+    assert calls <= 4
