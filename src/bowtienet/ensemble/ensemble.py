@@ -156,7 +156,7 @@ def function_draws(
     chosen = rng.choice(len(values), p=weights / weights.sum(), size=n_draws)
     for index, recipe in enumerate(chosen):
         each = values[recipe]
-        steps = rng.standard_normal(len(each)) / np.sqrt(max(len(each) - 1, 1))
+        steps = rng.standard_normal(len(each)) * math.sqrt(SHARED / max(len(each) - 1, 1))
         center = each.mean(axis=0)
         z = center + np.tensordot(steps, each - center, axes=1)
         if ensemble.warps:
@@ -179,7 +179,7 @@ def covariance(ensemble: Ensemble, inputs: Floats) -> Floats:
         )
         for weight, values in zip(stack.weights, functions, strict=True):
             center = values[:, :, d].mean(axis=0)
-            apart = (values[:, :, d] - center) / np.sqrt(max(len(values) - 1, 1))
+            apart = (values[:, :, d] - center) * math.sqrt(SHARED / max(len(values) - 1, 1))
             found[:, :, d] += weight * (apart.T @ apart + np.outer(center - mean, center - mean))
         shared = np.diagonal(found[:, :, d])
         rows = np.arange(n)
