@@ -13,6 +13,7 @@ from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.hinges import Hinges
 from bowtienet.ensemble.portfolio import Recipe
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.estimators._ensemble import FittedEnsemble
@@ -46,6 +47,7 @@ CONTAINERS = (
     GeneralizedInverseGaussian,
     HalfCauchy,
     HiddenStatistics,
+    Hinges,
     InverseGamma,
     LayerFactors,
     NetworkPrior,

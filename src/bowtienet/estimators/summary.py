@@ -13,7 +13,7 @@ from bowtienet._format import count, number
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
 from bowtienet.networks.networks import count_of
-from bowtienet.outcomes import Counts, Softmax
+from bowtienet.outcomes import Counts, Softmax, StudentT
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.selection import NetworkSelection
 from bowtienet.prediction.variational import sample_parameters
@@ -128,6 +128,7 @@ def _describe_recipe(recipe: Recipe) -> str:
         return "linear function"
     words = [f"{recipe.view} columns", f"penalty {recipe.penalty:g}"]
     words += ["local scales"] * recipe.shrinks + ["transformed target"] * recipe.is_warped
+    words += ["Student-t loss"] * isinstance(recipe.outcome, StudentT)
     return ", ".join(words)
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bowtienet.tables.columns import Column, encode, encoded_names, learn_columns, owners
 from bowtienet.tables.door import Table
+from bowtienet.tables.quantiles import in_line
 
 Floats = NDArray[np.float64]
 
@@ -56,12 +57,13 @@ def standardize(representation: Representation, table: Table) -> Floats:
 def fit_scaling(values: Floats, weights: Floats) -> Scaling:
     """Weighted mean and standard deviation of the columns of (n, K); 1 for a constant column.
 
-    Sums are of values over the largest magnitude of their column, so that none overflows.
+    Values out of line do not decide for the others. Sums are of values over the largest magnitude
+    of their column, so that none overflows.
     """
     share = (weights / weights.sum())[:, None]
     unit = np.abs(values).max(axis=0)
     unit = np.where(unit > 0.0, unit, 1.0)
-    relative = values / unit
+    relative = in_line(values / unit)
     mean = np.sum(share * relative, axis=0)
     spread = np.sqrt(np.sum(share * (relative - mean) ** 2, axis=0))
     constant = spread <= 64.0 * np.finfo(float).eps
