@@ -1,0 +1,1 @@
+"""One page about a fitted model: how good, how sure, which columns, and where not to trust it."""

@@ -1,0 +1,231 @@
+"""How good a fitted model is on rows that it has not seen, compared with simple models.
+
+Proper scores decide: the CRPS for numbers and counts, the log loss for classes. The gain over a
+simple model b is
+
+    1 - Σ_i s_i(model) / Σ_i s_i(b),
+
+with a 90 % interval by the bootstrap over rows i, the same rows for both models.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import KFold, StratifiedKFold
+
+from bowtienet.evaluation import (
+    brier_score,
+    calibration_error,
+    chance_band,
+    crps,
+    log_density,
+    log_probability,
+)
+from bowtienet.evaluation.competitors import competitors, with_distribution
+
+Floats = NDArray[np.float64]
+
+COVERAGE = 0.9
+"""Of the intervals that are looked at."""
+RESAMPLES = 2_000
+"""Of the bootstrap: the ends of intervals are then good to a few per cent of their width."""
+FOLDS = 5
+"""Of simple models, where the rows of the fit are not at hand."""
+OURS, LINEAR, CONSTANT = "bowtienet", "linear model", "constant"
+SIMPLE = {LINEAR: "linear", CONSTANT: "constant"}
+"""Simple models, by their names in `competitors`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interval:
+    """A value, and the ends of an interval that belongs to it."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assessment:
+    """Scores of n held-out rows."""
+
+    outcome: str
+    """Numbers, classes or counts."""
+    n_rows: int
+    main: str
+    """Name of the score that decides; the lower, the better."""
+    means: dict[str, dict[str, float]]
+    """Scores of each model."""
+    gains: dict[str, Interval]
+    """Of the main score over each simple model; positive is better."""
+    sureness: Interval
+    """Share of targets inside their intervals, and the ends of what chance allows; for classes the
+    calibration error, and zero and twice what chance has on average."""
+    hits: NDArray[np.bool_]
+    """(n,): whether each target lies in its interval, or each predicted class is right."""
+    stated: Floats
+    """(n,): the stated probability of that."""
+    seconds: dict[str, float]
+    """Of the fits of simple models."""
+    is_cross_validated: bool
+    """Whether simple models were fitted to other held-out rows, by cross-validation."""
+
+
+def outcome_of(model: Any) -> str:
+    """What a fitted model predicts: numbers, classes or counts."""
+    if hasattr(model, "predict_proba"):
+        return "classes"
+    return "counts" if type(model).__name__ == "BowTieCountRegressor" else "numbers"
+
+
+def assess(
+    model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = None, seed: int = 0
+) -> Assessment:
+    """Score a fitted model on rows that it has not seen.
+
+    Parameters
+    ----------
+    model : fitted practical estimator
+        With one target.
+    X, y : frame of pandas and array (n,)
+        Held-out rows.
+    exposure : array (n,), optional
+        Of counts.
+    training : (X, y, exposure), optional
+        Rows of the fit, to which simple models are fitted; else these are cross-validated.
+    seed : int
+        Of the bootstrap and the folds.
+    """
+    outcome, targets = outcome_of(model), np.asarray(y)
+    labels = None
+    if outcome == "classes":
+        labels = np.unique(np.concatenate([model.classes_, targets]))
+        forecast = _spread_over(labels, model.classes_, model.predict_proba(X))
+    else:
+        forecast = model.predict_dist(X, **({} if exposure is None else {"exposure": exposure}))
+    scores, seconds = {OURS: _scores(targets, forecast, labels)}, {}
+    X = _with_exposure(X, exposure)
+    for name, key in SIMPLE.items():
+        simple = with_distribution(competitors(outcome, seed)[key], outcome)
+        began = time.perf_counter()
+        if training is None:
+            scores[name] = _cross_validated(simple, X, targets, labels, seed)
+        else:
+            rows, known, exposures = training
+            fitted = simple.fit(_with_exposure(rows, exposures), np.asarray(known))
+            scores[name] = _scores(targets, _forecast(fitted, X, labels), labels)
+        seconds[name] = time.perf_counter() - began
+    main = next(iter(scores[OURS]))
+    hits, stated = _hits(targets, forecast, labels)
+    rng = np.random.default_rng(seed)
+    return Assessment(
+        outcome=outcome,
+        n_rows=len(targets),
+        main=main,
+        means={name: _means(each) for name, each in scores.items()},
+        gains={name: _gain(scores[OURS][main], scores[name][main], rng) for name in SIMPLE},
+        sureness=_sureness(targets, forecast, labels, hits),
+        hits=hits,
+        stated=stated,
+        seconds=seconds,
+        is_cross_validated=training is None,
+    )
+
+
+def _scores(targets: Any, forecast: Any, labels: Any) -> dict[str, Floats]:
+    """Scores by row, that which decides first."""
+    if labels is not None:
+        return {
+            "log loss": -log_probability(targets, forecast, labels),
+            "Brier score": brier_score(targets, forecast, labels),
+            "accuracy": (labels[np.argmax(forecast, axis=1)] == targets).astype(float),
+        }
+    low, high = forecast.interval(COVERAGE)
+    return {
+        "CRPS": crps(targets, forecast),
+        "RMSE": (targets - forecast.mean()) ** 2,
+        "log density": log_density(targets, forecast),
+        "width of 90 % intervals": high - low,
+        "in 90 % intervals": ((low <= targets) & (targets <= high)).astype(float),
+    }
+
+
+def _means(scores: dict[str, Floats]) -> dict[str, float]:
+    means = {name: float(np.mean(each)) for name, each in scores.items()}
+    return {name: mean**0.5 if name == "RMSE" else mean for name, mean in means.items()}
+
+
+def _hits(targets: Any, forecast: Any, labels: Any) -> tuple[NDArray[np.bool_], Floats]:
+    if labels is not None:
+        return labels[np.argmax(forecast, axis=1)] == targets, forecast.max(axis=1)
+    low, high = forecast.interval(COVERAGE)
+    return (low <= targets) & (targets <= high), np.full(len(targets), COVERAGE)
+
+
+def _sureness(
+    targets: Any, forecast: Any, labels: Any, hits: NDArray[np.bool_]
+) -> Interval:
+    if labels is not None:
+        found = calibration_error(targets, forecast, labels)
+        return Interval(value=found.error, low=0.0, high=2.0 * found.by_chance)
+    low, high = chance_band(COVERAGE, len(hits))
+    return Interval(value=float(np.mean(hits)), low=float(low), high=float(high))
+
+
+def _gain(ours: Floats, theirs: Floats, rng: np.random.Generator) -> Interval:
+    def share(model: Any, simple: Any) -> Any:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(1.0 - model / simple, posinf=0.0, neginf=-np.inf)
+
+    counts = rng.multinomial(len(ours), np.full(len(ours), 1.0 / len(ours)), size=RESAMPLES)
+    low, high = np.quantile(share(counts @ ours, counts @ theirs), [0.05, 0.95])
+    value = share(ours.sum(), theirs.sum())
+    return Interval(value=float(value), low=float(low), high=float(high))
+
+
+def _forecast(fitted: Any, X: Any, labels: Any) -> Any:
+    if labels is None:
+        return fitted.predict_dist(X)
+    return _spread_over(labels, fitted.classes_, fitted.predict_proba(X))
+
+
+def _spread_over(labels: Any, known: Any, probabilities: Floats) -> Floats:
+    """Probabilities of all labels: zero for those that the model has not seen."""
+    shares = np.zeros((len(probabilities), len(labels)))
+    shares[:, np.searchsorted(labels, known)] = probabilities
+    return shares
+
+
+def _cross_validated(
+    simple: Any, X: Any, targets: Any, labels: Any, seed: int
+) -> dict[str, Floats]:
+    n_folds = min(FOLDS, len(targets))
+    if labels is not None:
+        fewest = np.unique(targets, return_counts=True)[1].min()
+        folds: Any = (StratifiedKFold if fewest >= n_folds else KFold)(
+            n_folds, shuffle=True, random_state=seed
+        )
+    else:
+        folds = KFold(n_folds, shuffle=True, random_state=seed)
+    order: list[Any] = []
+    parts: list[dict[str, Floats]] = []
+    for train, test in folds.split(X, targets):
+        fitted = clone(simple).fit(X.iloc[train], targets[train])
+        parts.append(_scores(targets[test], _forecast(fitted, X.iloc[test], labels), labels))
+        order.append(test)
+    back = np.argsort(np.concatenate(order))
+    return {name: np.concatenate([part[name] for part in parts])[back] for name in parts[0]}
+
+
+def _with_exposure(X: Any, exposure: Any) -> Any:
+    """Simple models of counts see the logarithm of the exposure as one more column."""
+    if exposure is None:
+        return X
+    return X.assign(**{"log exposure": np.log(np.asarray(exposure, dtype=float))})
+
