@@ -36,6 +36,11 @@ def say(text: str = "", style: str = "") -> None:
     console().print(Text(printable(text), style=style))
 
 
+def say_aside(text: str) -> None:
+    """A line about a result that went elsewhere."""
+    console(stderr=True).print(Text(printable(text)))
+
+
 def note(text: str) -> None:
     """Something worth knowing that is no result."""
     _hanging("Note: ", " ".join(text.split()), "yellow")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from bowtienet._format import count, shorten
 from bowtienet.cli.options import Reading, refuse_repeated
@@ -134,27 +135,24 @@ def estimator_of(outcome: str, settings: dict[str, Any]) -> Any:
 
 
 def hold_out(
-    rows: Rows, outcome: str, test_size: float, test_last: float | None, seed: int
-) -> tuple[Rows, Rows | None]:
-    """Training rows and held-out rows."""
-    n_rows = len(rows.target)
-    share = test_size if test_last is None else test_last
-    n_test = round(share * n_rows)
-    if not n_test:
-        return rows, None
-    index = np.arange(n_rows)
-    if test_last is not None:
-        return _take(rows, index[:-n_test]), _take(rows, index[-n_test:])
+    target: pd.Series, outcome: str, test_size: float, test_last: float | None, seed: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Numbers of the training rows and of the held-out rows."""
+    index = np.arange(len(target), dtype=np.intp)
+    n_test = round((test_size if test_last is None else test_last) * len(target))
+    if test_last is not None or not n_test:
+        return index[: len(target) - n_test], index[len(target) - n_test :]
     from sklearn.model_selection import train_test_split
 
-    frequent = outcome == "classes" and rows.target.value_counts().min() * share >= 1.0
+    frequent = outcome == "classes" and target.value_counts().min() * test_size >= 1.0
     train, test = train_test_split(
-        index, test_size=n_test, random_state=seed, stratify=rows.target if frequent else None
+        index, test_size=n_test, random_state=seed, stratify=target if frequent else None
     )
-    return _take(rows, np.sort(train)), _take(rows, np.sort(test))
+    return np.sort(train), np.sort(test)
 
 
-def _take(rows: Rows, index: Any) -> Rows:
+def take(rows: Rows, index: NDArray[np.intp]) -> Rows:
+    """Some of the rows."""
     return replace(
         rows,
         features=rows.features.iloc[index],

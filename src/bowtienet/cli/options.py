@@ -42,12 +42,14 @@ Exposure = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Time or area that counts refer to.")
 ]
 TestSize = Annotated[
-    float, typer.Option(metavar="SHARE", help="Rows to hold out at random; 0 for none.")
+    float | None,
+    typer.Option(metavar="SHARE", help="Rows to hold out at random; 0 for none. [0.2]"),
 ]
 TestLast = Annotated[
     float | None,
     typer.Option(metavar="SHARE", help="Hold out the last rows: for rows in the order of time."),
 ]
+Splits = Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")]
 Seed = Annotated[int, typer.Option(help="Source of all randomness.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
 Settings = Annotated[

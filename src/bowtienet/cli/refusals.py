@@ -51,6 +51,10 @@ class Problems:
         except MISTAKES as error:
             self.add(about + sentence(error))
 
+    def any(self) -> bool:
+        """Whether there are any."""
+        return bool(self._texts)
+
     def refuse_if_any(self) -> None:
         """End the command if there are any."""
         if self._texts:

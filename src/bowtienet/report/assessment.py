@@ -20,14 +20,14 @@ from sklearn.base import clone
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from bowtienet.evaluation import (
-    brier_score,
     calibration_error,
     chance_band,
     crps,
+    default_models,
     log_density,
     log_probability,
 )
-from bowtienet.evaluation.competitors import competitors, with_distribution
+from bowtienet.evaluation.competitors import rows_of, with_distribution
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ FOLDS = 5
 """Of simple models, where the rows of the fit are not at hand."""
 OURS, LINEAR, CONSTANT = "bowtienet", "linear model", "constant"
 SIMPLE = {LINEAR: "linear", CONSTANT: "constant"}
-"""Simple models, by their names in `competitors`."""
+"""Simple models, by their names in `default_models`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,8 +111,9 @@ def assess(
         forecast = model.predict_dist(X, **({} if exposure is None else {"exposure": exposure}))
     scores, seconds = {OURS: _scores(targets, forecast, labels)}, {}
     X = _with_exposure(X, exposure)
+    models = default_models(outcome, seed)
     for name, key in SIMPLE.items():
-        simple = with_distribution(competitors(outcome, seed)[key], outcome)
+        simple = with_distribution(models[key], outcome)
         began = time.perf_counter()
         if training is None:
             scores[name] = _cross_validated(simple, X, targets, labels, seed)
@@ -143,7 +144,7 @@ def _scores(targets: Any, forecast: Any, labels: Any) -> dict[str, Floats]:
     if labels is not None:
         return {
             "log loss": -log_probability(targets, forecast, labels),
-            "Brier score": brier_score(targets, forecast, labels),
+            "Brier score": np.sum((forecast - (labels == targets[:, None])) ** 2, axis=1),
             "accuracy": (labels[np.argmax(forecast, axis=1)] == targets).astype(float),
         }
     low, high = forecast.interval(COVERAGE)
@@ -216,8 +217,8 @@ def _cross_validated(
     order: list[Any] = []
     parts: list[dict[str, Floats]] = []
     for train, test in folds.split(X, targets):
-        fitted = clone(simple).fit(X.iloc[train], targets[train])
-        parts.append(_scores(targets[test], _forecast(fitted, X.iloc[test], labels), labels))
+        fitted = clone(simple).fit(rows_of(X, train), targets[train])
+        parts.append(_scores(targets[test], _forecast(fitted, rows_of(X, test), labels), labels))
         order.append(test)
     back = np.argsort(np.concatenate(order))
     return {name: np.concatenate([part[name] for part in parts])[back] for name in parts[0]}
