@@ -435,12 +435,6 @@ class VariationalNetwork(Saved):
         check_is_fitted(self)
         return describe_network(self)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the network of the member with the highest bound; best after `prune`."""
-        from bowtienet.plotting.network import NetworkDisplay
-
-        return NetworkDisplay.from_estimator(self, ax=ax)
-
     def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
         """Draws of weights and noise variances from q for ArviZ (``pip install arviz``).
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
@@ -16,7 +15,13 @@ from sklearn.model_selection import KFold, StratifiedKFold, check_cv
 from sklearn.utils import check_array
 
 from bowtienet._format import number
-from bowtienet.evaluation.competitors import OURS, default_models, rows_of, with_distribution
+from bowtienet.evaluation.competitors import (
+    OURS,
+    default_models,
+    features_and_targets,
+    rows_of,
+    with_distribution,
+)
 from bowtienet.evaluation.scores import crps, interval_score, log_density, log_probability
 
 Floats = NDArray[np.float64]
@@ -106,7 +111,7 @@ def compare(
     >>> list(result.columns)[:4]
     ['model', 'crps', 'difference', 'standard_error']
     """
-    X, y = _features_and_targets(X, y)
+    X, y = features_and_targets(X, y)
     outcome = outcome or ("classes" if y.dtype.kind in "OUSb" else "numbers")
     if outcome not in OURS:
         raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
@@ -204,13 +209,3 @@ def _splits(cv: Any, X: Any, y: Any, stratified: bool, seed: int) -> list[Any]:
         folds = StratifiedKFold if stratified else KFold
         cv = folds(cv, shuffle=True, random_state=seed)
     return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))
-
-
-def _features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Features, and targets that may be the name of a column."""
-    if isinstance(y, str):
-        frame = nw.from_native(X, eager_only=True)
-        if y not in frame.columns:
-            raise ValueError(f"the table has no column {y!r}: it has {', '.join(frame.columns)}.")
-        X, y = frame.drop(y).to_native(), frame[y].to_numpy()
-    return X, np.asarray(y)

@@ -79,6 +79,16 @@ def with_distribution(model: Any, outcome: str) -> Any:
     return Widened(model, counts=outcome == "counts")
 
 
+def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Features, and targets that may be the name of a column."""
+    if isinstance(y, str):
+        frame = nw.from_native(X, eager_only=True)
+        if y not in frame.columns:
+            raise ValueError(f"the table has no column {y!r}: it has {', '.join(frame.columns)}.")
+        X, y = frame.drop(y).to_native(), frame[y].to_numpy()
+    return X, np.asarray(y)
+
+
 def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
     """Some rows of an array or a frame of any library."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)

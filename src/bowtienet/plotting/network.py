@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, Floats
 
 MOST_EDGES = 400
 """Weights up to which all are drawn; of more the largest ones."""
-POSITIVE, NEGATIVE, ABSENT = "#0072B2", "#D55E00", "#E5E5E5"
+POSITIVE, NEGATIVE, ABSENT = BLUE, ORANGE, PALE
 
 
-class NetworkDisplay:
+class NetworkDisplay(Display):
     """A network from left to right, with a line for each weight that is not zero.
 
     The wider a line, the larger its weight, relative to the largest of its layer; blue weights are
@@ -28,15 +26,7 @@ class NetworkDisplay:
         One matrix for each layer, without biases, the output last.
     input_names, output_names : sequence of str
         Names of the columns and of the outputs.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn last.
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(
         self,
@@ -72,12 +62,9 @@ class NetworkDisplay:
             input_names=[names[i] for i in seen],
             output_names=outputs,
         )
-        return display.plot(ax=ax)
+        return display.plot(ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw again, elsewhere."""
-        if ax is None:
-            _, ax = import_module("matplotlib.pyplot").subplots(layout="constrained")
+    def _draw(self, ax: Any) -> None:
         widths = [self.weights[0].shape[1], *(len(matrix) for matrix in self.weights)]
         heights = [_spread(width) for width in widths]
         n_weights = sum(int(np.count_nonzero(matrix)) for matrix in self.weights)
@@ -97,8 +84,6 @@ class NetworkDisplay:
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
         ax.set_title(f"{units} hidden units, {n_weights:,} weights{shown}", fontsize="medium")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
 
     def _draw_edges(
         self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int

@@ -1,0 +1,93 @@
+"""What all plots share: scikit-learn's Display interface, colours, and plain numbers on axes."""
+
+from __future__ import annotations
+
+import textwrap
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = COLORS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#56B4E9",
+    "#E69F00",
+)
+"""Okabe and Ito's colours, which colour-blind people can tell apart."""
+GREY, PALE = "#6E6E6E", "#D9D9D9"
+LINE = 46
+"""Characters of a title that fit above a plot of 600 pixels."""
+
+
+class Display:
+    """A plot, drawn by `from_estimator` and again, elsewhere, by `plot`.
+
+    It keeps what it shows as attributes, which are the parameters of its class.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=(6.0, 4.5), layout="constrained")
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, imported when something is drawn."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install matplotlib.") from error
+
+
+def label(ax: Any, title: str, x: str, y: str) -> None:
+    """Title, names of the axes, a quiet grid and no box."""
+    ax.set_title(textwrap.fill(title, LINE), loc="left", fontsize="medium")
+    ax.set_xlabel(textwrap.shorten(x, LINE, placeholder="…"))
+    ax.set_ylabel(textwrap.shorten(y, LINE, placeholder="…"))
+    ax.grid(color=PALE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def plain_numbers(*axes: Any) -> None:
+    """Ticks such as 250,000 in place of 2.5e5, and few of them."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}".replace("-", "\N{MINUS SIGN}"))
+        axis.get_major_locator().set_params(nbins=6)
+
+
+def percent(*axes: Any) -> None:
+    """Ticks of shares as per cent."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{100.0 * value:.0f} %")
+
+
+def column_of(values: Any, target: int) -> Floats:
+    """Of (n,) or (n, targets), the values (n,) of one target."""
+    array = np.asarray(values, dtype=float)
+    return array.reshape(len(array), -1)[:, target]
+
+
+def target_name(estimator: Any, target: int = 0) -> str:
+    """The name of a target in the table of the fit, else "y"."""
+    return str(getattr(estimator, "_target_names", ("y",))[target])

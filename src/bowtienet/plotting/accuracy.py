@@ -1,0 +1,113 @@
+"""Predicted against actual values of numbers and counts."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.metrics import r2_score
+
+from bowtienet._format import number
+from bowtienet.evaluation.competitors import features_and_targets
+from bowtienet.plotting._display import (
+    BLUE,
+    GREY,
+    ORANGE,
+    PALE,
+    Display,
+    column_of,
+    label,
+    plain_numbers,
+    target_name,
+)
+
+MOST_BARS = 300
+"""Rows up to which intervals are drawn; more of them hide each other."""
+
+
+class PredictedActualDisplay(Display):
+    """Actual values against predicted means; targets outside their intervals are orange.
+
+    Around the diagonal the mean is right. Intervals are grey bars, drawn of up to 300 rows.
+
+    Parameters
+    ----------
+    actual, predicted : array (n,)
+        Targets and predictive means.
+    intervals : array (n, 2)
+        Central intervals.
+    coverage : float
+        What share of targets intervals are meant to hold.
+    name : str
+        The target's name.
+    """
+
+    def __init__(
+        self, *, actual: Any, predicted: Any, intervals: Any, coverage: float, name: str = "y"
+    ) -> None:
+        self.actual, self.predicted = np.asarray(actual), np.asarray(predicted)
+        self.intervals, self.coverage, self.name = np.asarray(intervals), coverage, name
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        coverage: float = 0.9,
+        target: int = 0,
+        ax: Any = None,
+    ) -> Self:
+        """Draw predictions for rows X, best those that the fit did not see, with targets y.
+
+        Parameters
+        ----------
+        estimator : regressor
+            Fitted, with `predict_interval`.
+        X, y : table and targets, or the name of their column
+            Rows.
+        coverage : float in (0, 1)
+            Of the intervals.
+        target : int
+            Which one of several targets.
+        ax : matplotlib axes, optional
+            Where to draw.
+        """
+        X, y = features_and_targets(X, y)
+        ends = np.asarray(estimator.predict_interval(X, coverage))
+        return cls(
+            actual=column_of(y, target),
+            predicted=column_of(estimator.predict(X), target),
+            intervals=ends.reshape(len(ends), -1, 2)[:, target],
+            coverage=coverage,
+            name=target_name(estimator, target),
+        ).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        low, high = self.intervals.T
+        outside = (self.actual < low) | (self.actual > high)
+        limits = _limits(np.concatenate([self.actual, self.predicted]))
+        if len(self.actual) <= MOST_BARS:
+            ax.vlines(self.predicted, low, high, color=PALE, linewidth=1.0, zorder=1)
+        ax.plot(limits, limits, color=GREY, linewidth=1.0, linestyle="--", zorder=2)
+        size = float(np.clip(4000.0 / len(self.actual), 4.0, 22.0))
+        style = {"s": size, "linewidths": 0.0, "rasterized": len(self.actual) > 2000}
+        for chosen, color, alpha in ((~outside, BLUE, 0.55), (outside, ORANGE, 0.9)):
+            ax.scatter(
+                self.predicted[chosen], self.actual[chosen], color=color, alpha=alpha, **style
+            )
+        ax.set(xlim=limits, ylim=limits)
+        plain_numbers(ax.xaxis, ax.yaxis)
+        explained = number(float(r2_score(self.actual, self.predicted)), 2)
+        title = (
+            f"R² {explained}; {100.0 * np.mean(outside):.0f} % of {len(outside):,} targets outside "
+            f"{100.0 * self.coverage:g} % intervals (orange)"
+        )
+        label(ax, title, f"predicted {self.name}", f"actual {self.name}")
+
+
+def _limits(values: Any) -> tuple[float, float]:
+    low, high = float(np.min(values)), float(np.max(values))
+    margin = 0.04 * (high - low) or 1.0
+    return low - margin, high + margin

@@ -1,0 +1,293 @@
+"""The predictive distribution along one feature, the others held."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from bowtienet.evaluation.competitors import features_and_targets, rows_of
+from bowtienet.plotting._display import (
+    BLUE,
+    COLORS,
+    GREY,
+    SKY,
+    Display,
+    column_of,
+    label,
+    percent,
+    plain_numbers,
+    target_name,
+)
+
+MOST_POINTS = 80
+"""Values of a number along which a band is drawn."""
+MOST_LEVELS = 12
+"""Levels of a category, the most frequent ones, and dates."""
+ROWS = 200
+"""Rows that say which columns move predictions most."""
+
+
+class PredictiveBandDisplay(Display):
+    """Predictive mean, its epistemic uncertainty, and where new targets lie, along one feature.
+
+    The dark band is where the mean may lie by what the weights leave open, the pale one where a new
+    target lies, noise included. For classes, the probability of each. Other columns stand at their
+    median or most frequent value.
+
+    Parameters
+    ----------
+    values : array (m,)
+        Values of the feature, as they are in the table.
+    mean : array (m,), or (m, classes) of probabilities
+        Predictive means.
+    epistemic, interval : array (m, 2), optional
+        Ends of the two bands, of numbers and counts.
+    points : (values, targets), optional
+        Rows to draw as dots.
+    coverage : float
+        Of both bands.
+    feature, name : str
+        Names of the feature and the target.
+    classes : sequence, optional
+        Names of the columns of probabilities.
+    """
+
+    def __init__(
+        self,
+        *,
+        values: Any,
+        mean: Any,
+        epistemic: Any = None,
+        interval: Any = None,
+        points: Any = None,
+        coverage: float = 0.9,
+        feature: str = "x",
+        name: str = "y",
+        classes: Any = (),
+    ) -> None:
+        self.values, self.mean = np.asarray(values), np.asarray(mean)
+        self.epistemic, self.interval, self.points = epistemic, interval, points
+        self.coverage, self.feature, self.name, self.classes = coverage, feature, name, classes
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        feature: Any,
+        y: Any = None,
+        *,
+        at: Mapping[Any, Any] | None = None,
+        coverage: float = 0.9,
+        target: int = 0,
+        ax: Any = None,
+    ) -> Self:
+        """Draw predictions along a feature of the rows X.
+
+        Parameters
+        ----------
+        estimator : estimator
+            Fitted.
+        X : table
+            Rows, whose values of the feature are used.
+        feature : str or int
+            Name of a column of a frame, or number of a column of an array.
+        y : array (n,) or name, optional
+            Targets, drawn as dots.
+        at : dict of column and value, optional
+            Where other columns stand.
+        coverage : float in (0, 1)
+            Of both bands.
+        target : int
+            Which one of several targets.
+        ax : matplotlib axes, optional
+            Where to draw.
+        """
+        if y is not None:
+            X, y = features_and_targets(X, y)
+        columns = columns_of(X)
+        if feature not in columns:
+            raise ValueError(f"feature must be one of {list(columns)}, got {feature!r}.")
+        chosen = _along(columns[feature])
+        rows = _held(X, columns, feature, chosen, at or {})
+        name = f"x{feature}" if isinstance(feature, int) else str(feature)
+        shared: dict[str, Any] = {
+            "values": columns[feature][chosen],
+            "coverage": coverage,
+            "feature": name,
+            "name": target_name(estimator, target),
+        }
+        if hasattr(estimator, "predict_proba"):
+            shares = estimator.predict_proba(rows)
+            return cls(mean=shares, classes=estimator.classes_, **shared).plot(ax)
+        parts = estimator.predict_components(rows)
+        mean, spread = column_of(parts.mean, target), column_of(parts.epistemic, target)
+        reach = float(ndtri(0.5 + 0.5 * coverage)) * spread
+        ends = np.asarray(estimator.predict_interval(rows, coverage))
+        return cls(
+            mean=mean,
+            epistemic=np.stack([mean - reach, mean + reach], axis=-1),
+            interval=ends.reshape(len(ends), -1, 2)[:, target],
+            points=None if y is None else (columns[feature], column_of(y, target)),
+            **shared,
+        ).plot(ax)
+
+    def _draw(self, ax: Any) -> None:
+        is_line = self.values.dtype.kind in "iuf"
+        places = self.values if self.values.dtype.kind in "iufM" else np.arange(len(self.values))
+        if self.mean.ndim == 2:
+            self._draw_classes(ax, places, is_line)
+        else:
+            self._draw_points(ax)
+            (_draw_line if is_line else _draw_bars)(ax, places, self)
+            plain_numbers(ax.yaxis)
+        if is_line:
+            plain_numbers(ax.xaxis)
+        elif self.values.dtype.kind == "M":
+            ax.tick_params(axis="x", rotation=30)
+        else:
+            names = [str(value)[:16] for value in self.values]
+            crowded = sum(map(len, names)) > 50
+            ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
+        title = "other columns held at typical values"
+        if self.mean.ndim == 1:
+            title = (
+                f"mean with {100.0 * self.coverage:g} % bands: epistemic (dark), new targets (pale)"
+            )
+        y = "probability" if self.mean.ndim == 2 else self.name
+        label(ax, title, self.feature, y)
+
+    def _draw_points(self, ax: Any) -> None:
+        if self.points is None or self.values.dtype.kind not in "iuf":
+            return
+        size = float(np.clip(3000.0 / len(self.points[1]), 2.0, 14.0))
+        ax.scatter(*self.points, s=size, color=GREY, alpha=0.35, linewidths=0.0, zorder=1)
+
+    def _draw_classes(self, ax: Any, places: Any, is_line: bool) -> None:
+        """Of two classes the second alone; of many those that are likely somewhere."""
+        largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
+        shown = [1] if len(self.classes) == 2 else sorted(largest)
+        for color, index in zip(COLORS, shown, strict=False):
+            name = str(self.classes[index])
+            style = "-" if is_line else "o"
+            ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
+        ax.set_ylim(-0.02, 1.02)
+        percent(ax.yaxis)
+        ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
+
+
+def columns_of(X: Any) -> dict[Any, NDArray[Any]]:
+    """Columns of a frame by name, or of an array by number."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        return {name: frame[name].to_numpy() for name in frame.columns}
+    return dict(enumerate(np.asarray(X).T))
+
+
+def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
+    """The columns whose permutation changes predictions most, in the mean over some rows."""
+    columns = columns_of(X)
+    n_rows = len(next(iter(columns.values())))
+    rng = np.random.default_rng(0)
+    some = rng.permutation(n_rows)[:ROWS]
+    permuted = rng.permutation(some)
+    predict = getattr(estimator, "predict_proba", estimator.predict)
+    before = predict(rows_of(X, some))
+    moves = {
+        name: float(np.mean(np.abs(predict(_gather(X, {name: permuted}, some)) - before)))
+        for name in columns
+    }
+    return sorted(moves, key=lambda name: -moves[name])[:count]
+
+
+def _along(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
+    present = np.flatnonzero(~_missing(values))
+    if values.dtype.kind not in "iufM":
+        _, first, times = np.unique(
+            values[present].astype(str), return_index=True, return_counts=True
+        )
+        kept = np.sort(np.argsort(-times, kind="stable")[:MOST_LEVELS])
+        return np.asarray(present[first[kept]])
+    order = present[np.argsort(values[present], kind="stable")]
+    numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
+    most = MOST_LEVELS if values.dtype.kind == "M" else MOST_POINTS
+    wanted = np.linspace(numbers[0], numbers[-1], most)
+    after = np.clip(np.searchsorted(numbers, wanted), 1, max(len(numbers) - 1, 1))
+    after = np.minimum(after, len(numbers) - 1)
+    nearer = np.abs(numbers[after - 1] - wanted) < np.abs(numbers[after] - wanted)
+    _, first = np.unique(numbers[after - nearer], return_index=True)
+    return np.asarray(order[(after - nearer)[first]])
+
+
+def _held(
+    X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp], at: Mapping[Any, Any]
+) -> Any:
+    """Rows that differ in one feature; others have their typical value, or that of `at`."""
+    typical = {name: _typical(values) for name, values in columns.items()}
+    rows = np.array([typical[name] for name in columns])
+    gathered = _gather(
+        X,
+        {
+            name: chosen if name == feature else np.full(len(chosen), row)
+            for name, row in zip(columns, rows, strict=True)
+        },
+        chosen,
+    )
+    frame = nw.from_native(gathered, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        given = [nw.lit(v).cast(frame.schema[name]).alias(name) for name, v in at.items()]
+        return frame.with_columns(*given).to_native() if given else gathered
+    for name, value in at.items():
+        gathered[:, name] = value
+    return gathered
+
+
+def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
+    """A table whose columns take values from rows of their own: types stay as they are."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if not isinstance(frame, nw.DataFrame):
+        array = np.asarray(X)[default]
+        for name, index in rows.items():
+            array[:, name] = np.asarray(X)[index, name]
+        return array
+    taken = {name: rows_of(X, rows.get(name, default)) for name in frame.columns}
+    first = nw.from_native(rows_of(X, default), eager_only=True)
+    series = [nw.from_native(taken[name], eager_only=True)[name] for name in frame.columns]
+    return first.with_columns(*series).to_native()
+
+
+def _typical(values: NDArray[Any]) -> int:
+    """A row with the median number or date, or the most frequent level."""
+    present = np.flatnonzero(~_missing(values))
+    if not len(present):
+        return 0
+    if values.dtype.kind in "iufM":
+        return int(present[np.argsort(values[present], kind="stable")[len(present) // 2]])
+    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
+    return int(present[first[np.argmax(times)]])
+
+
+def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    if values.dtype.kind == "O":
+        return np.array([value is None or value != value for value in values], dtype=bool)
+    return np.asarray(values != values)
+
+
+def _draw_line(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:
+    ax.fill_between(places, *np.transpose(band.interval), color=SKY, alpha=0.3, linewidth=0.0)
+    ax.fill_between(places, *np.transpose(band.epistemic), color=BLUE, alpha=0.35, linewidth=0.0)
+    ax.plot(places, band.mean, color=BLUE, linewidth=2.0, zorder=3)
+
+
+def _draw_bars(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:
+    ax.vlines(places, *np.transpose(band.interval), color=SKY, alpha=0.5, linewidth=7.0)
+    ax.vlines(places, *np.transpose(band.epistemic), color=BLUE, linewidth=2.5)
+    ax.plot(places, band.mean, "o", color=BLUE, markersize=6.0, zorder=3)
+    if places.dtype.kind != "M":
+        ax.set_xlim(-0.6, len(places) - 0.4)
