@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-EXAMPLES = {
+EXAMPLES: dict[Callable[..., None], str] = {
     demo: "bowtienet demo",
     check: "bowtienet check houses.csv --target price",
     fit: "bowtienet fit houses.csv --target price --report houses.html",

@@ -16,7 +16,6 @@ HEADERS = {
     "rmse": "RMSE",
     "log_score": "log score",
     "brier_score": "Brier score",
-    "interval_score": "interval score",
     "coverage": "in 90 % intervals",
     "accuracy": "accuracy",
 }
@@ -88,9 +87,7 @@ def show(columns: dict[str, list], n_splits: int, n_rows: int) -> None:
         difference, error = columns["difference"][i], columns["standard_error"][i]
         apart = "" if i == 0 else f"{difference:+.2g} ± {number(error, 2)}"
         values = [cell(score, columns[score][i]) for score in scores]
-        lines.append(
-            [name, values[0], apart, *values[1:], duration(columns["seconds"][i])]
-        )
+        lines.append([name, values[0], apart, *values[1:], duration(columns["seconds"][i])])
     table(header, lines)
     better = "higher" if first == "log score" else "lower"
     held = "the last rows held out" if n_splits == 1 else f"{n_splits} splits"

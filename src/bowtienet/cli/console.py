@@ -62,7 +62,7 @@ def _hanging(label: str, text: str, style: str) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row(Text(label, style=style), Text(printable(text)))
-    console(stderr=True).print(grid)
+    _print(console(stderr=True), grid)
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1) -> None:
@@ -73,7 +73,14 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], n_texts: int = 1
         frame.add_column(Text(name), justify=justify, overflow="fold")
     for row in rows:
         frame.add_row(*(Text(printable(cell)) for cell in row))
-    console().print(Padding(frame, (1, 0)))
+    _print(console(), Padding(frame, (1, 0)))
+
+
+def _print(screen: Console, content: Any) -> None:
+    """Print without spaces at the ends of lines, which a pipe would keep."""
+    with screen.capture() as captured:
+        screen.print(content)
+    print("\n".join(map(str.rstrip, captured.get().splitlines())), file=screen.file)
 
 
 def as_json(content: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from bowtienet._format import count, shorten
-from bowtienet.cli.options import Reading, refuse_repeated
+from bowtienet.cli.options import Reading
 from bowtienet.cli.refusals import Problems
 
 FEW_VALUES = 10
@@ -54,7 +54,6 @@ def read_rows(
 ) -> Rows | None:
     """The rows of a file by the roles of its columns; None if there are problems."""
     frame = None
-    refuse_repeated({"--target": target, "--weight": weight, "--exposure": exposure}, problems)
     with problems.gather():
         frame = read(source, how)
     if frame is None:

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from bowtienet._format import listed
 from bowtienet.cli.refusals import Problems
 
 EFFORTS = ("fast", "balanced", "best")
@@ -122,14 +121,3 @@ def levels_of(text: str | None, problems: Problems) -> list[float]:
         problems.add(f"--quantiles takes levels between 0 and 1 as 0.1,0.5,0.9, got {text!r}.")
         return []
     return levels
-
-
-def refuse_repeated(named: dict[str, str | None], problems: Problems) -> None:
-    """A column has one role."""
-    roles: dict[str, list[str]] = {}
-    for option, column in named.items():
-        if column is not None:
-            roles.setdefault(column, []).append(option)
-    for column, options in roles.items():
-        if len(options) > 1:
-            problems.add(f"{' and '.join(options)} name the same column {listed([column])}.")

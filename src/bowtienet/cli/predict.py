@@ -17,7 +17,7 @@ from bowtienet.cli import options
 from bowtienet.cli.console import note, say_aside
 from bowtienet.cli.data import features_for, read, target_of
 from bowtienet.cli.refusals import Problems
-from bowtienet.cli.writing import complete
+from bowtienet.persistence import replacing
 
 ROWS = 50_000
 """Read, predicted and written at a time."""
@@ -111,14 +111,15 @@ def calibration_rows(
     fitted: Any, source: str, how: options.Reading, problems: Problems
 ) -> tuple[pd.DataFrame, pd.Series] | None:
     """Rows with known targets for conformal intervals."""
+    rows = None
     with problems.gather("--calibration: "):
         frame = read(source, how)
         target = target_of(fitted)
         problems.columns("--calibration", [target], list(map(str, frame.columns)))
         problems.refuse_if_any()
         frame = frame[frame[target].notna()]
-        return features_for(fitted, frame, problems), frame[target]
-    return None
+        rows = features_for(fitted, frame, problems), frame[target]
+    return rows
 
 
 def chunks(source: str, how: options.Reading) -> Iterator[pd.DataFrame]:
@@ -180,5 +181,5 @@ def writer(out: Path | None) -> Iterator[Any]:
     if out is None:
         yield sys.stdout
         return
-    with complete(out) as neighbour, neighbour.open("w", encoding="utf-8", newline="") as stream:
+    with replacing(out, encoding="utf-8", newline="") as stream:
         yield stream

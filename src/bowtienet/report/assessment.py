@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.model_selection import KFold
 
 from bowtienet.evaluation import (
     calibration_error,
@@ -37,9 +37,8 @@ RESAMPLES = 2_000
 """Of the bootstrap: the ends of intervals are then good to a few per cent of their width."""
 FOLDS = 5
 """Of simple models, where the rows of the fit are not at hand."""
-OURS, LINEAR, CONSTANT = "bowtienet", "linear model", "constant"
-SIMPLE = {LINEAR: "linear", CONSTANT: "constant"}
-"""Simple models, by their names in `default_models`."""
+OURS, LINEAR, CONSTANT = "bow tie", "linear", "constant"
+"""Models, as `default_models` names them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +72,6 @@ class Assessment:
     """(n,): the stated probability of that."""
     seconds: dict[str, float]
     """Of the fits of simple models."""
-    is_cross_validated: bool
-    """Whether simple models were fitted to other held-out rows, by cross-validation."""
 
 
 def outcome_of(model: Any) -> str:
@@ -112,8 +109,8 @@ def assess(
     scores, seconds = {OURS: _scores(targets, forecast, labels)}, {}
     X = _with_exposure(X, exposure)
     models = default_models(outcome, seed)
-    for name, key in SIMPLE.items():
-        simple = with_distribution(models[key], outcome)
+    for name in (LINEAR, CONSTANT):
+        simple = with_distribution(models[name], outcome)
         began = time.perf_counter()
         if training is None:
             scores[name] = _cross_validated(simple, X, targets, labels, seed)
@@ -130,12 +127,13 @@ def assess(
         n_rows=len(targets),
         main=main,
         means={name: _means(each) for name, each in scores.items()},
-        gains={name: _gain(scores[OURS][main], scores[name][main], rng) for name in SIMPLE},
+        gains={
+            name: _gain(scores[OURS][main], scores[name][main], rng) for name in (LINEAR, CONSTANT)
+        },
         sureness=_sureness(targets, forecast, labels, hits),
         hits=hits,
         stated=stated,
         seconds=seconds,
-        is_cross_validated=training is None,
     )
 
 
@@ -169,9 +167,7 @@ def _hits(targets: Any, forecast: Any, labels: Any) -> tuple[NDArray[np.bool_], 
     return (low <= targets) & (targets <= high), np.full(len(targets), COVERAGE)
 
 
-def _sureness(
-    targets: Any, forecast: Any, labels: Any, hits: NDArray[np.bool_]
-) -> Interval:
+def _sureness(targets: Any, forecast: Any, labels: Any, hits: NDArray[np.bool_]) -> Interval:
     if labels is not None:
         found = calibration_error(targets, forecast, labels)
         return Interval(value=found.error, low=0.0, high=2.0 * found.by_chance)
@@ -206,22 +202,15 @@ def _spread_over(labels: Any, known: Any, probabilities: Floats) -> Floats:
 def _cross_validated(
     simple: Any, X: Any, targets: Any, labels: Any, seed: int
 ) -> dict[str, Floats]:
-    n_folds = min(FOLDS, len(targets))
-    if labels is not None:
-        fewest = np.unique(targets, return_counts=True)[1].min()
-        folds: Any = (StratifiedKFold if fewest >= n_folds else KFold)(
-            n_folds, shuffle=True, random_state=seed
-        )
-    else:
-        folds = KFold(n_folds, shuffle=True, random_state=seed)
-    order: list[Any] = []
-    parts: list[dict[str, Floats]] = []
-    for train, test in folds.split(X, targets):
+    """Scores by row of models that were fitted to other rows."""
+    folds = KFold(min(FOLDS, len(targets)), shuffle=True, random_state=seed)
+    scores: dict[str, Floats] = {}
+    for train, test in folds.split(targets):
         fitted = clone(simple).fit(rows_of(X, train), targets[train])
-        parts.append(_scores(targets[test], _forecast(fitted, rows_of(X, test), labels), labels))
-        order.append(test)
-    back = np.argsort(np.concatenate(order))
-    return {name: np.concatenate([part[name] for part in parts])[back] for name in parts[0]}
+        forecast = _forecast(fitted, rows_of(X, test), labels)
+        for name, values in _scores(targets[test], forecast, labels).items():
+            scores.setdefault(name, np.empty(len(targets)))[test] = values
+    return scores
 
 
 def _with_exposure(X: Any, exposure: Any) -> Any:
@@ -229,4 +218,3 @@ def _with_exposure(X: Any, exposure: Any) -> Any:
     if exposure is None:
         return X
     return X.assign(**{"log exposure": np.log(np.asarray(exposure, dtype=float))})
-
