@@ -62,12 +62,12 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def printable(text: object) -> str:
-    """Text in one line of a screen: what is not printable is escaped.
+    r"""Text in one line of a screen: what is not printable is escaped.
 
     Examples
     --------
-    >>> printable("a\\x1b[31mb")
-    'a\\x1b[31mb'
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
     """
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 

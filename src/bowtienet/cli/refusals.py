@@ -21,7 +21,7 @@ MISTAKE, INTERRUPTED, CLOSED_PIPE = 2, 130, 141
 MISTAKES = (ValueError, TypeError, ImportError, OSError, MemoryError, NotImplementedError)
 
 
-class Refusal(Exception):
+class RefusalError(Exception):
     """All that is wrong with a command and its files."""
 
     def __init__(self, problems: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ class Problems:
         """A mistake inside is a problem instead of the end."""
         try:
             yield
-        except Refusal as refusal:
+        except RefusalError as refusal:
             for text in refusal.problems:
                 self.add(text)
         except MISTAKES as error:
@@ -58,7 +58,7 @@ class Problems:
     def refuse_if_any(self) -> None:
         """End the command if there are any."""
         if self._texts:
-            raise Refusal(self._texts)
+            raise RefusalError(self._texts)
 
     def choice(self, option: str, value: str, known: Sequence[str]) -> None:
         """A value must be one of a few."""
@@ -114,7 +114,7 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 sys.stdout.flush()
         except BrokenPipeError:
             os._exit(CLOSED_PIPE)  # at once: the interpreter would complain when it flushes
-        except Refusal as refusal:
+        except RefusalError as refusal:
             refuse(refusal.problems)
             raise typer.Exit(MISTAKE) from None
         except KeyboardInterrupt as error:

@@ -45,6 +45,7 @@ def images(model: Any, X: Any, y: Any, exposure: Any, along: list[Any]) -> list[
     X, y = rows_of(X, rows), np.asarray(y)[rows]
     fitted = model if exposure is None else AtExposure(model, np.asarray(exposure)[rows])
     plots: list[tuple[str, str, Callable[..., Any]]] = []
+    draw: Any
     if not hasattr(model, "predict_proba"):
         caption = "Each dot is a held-out row, each bar its 90 % interval. Orange: outside."
         draw = partial(PredictedActualDisplay.from_estimator, fitted, X, y)
