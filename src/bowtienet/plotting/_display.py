@@ -21,8 +21,8 @@ BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = COLORS = (
 )
 """Okabe and Ito's colours, which colour-blind people can tell apart."""
 GREY, PALE = "#6E6E6E", "#D9D9D9"
-LINE = 46
-"""Characters of a title that fit above a plot of 600 pixels."""
+LINE = 58
+"""Characters that fit above a plot of 600 pixels."""
 
 
 class Display:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -23,11 +24,13 @@ from bowtienet.plotting._display import (
     plain_numbers,
     target_name,
 )
+from bowtienet.prediction.discrete import CountMixture
 
 MOST_POINTS = 80
 """Values of a number along which a band is drawn."""
 MOST_LEVELS = 12
 """Levels of a category, the most frequent ones, and dates."""
+MOST_DOTS = 1000
 ROWS = 200
 """Rows that say which columns move predictions most."""
 
@@ -48,7 +51,8 @@ class PredictiveBandDisplay(Display):
     epistemic, interval : array (m, 2), optional
         Ends of the two bands, of numbers and counts.
     points : (values, targets), optional
-        Rows to draw as dots.
+        Dots: the prediction for typical other columns plus the error of the row, for counts times
+        actual over predicted, so that dots scatter about the mean as targets do.
     coverage : float
         Of both bands.
     feature, name : str
@@ -98,7 +102,7 @@ class PredictiveBandDisplay(Display):
         feature : str or int
             Name of a column of a frame, or number of a column of an array.
         y : array (n,) or name, optional
-            Targets, drawn as dots.
+            Targets of the rows, for dots.
         at : dict of column and value, optional
             Where other columns stand.
         coverage : float in (0, 1)
@@ -115,11 +119,10 @@ class PredictiveBandDisplay(Display):
             raise ValueError(f"feature must be one of {list(columns)}, got {feature!r}.")
         chosen = _along(columns[feature])
         rows = _held(X, columns, feature, chosen, at or {})
-        name = f"x{feature}" if isinstance(feature, int) else str(feature)
         shared: dict[str, Any] = {
             "values": columns[feature][chosen],
             "coverage": coverage,
-            "feature": name,
+            "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
         }
         if hasattr(estimator, "predict_proba"):
@@ -129,11 +132,23 @@ class PredictiveBandDisplay(Display):
         mean, spread = column_of(parts.mean, target), column_of(parts.epistemic, target)
         reach = float(ndtri(0.5 + 0.5 * coverage)) * spread
         ends = np.asarray(estimator.predict_interval(rows, coverage))
+        points = None
+        if y is not None:
+            some = np.random.default_rng(0).permutation(len(y))[:MOST_DOTS]
+            held = _held(X, columns, feature, some, at or {})
+            along, each = (
+                column_of(estimator.predict(table), target) for table in (held, rows_of(X, some))
+            )
+            known = column_of(y, target)[some]
+            # Errors of counts grow with their means.
+            is_count = isinstance(estimator.predict_dist(rows_of(X, some[:1])), CountMixture)
+            dots = along * known / each if is_count else along + known - each
+            points = columns[feature][some], dots
         return cls(
             mean=mean,
             epistemic=np.stack([mean - reach, mean + reach], axis=-1),
             interval=ends.reshape(len(ends), -1, 2)[:, target],
-            points=None if y is None else (columns[feature], column_of(y, target)),
+            points=points,
             **shared,
         ).plot(ax)
 
@@ -149,18 +164,17 @@ class PredictiveBandDisplay(Display):
         if is_line:
             plain_numbers(ax.xaxis)
         elif self.values.dtype.kind == "M":
-            ax.tick_params(axis="x", rotation=30)
+            dates = import_module("matplotlib.dates")
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
         else:
             names = [str(value)[:16] for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = "other columns held at typical values"
+        title = "other columns at typical values"
         if self.mean.ndim == 1:
-            title = (
-                f"mean with {100.0 * self.coverage:g} % bands: epistemic (dark), new targets (pale)"
-            )
-        y = "probability" if self.mean.ndim == 2 else self.name
-        label(ax, title, self.feature, y)
+            share = f"{100.0 * self.coverage:g} %"
+            title = f"{share} bands of the mean (dark) and new targets (pale), {title}"
+        label(ax, title, self.feature, self.name if self.mean.ndim == 1 else self._probability())
 
     def _draw_points(self, ax: Any) -> None:
         if self.points is None or self.values.dtype.kind not in "iuf":
@@ -178,7 +192,11 @@ class PredictiveBandDisplay(Display):
             ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
         ax.set_ylim(-0.02, 1.02)
         percent(ax.yaxis)
-        ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
+        if len(self.classes) > 2:
+            ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
+
+    def _probability(self) -> str:
+        return "probability" + f" of {self.classes[1]}" * (len(self.classes) == 2)
 
 
 def columns_of(X: Any) -> dict[Any, NDArray[Any]]:

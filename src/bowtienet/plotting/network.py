@@ -83,7 +83,9 @@ class NetworkDisplay(Display):
         ax.spines[:].set_visible(False)
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
-        ax.set_title(f"{units} hidden units, {n_weights:,} weights{shown}", fontsize="medium")
+        ax.set_title(
+            f"{units} hidden units, {n_weights:,} weights{shown}", loc="left", fontsize="medium"
+        )
 
     def _draw_edges(
         self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int
