@@ -1,8 +1,7 @@
 """Three scorers for scikit-learn's model selection and inspection: the higher, the better.
 
-`cross_val_score(model, X, y, scoring=neg_crps)`, `GridSearchCV(model, grid, scoring=log_score)`,
-`permutation_importance(model, X, y, scoring=log_score)`. They take estimators with `predict_dist`,
-`log_score` also classifiers, and pipelines that end in one of them.
+`cross_val_score`, `GridSearchCV`, `permutation_importance` and others take them as `scoring`. They
+score estimators with `predict_dist`, `log_score` also classifiers, and pipelines that end so.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
 def _distribution(estimator: Any, X: Any) -> Any:
     if not hasattr(estimator, "predict_dist"):
         raise TypeError(
-            f"{type(estimator).__name__} has no predict_dist, so this scorer has no distribution "
-            "to score: use log_score for classifiers, or scikit-learn's own scorers."
+            f"{type(estimator).__name__} has no predict_dist: use log_score for classifiers, or "
+            "scikit-learn's own scorers."
         )
     return estimator.predict_dist(X)
 

@@ -28,7 +28,14 @@ LINE = 58
 class Display:
     """A plot, drawn by `from_estimator` and again, elsewhere, by `plot`.
 
-    It keeps what it shows as attributes, which are the parameters of its class.
+    It keeps what it shows as attributes, which are the parameters of its class. Every
+    `from_estimator` takes some of these arguments:
+
+    - `estimator`, fitted; `X` and `y`, rows that the fit did not see and their targets, or the name
+      of their column in X
+    - `coverage` of intervals in (0, 1), 0.9 by default
+    - `target`, which one of several targets, from 0 on
+    - `ax`, matplotlib axes; a new figure by default
 
     Attributes
     ----------

@@ -25,6 +25,7 @@ from bowtienet.plotting._display import (
     target_name,
 )
 from bowtienet.prediction.discrete import CountMixture
+from bowtienet.tables.door import is_missing
 
 MOST_POINTS = 80
 """Values of a number along which a band is drawn."""
@@ -91,26 +92,16 @@ class PredictiveBandDisplay(Display):
         target: int = 0,
         ax: Any = None,
     ) -> Self:
-        """Draw predictions along a feature of the rows X.
+        """Draw predictions along a feature of the rows X, with dots if targets are given.
 
         Parameters
         ----------
-        estimator : estimator
-            Fitted.
-        X : table
-            Rows, whose values of the feature are used.
+        estimator, X, y, coverage, target, ax :
+            As everywhere.
         feature : str or int
             Name of a column of a frame, or number of a column of an array.
-        y : array (n,) or name, optional
-            Targets of the rows, for dots.
         at : dict of column and value, optional
             Where other columns stand.
-        coverage : float in (0, 1)
-            Of both bands.
-        target : int
-            Which one of several targets.
-        ax : matplotlib axes, optional
-            Where to draw.
         """
         if y is not None:
             X, y = features_and_targets(X, y)
@@ -159,7 +150,8 @@ class PredictiveBandDisplay(Display):
             self._draw_classes(ax, places, is_line)
         else:
             self._draw_points(ax)
-            (_draw_line if is_line else _draw_bars)(ax, places, self)
+            draw_band = _draw_line if is_line else _draw_bars
+            draw_band(ax, places, self)
             plain_numbers(ax.yaxis)
         if is_line:
             plain_numbers(ax.xaxis)
@@ -236,27 +228,17 @@ def _along(values: NDArray[Any]) -> NDArray[np.intp]:
     numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
     most = MOST_LEVELS if values.dtype.kind == "M" else MOST_POINTS
     wanted = np.linspace(numbers[0], numbers[-1], most)
-    after = np.clip(np.searchsorted(numbers, wanted), 1, max(len(numbers) - 1, 1))
-    after = np.minimum(after, len(numbers) - 1)
-    nearer = np.abs(numbers[after - 1] - wanted) < np.abs(numbers[after] - wanted)
-    _, first = np.unique(numbers[after - nearer], return_index=True)
-    return np.asarray(order[(after - nearer)[first]])
+    near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    _, first = np.unique(numbers[near], return_index=True)
+    return np.asarray(order[near[first]])
 
 
 def _held(
     X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp], at: Mapping[Any, Any]
 ) -> Any:
     """Rows that differ in one feature; others have their typical value, or that of `at`."""
-    typical = {name: _typical(values) for name, values in columns.items()}
-    rows = np.array([typical[name] for name in columns])
-    gathered = _gather(
-        X,
-        {
-            name: chosen if name == feature else np.full(len(chosen), row)
-            for name, row in zip(columns, rows, strict=True)
-        },
-        chosen,
-    )
+    typical = {name: np.full(len(chosen), _typical(values)) for name, values in columns.items()}
+    gathered = _gather(X, {**typical, feature: chosen}, chosen)
     frame = nw.from_native(gathered, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         given = [nw.lit(v).cast(frame.schema[name]).alias(name) for name, v in at.items()]
@@ -268,16 +250,14 @@ def _held(
 
 def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
     """A table whose columns take values from rows of their own: types stay as they are."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        array = np.asarray(X)[default]
-        for name, index in rows.items():
-            array[:, name] = np.asarray(X)[index, name]
-        return array
-    taken = {name: rows_of(X, rows.get(name, default)) for name in frame.columns}
-    first = nw.from_native(rows_of(X, default), eager_only=True)
-    series = [nw.from_native(taken[name], eager_only=True)[name] for name in frame.columns]
-    return first.with_columns(*series).to_native()
+    table = rows_of(X, default)
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        whole = nw.from_native(X, eager_only=True)
+        return frame.with_columns(*(whole[name][index] for name, index in rows.items())).to_native()
+    for name, index in rows.items():
+        table[:, name] = np.asarray(X)[index, name]
+    return table
 
 
 def _typical(values: NDArray[Any]) -> int:
@@ -293,7 +273,7 @@ def _typical(values: NDArray[Any]) -> int:
 
 def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind == "O":
-        return np.array([value is None or value != value for value in values], dtype=bool)
+        return np.array([is_missing(value) for value in values], dtype=bool)
     return np.asarray(values != values)
 
 

@@ -64,19 +64,7 @@ class CalibrationDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, target: int = 0, ax: Any = None
     ) -> Self:
-        """Draw the calibration for rows X that the fit did not see, with targets y.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted, with `predict_dist` or `predict_proba`.
-        X, y : table and targets, or the name of their column
-            Rows.
-        target : int
-            Which one of several targets.
-        ax : matplotlib axes, optional
-            Where to draw.
-        """
+        """Draw the calibration of the predictive distributions or probabilities of the rows."""
         X, y = features_and_targets(X, y)
         if not hasattr(estimator, "predict_proba"):
             values = column_of(pit(y, estimator.predict_dist(X)), target)
@@ -126,9 +114,8 @@ class CalibrationDisplay(Display):
     def _inset(self, ax: Any, values: Any, title: str) -> Any:
         """A small histogram below the diagonal."""
         inset = ax.inset_axes((0.63, 0.08, 0.35, 0.27))
-        inset.hist(
-            values, bins=np.linspace(0.0, 1.0, BINS + 1), density=True, color=SKY, ec="white"
-        )
+        edges = np.linspace(0.0, 1.0, BINS + 1)
+        inset.hist(values, bins=edges, density=True, color=SKY, ec="white")
         inset.set(xlim=(0.0, 1.0), xticks=[0.0, 1.0], yticks=[])
         inset.tick_params(labelsize="x-small")
         inset.set_title(title, fontsize="x-small", pad=2.0)

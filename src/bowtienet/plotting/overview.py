@@ -33,17 +33,7 @@ class OverviewDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
-        """Draw the plots for rows X that the fit did not see, with targets y.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted.
-        X, y : table and targets, or the name of their column
-            Rows.
-        ax : sequence of matplotlib axes, optional
-            Where to draw, one for each plot; a new figure by default.
-        """
+        """Draw the plots of the rows; `ax` is a sequence of axes, one for each plot."""
         X, y = features_and_targets(X, y)
         is_network = hasattr(estimator, "selection")
         plots: list[Any] = [partial(CalibrationDisplay.from_estimator, estimator, X, y)]
