@@ -12,7 +12,9 @@ import pytest
 from sklearn.base import clone
 from sklearn.dummy import DummyRegressor
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.model_selection import KFold, ShuffleSplit
+from sklearn.model_selection import GridSearchCV, KFold, ShuffleSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from bowtienet import compare
 from bowtienet.evaluation import crps, default_models
@@ -75,6 +77,17 @@ def test_widened_models_have_the_spread_of_held_out_errors(rng: np.random.Genera
     counts = rng.negative_binomial(2.0, 2.0 / (2.0 + 5.0), size=4000)
     constant = Widened(DummyRegressor(), counts=True).fit(X, counts).predict_dist(X[:2])
     np.testing.assert_allclose(constant.std(), np.sqrt(5.0 + 0.5 * 25.0), rtol=0.15)
+
+
+def test_distributions_inside_pipelines_and_searches_are_kept(fitted: dict[str, Fitted]) -> None:
+    model, X, y = fitted["numbers"]
+    X = X[["size", "rooms"]].to_numpy()
+    behind = make_pipeline(FunctionTransformer(), model)
+    search = GridSearchCV(model, {"prior": ["student_t"]}, cv=2)
+    models = {"alone": model, "pipeline": behind, "search": search}
+    columns = compare(X, y, models, cv=2).columns
+    assert columns["difference"] == [0.0, 0.0, 0.0]
+    assert columns["crps"][0] != compare(X, y, {"wide": Widened(model)}, cv=2).columns["crps"][0]
 
 
 def test_tables_failures_and_doors(fitted: dict[str, Fitted]) -> None:

@@ -89,6 +89,9 @@ def test_frames_and_arrays_are_the_same(fitted: dict[str, Fitted], rng: Any) -> 
     held = np.column_stack([np.full(len(display.values), 5.0), display.values])
     np.testing.assert_array_equal(display.mean, network.predict(held))
     assert display.ax_.get_xlabel() == "x1"
+    empty = X.assign(size=np.nan)
+    with pytest.raises(ValueError, match="'size'"):
+        PredictiveBandDisplay.from_estimator(model, empty, "size")
     with pytest.raises(ValueError, match="feature"):
         PredictiveBandDisplay.from_estimator(model, X, "sizes")
 

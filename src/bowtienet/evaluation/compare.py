@@ -17,11 +17,12 @@ from sklearn.utils import check_array
 from bowtienet._format import number
 from bowtienet.evaluation.competitors import (
     OURS,
-    Widened,
     default_models,
     features_and_targets,
     rows_of,
+    with_distribution,
 )
+from bowtienet.evaluation.scorers import last_step
 from bowtienet.evaluation.scores import crps, interval_score, log_density, log_probability
 
 Scores = dict[str, NDArray[np.float64]]
@@ -120,7 +121,8 @@ def compare(
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     began = time.perf_counter()
-                    fitted = _fitted(model, rows_of(X, train), y[train], outcome)
+                    fitted = clone(with_distribution(model, outcome))
+                    fitted.fit(rows_of(X, train), y[train])
                     seconds[name] += time.perf_counter() - began
                     scores[name].append(_score(fitted, rows_of(X, test), y[test], labels, coverage))
             except Exception as error:  # a failure of one model is a result of the comparison
@@ -133,14 +135,9 @@ def compare(
     return Comparison(columns=_columns(scores, rows, seconds, notes), notes=notes)
 
 
-def _fitted(model: Any, X: Any, y: Any, outcome: str) -> Any:
-    if outcome != "classes" and not hasattr(model, "predict_dist"):
-        model = Widened(model, counts=outcome == "counts")
-    return clone(model).fit(X, y)
-
-
 def _score(fitted: Any, X: Any, y: Any, labels: Any, coverage: float) -> Scores:
     """Scores of held-out rows, the most telling first."""
+    fitted, X = last_step(fitted, X)
     if labels is not None:
         shares = np.zeros((len(y), len(labels)))
         shares[:, np.searchsorted(labels, fitted.classes_)] = fitted.predict_proba(X)

@@ -14,17 +14,20 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
+from bowtienet.estimators.classifier import BowTieClassifier
+from bowtienet.estimators.counts import BowTieCountRegressor
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_features
 from bowtienet.tables.representation import learn_representation, standardize
 
 OURS = {
-    "numbers": ("bowtienet.estimators.regressor", "BowTieRegressor"),
-    "classes": ("bowtienet.estimators.classifier", "BowTieClassifier"),
-    "counts": ("bowtienet.estimators.counts", "BowTieCountRegressor"),
+    "numbers": BowTieRegressor,
+    "classes": BowTieClassifier,
+    "counts": BowTieCountRegressor,
 }
 
 
@@ -34,9 +37,7 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
     These are a linear model, a constant, scikit-learn's gradient boosting, and LightGBM and
     CatBoost when they are installed, all behind the bow tie estimators' encoding of the columns.
     """
-    module, name = OURS[outcome]
     seed = {"random_state": random_state}
-    ours = getattr(import_module(module), name)(**seed)
     poisson, task = outcome == "counts", "Classifier" if outcome == "classes" else "Regressor"
     others: list[Any]
     if task == "Classifier":
@@ -60,7 +61,16 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
             verbose=0, thread_count=1, allow_writing_files=False, **loss_of_counts, **seed
         )
     encoded = {name: make_pipeline(TableEncoder(), model) for name, model in models.items()}
-    return {"bow tie": ours, **encoded}
+    return {"bow tie": OURS[outcome](**seed), **encoded}
+
+
+def with_distribution(model: Any, outcome: str) -> Any:
+    """The model itself if it predicts distributions or classes, else a `Widened` one."""
+    inner = getattr(model, "estimator", model)  # of a search
+    inner = inner[-1] if isinstance(inner, Pipeline) else inner
+    if outcome == "classes" or hasattr(inner, "predict_dist"):
+        return model
+    return Widened(model, counts=outcome == "counts")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):

@@ -16,7 +16,7 @@ from bowtienet.evaluation.scores import crps, interval_score, log_density, log_p
 
 def log_score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Mean log predictive density of numbers, or log probability of counts and classes."""
-    estimator, X = _last_step(estimator, X)
+    estimator, X = last_step(estimator, X)
     if hasattr(estimator, "predict_proba"):
         logs = log_probability(y, estimator.predict_proba(X), estimator.classes_)
     else:
@@ -26,7 +26,7 @@ def log_score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> floa
 
 def neg_crps(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
     """Minus the mean continuous ranked probability score of numbers or counts."""
-    estimator, X = _last_step(estimator, X)
+    estimator, X = last_step(estimator, X)
     return -_average(crps(y, _distribution(estimator, X)), sample_weight)
 
 
@@ -34,15 +34,15 @@ def neg_interval_score(
     estimator: Any, X: Any, y: Any, sample_weight: Any = None, coverage: float = 0.9
 ) -> float:
     """Minus the mean interval score of central intervals; `functools.partial` sets `coverage`."""
-    estimator, X = _last_step(estimator, X)
+    estimator, X = last_step(estimator, X)
     distribution = _distribution(estimator, X)
     ends = np.stack(distribution.interval(coverage), axis=-1)
     targets = np.asarray(y, dtype=float).reshape(ends.shape[:-1])
     return -_average(interval_score(targets, ends, coverage), sample_weight)
 
 
-def _last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """The estimator that predicts, and what it sees: searches and pipelines have none of it."""
+def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
+    """The estimator that predicts, of a search or a pipeline, and the rows that it sees."""
     estimator = getattr(estimator, "best_estimator_", estimator)
     if isinstance(estimator, Pipeline):
         return estimator[-1], estimator[:-1].transform(X) if len(estimator) > 1 else X

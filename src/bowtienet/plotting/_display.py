@@ -11,16 +11,9 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = COLORS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#E69F00",
-)
-"""Okabe and Ito's colours, which colour-blind people can tell apart."""
-GREY, PALE = "#6E6E6E", "#D9D9D9"
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
+"""Okabe and Ito's, which colour-blind people can tell apart."""
+BLUE, ORANGE, SKY, GREY, PALE = COLORS[0], COLORS[1], COLORS[4], "#6E6E6E", "#D9D9D9"
 LINE = 58
 """Characters that fit above a plot of 600 pixels."""
 

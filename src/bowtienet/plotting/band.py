@@ -109,6 +109,8 @@ class PredictiveBandDisplay(Display):
         if feature not in columns:
             raise ValueError(f"feature must be one of {list(columns)}, got {feature!r}.")
         chosen = _along(columns[feature])
+        if not len(chosen):
+            raise ValueError(f"feature {feature!r} has no value in these rows.")
         rows = _held(X, columns, feature, chosen, at or {})
         shared: dict[str, Any] = {
             "values": columns[feature][chosen],
@@ -217,20 +219,36 @@ def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
 
 def _along(values: NDArray[Any]) -> NDArray[np.intp]:
     """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
-    present = np.flatnonzero(~_missing(values))
     if values.dtype.kind not in "iufM":
-        _, first, times = np.unique(
-            values[present].astype(str), return_index=True, return_counts=True
-        )
-        kept = np.sort(np.argsort(-times, kind="stable")[:MOST_LEVELS])
-        return np.asarray(present[first[kept]])
-    order = present[np.argsort(values[present], kind="stable")]
+        return np.asarray(sorted(_levels(values)[:MOST_LEVELS], key=lambda row: str(values[row])))
+    order = _sorted(values)
+    if not len(order):
+        return order
     numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
     most = MOST_LEVELS if values.dtype.kind == "M" else MOST_POINTS
     wanted = np.linspace(numbers[0], numbers[-1], most)
     near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     _, first = np.unique(numbers[near], return_index=True)
     return np.asarray(order[near[first]])
+
+
+def _typical(values: NDArray[Any]) -> int:
+    """A row with the median number or date, or the most frequent level."""
+    rows = _sorted(values) if values.dtype.kind in "iufM" else _levels(values)[:1]
+    return int(rows[len(rows) // 2]) if len(rows) else 0
+
+
+def _sorted(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by their numbers or dates, without missing ones."""
+    present = np.flatnonzero(values == values)
+    return np.asarray(present[np.argsort(values[present], kind="stable")])
+
+
+def _levels(values: NDArray[Any]) -> NDArray[np.intp]:
+    """A row of each level, the most frequent first."""
+    present = np.flatnonzero([not is_missing(value) for value in values])
+    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
+    return np.asarray(present[first[np.argsort(-times, kind="stable")]])
 
 
 def _held(
@@ -258,23 +276,6 @@ def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.in
     for name, index in rows.items():
         table[:, name] = np.asarray(X)[index, name]
     return table
-
-
-def _typical(values: NDArray[Any]) -> int:
-    """A row with the median number or date, or the most frequent level."""
-    present = np.flatnonzero(~_missing(values))
-    if not len(present):
-        return 0
-    if values.dtype.kind in "iufM":
-        return int(present[np.argsort(values[present], kind="stable")[len(present) // 2]])
-    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
-    return int(present[first[np.argmax(times)]])
-
-
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind == "O":
-        return np.array([is_missing(value) for value in values], dtype=bool)
-    return np.asarray(values != values)
 
 
 def _draw_line(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:
