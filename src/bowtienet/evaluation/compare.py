@@ -22,9 +22,11 @@ from bowtienet.evaluation.competitors import (
     rows_of,
     with_distribution,
 )
+from bowtienet.evaluation.scorers import last_step
 from bowtienet.evaluation.scores import crps, interval_score, log_density, log_probability
 
-Floats = NDArray[np.float64]
+Scores = dict[str, NDArray[np.float64]]
+Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -37,31 +39,17 @@ class Comparison:
     all fits. NaN for models that failed."""
     notes: dict[str, str]
     """Why models failed, by name."""
-    n_rows: int
-    """Held-out rows."""
 
     def __repr__(self) -> str:
-        names = [name for name in self.columns if name != "standard_error"]
-        errors = iter(self.columns["standard_error"])
-        lines = [[name.replace("_", " ") for name in names]]
-        for row in zip(*(self.columns[name] for name in names), strict=True):
-            texts = [value if isinstance(value, str) else number(value) for value in row]
-            texts[names.index("difference")] += f" ± {number(next(errors), 2)}"
-            lines.append(texts)
-        lines[1][names.index("difference")] = ""
+        rows = zip(*self.columns.values(), strict=True)
+        lines = [[name.replace("_", " ") for name in self.columns]]
+        lines += [[name, *(number(value) for value in values)] for name, *values in rows]
         widths = [max(map(len, texts)) for texts in zip(*lines, strict=True)]
         table = [
-            "  ".join([texts[0].ljust(widths[0]), *map(str.rjust, texts[1:], widths[1:])])
-            for texts in lines
+            "  ".join([name.ljust(widths[0]), *map(str.rjust, texts, widths[1:])])
+            for name, *texts in lines
         ]
-        first = names[1].replace("_", " ")
-        table.append(
-            f"Means of {self.n_rows:,} held-out rows; difference of the {first} from the first "
-            "model, ± its standard error; scores are better when "
-            + ("higher" if first == "log score" else "lower, the log score when higher")
-            + "."
-        )
-        return "\n".join([*table, *(f"{name}: {note}" for name, note in self.notes.items())])
+        return "\n".join([*table, *(f"{name} {note}" for name, note in self.notes.items())])
 
 
 def compare(
@@ -73,7 +61,7 @@ def compare(
     cv: Any = 5,
     coverage: float = 0.9,
     random_state: int = 0,
-    callback: Callable[[int, int, str], None] | None = None,
+    callback: Progress | None = None,
 ) -> Comparison:
     """Fit and score models on the same splits of a table.
 
@@ -88,7 +76,7 @@ def compare(
     y : array (n,) or name
         Targets, or the name of their column in the frame X.
     models : dict of name and estimator, optional
-        What to compare, the first with the others; `default_models` by default.
+        What to compare with the first of them; `evaluation.default_models` by default.
     outcome : {"numbers", "classes", "counts"}, optional
         What targets are; by default classes if they are texts or truth values, else numbers.
     cv : int, splitter or iterable of (train, test)
@@ -120,35 +108,36 @@ def compare(
         y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
     if y.ndim != 1:
         raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
+    if isinstance(cv, int):
+        folds = KFold if labels is None else StratifiedKFold
+        cv = folds(cv, shuffle=True, random_state=random_state)
+    splits = list(check_cv(cv, y).split(np.zeros((len(y), 1)), y))
     models = default_models(outcome, random_state) if models is None else dict(models)
-    splits = _splits(cv, X, y, labels is not None, random_state)
-    scores: dict[str, list[dict[str, Floats]]] = {name: [] for name in models}
-    seconds, notes = dict.fromkeys(models, 0.0), {}
-    for done, (train, test) in enumerate(splits):
-        for position, (name, model) in enumerate(models.items(), 1):
-            began = time.perf_counter()
+    scores: dict[str, list[Scores]] = {name: [] for name in models}
+    seconds, notes, done = dict.fromkeys(models, 0.0), {}, 0
+    for train, test in splits:
+        for name, model in models.items():
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
+                    began = time.perf_counter()
                     fitted = clone(with_distribution(model, outcome))
                     fitted.fit(rows_of(X, train), y[train])
                     seconds[name] += time.perf_counter() - began
                     scores[name].append(_score(fitted, rows_of(X, test), y[test], labels, coverage))
             except Exception as error:  # a failure of one model is a result of the comparison
-                notes[name] = f"failed, {type(error).__name__}: {str(error).splitlines()[0]}"
+                reason = str(error).partition("\n")[0]
+                notes[name] = f"failed: {type(error).__name__}, {reason}"
+            done += 1
             if callback is not None:
-                callback(done * len(models) + position, len(splits) * len(models), name)
+                callback(done, len(splits) * len(models), name)
     rows = np.concatenate([test for _, test in splits])
-    joined = {name: _joined(each) for name, each in scores.items() if name not in notes}
-    return Comparison(
-        columns=_columns(list(models), joined, rows, seconds),
-        notes=notes,
-        n_rows=len(np.unique(rows)),
-    )
+    return Comparison(columns=_columns(scores, rows, seconds, notes), notes=notes)
 
 
-def _score(fitted: Any, X: Any, y: Any, labels: Any, coverage: float) -> dict[str, Floats]:
+def _score(fitted: Any, X: Any, y: Any, labels: Any, coverage: float) -> Scores:
     """Scores of held-out rows, the most telling first."""
+    fitted, X = last_step(fitted, X)
     if labels is not None:
         shares = np.zeros((len(y), len(labels)))
         shares[:, np.searchsorted(labels, fitted.classes_)] = fitted.predict_proba(X)
@@ -169,43 +158,29 @@ def _score(fitted: Any, X: Any, y: Any, labels: Any, coverage: float) -> dict[st
     }
 
 
-def _joined(splits: list[dict[str, Floats]]) -> dict[str, Floats]:
-    return {name: np.concatenate([each[name] for each in splits]) for name in splits[0]}
-
-
 def _columns(
-    models: list[str],
-    scores: dict[str, dict[str, Floats]],
+    scores: dict[str, list[Scores]],
     rows: NDArray[np.intp],
     seconds: dict[str, float],
+    notes: dict[str, str],
 ) -> dict[str, list[Any]]:
-    """Means and paired differences; rows that were held out more than once count as one."""
-    columns: dict[str, list[Any]] = {"model": models}
-    for name in next(iter(scores.values()), {"score": None}):
-        means = [np.mean(scores[m][name]) if m in scores else np.nan for m in models]
-        columns[name] = [float(np.sqrt(m) if name == "rmse" else m) for m in means]
-        if "difference" not in columns:
-            pairs = [
-                _paired(scores[m][name] - scores[models[0]][name], rows)
-                if m in scores and models[0] in scores
-                else (np.nan, np.nan)
-                for m in models
-            ]
-            columns["difference"] = [mean for mean, _ in pairs]
-            columns["standard_error"] = [error for _, error in pairs]
-    columns["seconds"] = [seconds[m] for m in models]
-    return columns
-
-
-def _paired(differences: Floats, rows: NDArray[np.intp]) -> tuple[float, float]:
-    """Mean difference and its standard error."""
+    """Means, and differences in pairs of rows; rows held out more than once count as one."""
+    missing = np.full(len(rows), np.nan)
+    names = next((list(each[0]) for model, each in scores.items() if model not in notes), ["crps"])
+    columns: dict[str, list[Any]] = {"model": list(scores)}
     _, places, times = np.unique(rows, return_inverse=True, return_counts=True)
-    by_row = np.bincount(places, weights=differences) / times
-    return float(np.mean(differences)), float(np.std(by_row, ddof=1) / np.sqrt(len(by_row)))
-
-
-def _splits(cv: Any, X: Any, y: Any, stratified: bool, seed: int) -> list[Any]:
-    if isinstance(cv, int):
-        folds = StratifiedKFold if stratified else KFold
-        cv = folds(cv, shuffle=True, random_state=seed)
-    return list(check_cv(cv, y, classifier=stratified).split(np.zeros((len(y), 1)), y))
+    for name in names:
+        each = [
+            missing if model in notes else np.concatenate([split[name] for split in splits])
+            for model, splits in scores.items()
+        ]
+        means = [float(np.mean(values)) for values in each]
+        columns[name] = [float(np.sqrt(mean)) for mean in means] if name == "rmse" else means
+        if name == names[0]:
+            columns["difference"] = [mean - means[0] for mean in means]
+            by_row = [np.bincount(places, weights=values - each[0]) / times for values in each]
+            columns["standard_error"] = [
+                float(np.std(pairs, ddof=1) / np.sqrt(len(pairs))) for pairs in by_row
+            ]
+    columns["seconds"] = list(seconds.values())
+    return columns

@@ -14,27 +14,21 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
+from bowtienet.estimators.classifier import BowTieClassifier
+from bowtienet.estimators.counts import BowTieCountRegressor
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_features
 from bowtienet.tables.representation import learn_representation, standardize
 
 OURS = {
-    "numbers": ("bowtienet.estimators.regressor", "BowTieRegressor"),
-    "classes": ("bowtienet.estimators.classifier", "BowTieClassifier"),
-    "counts": ("bowtienet.estimators.counts", "BowTieCountRegressor"),
+    "numbers": BowTieRegressor,
+    "classes": BowTieClassifier,
+    "counts": BowTieCountRegressor,
 }
-BOOSTED = {
-    "LightGBM": ("LGBM", {"verbose": -1}, {"objective": "poisson"}),
-    "CatBoost": (
-        "CatBoost",
-        {"verbose": 0, "allow_writing_files": False},
-        {"loss_function": "Poisson"},
-    ),
-}
-"""Prefix of the classes, what keeps them quiet, and the loss of counts."""
 
 
 def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str, Any]:
@@ -43,56 +37,40 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
     These are a linear model, a constant, scikit-learn's gradient boosting, and LightGBM and
     CatBoost when they are installed, all behind the bow tie estimators' encoding of the columns.
     """
-    module, name = OURS[outcome]
     seed = {"random_state": random_state}
-    ours = getattr(import_module(module), name)(**seed)
-    poisson = outcome == "counts"
-    models: dict[str, Any]
-    if outcome == "classes":
-        models = {
-            "linear": LogisticRegression(max_iter=1000),
-            "constant": DummyClassifier(),
-            "gradient boosting": HistGradientBoostingClassifier(**seed),
-        }
+    poisson, task = outcome == "counts", "Classifier" if outcome == "classes" else "Regressor"
+    others: list[Any]
+    if task == "Classifier":
+        boosting = HistGradientBoostingClassifier(**seed)
+        others = [LogisticRegression(max_iter=1000), DummyClassifier(), boosting]
     else:
-        # The penalty of Poisson regression is against a mean loss, and hardly matters.
-        linear = PoissonRegressor(alpha=1e-3, max_iter=1000) if poisson else RidgeCV((0.1, 1, 10))
         loss = "poisson" if poisson else "squared_error"
-        models = {
-            "linear": linear,
-            "constant": DummyRegressor(),
-            "gradient boosting": HistGradientBoostingRegressor(loss=loss, **seed),
-        }
-    task = "Classifier" if outcome == "classes" else "Regressor"
-    for library, (prefix, quiet, loss_of_counts) in BOOSTED.items():
-        if find_spec(library.lower()):
-            kind = getattr(import_module(library.lower()), prefix + task)
-            models[library] = kind(**quiet, **seed, **(loss_of_counts if poisson else {}))
-    behind = {name: make_pipeline(TableEncoder(), model) for name, model in models.items()}
-    return {"bow tie": ours, **behind}
+        boosting = HistGradientBoostingRegressor(loss=loss, **seed)
+        # scikit-learn's penalty of 1 on the mean Poisson loss would be a strong one.
+        linear = PoissonRegressor(alpha=1e-3, max_iter=1000) if poisson else RidgeCV((0.1, 1, 10))
+        others = [linear, DummyRegressor(), boosting]
+    models = dict(zip(("linear", "constant", "gradient boosting"), others, strict=True))
+    if find_spec("lightgbm"):
+        options: dict[str, Any] = {"objective": "poisson"} if poisson else {}
+        kind = getattr(import_module("lightgbm"), f"LGBM{task}")
+        models["LightGBM"] = kind(verbose=-1, n_jobs=1, **options, **seed)
+    if find_spec("catboost"):
+        loss_of_counts = {"loss_function": "Poisson"} if poisson else {}
+        kind = getattr(import_module("catboost"), f"CatBoost{task}")
+        models["CatBoost"] = kind(
+            verbose=0, thread_count=1, allow_writing_files=False, **loss_of_counts, **seed
+        )
+    encoded = {name: make_pipeline(TableEncoder(), model) for name, model in models.items()}
+    return {"bow tie": OURS[outcome](**seed), **encoded}
 
 
 def with_distribution(model: Any, outcome: str) -> Any:
-    """The model itself if it predicts distributions or classes, else inside a `Widened`."""
-    if outcome == "classes" or hasattr(model, "predict_dist"):
+    """The model itself if it predicts distributions or classes, else a `Widened` one."""
+    inner = getattr(model, "estimator", model)  # of a search
+    inner = inner[-1] if isinstance(inner, Pipeline) else inner
+    if outcome == "classes" or hasattr(inner, "predict_dist"):
         return model
     return Widened(model, counts=outcome == "counts")
-
-
-def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
-    """Features, and targets that may be the name of a column."""
-    if isinstance(y, str):
-        frame = nw.from_native(X, eager_only=True)
-        if y not in frame.columns:
-            raise ValueError(f"the table has no column {y!r}: it has {', '.join(frame.columns)}.")
-        X, y = frame.drop(y).to_native(), frame[y].to_numpy()
-    return X, np.asarray(y)
-
-
-def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
-    """Some rows of an array or a frame of any library."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame[rows].to_native() if isinstance(frame, nw.DataFrame) else np.asarray(X)[rows]
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -117,34 +95,44 @@ class Widened(RegressorMixin, BaseEstimator):
     """
 
     def __init__(self, model: Any, counts: bool = False) -> None:
-        self.model = model
-        self.counts = counts
+        self.model, self.counts = model, counts
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to four fifths for the errors in the last, then to all rows."""
+        """Fit to four fifths for the errors in the last fifth, then to all rows."""
         train, test = train_test_split(np.arange(len(y)), test_size=0.2, random_state=0)
-        first = clone(self.model).fit(rows_of(X, train), y[train])
-        predicted = self._means(first, rows_of(X, test))
-        squares = (y[test] - predicted) ** 2
-        self.deviation_ = float(np.sqrt(np.mean(squares)))
-        dispersion = float(np.sum(squares - predicted) / np.sum(predicted**2))
-        self.dispersion_ = np.array([max(0.0, dispersion)])
+        self.model_ = clone(self.model).fit(rows_of(X, train), y[train])
+        means = self._means(rows_of(X, test))
+        squares = (y[test] - means) ** 2
+        self.deviation_ = np.sqrt(np.mean(squares))
+        self.dispersion_ = np.maximum(np.sum(squares - means, keepdims=True) / np.sum(means**2), 0)
         self.model_ = clone(self.model).fit(X, y)
         return self
 
     def predict_dist(self, X: Any) -> Mixture | CountMixture:
         """Gaussian or negative binomial distributions."""
-        means, weights = self._means(self.model_, X)[None, :], np.ones(1)
+        means, weights = self._means(X)[None, :], np.ones(1)
         if self.counts:
             return CountMixture(weights=weights, means=means, dispersion=self.dispersion_)
-        noise = np.full(means.shape, self.deviation_)
-        return Mixture(weights=weights, means=means, epistemic=np.zeros_like(means), noise=noise)
+        zeros = np.zeros_like(means)
+        return Mixture(weights=weights, means=means, epistemic=zeros, noise=zeros + self.deviation_)
 
-    def predict(self, X: Any) -> Any:
-        """The model's own predictions."""
-        return self._means(self.model_, X)
-
-    def _means(self, model: Any, X: Any) -> Any:
-        means = np.asarray(model.predict(X), dtype=float)
-        # A count of mean zero has no probability of one.
+    def _means(self, X: Any) -> Any:
+        means = np.asarray(self.model_.predict(X), dtype=float)
+        # A rate of zero would forbid counts.
         return np.maximum(means, 1e-6) if self.counts else means
+
+
+def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Features, and targets that may be the name of a column."""
+    if isinstance(y, str):
+        frame = nw.from_native(X, eager_only=True)
+        if y not in frame.columns:
+            raise ValueError(f"the table has no column {y!r}: it has {', '.join(frame.columns)}.")
+        X, y = frame.drop(y).to_native(), frame[y].to_numpy()
+    return X, np.asarray(y)
+
+
+def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of an array or a frame of any library."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame[rows].to_native() if isinstance(frame, nw.DataFrame) else np.asarray(X)[rows]

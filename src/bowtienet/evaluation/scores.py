@@ -2,16 +2,10 @@
 
 Scores are arrays with a value for each row, so that they can be averaged, weighted and compared in
 pairs. A distribution is what `predict_dist` returns. Other scores are in `sklearn.metrics`.
-
->>> import numpy as np
->>> y, intervals = np.array([1.0, 5.0]), np.array([[0.0, 2.0], [0.0, 4.0]])
->>> interval_score(y, intervals, coverage=0.9), coverage(y, intervals)
-(array([ 2., 24.]), 0.5)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +19,7 @@ Floats = NDArray[np.float64]
 LEVELS = (np.arange(99) + 0.5) / 99.0
 """Midpoints of 99 equal steps: the CRPS of a Gaussian is then exact to 5e-4."""
 BLOCKS = 128
-"""Counts up to which the CRPS sums over every count; over more, every block of counts."""
+"""Counts up to which the CRPS sums over each; over more, it sums over blocks."""
 
 
 def log_density(y: Any, distribution: Any) -> Floats:
@@ -38,9 +32,7 @@ def log_probability(y: Any, probabilities: Any, classes: Any) -> Floats:
 
     Probabilities of zero are taken for the smallest step of a float, as in scikit-learn.
     """
-    chosen = np.take_along_axis(np.asarray(probabilities), _numbers(y, classes)[:, None], axis=1)[
-        :, 0
-    ]
+    chosen = np.asarray(probabilities)[np.arange(len(probabilities)), _numbers(y, classes)]
     return np.log(np.clip(chosen, np.finfo(float).eps, 1.0))
 
 
@@ -135,21 +127,19 @@ def _numbers(y: Any, classes: Any) -> NDArray[np.intp]:
 
 
 def _crps_of_counts(counts: Floats, distribution: CountMixture) -> Floats:
-    """Σ_{k < y} F(k)² + Σ_{k >= y} (1 - F(k))²; above the last count tails are below 1e-4."""
+    """Σ_{k < y} F(k)² + Σ_{k >= y} (1 - F(k))²; tails that are left out are below 1e-4.
+
+    Of many counts, blocks of odd width stand for the one in their middle.
+    """
+    first = np.minimum(distribution.ppf(1e-4), counts)
     end = np.maximum(distribution.isf(1e-4), counts) + 1.0
-    return _squares(distribution.cdf, np.zeros(len(counts)), counts) + _squares(
-        distribution.sf, counts, end
-    )
-
-
-def _squares(tail: Callable[[Floats], Floats], start: Floats, end: Floats) -> Floats:
-    """Σ_{start <= k < end} tail(k)², with the middle of blocks of odd width for each of many k."""
-    length = end - start
-    width = 2.0 * np.maximum(np.ceil(0.5 * (length / BLOCKS - 1.0)), 0.0) + 1.0
-    total = np.zeros(len(length))
-    for block in range(int(np.max(np.ceil(length / width), initial=0.0))):
-        left = block * width
-        size = np.clip(length - left, 0.0, width)
-        middle = start + left + np.floor(0.5 * np.maximum(size - 1.0, 0.0))
-        total += size * tail(middle) ** 2
+    total = np.zeros(len(counts))
+    below, above = (distribution.cdf, first, counts), (distribution.sf, counts, end)
+    for tail, start, stop in (below, above):
+        length = stop - start
+        width = 2.0 * np.ceil(np.maximum(0.5 * (length / BLOCKS - 1.0), 0.0)) + 1.0
+        for block in range(int(np.max(np.ceil(length / width), initial=0.0))):
+            size = np.clip(length - block * width, 0.0, width)
+            middle = start + block * width + np.floor(np.maximum(0.5 * (size - 1.0), 0.0))
+            total += size * tail(middle) ** 2
     return total

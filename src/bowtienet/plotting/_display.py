@@ -11,24 +11,24 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-BLUE, ORANGE, GREEN, PINK, SKY, YELLOW = COLORS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#56B4E9",
-    "#E69F00",
-)
-"""Okabe and Ito's colours, which colour-blind people can tell apart."""
-GREY, PALE = "#6E6E6E", "#D9D9D9"
-LINE = 46
-"""Characters of a title that fit above a plot of 600 pixels."""
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
+"""Okabe and Ito's, which colour-blind people can tell apart."""
+BLUE, ORANGE, SKY, GREY, PALE = COLORS[0], COLORS[1], COLORS[4], "#6E6E6E", "#D9D9D9"
+LINE = 58
+"""Characters that fit above a plot of 600 pixels."""
 
 
 class Display:
     """A plot, drawn by `from_estimator` and again, elsewhere, by `plot`.
 
-    It keeps what it shows as attributes, which are the parameters of its class.
+    It keeps what it shows as attributes, which are the parameters of its class. Every
+    `from_estimator` takes some of these arguments:
+
+    - `estimator`, fitted; `X` and `y`, rows that the fit did not see and their targets, or the name
+      of their column in X
+    - `coverage` of intervals in (0, 1), 0.9 by default
+    - `target`, which one of several targets, from 0 on
+    - `ax`, matplotlib axes; a new figure by default
 
     Attributes
     ----------

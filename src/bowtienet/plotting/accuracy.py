@@ -59,21 +59,7 @@ class PredictedActualDisplay(Display):
         target: int = 0,
         ax: Any = None,
     ) -> Self:
-        """Draw predictions for rows X, best those that the fit did not see, with targets y.
-
-        Parameters
-        ----------
-        estimator : regressor
-            Fitted, with `predict_interval`.
-        X, y : table and targets, or the name of their column
-            Rows.
-        coverage : float in (0, 1)
-            Of the intervals.
-        target : int
-            Which one of several targets.
-        ax : matplotlib axes, optional
-            Where to draw.
-        """
+        """Draw predictive means and intervals of the rows."""
         X, y = features_and_targets(X, y)
         ends = np.asarray(estimator.predict_interval(X, coverage))
         return cls(
@@ -100,10 +86,8 @@ class PredictedActualDisplay(Display):
         ax.set(xlim=limits, ylim=limits)
         plain_numbers(ax.xaxis, ax.yaxis)
         explained = number(float(r2_score(self.actual, self.predicted)), 2)
-        title = (
-            f"R² {explained}; {100.0 * np.mean(outside):.0f} % of {len(outside):,} targets outside "
-            f"{100.0 * self.coverage:g} % intervals (orange)"
-        )
+        share = f"{100.0 * np.mean(outside):.0f} % of {len(outside):,}"
+        title = f"R² {explained}; orange: {share} outside {100.0 * self.coverage:g} % intervals"
         label(ax, title, f"predicted {self.name}", f"actual {self.name}")
 
 

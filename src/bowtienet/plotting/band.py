@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -23,11 +24,14 @@ from bowtienet.plotting._display import (
     plain_numbers,
     target_name,
 )
+from bowtienet.prediction.discrete import CountMixture
+from bowtienet.tables.door import is_missing
 
 MOST_POINTS = 80
 """Values of a number along which a band is drawn."""
 MOST_LEVELS = 12
 """Levels of a category, the most frequent ones, and dates."""
+MOST_DOTS = 1000
 ROWS = 200
 """Rows that say which columns move predictions most."""
 
@@ -48,7 +52,8 @@ class PredictiveBandDisplay(Display):
     epistemic, interval : array (m, 2), optional
         Ends of the two bands, of numbers and counts.
     points : (values, targets), optional
-        Rows to draw as dots.
+        Dots: the prediction for typical other columns plus the error of the row, for counts times
+        actual over predicted, so that dots scatter about the mean as targets do.
     coverage : float
         Of both bands.
     feature, name : str
@@ -87,26 +92,16 @@ class PredictiveBandDisplay(Display):
         target: int = 0,
         ax: Any = None,
     ) -> Self:
-        """Draw predictions along a feature of the rows X.
+        """Draw predictions along a feature of the rows X, with dots if targets are given.
 
         Parameters
         ----------
-        estimator : estimator
-            Fitted.
-        X : table
-            Rows, whose values of the feature are used.
+        estimator, X, y, coverage, target, ax :
+            As everywhere.
         feature : str or int
             Name of a column of a frame, or number of a column of an array.
-        y : array (n,) or name, optional
-            Targets, drawn as dots.
         at : dict of column and value, optional
             Where other columns stand.
-        coverage : float in (0, 1)
-            Of both bands.
-        target : int
-            Which one of several targets.
-        ax : matplotlib axes, optional
-            Where to draw.
         """
         if y is not None:
             X, y = features_and_targets(X, y)
@@ -114,12 +109,13 @@ class PredictiveBandDisplay(Display):
         if feature not in columns:
             raise ValueError(f"feature must be one of {list(columns)}, got {feature!r}.")
         chosen = _along(columns[feature])
+        if not len(chosen):
+            raise ValueError(f"feature {feature!r} has no value in these rows.")
         rows = _held(X, columns, feature, chosen, at or {})
-        name = f"x{feature}" if isinstance(feature, int) else str(feature)
         shared: dict[str, Any] = {
             "values": columns[feature][chosen],
             "coverage": coverage,
-            "feature": name,
+            "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
         }
         if hasattr(estimator, "predict_proba"):
@@ -129,11 +125,23 @@ class PredictiveBandDisplay(Display):
         mean, spread = column_of(parts.mean, target), column_of(parts.epistemic, target)
         reach = float(ndtri(0.5 + 0.5 * coverage)) * spread
         ends = np.asarray(estimator.predict_interval(rows, coverage))
+        points = None
+        if y is not None:
+            some = np.random.default_rng(0).permutation(len(y))[:MOST_DOTS]
+            held = _held(X, columns, feature, some, at or {})
+            along, each = (
+                column_of(estimator.predict(table), target) for table in (held, rows_of(X, some))
+            )
+            known = column_of(y, target)[some]
+            # Errors of counts grow with their means.
+            is_count = isinstance(estimator.predict_dist(rows_of(X, some[:1])), CountMixture)
+            dots = along * known / each if is_count else along + known - each
+            points = columns[feature][some], dots
         return cls(
             mean=mean,
             epistemic=np.stack([mean - reach, mean + reach], axis=-1),
             interval=ends.reshape(len(ends), -1, 2)[:, target],
-            points=None if y is None else (columns[feature], column_of(y, target)),
+            points=points,
             **shared,
         ).plot(ax)
 
@@ -144,23 +152,23 @@ class PredictiveBandDisplay(Display):
             self._draw_classes(ax, places, is_line)
         else:
             self._draw_points(ax)
-            (_draw_line if is_line else _draw_bars)(ax, places, self)
+            draw_band = _draw_line if is_line else _draw_bars
+            draw_band(ax, places, self)
             plain_numbers(ax.yaxis)
         if is_line:
             plain_numbers(ax.xaxis)
         elif self.values.dtype.kind == "M":
-            ax.tick_params(axis="x", rotation=30)
+            dates = import_module("matplotlib.dates")
+            ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
         else:
             names = [str(value)[:16] for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = "other columns held at typical values"
+        title = "other columns at typical values"
         if self.mean.ndim == 1:
-            title = (
-                f"mean with {100.0 * self.coverage:g} % bands: epistemic (dark), new targets (pale)"
-            )
-        y = "probability" if self.mean.ndim == 2 else self.name
-        label(ax, title, self.feature, y)
+            share = f"{100.0 * self.coverage:g} %"
+            title = f"{share} bands of the mean (dark) and new targets (pale), {title}"
+        label(ax, title, self.feature, self.name if self.mean.ndim == 1 else self._probability())
 
     def _draw_points(self, ax: Any) -> None:
         if self.points is None or self.values.dtype.kind not in "iuf":
@@ -178,7 +186,11 @@ class PredictiveBandDisplay(Display):
             ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
         ax.set_ylim(-0.02, 1.02)
         percent(ax.yaxis)
-        ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
+        if len(self.classes) > 2:
+            ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
+
+    def _probability(self) -> str:
+        return "probability" + f" of {self.classes[1]}" * (len(self.classes) == 2)
 
 
 def columns_of(X: Any) -> dict[Any, NDArray[Any]]:
@@ -207,38 +219,44 @@ def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
 
 def _along(values: NDArray[Any]) -> NDArray[np.intp]:
     """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
-    present = np.flatnonzero(~_missing(values))
     if values.dtype.kind not in "iufM":
-        _, first, times = np.unique(
-            values[present].astype(str), return_index=True, return_counts=True
-        )
-        kept = np.sort(np.argsort(-times, kind="stable")[:MOST_LEVELS])
-        return np.asarray(present[first[kept]])
-    order = present[np.argsort(values[present], kind="stable")]
+        return np.asarray(sorted(_levels(values)[:MOST_LEVELS], key=lambda row: str(values[row])))
+    order = _sorted(values)
+    if not len(order):
+        return order
     numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
     most = MOST_LEVELS if values.dtype.kind == "M" else MOST_POINTS
     wanted = np.linspace(numbers[0], numbers[-1], most)
-    after = np.clip(np.searchsorted(numbers, wanted), 1, max(len(numbers) - 1, 1))
-    after = np.minimum(after, len(numbers) - 1)
-    nearer = np.abs(numbers[after - 1] - wanted) < np.abs(numbers[after] - wanted)
-    _, first = np.unique(numbers[after - nearer], return_index=True)
-    return np.asarray(order[(after - nearer)[first]])
+    near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    _, first = np.unique(numbers[near], return_index=True)
+    return np.asarray(order[near[first]])
+
+
+def _typical(values: NDArray[Any]) -> int:
+    """A row with the median number or date, or the most frequent level."""
+    rows = _sorted(values) if values.dtype.kind in "iufM" else _levels(values)[:1]
+    return int(rows[len(rows) // 2]) if len(rows) else 0
+
+
+def _sorted(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by their numbers or dates, without missing ones."""
+    present = np.flatnonzero(values == values)
+    return np.asarray(present[np.argsort(values[present], kind="stable")])
+
+
+def _levels(values: NDArray[Any]) -> NDArray[np.intp]:
+    """A row of each level, the most frequent first."""
+    present = np.flatnonzero([not is_missing(value) for value in values])
+    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
+    return np.asarray(present[first[np.argsort(-times, kind="stable")]])
 
 
 def _held(
     X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp], at: Mapping[Any, Any]
 ) -> Any:
     """Rows that differ in one feature; others have their typical value, or that of `at`."""
-    typical = {name: _typical(values) for name, values in columns.items()}
-    rows = np.array([typical[name] for name in columns])
-    gathered = _gather(
-        X,
-        {
-            name: chosen if name == feature else np.full(len(chosen), row)
-            for name, row in zip(columns, rows, strict=True)
-        },
-        chosen,
-    )
+    typical = {name: np.full(len(chosen), _typical(values)) for name, values in columns.items()}
+    gathered = _gather(X, {**typical, feature: chosen}, chosen)
     frame = nw.from_native(gathered, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         given = [nw.lit(v).cast(frame.schema[name]).alias(name) for name, v in at.items()]
@@ -250,33 +268,14 @@ def _held(
 
 def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
     """A table whose columns take values from rows of their own: types stay as they are."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if not isinstance(frame, nw.DataFrame):
-        array = np.asarray(X)[default]
-        for name, index in rows.items():
-            array[:, name] = np.asarray(X)[index, name]
-        return array
-    taken = {name: rows_of(X, rows.get(name, default)) for name in frame.columns}
-    first = nw.from_native(rows_of(X, default), eager_only=True)
-    series = [nw.from_native(taken[name], eager_only=True)[name] for name in frame.columns]
-    return first.with_columns(*series).to_native()
-
-
-def _typical(values: NDArray[Any]) -> int:
-    """A row with the median number or date, or the most frequent level."""
-    present = np.flatnonzero(~_missing(values))
-    if not len(present):
-        return 0
-    if values.dtype.kind in "iufM":
-        return int(present[np.argsort(values[present], kind="stable")[len(present) // 2]])
-    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
-    return int(present[first[np.argmax(times)]])
-
-
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind == "O":
-        return np.array([value is None or value != value for value in values], dtype=bool)
-    return np.asarray(values != values)
+    table = rows_of(X, default)
+    frame = nw.from_native(table, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        whole = nw.from_native(X, eager_only=True)
+        return frame.with_columns(*(whole[name][index] for name, index in rows.items())).to_native()
+    for name, index in rows.items():
+        table[:, name] = np.asarray(X)[index, name]
+    return table
 
 
 def _draw_line(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:

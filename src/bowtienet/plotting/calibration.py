@@ -13,6 +13,7 @@ from bowtienet.plotting._display import (
     BLUE,
     GREY,
     PALE,
+    SKY,
     Display,
     column_of,
     label,
@@ -28,8 +29,9 @@ class CalibrationDisplay(Display):
     """Whether stated probabilities are observed ones; grey is where chance leads in 95 % of cases.
 
     For numbers and counts, the share of targets in central intervals of every level, and the
-    histogram of the probability integral transform: a hump in its middle says that intervals are
-    too wide, a hollow that they are too narrow, a slope that predictions are too high or low. For
+    histogram of the probability integral transform, between dashed lines by chance: a hump in its
+    middle says that intervals are too wide, a hollow that they are too narrow, a slope that
+    predictions are too high or low. For
     classes, the share of hits against the stated probability, in bins of equally many rows, and the
     histogram of these probabilities.
 
@@ -62,19 +64,7 @@ class CalibrationDisplay(Display):
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any, *, target: int = 0, ax: Any = None
     ) -> Self:
-        """Draw the calibration for rows X that the fit did not see, with targets y.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted, with `predict_dist` or `predict_proba`.
-        X, y : table and targets, or the name of their column
-            Rows.
-        target : int
-            Which one of several targets.
-        ax : matplotlib axes, optional
-            Where to draw.
-        """
+        """Draw the calibration of the predictive distributions or probabilities of the rows."""
         X, y = features_and_targets(X, y)
         if not hasattr(estimator, "predict_proba"):
             values = column_of(pit(y, estimator.predict_dist(X)), target)
@@ -107,7 +97,7 @@ class CalibrationDisplay(Display):
         ax.plot(LEVELS, observed, color=BLUE, linewidth=2.0, zorder=3)
         inset = self._inset(ax, self.pit, "PIT of targets")
         low, high = (BINS * end for end in chance_band(1.0 / BINS, len(self.pit)))
-        inset.axhspan(low, high, color=GREY, alpha=0.3, linewidth=0.0)
+        inset.hlines([low, high], 0.0, 1.0, color=GREY, linewidth=1.0, linestyle="--")
         label(ax, self.note, "stated coverage of intervals", "observed coverage")
 
     def _draw_reliability(self, ax: Any) -> None:
@@ -124,7 +114,8 @@ class CalibrationDisplay(Display):
     def _inset(self, ax: Any, values: Any, title: str) -> Any:
         """A small histogram below the diagonal."""
         inset = ax.inset_axes((0.63, 0.08, 0.35, 0.27))
-        inset.hist(values, bins=np.linspace(0.0, 1.0, BINS + 1), density=True, color=BLUE)
+        edges = np.linspace(0.0, 1.0, BINS + 1)
+        inset.hist(values, bins=edges, density=True, color=SKY, ec="white")
         inset.set(xlim=(0.0, 1.0), xticks=[0.0, 1.0], yticks=[])
         inset.tick_params(labelsize="x-small")
         inset.set_title(title, fontsize="x-small", pad=2.0)

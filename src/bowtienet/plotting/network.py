@@ -40,15 +40,7 @@ class NetworkDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the member with the highest bound of a fitted bow tie network.
-
-        Parameters
-        ----------
-        estimator : BowTieNetwork or BowTieNetworkClassifier
-            Fitted.
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        """
+        """Draw the member with the highest bound of a fitted bow tie network."""
         fitted = estimator._fitted
         means = [layer.weights.mean[estimator._best][:, 1:] for layer in fitted.posterior.layers]
         masks = fitted.model.connections or [np.ones(mean.shape, dtype=bool) for mean in means]
@@ -83,7 +75,8 @@ class NetworkDisplay(Display):
         ax.spines[:].set_visible(False)
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
-        ax.set_title(f"{units} hidden units, {n_weights:,} weights{shown}", fontsize="medium")
+        title = f"{units} hidden units, {n_weights:,} weights{shown}"
+        ax.set_title(title, loc="left", fontsize="medium")
 
     def _draw_edges(
         self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int

@@ -13,12 +13,14 @@ from bowtienet.plotting.band import PredictiveBandDisplay, strongest_columns
 from bowtienet.plotting.calibration import CalibrationDisplay
 from bowtienet.plotting.network import NetworkDisplay
 
+MOST_PLOTS = 4
+
 
 class OverviewDisplay(Display):
     """Up to four plots: predicted and actual values, calibration, bands, the network.
 
-    Bands run along the columns that move predictions most. Bow tie networks show their network in
-    place of the second band; classes have no plot of predicted and actual values.
+    Bands run along the columns that move predictions most, one in each place that is left: classes
+    have no plot of predicted and actual values, and only bow tie networks have a network.
 
     Parameters
     ----------
@@ -31,23 +33,13 @@ class OverviewDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: Any, *, ax: Any = None) -> Self:
-        """Draw the plots for rows X that the fit did not see, with targets y.
-
-        Parameters
-        ----------
-        estimator : estimator
-            Fitted.
-        X, y : table and targets, or the name of their column
-            Rows.
-        ax : sequence of matplotlib axes, optional
-            Where to draw, one for each plot; a new figure by default.
-        """
+        """Draw the plots of the rows; `ax` is a sequence of axes, one for each plot."""
         X, y = features_and_targets(X, y)
         is_network = hasattr(estimator, "selection")
-        strongest = strongest_columns(estimator, X, 1 if is_network else 2)
         plots: list[Any] = [partial(CalibrationDisplay.from_estimator, estimator, X, y)]
         if not hasattr(estimator, "predict_proba"):
             plots.insert(0, partial(PredictedActualDisplay.from_estimator, estimator, X, y))
+        strongest = strongest_columns(estimator, X, MOST_PLOTS - len(plots) - is_network)
         band = PredictiveBandDisplay.from_estimator
         plots += [partial(band, estimator, X, name, y) for name in strongest]
         if is_network:
