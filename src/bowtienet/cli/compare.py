@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
-from bowtienet._format import duration, number, percent
+from bowtienet._format import count, duration, number
 from bowtienet.cli import options
 from bowtienet.cli.console import as_json, bar, note, say, table
 from bowtienet.cli.data import estimator_of, hold_out, outcome_of, read_rows
-from bowtienet.cli.fit import announce, check_options
+from bowtienet.cli.fit import announce, check_options, score
 from bowtienet.cli.refusals import Problems
 
 HEADERS = {
@@ -57,9 +58,8 @@ def compare(
     task = "numbers" if outcome == "student_t" else outcome
     ours = {"effort": effort, "random_state": seed, "n_jobs": jobs}
     models = {**default_models(task, seed), "bow tie": estimator_of(outcome, ours)}
-    cv = splits if test_last is None else [hold_out(rows.target, task, 0.0, test_last, seed)]
-    n_splits = splits if test_last is None else 1
-    with bar("comparing", len(models) * n_splits) as step:
+    cv: Any = splits if test_last is None else [hold_out(rows.target, task, 0.0, test_last, seed)]
+    with bar("comparing", len(models) * (splits if test_last is None else 1)) as step:
         result = compare_models(
             rows.features,
             rows.target,
@@ -69,36 +69,33 @@ def compare(
             random_state=seed,
             callback=lambda done, total, name: step(name),
         )
+    n_rows = len(rows.target) if test_last is None else len(cv[0][1])
     if json:
-        as_json({"rows": result.n_rows, "models": result.columns, "notes": result.notes})
+        as_json({"rows": n_rows, "models": result.columns, "notes": result.notes})
         return
-    show(result.columns, n_splits, result.n_rows)
+    show(result.columns)
+    held_out = f"in {splits} folds" if test_last is None else "the last ones"
+    say(
+        f"Means of {count(n_rows, 'held-out row')} ({held_out}); the difference from the first "
+        "model in the first score is followed by its standard error."
+    )
     for name, text in result.notes.items():
         note(f"{name} {text}")
 
 
-def show(columns: dict[str, list], n_splits: int, n_rows: int) -> None:
+def show(columns: dict[str, list[Any]]) -> None:
     """The comparison as a table."""
     scores = [name for name in columns if name in HEADERS]
-    first = HEADERS[scores[0]]
-    header = ["model", first, "difference", *(HEADERS[name] for name in scores[1:]), "seconds"]
+    header = ["model", *(HEADERS[name] for name in scores), "seconds"]
+    header.insert(2, "difference")
     lines = []
     for i, name in enumerate(columns["model"]):
-        difference, error = columns["difference"][i], columns["standard_error"][i]
-        apart = "" if i == 0 else f"{difference:+.2g} ± {number(error, 2)}"
-        values = [cell(score, columns[score][i]) for score in scores]
-        lines.append([name, values[0], apart, *values[1:], duration(columns["seconds"][i])])
+        apart, error = columns["difference"][i], columns["standard_error"][i]
+        sign = "\N{MINUS SIGN}" if apart < 0.0 else "+"
+        words = (
+            f"{sign}{number(abs(apart), 2)} ± {number(error, 2)}" if math.isfinite(apart) else ""
+        )
+        cells = [score(HEADERS[each], columns[each][i]) for each in scores]
+        cells.insert(1, words if i else "")
+        lines.append([name, *cells, duration(columns["seconds"][i])])
     table(header, lines)
-    better = "higher" if first == "log score" else "lower"
-    held = "the last rows held out" if n_splits == 1 else f"{n_splits} splits"
-    say(
-        f"Means of {n_rows:,} held-out rows, {held}; a {better} {first} is better; the difference "
-        "from the first model is followed by its standard error."
-    )
-
-
-def cell(score: str, value: float) -> str:
-    """A score for people."""
-    if not math.isfinite(value):
-        return "failed"
-    return percent(value, 1) if score in ("coverage", "accuracy") else number(value, 4)

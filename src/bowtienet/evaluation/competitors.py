@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -13,7 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 
 from bowtienet.estimators.classifier import BowTieClassifier
@@ -64,13 +65,13 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
     return {"bow tie": OURS[outcome](**seed), **encoded}
 
 
-def with_distribution(model: Any, outcome: str) -> Any:
+def with_distribution(model: Any, outcome: str, fifths: int = 1) -> Any:
     """The model itself if it predicts distributions or classes, else a `Widened` one."""
     inner = getattr(model, "estimator", model)  # of a search
     inner = inner[-1] if isinstance(inner, Pipeline) else inner
     if outcome == "classes" or hasattr(inner, "predict_dist"):
         return model
-    return Widened(model, counts=outcome == "counts")
+    return Widened(model, counts=outcome == "counts", fifths=fifths)
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -91,18 +92,22 @@ class Widened(RegressorMixin, BaseEstimator):
     """A regressor with a distribution around its predictions, as wide as held-out errors.
 
     For numbers the variance is the mean square of the errors, for counts m + α m² with α from the
-    moments of the errors.
+    moments of the errors. Errors are of as many fifths of the rows as `fifths` says, each held out:
+    one of a small table says little.
     """
 
-    def __init__(self, model: Any, counts: bool = False) -> None:
-        self.model, self.counts = model, counts
+    def __init__(self, model: Any, counts: bool = False, fifths: int = 1) -> None:
+        self.model, self.counts, self.fifths = model, counts, fifths
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to four fifths for the errors in the last fifth, then to all rows."""
-        train, test = train_test_split(np.arange(len(y)), test_size=0.2, random_state=0)
-        self.model_ = clone(self.model).fit(rows_of(X, train), y[train])
-        means = self._means(rows_of(X, test))
-        squares = (y[test] - means) ** 2
+        """Fit to four fifths for the errors in another, then to all rows."""
+        folds = KFold(min(5, len(y)), shuffle=True, random_state=0).split(y)
+        each: list[Any] = []
+        for train, test in islice(folds, self.fifths):
+            self.model_ = clone(self.model).fit(rows_of(X, train), y[train])
+            each.append((self._means(rows_of(X, test)), y[test]))
+        means, actual = map(np.concatenate, zip(*each, strict=True))
+        squares = (actual - means) ** 2
         self.deviation_ = np.sqrt(np.mean(squares))
         self.dispersion_ = np.maximum(np.sum(squares - means, keepdims=True) / np.sum(means**2), 0)
         self.model_ = clone(self.model).fit(X, y)

@@ -36,7 +36,8 @@ COVERAGE = 0.9
 RESAMPLES = 2_000
 """Of the bootstrap: the ends of intervals are then good to a few per cent of their width."""
 FOLDS = 5
-"""Of simple models, where the rows of the fit are not at hand."""
+"""Of simple models, for the width of their intervals, and where the rows of the fit are not at
+hand."""
 OURS, LINEAR, CONSTANT = "bow tie", "linear", "constant"
 """Models, as `default_models` names them."""
 
@@ -110,7 +111,7 @@ def assess(
     X = _with_exposure(X, exposure)
     models = default_models(outcome, seed)
     for name in (LINEAR, CONSTANT):
-        simple = with_distribution(models[name], outcome)
+        simple = with_distribution(models[name], outcome, fifths=FOLDS)
         began = time.perf_counter()
         if training is None:
             scores[name] = _cross_validated(simple, X, targets, labels, seed)
