@@ -25,9 +25,11 @@ from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
 from bowtienet.tables.columns import Column
+from bowtienet.tables.levels import LevelStatistic
 from bowtienet.tables.pieces import Pieces
 from bowtienet.tables.principal import Principal
 from bowtienet.tables.representation import Representation, Scaling
+from bowtienet.tables.texts import Reading
 from bowtienet.tables.views import View
 from bowtienet.tables.warp import Warp
 
@@ -48,6 +50,7 @@ CONTAINERS = (
     HiddenStatistics,
     InverseGamma,
     LayerFactors,
+    LevelStatistic,
     NetworkPrior,
     Networks,
     OutputStatistics,
@@ -56,6 +59,7 @@ CONTAINERS = (
     Posterior,
     Principal,
     Prior,
+    Reading,
     Recipe,
     Representation,
     Scaling,
