@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
 
-import numpy as np
-
-from bowtienet._format import count, listed, shorten
+from bowtienet._format import listed, shorten
 from bowtienet.cli import options
-from bowtienet.cli.console import as_json, say, table
-from bowtienet.cli.data import Rows, outcome_of, read_rows
+from bowtienet.cli.console import as_json, note, say, table
+from bowtienet.cli.data import Rows, estimator_of, read_rows
 from bowtienet.cli.fit import announce
 from bowtienet.cli.refusals import Problems
+from bowtienet.tables.door import open_rows
+from bowtienet.tables.notes import ColumnFacts, describe_columns
+from bowtienet.tables.representation import learn_representation
 
 MOST_LINES = 60
 """Columns that are listed one by one; of more there is a summary."""
@@ -33,49 +37,67 @@ def check(
     problems = Problems()
     problems.choice("--outcome", outcome, options.OUTCOMES)
     how = options.reading(missing_values, day_first, decimal, problems)
-    rows = read_rows(
-        data, how, problems, target=target, exclude=exclude, weight=weight, exposure=exposure
-    )
-    columns, doubt = [], None
+    roles: Any = {"target": target, "weight": weight, "exposure": exposure}
+    rows = read_rows(data, how, problems, outcome=outcome, exclude=exclude, **roles)
+    columns: Sequence[ColumnFacts] = ()
+    notes: Sequence[str] = ()
     if rows is not None:
-        outcome, doubt = outcome_of(rows.target, outcome)
         with problems.gather():
-            columns = described(rows)
+            columns, notes = learnt(rows)
     problems.refuse_if_any()
     assert rows is not None
+    notes = tuple(dict.fromkeys((*rows.notes, *notes)))
     if json:
-        as_json({"rows": len(rows.target), "outcome": outcome, "columns": columns})
+        facts = [asdict(column) for column in columns]
+        content = {"rows": len(rows.target), "outcome": rows.outcome, "columns": facts}
+        as_json({**content, "notes": notes})
         return
-    announce(data, rows, outcome, [doubt] if doubt else [])
+    announce(data, rows)
     if len(columns) <= MOST_LINES:
-        table(
-            ["column", "kind", "use"],
-            [[shorten(c["name"], 40), c["kind"], c["use"]] for c in columns],
-            3,
-        )
+        show(columns)
     else:
         summarize(columns)
-    say("Nothing stands in the way of a fit.")
+    for text in notes:
+        note(text)
 
 
-def described(rows: Rows) -> list[dict[str, str]]:
-    """Name, kind and use of each column."""
-    from sklearn.base import BaseEstimator
+def learnt(rows: Rows) -> tuple[tuple[ColumnFacts, ...], tuple[str, ...]]:
+    """What a fit learns of the columns, and its notes."""
+    estimator = estimator_of(rows.outcome, {})
+    training = open_rows(
+        estimator,
+        rows.features,
+        rows.target,
+        rows.weights,
+        rows.exposure,
+        labels=rows.outcome == "classes",
+    )
+    representation, _ = learn_representation(training, estimator.max_categories)
+    return describe_columns(representation.columns, training.table), representation.notes
 
-    from bowtienet.tables.door import open_features
-    from bowtienet.tables.representation import learn_representation
 
-    opened = open_features(BaseEstimator(), rows.features, reset=True)
-    columns = learn_representation(opened, np.ones(opened.n_rows), 30).columns
-    return [
-        {"name": c.name, "kind": c.kind, "use": ", ".join(c.parts) or "left out"} for c in columns
+def show(columns: Sequence[ColumnFacts]) -> None:
+    """A line for each column."""
+    lines = [
+        [
+            shorten(column.name, 30),
+            column.kind,
+            column.becomes,
+            str(column.missing or ""),
+            ", ".join(shorten(example, 12) for example in column.examples),
+        ]
+        for column in columns
     ]
+    table(["column", "kind", "becomes", "missing", "such as"], lines, n_texts=5)
 
 
-def summarize(columns: list[dict[str, str]]) -> None:
-    """Kinds and uses of many columns."""
-    for kind, times in Counter(c["kind"] for c in columns).most_common():
-        say(f"  {count(times, kind)}")
-    left_out = [c["name"] for c in columns if c["use"] == "left out"]
+def summarize(columns: Sequence[ColumnFacts]) -> None:
+    """Kinds of many columns, those that are left out, and those with most values missing."""
+    for kind, times in Counter(column.kind for column in columns).most_common():
+        say(f"  {times:,} x {kind}")
+    left_out = [column.name for column in columns if column.becomes == "left out"]
     if left_out:
-        say(f"  left out: {listed(left_out)}")
+        say(f"  {len(left_out):,} left out: {listed(left_out)}")
+    gaps = sorted(columns, key=lambda column: -column.missing)
+    if gaps[0].missing:
+        say(f"  most missing values: {listed(c.name for c in gaps[:5] if c.missing)}")

@@ -8,7 +8,7 @@ from typing import Any
 from bowtienet._format import count, duration, number
 from bowtienet.cli import options
 from bowtienet.cli.console import as_json, bar, note, say, table
-from bowtienet.cli.data import estimator_of, hold_out, outcome_of, read_rows
+from bowtienet.cli.data import estimator_of, hold_out, read_rows
 from bowtienet.cli.fit import announce, check_options, score
 from bowtienet.cli.refusals import Problems
 
@@ -47,17 +47,18 @@ def compare(
     problems = Problems()
     check_options(problems, effort, outcome, None, test_last)
     how = options.reading(missing_values, day_first, decimal, problems)
-    rows = read_rows(data, how, problems, target=target, exclude=exclude)
+    rows = read_rows(data, how, problems, target=target, outcome=outcome, exclude=exclude)
     if rows is not None and splits > len(rows.target):
         problems.add(f"--splits must be at most the number of rows, got {splits}.")
     problems.refuse_if_any()
     assert rows is not None
-    outcome, doubt = outcome_of(rows.target, outcome)
     if not json:
-        announce(data, rows, outcome, [doubt] if doubt else [])
-    task = "numbers" if outcome == "student_t" else outcome
+        announce(data, rows)
+    for text in rows.notes:
+        note(text)
+    task = "numbers" if rows.outcome == "student_t" else rows.outcome
     ours = {"effort": effort, "random_state": seed, "n_jobs": jobs}
-    models = {**default_models(task, seed), "bow tie": estimator_of(outcome, ours)}
+    models = {**default_models(task, seed), "bow tie": estimator_of(rows.outcome, ours)}
     cv: Any = splits if test_last is None else [hold_out(rows.target, task, 0.0, test_last, seed)]
     with bar("comparing", len(models) * (splits if test_last is None else 1)) as step:
         result = compare_models(

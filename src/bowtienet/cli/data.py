@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from bowtienet._format import count, shorten
 from bowtienet.cli.options import Reading
 from bowtienet.cli.refusals import Problems
+from bowtienet.tables.door import hints_of, notes_of, numeric_targets
+from bowtienet.tables.texts import Hints
 
 FEW_VALUES = 10
 """Whole numbers with at most so many different values may be classes or counts."""
@@ -24,10 +26,12 @@ class Rows:
 
     features: pd.DataFrame
     target: pd.Series
+    """Numbers, or labels of classes."""
+    outcome: str
     weights: pd.Series | None
     exposure: pd.Series | None
     notes: tuple[str, ...]
-    """What was done to the file."""
+    """What was done to the file, and doubts."""
 
 
 def read(source: str, how: Reading) -> pd.DataFrame:
@@ -48,6 +52,7 @@ def read_rows(
     problems: Problems,
     *,
     target: str,
+    outcome: str,
     exclude: Sequence[str] = (),
     weight: str | None = None,
     exposure: str | None = None,
@@ -60,60 +65,81 @@ def read_rows(
         return None
     known = [str(name) for name in frame.columns]
     named = {"--target": target, "--weight": weight, "--exposure": exposure}
-    for option, name in named.items():
-        problems.columns(option, [name] if name is not None else [], known)
+    roles = {option: name for option, name in named.items() if name is not None}
+    for option, name in roles.items():
+        problems.columns(option, [name], known)
     problems.columns("--exclude", exclude, known)
-    if any(name is not None and name not in known for name in named.values()):
+    if any(name not in known for name in roles.values()):
         return None
-    notes = list(frame.attrs.get("notes", ()))
-    present = frame[target].notna()
-    if not present.all():
-        notes.append(f"{count(int((~present).sum()), 'row')} without a target left out.")
-        frame = frame[present]
-    roles = {name for name in named.values() if name is not None}
-    features = frame.drop(columns=[*roles, *(set(exclude) & set(known) - roles)])
-    if len(frame) < 2 or not features.shape[1]:
+    values = None
+    with problems.gather(f"--target '{shorten(target)}': "):
+        outcome, values, notes = target_values(frame[target], hints_of(frame), outcome)
+    if values is None:
+        return None
+    features = frame.drop(columns=[*{*roles.values(), *(set(exclude) & set(known))}])
+    present = values.notna()
+    n_rows = int(present.sum())
+    if n_rows < 2 or not features.shape[1]:
         problems.add(
-            f"{shorten(source, 60)}: {count(len(frame), 'row')} with a target and "
+            f"{shorten(source, 60)}: {count(n_rows, 'row')} with a target and "
             f"{count(features.shape[1], 'column')} to predict from are too few."
         )
         return None
+    if n_rows < len(frame):
+        notes = [*notes, f"{count(len(frame) - n_rows, 'row')} without a target left out."]
+    columns = {
+        option: positive(frame[roles[option]], option, problems)[present]
+        if option in roles
+        else None
+        for option in ("--weight", "--exposure")
+    }
     return Rows(
-        features=features,
-        target=frame[target],
-        weights=None if weight is None else _positive(frame[weight], "--weight", problems),
-        exposure=None if exposure is None else _positive(frame[exposure], "--exposure", problems),
-        notes=tuple(notes),
+        features=features[present],
+        target=values[present],
+        outcome=outcome,
+        weights=columns.get("--weight"),
+        exposure=columns.get("--exposure"),
+        notes=(*notes_of(frame), *notes),
     )
 
 
-def _positive(column: pd.Series, option: str, problems: Problems) -> pd.Series:
-    least = 0.0 if option == "--weight" else np.nextafter(0.0, 1.0)
-    numbers = pd.to_numeric(column, errors="coerce")
-    wrong = int((~(np.isfinite(numbers) & (numbers >= least))).sum())
+def target_values(
+    column: pd.Series, hints: Hints, outcome: str
+) -> tuple[str, pd.Series, list[str]]:
+    """What a target is, its numbers or labels, and a note where it is in doubt."""
+    numbers = None
+    if outcome != "classes":
+        try:
+            numbers = pd.Series(numeric_targets(column, hints), column.index, name=column.name)
+        except ValueError:
+            if outcome != "auto":
+                raise
+    if numbers is None:
+        return "classes", column, []
+    values = numbers.dropna().unique()
+    if outcome == "auto" and len(values) <= 2:
+        return "classes", column, []
+    if outcome == "auto" and len(values) <= FEW_VALUES and np.all(values == np.round(values)):
+        doubt = (
+            f"target '{shorten(column.name)}' has {len(values)} different whole numbers and counts "
+            "as numbers: --outcome classes or --outcome counts if it is that."
+        )
+        return "numbers", numbers, [doubt]
+    return ("numbers" if outcome == "auto" else outcome), numbers, []
+
+
+def positive(column: pd.Series, option: str, problems: Problems) -> pd.Series:
+    """Numbers of weights or exposures."""
+    numbers = np.full(len(column), np.nan)
+    with problems.gather(f"{option}: "):
+        numbers = numeric_targets(column)
+    wrong = int((~(np.isfinite(numbers) & (numbers >= 0.0))).sum())
     if wrong:
-        word = "non-negative" if option == "--weight" else "positive"
         problems.add(
-            f"{option}: column '{shorten(column.name)}' has {count(wrong, 'row')} without a {word} "
-            "number: fill or leave them out."
+            f"{option}: column '{shorten(column.name)}' has {count(wrong, 'row')} without a number "
+            "of at least 0: fill or leave them out."
         )
-    return numbers
-
-
-def outcome_of(target: pd.Series, outcome: str) -> tuple[str, str | None]:
-    """What a target is, and a note where that is in doubt."""
-    if outcome != "auto":
-        return outcome, None
-    values = target.unique()
-    is_number = pd.api.types.is_numeric_dtype(target) and not pd.api.types.is_bool_dtype(target)
-    if not is_number or len(values) <= 2:
-        return "classes", None
-    if len(values) <= FEW_VALUES and np.all(values == np.round(values)):
-        return "numbers", (
-            f"the target '{shorten(target.name)}' has {len(values)} different whole numbers and is "
-            "fitted as numbers: --outcome classes or --outcome counts if it is that."
-        )
-    return "numbers", None
+    return pd.Series(numbers, column.index)
 
 
 def estimator_of(outcome: str, settings: dict[str, Any]) -> Any:

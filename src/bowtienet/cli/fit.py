@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +12,7 @@ import typer
 from bowtienet._format import count, duration, number, percent, shorten
 from bowtienet.cli import options
 from bowtienet.cli.console import as_json, note, say, table
-from bowtienet.cli.data import Rows, estimator_of, hold_out, outcome_of, read_rows, take
+from bowtienet.cli.data import Rows, estimator_of, hold_out, read_rows, take
 from bowtienet.cli.refusals import Problems
 
 USUAL_TEST_SIZE = 0.2
@@ -52,10 +51,9 @@ def fit(
     problems.output(out, force=force)
     problems.output(report, force=force)
     how = options.reading(missing_values, day_first, decimal, problems)
-    rows = read_rows(
-        data, how, problems, target=target, exclude=exclude, weight=weight, exposure=exposure
-    )
-    outcome, doubt = ("numbers", None) if rows is None else outcome_of(rows.target, outcome)
+    roles: Any = {"target": target, "weight": weight, "exposure": exposure}
+    rows = read_rows(data, how, problems, outcome=outcome, exclude=exclude, **roles)
+    outcome = "numbers" if rows is None else rows.outcome
     if exposure is not None and rows is not None and outcome != "counts":
         problems.add("--exposure is for counts: add --outcome counts.")
     known = list(estimator_of(outcome, {}).get_params())
@@ -71,9 +69,11 @@ def fit(
     train, test = hold_out(rows.target, outcome, share, test_last, seed)
     training, held_out = take(rows, train), take(rows, test) if len(test) else None
     if not json:
-        announce(data, rows, outcome, [doubt] if doubt else [])
+        announce(data, rows)
     began = time.perf_counter()
     fit_rows(estimator, training)
+    for text in dict.fromkeys((*rows.notes, *estimator._fitted.representation.notes)):
+        note(text)
     seconds = time.perf_counter() - began
     content = {"outcome": outcome, "rows": len(training.target), "seconds": seconds}
     if held_out is not None:
@@ -109,16 +109,14 @@ def check_options(
         problems.add("--test-size and --test-last exclude each other: give one of them.")
 
 
-def announce(data: str, rows: Rows, outcome: str, doubts: Sequence[str]) -> None:
-    """What was read, and what was done to it."""
-    what = {"student_t": "numbers with outliers"}.get(outcome, outcome)
+def announce(data: str, rows: Rows) -> None:
+    """What was read."""
+    what = {"student_t": "numbers with outliers"}.get(rows.outcome, rows.outcome)
     say(
         f"{shorten(data, 60)}: {count(len(rows.target), 'row')}, "
         f"{count(rows.features.shape[1], 'column')}; target '{shorten(rows.target.name)}' "
         f"({what})"
     )
-    for text in [*rows.notes, *doubts]:
-        note(text)
 
 
 def fit_rows(estimator: Any, rows: Rows) -> None:

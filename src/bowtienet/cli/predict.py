@@ -18,6 +18,7 @@ from bowtienet.cli.console import note, say_aside
 from bowtienet.cli.data import features_for, read, target_of
 from bowtienet.cli.refusals import Problems
 from bowtienet.persistence import replacing
+from bowtienet.tables.door import hints_of, numeric_targets
 
 ROWS = 50_000
 """Read, predicted and written at a time."""
@@ -80,7 +81,7 @@ def predict(
             problems.refuse_if_any()
             if number == 0:
                 mention_columns(fitted, frame, identify, exposure)
-            exposures = None if exposure is None else frame[exposure]
+            exposures = None if exposure is None else numeric_targets(frame[exposure])
             answers = predictions(fitted, features, coverage, levels, known_rows, exposures)
             result = pd.concat([frame[list(identify)].reset_index(drop=True), answers], axis=1)
             result.to_csv(stream, header=number == 0, index=False, float_format=DIGITS)
@@ -109,7 +110,7 @@ def check_abilities(
 
 def calibration_rows(
     fitted: Any, source: str, how: options.Reading, problems: Problems
-) -> tuple[pd.DataFrame, pd.Series] | None:
+) -> tuple[pd.DataFrame, Any] | None:
     """Rows with known targets for conformal intervals."""
     rows = None
     with problems.gather("--calibration: "):
@@ -117,8 +118,9 @@ def calibration_rows(
         target = target_of(fitted)
         problems.columns("--calibration", [target], list(map(str, frame.columns)))
         problems.refuse_if_any()
-        frame = frame[frame[target].notna()]
-        rows = features_for(fitted, frame, problems), frame[target]
+        known = numeric_targets(frame[target], hints_of(frame))
+        present = np.isfinite(known)
+        rows = features_for(fitted, frame[present], problems), known[present]
     return rows
 
 
@@ -153,7 +155,7 @@ def predictions(
     coverage: float,
     levels: Sequence[float],
     calibration: Any,
-    exposure: pd.Series | None,
+    exposure: Any,
 ) -> pd.DataFrame:
     """Answers of a model as columns."""
     if not hasattr(fitted, "predict_interval"):

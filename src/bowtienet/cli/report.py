@@ -37,7 +37,11 @@ def report(
     with problems.gather():
         fitted = load_estimator(model)
     if fitted is not None:
-        rows = read_rows(data, how, problems, target=target_of(fitted), exposure=exposure)
+        kind = {"BowTieClassifier": "classes", "BowTieCountRegressor": "counts"}
+        outcome = kind.get(type(fitted).__name__, "numbers")
+        rows = read_rows(
+            data, how, problems, target=target_of(fitted), outcome=outcome, exposure=exposure
+        )
     if rows is not None:
         features = features_for(fitted, rows.features, problems)
     problems.refuse_if_any()

@@ -22,7 +22,7 @@ from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.tables.door import open_features
+from bowtienet.tables.door import open_features, open_rows
 from bowtienet.tables.representation import learn_representation, standardize
 
 OURS = {
@@ -61,7 +61,10 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
         models["CatBoost"] = kind(
             verbose=0, thread_count=1, allow_writing_files=False, **loss_of_counts, **seed
         )
-    encoded = {name: make_pipeline(TableEncoder(), model) for name, model in models.items()}
+    encoded = {
+        name: make_pipeline(TableEncoder(labels=outcome == "classes"), model)
+        for name, model in models.items()
+    }
     return {"bow tie": OURS[outcome](**seed), **encoded}
 
 
@@ -77,11 +80,19 @@ def with_distribution(model: Any, outcome: str, fifths: int = 1) -> Any:
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Columns of a table as standardised numbers, as the bow tie estimators see them."""
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def __init__(self, labels: bool = False) -> None:
+        self.labels = labels
+
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn levels, medians and scales."""
-        table = open_features(self, X, reset=True)
-        self.representation_ = learn_representation(table, np.ones(table.n_rows), 30)
+        self.fit_transform(X, y)
         return self
+
+    def fit_transform(self, X: Any, y: Any) -> Any:
+        """The same, and the numbers of these rows, with statistics of the target out of fold."""
+        training = open_rows(self, X, y, labels=self.labels)
+        self.representation_, inputs = learn_representation(training, 30)
+        return inputs
 
     def transform(self, X: Any) -> Any:
         """Numbers (n, encoded)."""

@@ -25,7 +25,7 @@ from bowtienet.plotting._display import (
     target_name,
 )
 from bowtienet.prediction.discrete import CountMixture
-from bowtienet.tables.door import is_missing
+from bowtienet.tables.texts import is_missing
 
 MOST_POINTS = 80
 """Values of a number along which a band is drawn."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -123,28 +124,20 @@ def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         yield f"{name} missing", missing
 
 
-def outside(X: Any, training: Any) -> tuple[int, list[tuple[str, str, int]]]:
-    """Rows outside the ranges or levels of training: how many, and (column, usual, rows)."""
-    known, columns = columns_of(training), columns_of(X)
-    anywhere = np.zeros(len(next(iter(columns.values()))), dtype=bool)
-    reasons = []
-    for key, values in columns.items():
-        usual = known[key][~_missing(known[key])]
-        if not len(usual):
-            continue
-        if _is_ordered(values) and _is_ordered(usual):
-            away = (values < usual.min()) | (values > usual.max())
-            words = f"{_text(usual.min())} to {_text(usual.max())}"
-        else:
-            levels = np.unique(usual.astype(str))
-            if len(levels) > MOST_LEVELS:
-                continue
-            away = ~np.isin(values.astype(str), levels) & ~_missing(values)
-            words = f"{len(levels)} levels"
-        anywhere |= away
-        if away.any():
-            reasons.append((column_name(key), words, int(away.sum())))
-    return int(anywhere.sum()), sorted(reasons, key=lambda reason: -reason[2])
+def outside(model: Any, X: Any) -> tuple[int, list[tuple[str, int]]]:
+    """Rows outside the ranges of the training rows: how many, and by column."""
+    representation = model._fitted.representation
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of what is said here
+        inputs = model._inputs(X)
+    rounding = 1e-9 * (representation.high - representation.low)
+    away = (inputs < representation.low - rounding) | (inputs > representation.high + rounding)
+    reasons = [
+        (column_name(column.name), int(away[:, representation.owners == i].any(axis=1).sum()))
+        for i, column in enumerate(representation.columns)
+    ]
+    reasons = sorted((reason for reason in reasons if reason[1]), key=lambda reason: -reason[1])
+    return int(away.any(axis=1).sum()), reasons
 
 
 def _is_ordered(values: NDArray[Any]) -> bool:

@@ -43,8 +43,7 @@ def write_report(
     exposure : array (n,), optional
         Of counts.
     training : (X, y, exposure), optional
-        Rows of the fit, to which simple models are fitted and whose ranges are compared. Without
-        them simple models are cross-validated, and nothing is said of ranges.
+        Rows of the fit, to which simple models are fitted; else they are cross-validated.
 
     Examples
     --------
@@ -94,7 +93,7 @@ def write_report(
         result=assessment,
         ranked=ranked,
         groups=groups(X, assessment.hits, assessment.stated),
-        outside=None if training is None else outside(X, training[0]),
+        outside=outside(model, X),
         images=images(model, X, y, exposure, [each.column for each in ranked[:n_bands]]),
         version=version("bowtienet"),
     )

@@ -115,13 +115,13 @@ def open_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     y = _as_array(y)
-    targets = _labels(y) if labels else _numbers(y, table.hints)
+    targets = _labels(y) if labels else numeric_targets(y, table.hints)
     check_consistent_length(X, targets)
     weights = _row_weights(sample_weight, table.n_rows)
     if exposure is not None:
         exposure = exposure_of(exposure, table.n_rows)
     known = _known_targets(targets)
-    notes = _notes_of(X)
+    notes = notes_of(X)
     if not known.all():
         note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
         warnings.warn(note, UserWarning, stacklevel=3)
@@ -165,7 +165,7 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
     if issparse(X):
         X = _dense(X)
     frame = _frame(X)
-    hints = _hints_of(X)
+    hints = hints_of(X)
     if frame is not None:
         frame = frame if reset else _in_order(estimator, frame)
         validate_data(estimator, frame.to_native(), skip_check_array=True, reset=reset)
@@ -221,7 +221,7 @@ def _frame(X: Any) -> Any:
     return frame if isinstance(frame, nw.DataFrame) else None
 
 
-def _hints_of(X: Any) -> Hints:
+def hints_of(X: Any) -> Hints:
     """What was said when a file was read."""
     about = getattr(X, "attrs", {}).get(ATTRIBUTE, {})
     return Hints(
@@ -231,7 +231,8 @@ def _hints_of(X: Any) -> Hints:
     )
 
 
-def _notes_of(X: Any) -> tuple[str, ...]:
+def notes_of(X: Any) -> tuple[str, ...]:
+    """What was noticed when a file was read."""
     return tuple(getattr(X, "attrs", {}).get(ATTRIBUTE, {}).get("notes", ()))
 
 
@@ -351,7 +352,7 @@ def _labels(y: Any) -> NDArray[Any]:
     return labels
 
 
-def _numbers(y: Any, hints: Hints) -> Floats:
+def numeric_targets(y: Any, hints: Hints = NO_HINTS) -> Floats:
     """Targets (n,) or (n, targets) as floats; NaN where one is missing."""
     values = np.asarray(y)
     if values.dtype.kind in "OU" and values.size:
