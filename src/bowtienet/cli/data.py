@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from bowtienet._format import count, shorten
 from bowtienet.cli.options import Reading
 from bowtienet.cli.refusals import Problems
-from bowtienet.tables.door import hints_of, notes_of, numeric_targets
-from bowtienet.tables.texts import Hints
+from bowtienet.tables.door import notes_of, numeric_targets, open_features
 
 FEW_VALUES = 10
 """Whole numbers with at most so many different values may be classes or counts."""
@@ -73,7 +73,7 @@ def read_rows(
         return None
     values = None
     with problems.gather(f"--target '{shorten(target)}': "):
-        outcome, values, notes = target_values(frame[target], hints_of(frame), outcome)
+        outcome, values, notes = target_values(frame, target, outcome)
     if values is None:
         return None
     features = frame.drop(columns=[*{*roles.values(), *(set(exclude) & set(known))}])
@@ -88,7 +88,7 @@ def read_rows(
     if n_rows < len(frame):
         notes = [*notes, f"{count(len(frame) - n_rows, 'row')} without a target left out."]
     columns = {
-        option: positive(frame[roles[option]], option, problems)[present]
+        option: positive(frame, roles[option], option, problems)[present]
         if option in roles
         else None
         for option in ("--weight", "--exposure")
@@ -103,14 +103,18 @@ def read_rows(
     )
 
 
-def target_values(
-    column: pd.Series, hints: Hints, outcome: str
-) -> tuple[str, pd.Series, list[str]]:
+def numbers_of(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
+    """A column as numbers; where its texts leave doubts the other columns decide."""
+    others = open_features(BaseEstimator(), frame.drop(columns=name), reset=True)
+    return numeric_targets(frame[name], others)
+
+
+def target_values(frame: pd.DataFrame, name: str, outcome: str) -> tuple[str, pd.Series, list[str]]:
     """What a target is, its numbers or labels, and a note where it is in doubt."""
-    numbers = None
+    column, numbers = frame[name], None
     if outcome != "classes":
         try:
-            numbers = pd.Series(numeric_targets(column, hints), column.index, name=column.name)
+            numbers = pd.Series(numbers_of(frame, name), column.index, name=name)
         except ValueError:
             if outcome != "auto":
                 raise
@@ -121,25 +125,25 @@ def target_values(
         return "classes", column, []
     if outcome == "auto" and len(values) <= FEW_VALUES and np.all(values == np.round(values)):
         doubt = (
-            f"target '{shorten(column.name)}' has {len(values)} different whole numbers and counts "
+            f"target '{shorten(name)}' has {len(values)} different whole numbers and counts "
             "as numbers: --outcome classes or --outcome counts if it is that."
         )
         return "numbers", numbers, [doubt]
     return ("numbers" if outcome == "auto" else outcome), numbers, []
 
 
-def positive(column: pd.Series, option: str, problems: Problems) -> pd.Series:
+def positive(frame: pd.DataFrame, name: str, option: str, problems: Problems) -> pd.Series:
     """Numbers of weights or exposures."""
-    numbers = np.full(len(column), np.nan)
+    numbers = np.full(len(frame), np.nan)
     with problems.gather(f"{option}: "):
-        numbers = numeric_targets(column)
+        numbers = numbers_of(frame, name)
     wrong = int((~(np.isfinite(numbers) & (numbers >= 0.0))).sum())
     if wrong:
         problems.add(
-            f"{option}: column '{shorten(column.name)}' has {count(wrong, 'row')} without a number "
+            f"{option}: column '{shorten(name)}' has {count(wrong, 'row')} without a number "
             "of at least 0: fill or leave them out."
         )
-    return pd.Series(numbers, column.index)
+    return pd.Series(numbers, frame.index)
 
 
 def estimator_of(outcome: str, settings: dict[str, Any]) -> Any:

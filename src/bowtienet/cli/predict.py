@@ -15,10 +15,9 @@ import typer
 from bowtienet._format import count, listed
 from bowtienet.cli import options
 from bowtienet.cli.console import note, say_aside
-from bowtienet.cli.data import features_for, read, target_of
+from bowtienet.cli.data import features_for, numbers_of, read, target_of
 from bowtienet.cli.refusals import Problems
 from bowtienet.persistence import replacing
-from bowtienet.tables.door import hints_of, numeric_targets
 
 ROWS = 50_000
 """Read, predicted and written at a time."""
@@ -81,7 +80,7 @@ def predict(
             problems.refuse_if_any()
             if number == 0:
                 mention_columns(fitted, frame, identify, exposure)
-            exposures = None if exposure is None else numeric_targets(frame[exposure])
+            exposures = None if exposure is None else numbers_of(frame, exposure)
             answers = predictions(fitted, features, coverage, levels, known_rows, exposures)
             result = pd.concat([frame[list(identify)].reset_index(drop=True), answers], axis=1)
             result.to_csv(stream, header=number == 0, index=False, float_format=DIGITS)
@@ -118,7 +117,7 @@ def calibration_rows(
         target = target_of(fitted)
         problems.columns("--calibration", [target], list(map(str, frame.columns)))
         problems.refuse_if_any()
-        known = numeric_targets(frame[target], hints_of(frame))
+        known = numbers_of(frame, target)
         present = np.isfinite(known)
         rows = features_for(fitted, frame[present], problems), known[present]
     return rows

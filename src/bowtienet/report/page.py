@@ -15,6 +15,8 @@ from bowtienet.persistence import replacing
 from bowtienet.report.assessment import assess
 from bowtienet.report.columns import column_name, groups, importances, outside
 from bowtienet.report.figures import images
+from bowtienet.tables.door import hints_of
+from bowtienet.tables.texts import CATEGORY, distinct_cells, read_cells
 
 
 def write_report(
@@ -62,11 +64,11 @@ def write_report(
     names = getattr(model, "_target_names", ("y",))
     if len(names) > 1:
         raise ValueError(f"a report is about one target, got {len(names)}: fit a model for each.")
-    X, y = _in_memory(X), np.asarray(y)
+    X, y = _typed(model, X), np.asarray(y)
     if len(y) < 2:
         raise ValueError(f"a report needs two rows at least, better dozens, got {len(y)}.")
     if training is not None:
-        training = (_in_memory(training[0]), np.asarray(training[1]), training[2])
+        training = (_typed(model, training[0]), np.asarray(training[1]), training[2])
     assessment = assess(model, X, y, exposure=exposure, training=training)
     ranked = importances(model, X, y, exposure)
     n_bands = 3 if assessment.outcome == "classes" else 2  # four plots in all
@@ -94,6 +96,7 @@ def write_report(
         ranked=ranked,
         groups=groups(X, assessment.hits, assessment.stated),
         outside=outside(model, X),
+        notes=model._fitted.representation.notes,
         images=images(model, X, y, exposure, [each.column for each in ranked[:n_bands]]),
         version=version("bowtienet"),
     )
@@ -101,7 +104,18 @@ def write_report(
         file.write(text.replace(" %", "\N{NO-BREAK SPACE}%"))
 
 
-def _in_memory(X: Any) -> Any:
-    """A frame of pandas, or an array."""
+def _typed(model: Any, X: Any) -> Any:
+    """An array, or a frame of pandas whose texts are the numbers and dates that the model reads."""
     frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame.to_pandas() if isinstance(frame, nw.DataFrame) else np.asarray(X)
+    if not isinstance(frame, nw.DataFrame):
+        return np.asarray(X)
+    hints, X = hints_of(X), frame.to_pandas().copy()
+    for column in model._fitted.representation.columns:
+        if column.reading.kind == CATEGORY or X[column.name].dtype != object:
+            continue
+        cells = distinct_cells(X[column.name].to_numpy())
+        values, unread = read_cells(cells, column.reading, hints)
+        if not unread:
+            missing = values.dtype.type("nat" if values.dtype.kind == "M" else "nan")
+            X[column.name] = np.append(values, missing)[cells.place]
+    return X

@@ -39,6 +39,7 @@ from bowtienet.tables.texts import (
     is_compact_date,
     learn_reading,
     read_cells,
+    settled,
 )
 from bowtienet.tables.words import helpful_words, word_indicators, words_of
 
@@ -185,12 +186,7 @@ def _learn_readings(
         _learn_reading(array, each, weights, hints)
         for array, each in zip(arrays, cells, strict=True)
     ]
-    styles = [r.style for r in readings if not r.doubt]
-    if hints.decimal is None and styles.count(",") > 0:
-        hints = replace(hints, decimal=",")
-    days = styles.count("day first")
-    if hints.day_first is None and days and days >= styles.count("month first"):
-        hints = replace(hints, day_first=True)
+    hints = settled(hints, readings)
     for i, reading in enumerate(readings):
         each = cells[i]
         if each is not None and (reading.doubt or reading.style == "."):

@@ -32,6 +32,7 @@ from bowtienet.tables.texts import (
     is_missing,
     learn_reading,
     read_cells,
+    settled,
 )
 
 Floats = NDArray[np.float64]
@@ -115,7 +116,7 @@ def open_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     y = _as_array(y)
-    targets = _labels(y) if labels else numeric_targets(y, table.hints)
+    targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
     weights = _row_weights(sample_weight, table.n_rows)
     if exposure is not None:
@@ -352,11 +353,11 @@ def _labels(y: Any) -> NDArray[Any]:
     return labels
 
 
-def numeric_targets(y: Any, hints: Hints = NO_HINTS) -> Floats:
+def numeric_targets(y: Any, table: Table) -> Floats:
     """Targets (n,) or (n, targets) as floats; NaN where one is missing."""
     values = np.asarray(y)
     if values.dtype.kind in "OU" and values.size:
-        read = [_read_target(column, hints) for column in values.reshape(len(values), -1).T]
+        read = [_read_target(column, table) for column in values.reshape(len(values), -1).T]
         y = np.column_stack(read).reshape(values.shape)
     targets = check_array(
         y, dtype=np.float64, ensure_2d=False, input_name="y", ensure_all_finite="allow-nan"
@@ -366,9 +367,13 @@ def numeric_targets(y: Any, hints: Hints = NO_HINTS) -> Floats:
     return np.asarray(targets)
 
 
-def _read_target(values: NDArray[Any], hints: Hints) -> Floats:
-    cells = distinct_cells(values.astype(object))
-    reading = learn_reading(cells, np.ones(len(values)), hints)
+def _read_target(values: NDArray[Any], table: Table) -> Floats:
+    cells, each, hints = distinct_cells(values.astype(object)), np.ones(len(values)), table.hints
+    reading = learn_reading(cells, each, hints)
+    if reading.doubt:
+        texts = [distinct_cells(column) for column in table.columns if column.dtype.kind == "O"]
+        hints = settled(hints, [learn_reading(text, each, hints) for text in texts])
+        reading = learn_reading(cells, each, hints)
     numbers, unread = read_cells(cells, reading, hints)
     if (reading.kind != NUMBER and cells.values) or unread:
         example = (unread or cells.values)[0]

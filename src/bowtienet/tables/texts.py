@@ -150,6 +150,17 @@ def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Reading:
     return replace(reading, codes=(*sorted(coded), *reading.codes))
 
 
+def settled(hints: Hints, readings: Sequence[Reading]) -> Hints:
+    """Hints for columns in doubt, by the columns of the same table that are in none."""
+    styles = [reading.style for reading in readings if not reading.doubt]
+    if hints.decimal is None and "," in styles:
+        hints = replace(hints, decimal=",")
+    days = styles.count(DAY_FIRST)
+    if hints.day_first is None and days and days >= styles.count(MONTH_FIRST):
+        hints = replace(hints, day_first=True)
+    return hints
+
+
 def read_cells(cells: Cells, reading: Reading, hints: Hints) -> tuple[NDArray[Any], list[Any]]:
     """Distinct cells as floats, dates or texts, as learnt, and those that are none of these."""
     user = {code.casefold() for code in (*hints.missing_values, *reading.codes)}
