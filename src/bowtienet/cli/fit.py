@@ -161,7 +161,7 @@ def show_scores(
     return {
         "held_out_rows": assessment.n_rows,
         "scores": means,
-        "gain_over_linear": vars(assessment.gains[LINEAR]),
+        "gain_over_linear": assessment.gains[LINEAR]._asdict(),
         "seconds_of_linear": assessment.seconds[LINEAR],
     }
 

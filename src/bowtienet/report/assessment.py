@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +36,14 @@ COVERAGE = 0.9
 RESAMPLES = 2_000
 """Of the bootstrap: the ends of intervals are then good to a few per cent of their width."""
 FOLDS = 5
-"""Of simple models, for the width of their intervals, and where the rows of the fit are not at
-hand."""
+"""For the width of simple models, and for themselves where the rows of the fit are not at hand."""
 OURS, LINEAR, CONSTANT = "bow tie", "linear", "constant"
 """Models, as `default_models` names them."""
+HIT, RIGHT = "in 90 % intervals", "accuracy"
+"""Scores that are shares of rows."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Interval:
+class Interval(NamedTuple):
     """A value, and the ends of an interval that belongs to it."""
 
     value: float
@@ -75,13 +75,6 @@ class Assessment:
     """Of the fits of simple models."""
 
 
-def outcome_of(model: Any) -> str:
-    """What a fitted model predicts: numbers, classes or counts."""
-    if hasattr(model, "predict_proba"):
-        return "classes"
-    return "counts" if type(model).__name__ == "BowTieCountRegressor" else "numbers"
-
-
 def assess(
     model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = None, seed: int = 0
 ) -> Assessment:
@@ -91,7 +84,7 @@ def assess(
     ----------
     model : fitted practical estimator
         With one target.
-    X, y : frame of pandas and array (n,)
+    X, y : frame or array, and array (n,)
         Held-out rows.
     exposure : array (n,), optional
         Of counts.
@@ -100,16 +93,15 @@ def assess(
     seed : int
         Of the bootstrap and the folds.
     """
-    outcome, targets = outcome_of(model), np.asarray(y)
-    labels = None
-    if outcome == "classes":
-        labels = np.unique(np.concatenate([model.classes_, targets]))
-        forecast = _spread_over(labels, model.classes_, model.predict_proba(X))
+    targets, labels, outcome = np.asarray(y), None, "numbers"
+    if hasattr(model, "predict_proba"):
+        labels, outcome = np.unique(np.concatenate([model.classes_, targets])), "classes"
+        forecast = _forecast(model, X, labels)
     else:
+        outcome = "counts" if type(model).__name__ == "BowTieCountRegressor" else outcome
         forecast = model.predict_dist(X, **({} if exposure is None else {"exposure": exposure}))
     scores, seconds = {OURS: _scores(targets, forecast, labels)}, {}
-    X = _with_exposure(X, exposure)
-    models = default_models(outcome, seed)
+    X, models = _with_exposure(X, exposure), default_models(outcome, seed)
     for name in (LINEAR, CONSTANT):
         simple = with_distribution(models[name], outcome, fifths=FOLDS)
         began = time.perf_counter()
@@ -120,20 +112,23 @@ def assess(
             fitted = simple.fit(_with_exposure(rows, exposures), np.asarray(known))
             scores[name] = _scores(targets, _forecast(fitted, X, labels), labels)
         seconds[name] = time.perf_counter() - began
-    main = next(iter(scores[OURS]))
-    hits, stated = _hits(targets, forecast, labels)
-    rng = np.random.default_rng(seed)
+    ours, rng = scores[OURS], np.random.default_rng(seed)
+    main = next(iter(ours))
+    if labels is None:
+        low, high = chance_band(COVERAGE, len(targets))
+        sureness = Interval(float(np.mean(ours[HIT])), float(low), float(high))
+    else:
+        found = calibration_error(targets, forecast, labels)
+        sureness = Interval(found.error, 0.0, 2.0 * found.by_chance)
     return Assessment(
         outcome=outcome,
         n_rows=len(targets),
         main=main,
         means={name: _means(each) for name, each in scores.items()},
-        gains={
-            name: _gain(scores[OURS][main], scores[name][main], rng) for name in (LINEAR, CONSTANT)
-        },
-        sureness=_sureness(targets, forecast, labels, hits),
-        hits=hits,
-        stated=stated,
+        gains={name: _gain(ours[main], scores[name][main], rng) for name in (LINEAR, CONSTANT)},
+        sureness=sureness,
+        hits=ours[HIT if labels is None else RIGHT] > 0.0,
+        stated=np.full(len(targets), COVERAGE) if labels is None else forecast.max(axis=1),
         seconds=seconds,
     )
 
@@ -144,7 +139,7 @@ def _scores(targets: Any, forecast: Any, labels: Any) -> dict[str, Floats]:
         return {
             "log loss": -log_probability(targets, forecast, labels),
             "Brier score": np.sum((forecast - (labels == targets[:, None])) ** 2, axis=1),
-            "accuracy": (labels[np.argmax(forecast, axis=1)] == targets).astype(float),
+            RIGHT: (labels[np.argmax(forecast, axis=1)] == targets).astype(float),
         }
     low, high = forecast.interval(COVERAGE)
     return {
@@ -152,7 +147,7 @@ def _scores(targets: Any, forecast: Any, labels: Any) -> dict[str, Floats]:
         "RMSE": (targets - forecast.mean()) ** 2,
         "log density": log_density(targets, forecast),
         "width of 90 % intervals": high - low,
-        "in 90 % intervals": ((low <= targets) & (targets <= high)).astype(float),
+        HIT: ((low <= targets) & (targets <= high)).astype(float),
     }
 
 
@@ -161,42 +156,23 @@ def _means(scores: dict[str, Floats]) -> dict[str, float]:
     return {name: mean**0.5 if name == "RMSE" else mean for name, mean in means.items()}
 
 
-def _hits(targets: Any, forecast: Any, labels: Any) -> tuple[NDArray[np.bool_], Floats]:
-    if labels is not None:
-        return labels[np.argmax(forecast, axis=1)] == targets, forecast.max(axis=1)
-    low, high = forecast.interval(COVERAGE)
-    return (low <= targets) & (targets <= high), np.full(len(targets), COVERAGE)
-
-
-def _sureness(targets: Any, forecast: Any, labels: Any, hits: NDArray[np.bool_]) -> Interval:
-    if labels is not None:
-        found = calibration_error(targets, forecast, labels)
-        return Interval(value=found.error, low=0.0, high=2.0 * found.by_chance)
-    low, high = chance_band(COVERAGE, len(hits))
-    return Interval(value=float(np.mean(hits)), low=float(low), high=float(high))
-
-
 def _gain(ours: Floats, theirs: Floats, rng: np.random.Generator) -> Interval:
     def share(model: Any, simple: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
-            return np.nan_to_num(1.0 - model / simple, posinf=0.0, neginf=-np.inf)
+            return np.nan_to_num(1.0 - model / simple, posinf=0.0, neginf=-1e9)
 
     counts = rng.multinomial(len(ours), np.full(len(ours), 1.0 / len(ours)), size=RESAMPLES)
     low, high = np.quantile(share(counts @ ours, counts @ theirs), [0.05, 0.95])
-    value = share(ours.sum(), theirs.sum())
-    return Interval(value=float(value), low=float(low), high=float(high))
+    return Interval(float(share(ours.sum(), theirs.sum())), float(low), float(high))
 
 
 def _forecast(fitted: Any, X: Any, labels: Any) -> Any:
+    """A distribution, or probabilities (n, C) of all labels: zero for those that are unknown."""
     if labels is None:
         return fitted.predict_dist(X)
-    return _spread_over(labels, fitted.classes_, fitted.predict_proba(X))
-
-
-def _spread_over(labels: Any, known: Any, probabilities: Floats) -> Floats:
-    """Probabilities of all labels: zero for those that the model has not seen."""
-    shares = np.zeros((len(probabilities), len(labels)))
-    shares[:, np.searchsorted(labels, known)] = probabilities
+    known = fitted.predict_proba(X)
+    shares = np.zeros((len(known), len(labels)))
+    shares[:, np.searchsorted(labels, fitted.classes_)] = known
     return shares
 
 
@@ -218,4 +194,7 @@ def _with_exposure(X: Any, exposure: Any) -> Any:
     """Simple models of counts see the logarithm of the exposure as one more column."""
     if exposure is None:
         return X
-    return X.assign(**{"log exposure": np.log(np.asarray(exposure, dtype=float))})
+    logs = np.log(np.asarray(exposure, dtype=float))
+    if hasattr(X, "assign"):
+        return X.assign(**{"log exposure": logs})
+    return np.column_stack([X, logs])

@@ -16,7 +16,7 @@ from bowtienet.evaluation import log_score
 from bowtienet.evaluation.competitors import rows_of
 from bowtienet.plotting.band import columns_of
 
-REPEATS, ROWS, MOST_COLUMNS = 5, 500, 40
+REPEATS, ROWS, MOST_COLUMNS = 3, 500, 30
 """Of permutation importance: more take longer and change no ranking that one should rely on."""
 LEAST_ROWS, MOST_LEVELS = 10, 30
 """Of groups: the share of fewer rows says nothing; columns of more levels are rather texts."""
@@ -49,7 +49,7 @@ class Group(NamedTuple):
 def importances(model: Any, X: Any, y: Any, exposure: Any = None) -> list[Importance]:
     """Permutation importance over at most 500 rows, the largest first.
 
-    Of more than 40 columns only those are permuted whose numbers vary most with predictions.
+    Of more than 30 columns only those are permuted whose numbers vary most with predictions.
     """
     rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
     X, y = rows_of(X, rows), np.asarray(y)[rows]

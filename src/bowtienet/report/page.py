@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bowtienet._format import count, number, percent, shorten
 from bowtienet.persistence import replacing
 from bowtienet.report.assessment import assess
-from bowtienet.report.columns import column_name, groups, importances, outside
+from bowtienet.report.columns import REPEATS, column_name, groups, importances, outside
 from bowtienet.report.figures import images
 from bowtienet.tables.door import hints_of
 from bowtienet.tables.texts import CATEGORY, distinct_cells, read_cells
@@ -94,6 +94,7 @@ def write_report(
         n_training=None if training is None else len(training[1]),
         result=assessment,
         ranked=ranked,
+        repeats=REPEATS,
         groups=groups(X, assessment.hits, assessment.stated),
         outside=outside(model, X),
         notes=model._fitted.representation.notes,
