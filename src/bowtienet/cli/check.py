@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from shlex import quote
 from typing import Any
 
 from bowtienet._format import listed, shorten
@@ -59,6 +60,7 @@ def check(
         summarize(columns)
     for text in notes:
         note(text)
+    say(f"Next: bowtienet fit {quote(data)} --target {quote(target)}", style="dim")
 
 
 def learnt(rows: Rows) -> tuple[tuple[ColumnFacts, ...], tuple[str, ...]]:
@@ -94,7 +96,7 @@ def show(columns: Sequence[ColumnFacts]) -> None:
 def summarize(columns: Sequence[ColumnFacts]) -> None:
     """Kinds of many columns, those that are left out, and those with most values missing."""
     for kind, times in Counter(column.kind for column in columns).most_common():
-        say(f"  {times:,} x {kind}")
+        say(f"  {kind}: {times:,}")
     left_out = [column.name for column in columns if column.becomes == "left out"]
     if left_out:
         say(f"  {len(left_out):,} left out: {listed(left_out)}")

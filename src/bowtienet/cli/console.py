@@ -33,7 +33,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def say(text: str = "", style: str = "") -> None:
     """A line of the result."""
-    console().print(Text(printable(text), style=style))
+    _print(console(), Text(printable(text), style=style))
 
 
 def say_aside(text: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 from typing import Annotated, Any
 
 import typer
@@ -90,7 +91,7 @@ def fit(
     say(f"Wrote {out} ({scored}{more}).")
     if report is not None:
         say(f"Wrote {report}.")
-    say(f"Next: bowtienet predict {out} NEW_DATA --out predictions.csv", style="dim")
+    say(f"Next: bowtienet predict {quote(str(out))} NEW_DATA --out predictions.csv", style="dim")
 
 
 def check_options(

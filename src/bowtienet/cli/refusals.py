@@ -49,7 +49,9 @@ class Problems:
             for text in refusal.problems:
                 self.add(text)
         except MISTAKES as error:
-            self.add(about + sentence(error))
+            several = [line[2:] for line in str(error).splitlines() if line.startswith("- ")]
+            for text in several or [sentence(error)]:
+                self.add(about + text)
 
     def any(self) -> bool:
         """Whether there are any."""
