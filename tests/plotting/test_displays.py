@@ -43,6 +43,7 @@ def test_band_along_a_number(fitted: dict[str, Fitted], name: str) -> None:
     model, X, _ = fitted[name]
     display = PredictiveBandDisplay.from_estimator(model, X, "size", at={"city": "Rome"})
     assert set(display.values) <= set(X["size"])
+    assert "city = Rome" in display.ax_.get_title(loc="left")
     assert {X["size"].min(), X["size"].max()} <= set(display.values)
     rows = X.iloc[: len(display.values)].assign(
         size=display.values, city="Rome", day=X["day"].sort_values().iloc[80], rooms=3

@@ -61,7 +61,8 @@ def pyplot() -> Any:
 
 def label(ax: Any, title: str, x: str, y: str) -> None:
     """Title, names of the axes, a quiet grid and no box."""
-    ax.set_title(textwrap.fill(title, TITLE), loc="left", fontsize="medium")
+    lines = [textwrap.fill(line, TITLE) for line in title.splitlines()]
+    ax.set_title("\n".join(lines), loc="left", fontsize="medium")
     ax.set_xlabel(shortened(x, NAME))
     ax.set_ylabel(shortened(y, NAME))
     ax.grid(color=PALE, linewidth=0.6)

@@ -77,7 +77,7 @@ class PredictedActualDisplay(Display):
         margin = 0.04 * float(np.ptp(both)) or 1.0
         limits = float(np.min(both)) - margin, float(np.max(both)) + margin
         if len(self.actual) <= MOST_BARS:
-            ax.vlines(self.predicted, low, high, color=PALE, linewidth=1.0, zorder=1)
+            ax.vlines(self.predicted, low, high, color=PALE, linewidth=0.8, zorder=1)
         ax.plot(limits, limits, color=GREY, linewidth=1.0, linestyle="--", zorder=2)
         size = float(np.clip(4000.0 / len(self.actual), 4.0, 22.0))
         style = {"s": size, "linewidths": 0.0, "rasterized": len(self.actual) > 2000}

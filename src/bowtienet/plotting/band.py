@@ -34,6 +34,7 @@ MOST_POINTS = 80
 MOST_LEVELS = 12
 """Levels of a category, the most frequent ones, and dates."""
 MOST_DOTS = 1000
+TYPICAL = "other columns at typical values"
 ROWS = 200
 """Rows that say which columns move predictions most."""
 
@@ -62,6 +63,8 @@ class PredictiveBandDisplay(Display):
         Names of the feature and the target.
     classes : sequence, optional
         Names of the columns of probabilities.
+    held : str
+        Where other columns stand, for the title.
     """
 
     def __init__(
@@ -76,10 +79,12 @@ class PredictiveBandDisplay(Display):
         feature: str = "x",
         name: str = "y",
         classes: Any = (),
+        held: str = "",
     ) -> None:
         self.values, self.mean = np.asarray(values), np.asarray(mean)
         self.epistemic, self.interval, self.points = epistemic, interval, points
-        self.coverage, self.feature, self.name, self.classes = coverage, feature, name, classes
+        self.coverage, self.feature, self.name = coverage, feature, name
+        self.classes, self.held = classes, held
 
     @classmethod
     def from_estimator(
@@ -119,6 +124,7 @@ class PredictiveBandDisplay(Display):
             "coverage": coverage,
             "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
+            "held": ", ".join([*(f"{k} = {v}" for k, v in (at or {}).items()), TYPICAL]),
         }
         if hasattr(estimator, "predict_proba"):
             shares = estimator.predict_proba(rows)
@@ -165,10 +171,10 @@ class PredictiveBandDisplay(Display):
             names = [shortened(value, TICK) for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = "other columns at typical values"
+        title = self.held
         if self.mean.ndim == 1:
             share = f"{100.0 * self.coverage:g} %"
-            title = f"{share} bands of the mean (dark) and new targets (pale), {title}"
+            title = f"{share} bands of the mean (dark) and new targets (pale)\n{title}"
         name = self.name if self.mean.ndim == 1 else "probability"
         if len(self.classes) == 2:
             name = f"probability of {self.classes[1]}"
