@@ -101,9 +101,16 @@ def test_tables_failures_and_doors(fitted: dict[str, Fitted]) -> None:
     assert list(apart.notes) == ["plain"]
     assert "ValueError" in repr(apart)
     assert np.isnan(apart.columns["log_score"][0])
+    truth = compare(X, y == "low", {"linear": models["linear"]}, cv=split).columns
+    boosted = default_models("classes")
+    chosen = {name: boosted[name] for name in boosted if name not in ("bow tie", "constant")}
+    assert not compare(X, y == "low", chosen, cv=split).notes
+    assert truth["accuracy"][0] > 0.5
     with pytest.raises(ValueError, match="'weight'"):
         compare(X, "weight")
     with pytest.raises(ValueError, match="numbers, classes, counts"):
         compare(X, y, outcome="ranks")
+    with pytest.raises(ValueError, match="missing labels"):
+        compare(X, [None, *y[1:]])
     with pytest.raises(ValueError, match="one column"):
         compare(X, np.ones((len(X), 2)))

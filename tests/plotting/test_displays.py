@@ -19,7 +19,7 @@ from bowtienet.plotting import (
     PredictedActualDisplay,
     PredictiveBandDisplay,
 )
-from bowtienet.plotting._display import ORANGE, plain_numbers
+from bowtienet.plotting._display import ORANGE, plain_numbers, shortened
 from bowtienet.plotting.calibration import BINS, LEVELS
 from tests.evaluation.conftest import NAMES, Fitted
 
@@ -43,6 +43,7 @@ def test_band_along_a_number(fitted: dict[str, Fitted], name: str) -> None:
     model, X, _ = fitted[name]
     display = PredictiveBandDisplay.from_estimator(model, X, "size", at={"city": "Rome"})
     assert set(display.values) <= set(X["size"])
+    assert "city = Rome" in display.ax_.get_title(loc="left")
     assert {X["size"].min(), X["size"].max()} <= set(display.values)
     rows = X.iloc[: len(display.values)].assign(
         size=display.values, city="Rome", day=X["day"].sort_values().iloc[80], rooms=3
@@ -167,6 +168,13 @@ def test_overview(fitted: dict[str, Fitted], name: str, tmp_path: Path) -> None:
     again = OverviewDisplay.from_estimator(model, X, y, ax=axes)
     assert again.figure_ is axes[0].figure
     assert again.plot().figure_ is not axes[0].figure
+
+
+def test_long_names_keep_their_ends() -> None:
+    names = {shortened(f"the district of number {i}", 12) for i in range(20)}
+    assert len(names) == 20
+    assert max(map(len, names)) == 12
+    assert shortened("short", 12) == "short"
 
 
 def test_ticks_have_no_exponents() -> None:

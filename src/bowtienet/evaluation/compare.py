@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 import warnings
 from collections.abc import Callable, Mapping
@@ -24,6 +25,7 @@ from bowtienet.evaluation.competitors import (
 )
 from bowtienet.evaluation.scorers import last_step
 from bowtienet.evaluation.scores import crps, interval_score, log_density, log_probability
+from bowtienet.tables.door import is_missing
 
 Scores = dict[str, NDArray[np.float64]]
 Progress = Callable[[int, int, str], None]
@@ -36,7 +38,7 @@ class Comparison:
     columns: dict[str, list[Any]]
     """A list with a value for each model, as data frames take it: "model", mean scores,
     "difference" of the first score from that of the first model, its "standard_error", "seconds" of
-    all fits. NaN for models that failed."""
+    all fits. Scores of models that failed are NaN."""
     notes: dict[str, str]
     """Why models failed, by name."""
 
@@ -101,51 +103,56 @@ def compare(
     """
     X, y = features_and_targets(X, y)
     outcome = outcome or ("classes" if y.dtype.kind in "OUSb" else "numbers")
-    if outcome not in OURS:
-        raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
-    labels = np.unique(y) if outcome == "classes" else None
-    if labels is None:
-        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-    if y.ndim != 1:
-        raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
+    y, n_classes = _targets(y, outcome)
     if isinstance(cv, int):
-        folds = KFold if labels is None else StratifiedKFold
+        folds = StratifiedKFold if n_classes else KFold
         cv = folds(cv, shuffle=True, random_state=random_state)
     splits = list(check_cv(cv, y).split(np.zeros((len(y), 1)), y))
     models = default_models(outcome, random_state) if models is None else dict(models)
     scores: dict[str, list[Scores]] = {name: [] for name in models}
-    seconds, notes, done = dict.fromkeys(models, 0.0), {}, 0
-    for train, test in splits:
-        for name, model in models.items():
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")
-                    began = time.perf_counter()
-                    fitted = clone(with_distribution(model, outcome))
-                    fitted.fit(rows_of(X, train), y[train])
-                    seconds[name] += time.perf_counter() - began
-                    scores[name].append(_score(fitted, rows_of(X, test), y[test], labels, coverage))
-            except Exception as error:  # a failure of one model is a result of the comparison
-                reason = str(error).partition("\n")[0]
-                notes[name] = f"failed: {type(error).__name__}, {reason}"
-            done += 1
-            if callback is not None:
-                callback(done, len(splits) * len(models), name)
+    seconds, notes = dict.fromkeys(models, 0.0), {}
+    runs = itertools.product(splits, models.items())
+    for done, ((train, test), (name, model)) in enumerate(runs, 1):
+        began = time.perf_counter()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                fitted = clone(with_distribution(model, outcome)).fit(rows_of(X, train), y[train])
+                seconds[name] += time.perf_counter() - began
+                scores[name] += [_score(fitted, rows_of(X, test), y[test], n_classes, coverage)]
+        except Exception as error:  # a failure of one model is a result of the comparison
+            first, *_ = [*str(error).splitlines(), ""]
+            notes[name] = f"failed: {type(error).__name__}, {first}"
+        if callback is not None:
+            callback(done, len(splits) * len(models), name)
     rows = np.concatenate([test for _, test in splits])
     return Comparison(columns=_columns(scores, rows, seconds, notes), notes=notes)
 
 
-def _score(fitted: Any, X: Any, y: Any, labels: Any, coverage: float) -> Scores:
+def _targets(y: Any, outcome: str) -> tuple[NDArray[Any], int]:
+    """Numbers with 0, or numbers of classes, which every library takes, and how many there are."""
+    if outcome not in OURS:
+        raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
+    if y.ndim != 1:
+        raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
+    if outcome != "classes":
+        return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"), 0
+    if y.dtype.kind == "O" and any(map(is_missing, y)):
+        raise ValueError("y has missing labels: leave their rows out.")
+    classes, numbers = np.unique(y, return_inverse=True)
+    return numbers, len(classes)
+
+
+def _score(fitted: Any, X: Any, y: Any, n_classes: int, coverage: float) -> Scores:
     """Scores of held-out rows, the most telling first."""
     fitted, X = last_step(fitted, X)
-    if labels is not None:
-        shares = np.zeros((len(y), len(labels)))
-        shares[:, np.searchsorted(labels, fitted.classes_)] = fitted.predict_proba(X)
-        correct = y[:, None] == labels
+    if n_classes:
+        shares = np.zeros((len(y), n_classes))
+        shares[:, fitted.classes_] = fitted.predict_proba(X)
         return {
-            "log_score": log_probability(y, shares, labels),
-            "brier_score": np.sum((shares - correct) ** 2, axis=1),
-            "accuracy": correct[np.arange(len(y)), np.argmax(shares, axis=1)].astype(float),
+            "log_score": log_probability(y, shares, np.arange(n_classes)),
+            "brier_score": np.sum((shares - np.eye(n_classes)[y]) ** 2, axis=1),
+            "accuracy": (np.argmax(shares, axis=1) == y).astype(float),
         }
     distribution = fitted.predict_dist(X)
     ends = np.stack(distribution.interval(coverage), axis=-1)
@@ -165,22 +172,20 @@ def _columns(
     notes: dict[str, str],
 ) -> dict[str, list[Any]]:
     """Means, and differences in pairs of rows; rows held out more than once count as one."""
-    missing = np.full(len(rows), np.nan)
     names = next((list(each[0]) for model, each in scores.items() if model not in notes), ["crps"])
-    columns: dict[str, list[Any]] = {"model": list(scores)}
     _, places, times = np.unique(rows, return_inverse=True, return_counts=True)
+    columns: dict[str, list[Any]] = {"model": list(scores)}
+    missing = np.full(len(rows), np.nan)
     for name in names:
         each = [
             missing if model in notes else np.concatenate([split[name] for split in splits])
             for model, splits in scores.items()
         ]
-        means = [float(np.mean(values)) for values in each]
-        columns[name] = [float(np.sqrt(mean)) for mean in means] if name == "rmse" else means
+        means = np.mean(each, axis=1)
+        columns[name] = (np.sqrt(means) if name == "rmse" else means).tolist()
         if name == names[0]:
-            columns["difference"] = [mean - means[0] for mean in means]
-            by_row = [np.bincount(places, weights=values - each[0]) / times for values in each]
-            columns["standard_error"] = [
-                float(np.std(pairs, ddof=1) / np.sqrt(len(pairs))) for pairs in by_row
-            ]
-    columns["seconds"] = list(seconds.values())
-    return columns
+            columns["difference"] = (means - means[0]).tolist()
+            apart = np.array([np.bincount(places, values - each[0]) / times for values in each])
+            errors = np.std(apart, axis=1, ddof=1) / np.sqrt(len(times))
+            columns["standard_error"] = errors.tolist()
+    return {**columns, "seconds": list(seconds.values())}

@@ -73,25 +73,20 @@ class PredictedActualDisplay(Display):
     def _draw(self, ax: Any) -> None:
         low, high = self.intervals.T
         outside = (self.actual < low) | (self.actual > high)
-        limits = _limits(np.concatenate([self.actual, self.predicted]))
+        both = np.concatenate([self.actual, self.predicted])
+        margin = 0.04 * float(np.ptp(both)) or 1.0
+        limits = float(np.min(both)) - margin, float(np.max(both)) + margin
         if len(self.actual) <= MOST_BARS:
-            ax.vlines(self.predicted, low, high, color=PALE, linewidth=1.0, zorder=1)
+            ax.vlines(self.predicted, low, high, color=PALE, linewidth=0.8, zorder=1)
         ax.plot(limits, limits, color=GREY, linewidth=1.0, linestyle="--", zorder=2)
         size = float(np.clip(4000.0 / len(self.actual), 4.0, 22.0))
         style = {"s": size, "linewidths": 0.0, "rasterized": len(self.actual) > 2000}
         for chosen, color, alpha in ((~outside, BLUE, 0.55), (outside, ORANGE, 0.9)):
-            ax.scatter(
-                self.predicted[chosen], self.actual[chosen], color=color, alpha=alpha, **style
-            )
+            dots = self.predicted[chosen], self.actual[chosen]
+            ax.scatter(*dots, color=color, alpha=alpha, **style)
         ax.set(xlim=limits, ylim=limits)
         plain_numbers(ax.xaxis, ax.yaxis)
         explained = number(float(r2_score(self.actual, self.predicted)), 2)
         share = f"{100.0 * np.mean(outside):.0f} % of {len(outside):,}"
         title = f"R² {explained}; orange: {share} outside {100.0 * self.coverage:g} % intervals"
         label(ax, title, f"predicted {self.name}", f"actual {self.name}")
-
-
-def _limits(values: Any) -> tuple[float, float]:
-    low, high = float(np.min(values)), float(np.max(values))
-    margin = 0.04 * (high - low) or 1.0
-    return low - margin, high + margin

@@ -17,11 +17,13 @@ from bowtienet.plotting._display import (
     COLORS,
     GREY,
     SKY,
+    TICK,
     Display,
     column_of,
     label,
     percent,
     plain_numbers,
+    shortened,
     target_name,
 )
 from bowtienet.prediction.discrete import CountMixture
@@ -32,6 +34,7 @@ MOST_POINTS = 80
 MOST_LEVELS = 12
 """Levels of a category, the most frequent ones, and dates."""
 MOST_DOTS = 1000
+TYPICAL = "other columns at typical values"
 ROWS = 200
 """Rows that say which columns move predictions most."""
 
@@ -60,6 +63,8 @@ class PredictiveBandDisplay(Display):
         Names of the feature and the target.
     classes : sequence, optional
         Names of the columns of probabilities.
+    held : str
+        Where other columns stand, for the title.
     """
 
     def __init__(
@@ -74,10 +79,12 @@ class PredictiveBandDisplay(Display):
         feature: str = "x",
         name: str = "y",
         classes: Any = (),
+        held: str = "",
     ) -> None:
         self.values, self.mean = np.asarray(values), np.asarray(mean)
         self.epistemic, self.interval, self.points = epistemic, interval, points
-        self.coverage, self.feature, self.name, self.classes = coverage, feature, name, classes
+        self.coverage, self.feature, self.name = coverage, feature, name
+        self.classes, self.held = classes, held
 
     @classmethod
     def from_estimator(
@@ -117,6 +124,7 @@ class PredictiveBandDisplay(Display):
             "coverage": coverage,
             "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
+            "held": ", ".join([*(f"{k} = {v}" for k, v in (at or {}).items()), TYPICAL]),
         }
         if hasattr(estimator, "predict_proba"):
             shares = estimator.predict_proba(rows)
@@ -126,7 +134,7 @@ class PredictiveBandDisplay(Display):
         reach = float(ndtri(0.5 + 0.5 * coverage)) * spread
         ends = np.asarray(estimator.predict_interval(rows, coverage))
         points = None
-        if y is not None:
+        if y is not None and columns[feature].dtype.kind in "iuf":
             some = np.random.default_rng(0).permutation(len(y))[:MOST_DOTS]
             held = _held(X, columns, feature, some, at or {})
             along, each = (
@@ -151,9 +159,8 @@ class PredictiveBandDisplay(Display):
         if self.mean.ndim == 2:
             self._draw_classes(ax, places, is_line)
         else:
-            self._draw_points(ax)
-            draw_band = _draw_line if is_line else _draw_bars
-            draw_band(ax, places, self)
+            draw_bands = _draw_line if is_line else _draw_bars
+            draw_bands(ax, places, self)
             plain_numbers(ax.yaxis)
         if is_line:
             plain_numbers(ax.xaxis)
@@ -161,36 +168,30 @@ class PredictiveBandDisplay(Display):
             dates = import_module("matplotlib.dates")
             ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
         else:
-            names = [str(value)[:16] for value in self.values]
+            names = [shortened(value, TICK) for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = "other columns at typical values"
+        title = self.held
         if self.mean.ndim == 1:
             share = f"{100.0 * self.coverage:g} %"
-            title = f"{share} bands of the mean (dark) and new targets (pale), {title}"
-        label(ax, title, self.feature, self.name if self.mean.ndim == 1 else self._probability())
-
-    def _draw_points(self, ax: Any) -> None:
-        if self.points is None or self.values.dtype.kind not in "iuf":
-            return
-        size = float(np.clip(3000.0 / len(self.points[1]), 2.0, 14.0))
-        ax.scatter(*self.points, s=size, color=GREY, alpha=0.35, linewidths=0.0, zorder=1)
+            title = f"{share} bands of the mean (dark) and new targets (pale)\n{title}"
+        name = self.name if self.mean.ndim == 1 else "probability"
+        if len(self.classes) == 2:
+            name = f"probability of {self.classes[1]}"
+        label(ax, title, self.feature, name)
 
     def _draw_classes(self, ax: Any, places: Any, is_line: bool) -> None:
         """Of two classes the second alone; of many those that are likely somewhere."""
         largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
         shown = [1] if len(self.classes) == 2 else sorted(largest)
         for color, index in zip(COLORS, shown, strict=False):
-            name = str(self.classes[index])
+            name = shortened(self.classes[index], TICK)
             style = "-" if is_line else "o"
             ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
         ax.set_ylim(-0.02, 1.02)
         percent(ax.yaxis)
         if len(self.classes) > 2:
             ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
-
-    def _probability(self) -> str:
-        return "probability" + f" of {self.classes[1]}" * (len(self.classes) == 2)
 
 
 def columns_of(X: Any) -> dict[Any, NDArray[Any]]:
@@ -279,6 +280,9 @@ def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.in
 
 
 def _draw_line(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:
+    if band.points is not None:
+        size = float(np.clip(3000.0 / len(band.points[1]), 2.0, 14.0))
+        ax.scatter(*band.points, s=size, color=GREY, alpha=0.35, linewidths=0.0, zorder=1)
     ax.fill_between(places, *np.transpose(band.interval), color=SKY, alpha=0.3, linewidth=0.0)
     ax.fill_between(places, *np.transpose(band.epistemic), color=BLUE, alpha=0.35, linewidth=0.0)
     ax.plot(places, band.mean, color=BLUE, linewidth=2.0, zorder=3)

@@ -9,16 +9,7 @@ import numpy as np
 from bowtienet._format import number
 from bowtienet.evaluation.competitors import features_and_targets
 from bowtienet.evaluation.scores import calibration_error, chance_band, pit
-from bowtienet.plotting._display import (
-    BLUE,
-    GREY,
-    PALE,
-    SKY,
-    Display,
-    column_of,
-    label,
-    percent,
-)
+from bowtienet.plotting._display import BLUE, GREY, PALE, SKY, Display, column_of, label, percent
 
 LEVELS = np.linspace(0.0, 1.0, 101)
 BINS = 10
@@ -29,11 +20,10 @@ class CalibrationDisplay(Display):
     """Whether stated probabilities are observed ones; grey is where chance leads in 95 % of cases.
 
     For numbers and counts, the share of targets in central intervals of every level, and the
-    histogram of the probability integral transform, between dashed lines by chance: a hump in its
-    middle says that intervals are too wide, a hollow that they are too narrow, a slope that
-    predictions are too high or low. For
-    classes, the share of hits against the stated probability, in bins of equally many rows, and the
-    histogram of these probabilities.
+    histogram of the probability integral transform (randomised for counts), between dashed lines by
+    chance: a hump in its middle says that intervals are too wide, a hollow that they are too
+    narrow, a slope that predictions are too high or low. For classes, the share of hits against the
+    stated probability, in bins of equally many rows, and the histogram of these probabilities.
 
     Parameters
     ----------
@@ -84,10 +74,8 @@ class CalibrationDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         ax.plot([0.0, 1.0], [0.0, 1.0], color=GREY, linewidth=1.0, linestyle="--", zorder=2)
-        if self.pit is not None:
-            self._draw_coverage(ax)
-        else:
-            self._draw_reliability(ax)
+        draw = self._draw_reliability if self.pit is None else self._draw_coverage
+        draw(ax)
         percent(ax.xaxis, ax.yaxis)
         ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
 
@@ -103,8 +91,8 @@ class CalibrationDisplay(Display):
     def _draw_reliability(self, ax: Any) -> None:
         order = np.argsort(self.probabilities, kind="stable")
         groups = np.array_split(order, min(BINS, len(order)))
-        stated = np.array([np.mean(self.probabilities[rows]) for rows in groups])
-        observed = np.array([np.mean(self.hits[rows]) for rows in groups])
+        stated = [np.mean(self.probabilities[rows]) for rows in groups]
+        observed = [np.mean(self.hits[rows]) for rows in groups]
         for rows, share in zip(groups, stated, strict=True):
             ax.vlines(share, *chance_band(share, len(rows)), color=PALE, linewidth=7.0, zorder=1)
         ax.plot(stated, observed, "o-", color=BLUE, linewidth=1.2, markersize=5.0, zorder=3)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, Floats
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, TITLE, Display, Floats
 
 MOST_EDGES = 400
 """Weights up to which all are drawn; of more the largest ones."""
@@ -62,12 +63,10 @@ class NetworkDisplay(Display):
         n_weights = sum(int(np.count_nonzero(matrix)) for matrix in self.weights)
         for index, matrix in enumerate(self.weights):
             self._draw_edges(ax, index, matrix, heights[index], heights[index + 1], n_weights)
+        leaving = [*(np.any(matrix, axis=0) for matrix in self.weights), False]
+        arriving = [False, *(np.any(matrix, axis=1) for matrix in self.weights)]
         for index, height in enumerate(heights):
-            alive = np.zeros(len(height), dtype=bool)
-            if index < len(self.weights):
-                alive |= np.any(self.weights[index] != 0.0, axis=0)
-            if index > 0:
-                alive |= np.any(self.weights[index - 1] != 0.0, axis=1)
+            alive = leaving[index] | arriving[index]
             colors = np.where(alive, "white", ABSENT)
             ax.scatter(np.full(len(height), index), height, s=70, c=colors, ec="0.3", zorder=3)
         self._write_names(ax, heights)
@@ -75,8 +74,8 @@ class NetworkDisplay(Display):
         ax.spines[:].set_visible(False)
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
-        title = f"{units} hidden units, {n_weights:,} weights{shown}"
-        ax.set_title(title, loc="left", fontsize="medium")
+        title = f"{units} hidden units, {n_weights:,} weights{shown} (blue > 0, orange < 0)"
+        ax.set_title(fill(title, TITLE), loc="left", fontsize="medium")
 
     def _draw_edges(
         self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int
@@ -101,13 +100,11 @@ class NetworkDisplay(Display):
             )
 
     def _write_names(self, ax: Any, heights: Sequence[Floats]) -> None:
+        style = {"textcoords": "offset points", "va": "center"}
         for name, height in zip(self.input_names, heights[0], strict=True):
-            ax.annotate(
-                name, (0, height), (-9, 0), textcoords="offset points", ha="right", va="center"
-            )
-        last = len(heights) - 1
+            ax.annotate(name, (0, height), (-9, 0), ha="right", **style)
         for name, height in zip(self.output_names, heights[-1], strict=True):
-            ax.annotate(name, (last, height), (9, 0), textcoords="offset points", va="center")
+            ax.annotate(name, (len(heights) - 1, height), (9, 0), **style)
 
 
 def _spread(width: int) -> Floats:
