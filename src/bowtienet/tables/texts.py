@@ -194,7 +194,8 @@ def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]
     """Numbers (m,), NaN where a text is none, and their units."""
     if texts and decimal == "." and _PLAIN_LINES.fullmatch("\n".join(texts) + "\n"):
         return np.array(texts, dtype=np.float64), set()
-    pattern, units = _NUMBER[decimal], set()
+    pattern = _NUMBER[decimal]
+    units: set[str | None] = set()
     numbers = np.full(len(texts), np.nan)
     for i, text in enumerate(texts):
         match = pattern.fullmatch(text)
@@ -204,8 +205,8 @@ def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]
         size = float(f"{whole}.{part}{match['power'] or ''}")
         negative = match["open"] or match["sign"] in ("-", "−") or match["late"] in ("-", "−")
         numbers[i] = -size if negative and match["sign"] != "+" else size
-        units |= {_unit(match[name]) for name in ("before", "after") if match[name]}
-    return numbers, units
+        units |= {match["before"], match["after"]}
+    return numbers, {_unit(unit) for unit in units if unit}
 
 
 def is_compact_date(numbers: Floats) -> bool:
