@@ -214,7 +214,7 @@ def _learn_values(name: str, reading: Reading, values: NDArray[Any], weights: Fl
     has_indicator = bool(known.any() and not known.all())
     note = reading.doubt
     if not parts and not has_indicator:
-        note = "is left out: it has one value." if known.any() else "is left out: it is empty."
+        note = "left out, with a single value." if known.any() else "left out, with no value."
     return Column(
         name=name,
         kind=reading.kind,
@@ -248,11 +248,11 @@ def _learn_category(
             many = counts >= FREQUENT * counts.sum()
             parts = [level for level in frequent.tolist() if level in set(levels[many].tolist())]
         if not kind:
-            kind, note = CATEGORY, "is left out: nearly every row has a text of its own."
+            kind, note = CATEGORY, "left out, for nearly every row has another text."
     elif len(levels) > 1 or 0 < np.count_nonzero(present) < len(index):
         parts = frequent.tolist()
     else:
-        note = "is left out: it has one value." if len(levels) else "is left out: it is empty."
+        note = "left out, with a single value." if len(levels) else "left out, with no value."
     return Column(name=name, kind=kind, reading=reading, parts=tuple(parts), note=note)
 
 
@@ -278,7 +278,7 @@ def _learn_statistic(
     if means.shape[1]:
         statistic = LevelStatistic(levels=levels, means=means)
         return replace(column, statistic=statistic), held_out
-    note = f"has {len(levels):,} levels whose means of the target differ by chance alone."
+    note = f"{len(levels):,} levels whose target means differ by chance alone."
     return replace(column, note=column.note or note), held_out
 
 
@@ -292,14 +292,8 @@ def _learn_words(
 ) -> tuple[Column, Floats]:
     """Free text with the words that help."""
     words = helpful_words(levels.tolist(), index, targets, weights, folds)
-    note = (
-        ""
-        if words
-        else (
-            "is left out: held-out rows confirm none of its words. A text vectoriser in a Pipeline "
-            "sees more than words."
-        )
-    )
+    note = "left out, for held-out rows confirm none of its words; a text vectoriser sees more."
+    note = "" if words else note
     return replace(column, parts=words, note=note), np.zeros((len(index), 0))
 
 

@@ -248,11 +248,11 @@ def _learn_texts(texts: list[str], counts: Floats, hints: Hints) -> Reading:
     moments = parse_dates(texts, order)
     if np.isnat(moments).all():
         several = len(units) > 1 and np.isfinite(numbers).all()
-        doubt = f"holds numbers in several units ({_some(sorted(units))}): convert them to one."
+        doubt = f"numbers in several units ({_some(sorted(units))}); convert them to one."
         return Reading(kind=CATEGORY, doubt=doubt if several else "")
     doubt = ""
     if is_unsure:
-        doubt = "has dates whose month is taken to come first: day_first=True reads the day first."
+        doubt = "dates are read month first; day_first=True reads the day first."
     reading = _mostly(texts, counts, np.isnat(moments), DATE, order, doubt)
     return Reading(kind=CATEGORY) if reading is None else reading
 
@@ -267,7 +267,7 @@ def _mostly(
         return None
     if strange:
         words = _some(strange)
-        doubt = f"is read as {kind}s, with {words} missing: missing_values= names such codes."
+        doubt = f"read as {kind}s, with {words} missing; missing_values names such codes."
     return Reading(kind=kind, style=style, codes=tuple(sorted(strange)), doubt=doubt)
 
 
@@ -286,7 +286,7 @@ def _decimal_of(texts: list[str], hints: Hints) -> tuple[str, str]:
         # A column of numbers with three digits behind the point is nothing special.
         return ".", ""
     value = points[differ[0]]
-    return ".", f"has {example!r}, read as {value:g}: decimal=',' reads {commas[differ[0]]:g}."
+    return ".", f"{example!r} is read as {value:g}; decimal=',' reads {commas[differ[0]]:g}."
 
 
 def _parse(values: Sequence[Any], reading: Reading) -> NDArray[Any]:
