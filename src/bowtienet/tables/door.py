@@ -123,12 +123,12 @@ def open_rows(
         exposure = exposure_of(exposure, table.n_rows)
     known = _known_targets(targets)
     notes = _notes_of(X)
+    if not np.any(known & (weights > 0.0)):
+        raise ValueError("Input y contains NaN only: no row has a target.")
     if not known.all():
         note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
         warnings.warn(note, UserWarning, stacklevel=3)
         notes = (*notes, note)
-        if not np.any(known & (weights > 0.0)):
-            raise ValueError("Input y contains NaN only: no row has a target.")
     present = known & (weights > 0.0)
     is_single = targets.ndim == 1
     if not labels:
