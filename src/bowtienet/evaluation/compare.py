@@ -25,7 +25,7 @@ from bowtienet.evaluation.competitors import (
 )
 from bowtienet.evaluation.scorers import last_step
 from bowtienet.evaluation.scores import crps, interval_score, log_density, log_probability
-from bowtienet.tables.door import is_missing
+from bowtienet.tables.texts import is_missing
 
 Scores = dict[str, NDArray[np.float64]]
 Progress = Callable[[int, int, str], None]

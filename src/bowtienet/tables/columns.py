@@ -83,57 +83,48 @@ def learn_columns(
 
     Targets (n, T) are numbers. In the rows, statistics of a target are out of fold.
     """
-    arrays = list(table.matrix.T) if table.matrix is not None else list(table.columns)
-    cells = [None if array.dtype.kind in "fiubMm" else distinct_cells(array) for array in arrays]
+    arrays = _arrays(table)
+    cells = [_cells(array) for array in arrays]
     readings = _learn_readings(arrays, cells, weights, table.hints)
     columns: list[Column] = []
     levels: dict[int, tuple[NDArray[np.str_], NDArray[np.intp]]] = {}
     for i, (name, array) in enumerate(zip(table.names, arrays, strict=True)):
         if readings[i].kind == CATEGORY:
-            levels[i] = _levels(_cells(array, cells[i]), readings[i], table.hints)
+            levels[i] = _levels(array, cells[i], readings[i], table.hints)
             column = _learn_category(name, readings[i], *levels[i], weights, max_categories)
         else:
             values = _values(array, cells[i], readings[i], table.hints)[0]
             column = _learn_values(name, readings[i], values, weights)
         columns.append(column)
-    held_out: dict[int, Floats] = {}
-    of_targets = [i for i, column in enumerate(columns) if column.kind in (LEVELS, TEXT)]
-    if of_targets:
-        plain = [c if i not in of_targets else replace(c, parts=()) for i, c in enumerate(columns)]
-        indexes = np.column_stack([levels[i][1] for i in of_targets]).astype(float)
-        folds = statistic_folds(np.column_stack([encode(plain, table), indexes]), targets)
-        for i in of_targets:
+    if _is_ready(columns, table):
+        return tuple(columns), encode(columns, table)
+    each = zip(columns, arrays, cells, strict=True)
+    blocks = [_encoded(column, array, cell, table.hints)[0] for column, array, cell in each]
+    if levels_of_target := [i for i, c in enumerate(columns) if c.kind in (LEVELS, TEXT)]:
+        indexes = [levels[i][1][:, None].astype(float) for i in levels_of_target]
+        folds = statistic_folds(np.concatenate([*blocks, *indexes], axis=1), targets)
+        for i in levels_of_target:
             learn = _learn_statistic if columns[i].kind == LEVELS else _learn_words
-            columns[i], held_out[i] = learn(columns[i], *levels[i], targets, weights, folds)
-    learnt = tuple(columns)
-    if not any(encoded_names((column,)) for column in learnt):
+            columns[i], more = learn(columns[i], *levels[i], targets, weights, folds)
+            parts = _encoded(columns[i], arrays[i], cells[i], table.hints)[0]
+            blocks[i] = np.concatenate([parts[:, : len(columns[i].parts)], more], axis=1)
+    if not encoded_names(columns):
         # A network needs an input, even if it says nothing.
-        first = learnt[0]
-        parts = ("days",) if first.kind == DATE else ("",)
-        learnt = (replace(first, parts=parts), *learnt[1:])
-    rows = encode(learnt, table)
-    for i, values in held_out.items():
-        end = np.flatnonzero(owners(learnt) == i)[len(learnt[i].parts) :]
-        rows[:, end] = values
-    return learnt, rows
+        parts_of_first = ("days",) if columns[0].kind == DATE else ("",)
+        columns[0] = replace(columns[0], parts=parts_of_first)
+        return tuple(columns), encode(columns, table)
+    return tuple(columns), np.concatenate(blocks, axis=1)
 
 
 def encode(columns: Sequence[Column], table: Table) -> Floats:
     """Finite numbers (n, encoded); the matrix itself if nothing in it has to change."""
-    matrix = table.matrix
-    plain = all(
-        c.kind == NUMBER and c.parts and not c.has_indicator and not c.reading.codes
-        for c in columns
-    )
-    plain &= not table.hints.missing_values
-    if matrix is not None and plain and np.isfinite(matrix).all():
-        return matrix
+    if table.matrix is not None and _is_ready(columns, table):
+        return table.matrix
     blocks = [np.zeros((table.n_rows, 0))]
     problems: list[str] = []
     unknown: list[str] = []
-    for index, column in enumerate(columns):
-        array = table.columns[index] if matrix is None else matrix[:, index]
-        block, problem, new = _encoded(column, array, table.hints)
+    for column, array in zip(columns, _arrays(table), strict=True):
+        block, problem, new = _encoded(column, array, _cells(array), table.hints)
         blocks.append(block)
         problems += [problem] * bool(problem)
         unknown += [f"{column.name!r} ({level!r})" for level in new[:1]]
@@ -171,10 +162,9 @@ def owners(columns: Sequence[Column]) -> NDArray[np.intp]:
 
 def missing_cells(column: Column, array: NDArray[Any], hints: Hints) -> NDArray[np.bool_]:
     """Where (n,) a column has no value, codes included."""
-    cells = None if array.dtype.kind in "fiubMm" else distinct_cells(array)
     if column.reading.kind == CATEGORY:
-        return np.asarray(_levels(_cells(array, cells), column.reading, hints)[1] < 0)
-    values = _values(array, cells, column.reading, hints)[0]
+        return np.asarray(_levels(array, _cells(array), column.reading, hints)[1] < 0)
+    values = _values(array, _cells(array), column.reading, hints)[0]
     return np.isnat(values) if column.reading.kind == DATE else np.isnan(values)
 
 
@@ -224,7 +214,7 @@ def _learn_values(name: str, reading: Reading, values: NDArray[Any], weights: Fl
     has_indicator = bool(known.any() and not known.all())
     note = reading.doubt
     if not parts and not has_indicator:
-        note = "is left out: it has one value." if known.any() else "is left out: it is empty."
+        note = "left out, with a single value." if known.any() else "left out, with no value."
     return Column(
         name=name,
         kind=reading.kind,
@@ -258,11 +248,11 @@ def _learn_category(
             many = counts >= FREQUENT * counts.sum()
             parts = [level for level in frequent.tolist() if level in set(levels[many].tolist())]
         if not kind:
-            kind, note = CATEGORY, "is left out: nearly every row has a text of its own."
+            kind, note = CATEGORY, "left out, for nearly every row has another text."
     elif len(levels) > 1 or 0 < np.count_nonzero(present) < len(index):
         parts = frequent.tolist()
     else:
-        note = "is left out: it has one value." if len(levels) else "is left out: it is empty."
+        note = "left out, with a single value." if len(levels) else "left out, with no value."
     return Column(name=name, kind=kind, reading=reading, parts=tuple(parts), note=note)
 
 
@@ -288,7 +278,7 @@ def _learn_statistic(
     if means.shape[1]:
         statistic = LevelStatistic(levels=levels, means=means)
         return replace(column, statistic=statistic), held_out
-    note = f"has {len(levels):,} levels whose means of the target differ by chance alone."
+    note = f"{len(levels):,} levels whose target means differ by chance alone."
     return replace(column, note=column.note or note), held_out
 
 
@@ -302,14 +292,8 @@ def _learn_words(
 ) -> tuple[Column, Floats]:
     """Free text with the words that help."""
     words = helpful_words(levels.tolist(), index, targets, weights, folds)
-    note = (
-        ""
-        if words
-        else (
-            "is left out: held-out rows confirm none of its words. A text vectoriser in a Pipeline "
-            "sees more than words."
-        )
-    )
+    note = "left out, for held-out rows confirm none of its words; a text vectoriser sees more."
+    note = "" if words else note
     return replace(column, parts=words, note=note), np.zeros((len(index), 0))
 
 
@@ -320,17 +304,30 @@ def _varies(values: Floats) -> bool:
     return bool(np.ptp(0.5 * values) > 0.5 * CONSTANT * np.abs(values).max())
 
 
-def _cells(array: NDArray[Any], cells: Cells | None) -> Cells:
-    """Distinct values, also of numbers and dates."""
-    if cells is not None:
-        return cells
-    return distinct_cells(array.astype(object))
+def _arrays(table: Table) -> list[NDArray[Any]]:
+    return list(table.columns if table.matrix is None else table.matrix.T)
+
+
+def _is_ready(columns: Sequence[Column], table: Table) -> bool:
+    """Whether a table is a matrix in which nothing has to change."""
+    plain = all(
+        c.kind == NUMBER and c.parts and not c.has_indicator and not c.reading.codes
+        for c in columns
+    )
+    matrix, codes = table.matrix, table.hints.missing_values
+    return matrix is not None and plain and not codes and bool(np.isfinite(matrix).all())
+
+
+def _cells(array: NDArray[Any]) -> Cells | None:
+    """Distinct values of a column of texts or objects."""
+    return None if array.dtype.kind in "fiubMm" else distinct_cells(array)
 
 
 def _levels(
-    cells: Cells, reading: Reading, hints: Hints
+    array: NDArray[Any], cells: Cells | None, reading: Reading, hints: Hints
 ) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
     """Levels (L,), sorted, and the level of each row; -1 where it is missing."""
+    cells = cells or distinct_cells(array.astype(object))
     texts: list[str | None] = read_cells(cells, reading, hints)[0].tolist()
     known = sorted({text for text in texts if text is not None})
     place = {text: i for i, text in enumerate(known)}
@@ -353,7 +350,7 @@ def _values(
         coded = [float(code) for code in hints.missing_values if _is_float(code)]
         coded += [float(code) for code in reading.codes if _is_float(code)]
         return (np.where(np.isin(numbers, coded), np.nan, numbers) if coded else numbers), []
-    cells = _cells(array, cells)
+    cells = cells or distinct_cells(array.astype(object))
     values, unread = read_cells(cells, reading, hints)
     nothing = np.array(np.datetime64("NaT") if reading.kind == DATE else np.nan, values.dtype)
     return np.append(values, nothing)[cells.place], unread
@@ -367,13 +364,14 @@ def _is_float(text: str) -> bool:
     return True
 
 
-def _encoded(column: Column, array: NDArray[Any], hints: Hints) -> tuple[Floats, str, list[str]]:
+def _encoded(
+    column: Column, array: NDArray[Any], cells: Cells | None, hints: Hints
+) -> tuple[Floats, str, list[str]]:
     """Encoded columns (n, k) of one column, what is wrong with it, and levels that are new."""
     if not column.parts and not column.has_indicator and column.statistic is None:
         return np.zeros((len(array), 0)), "", []
-    cells = None if array.dtype.kind in "fiubMm" else distinct_cells(array)
     if column.reading.kind == CATEGORY:
-        return _encoded_levels(column, _cells(array, cells), hints)
+        return _encoded_levels(column, cells or distinct_cells(array.astype(object)), hints)
     values, unread = _values(array, cells, column.reading, hints)
     if unread:
         problem = (

@@ -123,12 +123,12 @@ def open_rows(
         exposure = exposure_of(exposure, table.n_rows)
     known = _known_targets(targets)
     notes = notes_of(X)
+    if not np.any(known & (weights > 0.0)):
+        raise ValueError("Input y contains NaN only: no row has a target.")
     if not known.all():
         note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
         warnings.warn(note, UserWarning, stacklevel=3)
         notes = (*notes, note)
-        if not np.any(known & (weights > 0.0)):
-            raise ValueError("Input y contains NaN only: no row has a target.")
     present = known & (weights > 0.0)
     is_single = targets.ndim == 1
     if not labels:
@@ -176,8 +176,7 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
                 f"(shape={frame.shape}) while a minimum of 1 is required."
             )
         names = tuple(map(str, frame.columns))
-        # Names may be whole numbers, which in brackets would be rows.
-        columns = tuple(_column(frame.get_column(name)) for name in frame.columns)
+        columns = tuple(_column(series) for series in frame.iter_columns())
     else:
         array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         names = tuple(f"x{i}" for i in range(array.shape[1]))
@@ -315,9 +314,10 @@ def _column(series: Any) -> NDArray[Any]:
     """Values of a column of a frame: floats, dates, or objects with None where missing."""
     dtype = series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
-        if series.is_null().any():
-            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        return np.asarray(series.to_numpy())
+        values = np.asarray(series.to_numpy())
+        if values.dtype.kind in "fiub":
+            return values
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if dtype == nw.Datetime:
         if dtype.time_zone is not None:
             series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)

@@ -261,7 +261,7 @@ def _layout(head: list[Sequence[Any]], separator: str, about: tuple[str, ...]) -
     first = start + 1
     if all(isinstance(cell, (int, float)) or _is_number(cell) for cell in header):
         notes.append("the first row holds numbers: columns are named column_1, column_2, ....")
-        return _named((None,) * len(header), header, start, separator, notes)
+        return _named((None,) * len(header), (), start, separator, notes)
     if first < len(head) and _are_units(head[first], head[first + 1 : first + 30]):
         shown = ", ".join(str(cell) for cell in head[first] if not _is_empty(cell))
         notes.append(f"a row of units under the header left out: {shown}.")
@@ -315,7 +315,7 @@ def _body(
         row = [_cleaned(cell) for cell in record]
         if not any(cell is not None for cell in row):
             left_out["blank line"] += 1
-        elif tuple(row[:width]) == layout.header and layout.header != ():
+        elif tuple(row[:width]) == layout.header:
             left_out["repeated header"] += 1
         else:
             if any(cell is not None for cell in row[width:]) and len(problems) < 1000:

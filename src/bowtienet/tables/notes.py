@@ -110,7 +110,7 @@ def _of_columns(columns: Sequence[Column]) -> list[str]:
     for column in columns:
         if column.note:
             groups.setdefault(column.note, []).append(column.name)
-    return [f"{_named(names)} {note}" for note, names in groups.items()]
+    return [f"{_named(names)}: {note}" for note, names in groups.items()]
 
 
 def _codes(columns: Sequence[Column]) -> list[str]:

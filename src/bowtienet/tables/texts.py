@@ -194,7 +194,8 @@ def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]
     """Numbers (m,), NaN where a text is none, and their units."""
     if texts and decimal == "." and _PLAIN_LINES.fullmatch("\n".join(texts) + "\n"):
         return np.array(texts, dtype=np.float64), set()
-    pattern, units = _NUMBER[decimal], set()
+    pattern = _NUMBER[decimal]
+    units: set[str | None] = set()
     numbers = np.full(len(texts), np.nan)
     for i, text in enumerate(texts):
         match = pattern.fullmatch(text)
@@ -204,8 +205,8 @@ def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]
         size = float(f"{whole}.{part}{match['power'] or ''}")
         negative = match["open"] or match["sign"] in ("-", "−") or match["late"] in ("-", "−")
         numbers[i] = -size if negative and match["sign"] != "+" else size
-        units |= {_unit(match[name]) for name in ("before", "after") if match[name]}
-    return numbers, units
+        units |= {match["before"], match["after"]}
+    return numbers, {_unit(unit) for unit in units if unit}
 
 
 def is_compact_date(numbers: Floats) -> bool:
@@ -247,11 +248,11 @@ def _learn_texts(texts: list[str], counts: Floats, hints: Hints) -> Reading:
     moments = parse_dates(texts, order)
     if np.isnat(moments).all():
         several = len(units) > 1 and np.isfinite(numbers).all()
-        doubt = f"holds numbers in several units ({_some(sorted(units))}): convert them to one."
+        doubt = f"numbers in several units ({_some(sorted(units))}); convert them to one."
         return Reading(kind=CATEGORY, doubt=doubt if several else "")
     doubt = ""
     if is_unsure:
-        doubt = "has dates whose month is taken to come first: day_first=True reads the day first."
+        doubt = "dates are read month first; day_first=True reads the day first."
     reading = _mostly(texts, counts, np.isnat(moments), DATE, order, doubt)
     return Reading(kind=CATEGORY) if reading is None else reading
 
@@ -266,7 +267,7 @@ def _mostly(
         return None
     if strange:
         words = _some(strange)
-        doubt = f"is read as {kind}s, with {words} missing: missing_values= names such codes."
+        doubt = f"read as {kind}s, with {words} missing; missing_values names such codes."
     return Reading(kind=kind, style=style, codes=tuple(sorted(strange)), doubt=doubt)
 
 
@@ -285,7 +286,7 @@ def _decimal_of(texts: list[str], hints: Hints) -> tuple[str, str]:
         # A column of numbers with three digits behind the point is nothing special.
         return ".", ""
     value = points[differ[0]]
-    return ".", f"has {example!r}, read as {value:g}: decimal=',' reads {commas[differ[0]]:g}."
+    return ".", f"{example!r} is read as {value:g}; decimal=',' reads {commas[differ[0]]:g}."
 
 
 def _parse(values: Sequence[Any], reading: Reading) -> NDArray[Any]:
