@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bowtienet._format import listed, shorten
 from bowtienet.cli import options
@@ -14,9 +14,9 @@ from bowtienet.cli.console import as_json, note, say, table
 from bowtienet.cli.data import Rows, estimator_of, read_rows
 from bowtienet.cli.fit import announce
 from bowtienet.cli.refusals import Problems
-from bowtienet.tables.door import open_rows
-from bowtienet.tables.notes import ColumnFacts, describe_columns
-from bowtienet.tables.representation import learn_representation
+
+if TYPE_CHECKING:  # slow to import, and not needed for --help
+    from bowtienet.tables.notes import ColumnFacts
 
 MOST_LINES = 60
 """Columns that are listed one by one; of more there is a summary."""
@@ -65,6 +65,10 @@ def check(
 
 def learnt(rows: Rows) -> tuple[tuple[ColumnFacts, ...], tuple[str, ...]]:
     """What a fit learns of the columns, and its notes."""
+    from bowtienet.tables.door import open_rows
+    from bowtienet.tables.notes import describe_columns
+    from bowtienet.tables.representation import learn_representation
+
     estimator = estimator_of(rows.outcome, {})
     training = open_rows(
         estimator,

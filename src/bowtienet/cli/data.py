@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
 from bowtienet._format import count, shorten
 from bowtienet.cli.options import Reading
 from bowtienet.cli.refusals import Problems
-from bowtienet.tables.door import notes_of, numeric_targets, open_features
+
+if TYPE_CHECKING:  # slow to import, and not needed for --help
+    import pandas as pd
 
 FEW_VALUES = 10
 """Whole numbers with at most so many different values may be classes or counts."""
@@ -58,6 +58,8 @@ def read_rows(
     exposure: str | None = None,
 ) -> Rows | None:
     """The rows of a file by the roles of its columns; None if there are problems."""
+    from bowtienet.tables.door import notes_of
+
     frame = None
     with problems.gather():
         frame = read(source, how)
@@ -105,12 +107,18 @@ def read_rows(
 
 def numbers_of(frame: pd.DataFrame, name: str) -> NDArray[np.float64]:
     """A column as numbers; where its texts leave doubts the other columns decide."""
+    from sklearn.base import BaseEstimator
+
+    from bowtienet.tables.door import numeric_targets, open_features
+
     others = open_features(BaseEstimator(), frame.drop(columns=name), reset=True)
     return numeric_targets(frame[name], others)
 
 
 def target_values(frame: pd.DataFrame, name: str, outcome: str) -> tuple[str, pd.Series, list[str]]:
     """What a target is, its numbers or labels, and a note where it is in doubt."""
+    import pandas as pd
+
     column, numbers = frame[name], None
     if outcome != "classes":
         try:
@@ -134,6 +142,8 @@ def target_values(frame: pd.DataFrame, name: str, outcome: str) -> tuple[str, pd
 
 def positive(frame: pd.DataFrame, name: str, option: str, problems: Problems) -> pd.Series:
     """Numbers of weights or exposures."""
+    import pandas as pd
+
     numbers = np.full(len(frame), np.nan)
     with problems.gather(f"{option}: "):
         numbers = numbers_of(frame, name)

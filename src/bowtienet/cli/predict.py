@@ -6,10 +6,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
-import pandas as pd
 import typer
 
 from bowtienet._format import count, listed
@@ -17,7 +16,9 @@ from bowtienet.cli import options
 from bowtienet.cli.console import note, say_aside
 from bowtienet.cli.data import features_for, numbers_of, read, target_of
 from bowtienet.cli.refusals import Problems
-from bowtienet.persistence import replacing
+
+if TYPE_CHECKING:  # slow to import, and not needed for --help
+    import pandas as pd
 
 ROWS = 50_000
 """Read, predicted and written at a time."""
@@ -56,6 +57,8 @@ def predict(
     force: options.Force = False,
 ) -> None:
     """Predict new rows with a saved model: means, intervals, probabilities."""
+    import pandas as pd
+
     from bowtienet.estimators.saving import load_estimator
 
     problems = Problems()
@@ -157,6 +160,8 @@ def predictions(
     exposure: Any,
 ) -> pd.DataFrame:
     """Answers of a model as columns."""
+    import pandas as pd
+
     if not hasattr(fitted, "predict_interval"):
         shares = fitted.predict_proba(features)
         names = [f"probability_{label}" for label in fitted.classes_]
@@ -182,5 +187,7 @@ def writer(out: Path | None) -> Iterator[Any]:
     if out is None:
         yield sys.stdout
         return
+    from bowtienet.persistence import replacing
+
     with replacing(out, encoding="utf-8", newline="") as stream:
         yield stream
