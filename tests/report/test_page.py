@@ -79,7 +79,8 @@ def test_counts_by_exposure(rng: np.random.Generator, tmp_path: Path) -> None:
     model = BowTieCountRegressor(**SETTINGS).fit(frame[:100], y[:100], exposure=years[:100])
     training = (frame[:100], y[:100], years[:100])
     path = tmp_path / "page.html"
-    page_of(model, frame[100:], y[100:], path, exposure=years[100:], training=training)
+    text = page_of(model, frame[100:], y[100:], path, exposure=years[100:], training=training)
+    assert "too wide" not in text  # whole numbers hold more than stated
     result = assess(model, frame[100:], y[100:], exposure=years[100:], training=training)
     blind = assess(model, frame[100:], y[100:])
     assert result.means["bow tie"]["CRPS"] < blind.means["bow tie"]["CRPS"]

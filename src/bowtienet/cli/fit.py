@@ -155,9 +155,10 @@ def show_scores(
                 f"has up to {percent(band.high, 1)} by chance."
             )
         else:
+            most = "or more" if assessment.outcome == "counts" else f"to {percent(band.high)}"
             say(
                 f"90 % intervals hold {percent(band.value)} of the rows; chance allows "
-                f"{percent(band.low)} to {percent(band.high)}."
+                f"{percent(band.low)} {most}."
             )
     return {
         "held_out_rows": assessment.n_rows,
