@@ -31,7 +31,17 @@ ROWS, LEVELS = 5_000, 500
 def main() -> None:
     warnings.simplefilter("ignore")
     page = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/measurements/tables.md")
-    text = "\n".join(["# Messy tables", "", *_messy(), *_levels(), *_speed()])
+    text = "\n".join(
+        [
+            "# Messy tables",
+            "",
+            "`python -m benchmarks tables` prints this page.",
+            "",
+            *_messy(),
+            *_levels(),
+            *_speed(),
+        ]
+    )
     page.write_text(text + "\n", encoding="utf-8")
     print(text)
 
