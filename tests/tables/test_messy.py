@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.estimators.saving import load_estimator
 from bowtienet.tables.door import open_known, open_rows
 from bowtienet.tables.files import read_chunks, read_table
 from bowtienet.tables.representation import learn_representation, standardize
@@ -48,3 +50,20 @@ def test_a_messy_table_predicts_as_a_clean_one(case: str, tmp_path: Path) -> Non
     score, reference = scores(case, tmp_path)
     assert reference > 0.5
     assert score > reference - 0.05
+
+
+def test_a_loaded_model_reads_rows_of_a_file_one_at_a_time(tmp_path: Path) -> None:
+    """What was learnt of the columns is in the file of a model: codes, styles, levels, notes."""
+    rng = np.random.default_rng(3)
+    table = messy.with_holes(messy.clean(rng, ["day", "street"], n=400), rng)
+    write = messy.with_codes("k.A.", "-", **messy.GERMAN, day="{:%d.%m.%Y}".format)
+    rows = read_table(write(table.iloc[:300], tmp_path / "train.csv"))
+    model = BowTieRegressor((8,), effort="fast", random_state=0).fit(rows, "rent")
+    model.save(tmp_path / "model.btn")
+    loaded = load_estimator(tmp_path / "model.btn")
+    assert "'-', 'k.A.' count as missing" in loaded.summary()
+    known = table["street"].isin(table["street"].iloc[:300])
+    fresh = write(table[known].iloc[-20:], tmp_path / "fresh.csv")
+    together = model.predict(read_table(fresh))
+    alone = [loaded.predict(row)[0] for row in read_chunks(fresh, 1)]
+    np.testing.assert_allclose(alone, together, rtol=1e-5)

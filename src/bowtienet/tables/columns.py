@@ -204,8 +204,7 @@ def _learn_values(name: str, reading: Reading, values: NDArray[Any], weights: Fl
     known = np.isfinite(numbers)
     typical = 0.0
     if known.any():
-        half = np.array([0.5])
-        typical = float(weighted_quantiles(numbers[known], weights[known], half)[0])
+        typical = _median(numbers[known], weights[known])
     if reading.kind == DATE:
         varying = zip(PARTS, date_parts(values, typical).T, strict=True)
         parts = tuple(part for part, column in varying if _varies(column))
@@ -295,6 +294,13 @@ def _learn_words(
     note = "left out, for held-out rows confirm none of its words; a text vectoriser sees more."
     note = "" if words else note
     return replace(column, parts=words, note=note), np.zeros((len(index), 0))
+
+
+def _median(values: Floats, weights: Floats) -> float:
+    """Weighted median; of equal weights without sorting, and in halves against overflow."""
+    if np.ptp(weights) == 0.0:
+        return float(2.0 * np.median(0.5 * values))
+    return float(weighted_quantiles(values, weights, np.array([0.5]))[0])
 
 
 def _varies(values: Floats) -> bool:

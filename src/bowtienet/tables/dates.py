@@ -43,27 +43,11 @@ _SHAPES = tuple(
 _ISO_LINES = re.compile(
     r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?+)?+)?+\n)++"  # numpy reads these
 )
-_MONTHS = {
-    word: month
-    for month, words in enumerate(
-        (
-            "jan ene gen",
-            "feb fév fev",
-            "mar mär mrz maer",
-            "apr avr abr",
-            "may mai mag",
-            "jun juin giu",
-            "jul juil lug",
-            "aug aoû aou ago",
-            "sep set",
-            "oct okt ott out",
-            "nov",
-            "dec dez déc dic",
-        ),
-        start=1,
-    )
-    for word in words.split()
-}
+_NAMES = (
+    "jan ene gen|feb fév fev|mar mär mrz maer|apr avr abr|may mai mag|jun juin giu|jul juil lug|"
+    "aug aoû aou ago|sep set|oct okt ott out|nov|dec dez déc dic"
+)
+_MONTHS = {word: i + 1 for i, words in enumerate(_NAMES.split("|")) for word in words.split(" ")}
 """Beginnings of the names of months in six languages."""
 
 

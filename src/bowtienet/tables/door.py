@@ -330,11 +330,11 @@ def _column(series: Any) -> NDArray[Any]:
         # Also where the levels are numbers.
         levels = series.cast(nw.String).to_list()
         return np.array([v if isinstance(v, str) else "" for v in levels], dtype=str)
-    values = series.to_list()
+    cells = series.to_list()
     if dtype == nw.String:
-        values = [value if isinstance(value, str) else None for value in values]
-    column = np.empty(len(values), dtype=object)
-    column[:] = values
+        cells = [cell if isinstance(cell, str) else None for cell in cells]
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells
     return column
 
 
