@@ -94,6 +94,8 @@ def test_no_row_is_held_out_if_asked(houses: pd.DataFrame) -> None:
     )
     assert content["rows"] == 120
     assert "scores" not in content
+    options = ("--test-size", 0, "--report", "page.html")
+    assert "--report" in run("fit", "houses.csv", "-t", "price", *options, *FAST, code=2).stderr
 
 
 def test_all_problems_are_said_at_once(houses: pd.DataFrame) -> None:

@@ -57,15 +57,15 @@ def fit(
     outcome = "numbers" if rows is None else rows.outcome
     if exposure is not None and rows is not None and outcome != "counts":
         problems.add("--exposure is for counts: add --outcome counts.")
+    if report is not None and test_size == 0.0:
+        problems.add("--report needs held-out rows: leave --test-size 0 out.")
     known = list(estimator_of(outcome, {}).get_params())
     chosen = options.settings_of(settings, known, problems)
     problems.refuse_if_any()
     assert rows is not None
     common = {"effort": effort, "n_jobs": jobs, "random_state": seed}
     common["verbose"] = sys.stderr.isatty()
-    with problems.gather():
-        estimator = estimator_of(outcome, common | chosen)
-    problems.refuse_if_any()
+    estimator = estimator_of(outcome, common | chosen)
     share = USUAL_TEST_SIZE if test_size is None else test_size
     train, test = hold_out(rows.target, outcome, share, test_last, seed)
     training, held_out = take(rows, train), take(rows, test) if len(test) else None
@@ -81,7 +81,7 @@ def fit(
         how_held = "at random" if test_last is None else "the last ones"
         content |= show_scores(estimator, training, held_out, how_held, seconds, quiet=json)
     estimator.save(out)
-    if report is not None:
+    if report is not None and held_out is not None:
         write_page(estimator, training, held_out, report)
     if json:
         as_json({**content, "model": str(out), "report": report and str(report)})
@@ -174,16 +174,15 @@ def score(name: str, value: float) -> str:
     return percent(value, 1) if name in shares else number(value, 4)
 
 
-def write_page(model: Any, training: Rows, held_out: Rows | None, path: Path) -> None:
+def write_page(model: Any, training: Rows, held_out: Rows, path: Path) -> None:
     """The page about a model that was fitted here."""
     from bowtienet.report import write_report
 
-    rows = held_out or training
     write_report(
         model,
-        rows.features,
-        rows.target,
+        held_out.features,
+        held_out.target,
         path,
-        exposure=rows.exposure,
+        exposure=held_out.exposure,
         training=(training.features, training.target, training.exposure),
     )

@@ -72,6 +72,31 @@ def write_report(
     assessment = assess(model, X, y, exposure=exposure, training=training)
     ranked = importances(model, X, y, exposure)
     n_bands = 3 if assessment.outcome == "classes" else 2  # four plots in all
+    text = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            target=names[0],
+            model=type(model).__name__,
+            summary=model.summary(),
+            n_columns=len(model._fitted.representation.columns),
+            n_training=None if training is None else len(training[1]),
+            result=assessment,
+            ranked=ranked,
+            repeats=REPEATS,
+            groups=groups(X, assessment.hits, assessment.stated),
+            outside=outside(model, X),
+            notes=model._fitted.representation.notes,
+            images=images(model, X, y, exposure, [each.column for each in ranked[:n_bands]]),
+            version=version("bowtienet"),
+        )
+    )
+    with replacing(path, encoding="utf-8") as file:
+        file.write(text.replace(" %", "\N{NO-BREAK SPACE}%"))
+
+
+def _environment() -> Environment:
+    """Templates, whose values are escaped."""
     environment = Environment(
         loader=PackageLoader("bowtienet.report"),
         autoescape=True,
@@ -86,23 +111,7 @@ def write_report(
         "percent": percent,
         "shorten": shorten,
     }
-    text = environment.get_template("page.html").render(
-        target=names[0],
-        model=type(model).__name__,
-        summary=model.summary(),
-        n_columns=len(model._fitted.representation.columns),
-        n_training=None if training is None else len(training[1]),
-        result=assessment,
-        ranked=ranked,
-        repeats=REPEATS,
-        groups=groups(X, assessment.hits, assessment.stated),
-        outside=outside(model, X),
-        notes=model._fitted.representation.notes,
-        images=images(model, X, y, exposure, [each.column for each in ranked[:n_bands]]),
-        version=version("bowtienet"),
-    )
-    with replacing(path, encoding="utf-8") as file:
-        file.write(text.replace(" %", "\N{NO-BREAK SPACE}%"))
+    return environment
 
 
 def _typed(model: Any, X: Any) -> Any:
