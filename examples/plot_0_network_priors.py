@@ -14,6 +14,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from bowtienet import BowTieNetwork
+from bowtienet.plotting import NetworkDisplay
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-2.0, 2.0, size=(200, 6))
@@ -37,8 +38,8 @@ models = [
 figure, axes = plt.subplots(1, len(priors), figsize=(14, 3.5), layout="constrained")
 for prior, model, ax in zip(priors, models, axes, strict=True):
     small = model.prune(false_discovery_rate=0.01)
-    small.plot(ax=ax)
-    ax.set_title(f"{prior}\n{ax.get_title()}", fontsize="small")
+    NetworkDisplay.from_estimator(small, ax=ax)
+    ax.set_title(f"{prior}\n{ax.get_title(loc='left')}", loc="left", fontsize="small")
     error = np.sqrt(np.mean((small.predict(X_new) - X_new[:, 0] * X_new[:, 1]) ** 2))
     print(f"{prior:12s} bound {model.elbo_history_[-1]:7.1f}   error of the mean {error:.3f}")
 plt.show()

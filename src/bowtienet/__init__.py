@@ -19,13 +19,13 @@ if TYPE_CHECKING:
         BowTieClassifier,
         BowTieRegressor,
         FitOptions,
-        compare,
         engine,
         open_source,
         read_table,
     )
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.evaluation.compare import compare
 
     __version__: str
 
@@ -47,6 +47,7 @@ __all__ = [
 _HOMES = {
     "BowTieNetwork": "bowtienet.estimators.network",
     "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
+    "compare": "bowtienet.evaluation.compare",
 }
 """Where names live: they are imported when they are first used."""
 

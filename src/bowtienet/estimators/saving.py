@@ -26,9 +26,11 @@ from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
 from bowtienet.tables.columns import Column
+from bowtienet.tables.levels import LevelStatistic
 from bowtienet.tables.pieces import Pieces
 from bowtienet.tables.principal import Principal
 from bowtienet.tables.representation import Representation, Scaling
+from bowtienet.tables.texts import Reading
 from bowtienet.tables.views import View
 from bowtienet.tables.warp import Warp
 
@@ -50,6 +52,7 @@ CONTAINERS = (
     Hinges,
     InverseGamma,
     LayerFactors,
+    LevelStatistic,
     NetworkPrior,
     Networks,
     OutputStatistics,
@@ -58,6 +61,7 @@ CONTAINERS = (
     Posterior,
     Principal,
     Prior,
+    Reading,
     Recipe,
     Representation,
     Scaling,

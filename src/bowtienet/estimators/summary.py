@@ -82,7 +82,7 @@ def describe_network(estimator: Any) -> str:
         f"prior {estimator.prior}, temperature {number(estimator.temperature)}, "
         f"{count(int(estimator.n_iter_), 'iteration')}, {ended}\n"
         f"evidence lower bound {number(total, 6)}\n{terms}"
-    )
+    ) + "".join(f"\nnote: {note}" for note in fitted.representation.notes)
 
 
 def describe_ensemble(estimator: Any) -> str:
@@ -107,6 +107,7 @@ def describe_ensemble(estimator: Any) -> str:
     if len(stacks[0].levels) > 1:
         levels = "; ".join(_numbers(np.sqrt(np.sort(stack.levels))) for stack in stacks)
         lines.append(f"noise levels, by row: {levels} times the noise of the recipe")
+    lines += [f"note: {note}" for note in representation.notes]
     return "\n".join(lines)
 
 
