@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 from bowtienet._format import count
 from bowtienet.tables.texts import (
     NUMBER,
+    TRUTH,
     Hints,
     distinct_cells,
     is_missing,
@@ -122,13 +123,7 @@ def open_rows(
     if exposure is not None:
         exposure = exposure_of(exposure, table.n_rows)
     known = _known_targets(targets)
-    notes = notes_of(X)
-    if not np.any(known & (weights > 0.0)):
-        raise ValueError("Input y contains NaN only: no row has a target.")
-    if not known.all():
-        note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
-        warnings.warn(note, UserWarning, stacklevel=3)
-        notes = (*notes, note)
+    notes = (*notes_of(X), *_note_of_unknown(known, weights))
     present = known & (weights > 0.0)
     is_single = targets.ndim == 1
     if not labels:
@@ -375,13 +370,25 @@ def _read_target(values: NDArray[Any], table: Table) -> Floats:
         hints = settled(hints, [learn_reading(text, each, hints) for text in texts])
         reading = learn_reading(cells, each, hints)
     numbers, unread = read_cells(cells, reading, hints)
-    if (reading.kind != NUMBER and cells.values) or unread:
+    is_number = reading.kind == NUMBER and reading.style != TRUTH
+    if unread or (cells.values and not is_number):
         example = (unread or cells.values)[0]
         raise ValueError(
             f"y must be numbers, got {example!r}: a classifier takes labels, and missing_values "
             "of read_table names what is missing."
         )
     return np.append(numbers.astype(float), np.nan)[cells.place]
+
+
+def _note_of_unknown(known: NDArray[np.bool_], weights: Floats) -> tuple[str, ...]:
+    """Rows without a target are left out with a warning, which is a note as well."""
+    if not np.any(known & (weights > 0.0)):
+        raise ValueError("Input y contains NaN only: no row has a target.")
+    if known.all():
+        return ()
+    note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
+    warnings.warn(note, UserWarning, stacklevel=4)
+    return (note,)
 
 
 def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
