@@ -40,7 +40,6 @@ _UNREADABLE = (
 
 def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     """Write content to one file, completely or not at all."""
-    target = Path(path)
     arrays: list[np.ndarray] = []
     tree = _to_tree(content, arrays)
     tensors = {str(index): np.asarray(array, order="C") for index, array in enumerate(arrays)}
@@ -52,6 +51,12 @@ def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     }
     about["digest"] = _digest(about, tensors)
     data = safetensors.numpy.save(tensors, metadata={FORMAT: json.dumps(about)})
+    write_whole(path, data)
+
+
+def write_whole(path: str | os.PathLike[str], data: bytes) -> None:
+    """Write a file, completely or not at all."""
+    target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with open(temporary, "xb") as file:

@@ -35,6 +35,8 @@ class Table:
     columns: tuple[NDArray[Any], ...]
     """(n,) of each column where there is no matrix."""
     n_rows: int
+    precision: str = "float64"
+    """Of the numbers as they came, "float32" if all of them fit into that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -147,13 +149,25 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
         names = tuple(f"x{i}" for i in range(array.shape[1]))
         if array.dtype.kind in "fiub":
             matrix = array.astype(np.float64, copy=False)
-            return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
+            return Table(
+                names=names,
+                matrix=matrix,
+                columns=(),
+                n_rows=len(matrix),
+                precision=_precision((array,)),
+            )
         columns = tuple(array.T)
     _refuse_infinite(columns, names)
+    precision, matrix = _precision(columns), None
     if all(column.dtype.kind in "fiub" for column in columns):
         matrix = np.column_stack(columns).astype(np.float64, copy=False)
-        return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
-    return Table(names=names, matrix=None, columns=columns, n_rows=len(columns[0]))
+    return Table(
+        names=names,
+        matrix=matrix,
+        columns=columns if matrix is None else (),
+        n_rows=len(columns[0]),
+        precision=precision,
+    )
 
 
 def take(table: Table, rows: NDArray[Any]) -> Table:
@@ -164,6 +178,13 @@ def take(table: Table, rows: NDArray[Any]) -> Table:
         columns=tuple(column[rows] for column in table.columns),
         n_rows=int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows),
     )
+
+
+def _precision(columns: Sequence[NDArray[Any]]) -> str:
+    """Type that holds all numbers of columns; those in objects are double."""
+    kinds = [column.dtype for column in columns if column.dtype.kind in "fiub"]
+    single = bool(kinds) and np.result_type(*kinds) in (np.float16, np.float32)
+    return "float32" if single else "float64"
 
 
 def _frame(X: Any) -> Any:
