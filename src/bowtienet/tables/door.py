@@ -120,6 +120,8 @@ def open_rows(
 
 def open_known(estimator: Any, X: Any) -> Table:
     """New rows with the columns of the fit; other columns of the targets' names are left out."""
+    if isinstance(X, Table):
+        return X
     _refuse_streams(X)
     frame = _frame(X)
     names = getattr(estimator, "_target_names", ())
