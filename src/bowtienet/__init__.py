@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.selection.select_features import select_features
 
     __version__: str
 
@@ -41,12 +42,14 @@ __all__ = [
     "load",
     "open_source",
     "read_table",
+    "select_features",
 ]
 
 
 _HOMES = {
     "BowTieNetwork": "bowtienet.estimators.network",
     "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
+    "select_features": "bowtienet.selection.select_features",
 }
 """Where names live: they are imported when they are first used."""
 
