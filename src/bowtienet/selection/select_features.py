@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control
+from scipy.stats import false_discovery_control, median_abs_deviation
 from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
 
 from bowtienet._params import number
-from bowtienet.selection.conditional import Columns, columns_of, fit_conditional
-from bowtienet.selection.randomization import p_value
+from bowtienet.selection.conditional import Columns, columns_of, fit_conditional, p_value
 from bowtienet.selection.regression import regress, shapes_of, standardized
 from bowtienet.tables.door import Table, open_rows, take
 from bowtienet.tables.representation import learn_representation, standardize
@@ -41,8 +41,6 @@ DRAWS_PER_COLUMN, LEAST_DRAWS, MOST_DRAWS = 25, 1_000, 50_000
 """Most draws, by column and target: one column alone can then be selected at 0.05."""
 FAR_TARGET, FAR_RESIDUAL = 4.0, 2.5
 """Robust deviations at which targets and residuals are held, for noise with heavy tails."""
-NORMAL_MEDIAN = 0.6745
-"""Median of |x| for x ~ N(0, 1)."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -59,11 +57,8 @@ class FeatureSelection:
     """Most expected share of false columns among those selected."""
 
     def __repr__(self) -> str:
-        width = max(map(len, self.names))
-        lines = [
-            f"{self.selected.sum()} of {len(self.names)} columns selected, false discovery rate at "
-            f"most {self.false_discovery_rate:g}"
-        ]
+        width, rate = max(map(len, self.names)), self.false_discovery_rate
+        lines = [f"{self.selected.sum()} columns selected, false discovery rate at most {rate:g}"]
         for column in np.argsort(self.p_values, kind="stable"):
             mark = "  selected" if self.selected[column] else ""
             lines.append(f"{self.names[column]:<{width}}  p = {self.p_values[column]:.2g}{mark}")
@@ -122,9 +117,10 @@ def select_features(
     columns = columns_of(inputs, representation.owners, n_columns)
     p_values = np.ones(n_columns)
     n_draws = max(LEAST_DRAWS, DRAWS_PER_COLUMN * n_columns) * targets.shape[1]
-    for target in targets.T:
-        tested = _p_values(columns, target, weights, min(n_draws, MOST_DRAWS))
-        p_values = np.minimum(p_values, targets.shape[1] * tested)
+    with threadpool_limits(1, user_api="blas"):  # products are small
+        for target in targets.T:
+            tested = _p_values(columns, target, weights, min(n_draws, MOST_DRAWS))
+            p_values = np.minimum(p_values, targets.shape[1] * tested)
     return FeatureSelection(
         names=tuple(column.name for column in representation.columns),
         p_values=p_values,
@@ -155,8 +151,7 @@ def _opened(
     n_rows = training.table.n_rows
     if n_rows < FEWEST_ROWS:
         raise ValueError(f"select_features needs {FEWEST_ROWS} rows with weight, got {n_rows}.")
-    order = np.random.default_rng(0).permutation(n_rows)
-    rows = np.sort(order[:MOST_ROWS])
+    rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:MOST_ROWS])
     targets, weights = training.targets[rows], training.weights[rows]
     by_row = weights
     if labels:
@@ -211,7 +206,6 @@ def _p_values(columns: Columns, target: Floats, weights: Floats, most_draws: int
 
 def _held(values: Floats, most: float) -> Floats:
     """Values within so many robust deviations of their median."""
-    center = np.median(values)
-    deviation = np.median(np.abs(values - center)) / NORMAL_MEDIAN
+    center, deviation = np.median(values), median_abs_deviation(values, scale="normal")
     deviation = deviation if deviation > 0.0 else values.std()
     return np.clip(values, center - most * deviation, center + most * deviation)
