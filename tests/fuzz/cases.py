@@ -49,7 +49,7 @@ def cases(draw: Any) -> Case:
     frame = pd.DataFrame({f"c{i}": _column(kind, n, rng) for i, kind in enumerate(kinds)})
     if "copy" in kinds:
         frame[f"c{kinds.index('copy')}"] = frame.iloc[:, 0]
-    first = frame.iloc[:, 0].rank().fillna(0.0).to_numpy() / n
+    first = np.unique(frame.iloc[:, 0].to_numpy().astype(str), return_inverse=True)[1] / n
     signal = np.sin(5.0 * first) + draw(st.sampled_from((0.0, 0.1, 1.0))) * rng.normal(size=n)
     weights = draw(st.sampled_from((None, rng.integers(0, 3, n) * 1.0, rng.random(n) * 1e-3)))
     fit: dict[str, Any] = {} if weights is None or not weights.any() else {"sample_weight": weights}
