@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
     from bowtienet.evaluation.compare import compare
+    from bowtienet.selection.select_features import select_features
 
     __version__: str
 
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "open_source",
     "read_table",
+    "select_features",
 ]
 
 
@@ -48,6 +50,7 @@ _HOMES = {
     "BowTieNetwork": "bowtienet.estimators.network",
     "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
     "compare": "bowtienet.evaluation.compare",
+    "select_features": "bowtienet.selection.select_features",
 }
 """Where names live: they are imported when they are first used."""
 
