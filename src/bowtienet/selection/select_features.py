@@ -22,8 +22,9 @@ from threadpoolctl import threadpool_limits
 from bowtienet._params import number
 from bowtienet.selection.conditional import Columns, columns_of, fit_conditional, p_value
 from bowtienet.selection.regression import regress, shapes_of, standardized
+from bowtienet.tables.columns import learn_columns, owners
 from bowtienet.tables.door import Table, open_rows, take
-from bowtienet.tables.representation import learn_representation, standardize
+from bowtienet.tables.representation import fit_scaling, to_scale
 
 Floats = NDArray[np.float64]
 
@@ -112,9 +113,11 @@ def select_features(
     if not 0.0 < rate < 1.0:
         raise ValueError(f"false_discovery_rate must lie strictly between 0 and 1, got {rate!r}.")
     table, row_weights, targets, weights = _opened(X, y, sample_weight, outcome, exposure)
-    representation = learn_representation(table, row_weights, MOST_CATEGORIES)
-    inputs, n_columns = standardize(representation, table), len(representation.columns)
-    columns = columns_of(inputs, representation.owners, n_columns)
+    # Without the targets: a statistic of them would make every category look as if it mattered.
+    no_targets = np.zeros((table.n_rows, 0))
+    learnt, rows = learn_columns(table, no_targets, row_weights, MOST_CATEGORIES)
+    inputs, n_columns = to_scale(fit_scaling(rows, row_weights), rows), len(learnt)
+    columns = columns_of(inputs, owners(learnt), n_columns)
     p_values = np.ones(n_columns)
     n_draws = max(LEAST_DRAWS, DRAWS_PER_COLUMN * n_columns) * targets.shape[1]
     with threadpool_limits(1, user_api="blas"):  # products are small
@@ -122,7 +125,7 @@ def select_features(
             tested = _p_values(columns, target, weights, min(n_draws, MOST_DRAWS))
             p_values = np.minimum(p_values, targets.shape[1] * tested)
     return FeatureSelection(
-        names=tuple(column.name for column in representation.columns),
+        names=tuple(column.name for column in learnt),
         p_values=p_values,
         selected=false_discovery_control(p_values) <= rate,
         false_discovery_rate=rate,
