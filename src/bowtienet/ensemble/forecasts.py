@@ -181,9 +181,7 @@ def _training(
     )
 
 
-def _trained(
-    start: Networks, batches: Callable[[], Iterator[Batch]], **options: Any
-) -> Networks:
+def _trained(start: Networks, batches: Callable[[], Iterator[Batch]], **options: Any) -> Networks:
     return train(start, batches(), **options)
 
 

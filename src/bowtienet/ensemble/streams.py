@@ -76,7 +76,7 @@ def streamed_minibatches(
     while True:
         for inputs, targets, weights, folds in mixed(read(share, rng), rng):
             goals = targets if warp is None else forward(warp, targets)
-            goals, weights = goals.astype(np.float32), weights.astype(np.float32)
+            goals, weights = _single(goals), _single(weights)
             for part in slices(len(inputs), SEEN_AT_ONCE * size):
                 seen = with_ones(see(view, inputs[part].astype(np.float64)))
                 for begin in range(0, len(seen) - size + 1, size):
@@ -85,3 +85,7 @@ def streamed_minibatches(
                     if held_out is not None:
                         row_weights = row_weights * (folds[rows] != held_out[:, None])
                     yield seen[begin : begin + size], goals[rows], row_weights
+
+
+def _single(values: NDArray) -> Single:
+    return np.asarray(values, dtype=np.float32)

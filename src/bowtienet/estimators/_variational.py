@@ -19,13 +19,21 @@ from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
 from bowtienet.estimators._answers import Saved
 from bowtienet.estimators._start import start_of
+from bowtienet.estimators._streams import (
+    Encoding,
+    Prepare,
+    batches_of,
+    encode_rows,
+    provider_of,
+    sample_of,
+    weight_of,
+)
 from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
 from bowtienet.inference.ascend import Ascent, Status, ascend, taken_model
 from bowtienet.inference.stochastic import (
     StochasticState,
     ascend_stochastic,
     begin,
-    minibatches,
     step_size,
     stochastic_step,
 )
@@ -46,6 +54,7 @@ from bowtienet.tables.representation import (
     learn_representation,
     standardize,
 )
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
@@ -111,25 +120,33 @@ class VariationalNetwork(Saved):
     _rows: Rows | None
     _seen: float
 
-    def _fit(self, training: TrainingTable, outcome: Outcome, scaling: Scaling) -> Self:
-        """Fit to rows of the door; targets are standardised by `scaling`."""
+    def _fit(
+        self, training: TrainingTable, stream: Stream | None, prepare: Prepare, outcome: Outcome
+    ) -> Self:
+        """Fit to rows of the door, or to a stream and a sample of it."""
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         )
-        representation = learn_representation(training.table, training.weights, self.max_categories)
-        rows = Rows(
-            inputs=standardize(representation, training.table),
-            targets=(training.targets - scaling.center) / scaling.scale,
-            weights=training.weights,
+        drawn = sample_of(training)
+        sample = prepare(drawn)
+        encoding = Encoding(
+            prepare=prepare,
+            representation=learn_representation(sample.table, sample.weights, self.max_categories),
+            target_scaling=self._target_scaling(sample.targets, sample.weights),
         )
+        rows = encode_rows(encoding, drawn)
         model, start = start_of(self, rows, outcome, rng)
+        if drawn is not training:
+            rows = encode_rows(encoding, training)
+        data: Rows | Stream = rows if stream is None else stream
+        weight = weight_of(data)
         if self.solver == "svi":
             state = begin(model, start)
-            batches = minibatches(rows, self.batch_size, int(rng.integers(2**31)))
+            batches = batches_of(data, encoding, self.batch_size, int(rng.integers(2**31)))
             ascent, state = ascend_stochastic(
                 state,
                 batches,
-                float(rows.weights.sum()),
+                weight,
                 max_iter=self.max_iter or PASSES,
                 tol=self.tol,
                 forgetting_rate=self.forgetting_rate,
@@ -141,28 +158,32 @@ class VariationalNetwork(Saved):
             ascent = ascend(
                 model,
                 start,
-                rows,
+                provider_of(data, encoding, model, n_networks(start)),
                 max_iter=self._sweeps(),
                 tol=self.tol,
                 rounds=3 if self.accelerate else 1,
                 accelerate=self.accelerate,
                 callback=self._progress(),
             )
-        self._seen = float(rows.weights.sum())
+        self._seen = weight
         vars(self).pop("kept_columns_", None)  # this is no pruned network any more
         self._set(
             FittedNetwork(
-                representation=representation,
-                target_scaling=scaling,
+                representation=encoding.representation,
+                target_scaling=encoding.target_scaling,
                 model=ascent.model,
                 posterior=ascent.posterior,
                 member_weights=np.ones(n_networks(ascent.posterior)),
                 stochastic=state,
             ),
             ascent,
-            rows,
+            data if isinstance(data, Rows) else None,
         )
         return self
+
+    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
+        """Of the targets of a fit."""
+        raise NotImplementedError
 
     def _sweeps(self) -> int:
         """Most sweeps: few from a ReLU network, whose function they are to keep."""
@@ -382,7 +403,7 @@ class VariationalNetwork(Saved):
         if rows is None:
             raise ValueError(
                 "prune needs the rows of the fit, which files and partial_fit do not keep: prune "
-                "after fit, then save."
+                "after a fit to a table in memory, then save."
             )
         alone = network(fitted.posterior, self._best)
         chosen = select(fitted.model, alone, false_discovery_rate)

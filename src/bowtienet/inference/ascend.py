@@ -436,9 +436,7 @@ def _with_hyperparameters(
     )
 
 
-def _chosen(
-    mask: NDArray[np.bool_], first: Sweep, second: Sweep, provider: RowProvider
-) -> Sweep:
+def _chosen(mask: NDArray[np.bool_], first: Sweep, second: Sweep, provider: RowProvider) -> Sweep:
     """The networks of the first where the mask (M,) says so, those of the second elsewhere."""
     if mask.all():
         return first

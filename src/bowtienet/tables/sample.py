@@ -107,8 +107,9 @@ def keys_and_folds(rows: TrainingTable) -> tuple[Keys, NDArray[np.intp]]:
     count[order] = np.repeat(counts, counts)
     keys = hash_columns([hashes, number], n)
     shared = hash_columns([hashes, np.zeros(n, np.uint64)], n)
-    folds = np.where(count > 0.5 * n / PARTS, keys, shared) % np.uint64(PARTS)
-    return keys, np.where(folds < HELD_OUT, folds.astype(np.intp), -1)
+    chosen = np.asarray(np.where(count > 0.5 * n / PARTS, keys, shared))
+    folds = (chosen % np.uint64(PARTS)).astype(np.intp)
+    return keys, np.where(folds < HELD_OUT, folds, -1)
 
 
 def take_training(rows: TrainingTable, index: NDArray[Any]) -> TrainingTable:
@@ -125,7 +126,8 @@ def take_training(rows: TrainingTable, index: NDArray[Any]) -> TrainingTable:
 def joined(parts: Sequence[TrainingTable]) -> TrainingTable:
     """Rows one after the other."""
     tables = [part.table for part in parts]
-    matrix, columns = None, ()
+    matrix: Floats | None = None
+    columns: tuple[NDArray[Any], ...] = ()
     if all(table.matrix is not None for table in tables):
         matrix = np.concatenate([table.matrix for table in tables if table.matrix is not None])
     else:
@@ -134,9 +136,7 @@ def joined(parts: Sequence[TrainingTable]) -> TrainingTable:
     exposures = [part.exposure for part in parts if part.exposure is not None]
     return replace(
         parts[0],
-        table=Table(
-            names=tables[0].names, matrix=matrix, columns=columns, n_rows=len(weights)
-        ),
+        table=Table(names=tables[0].names, matrix=matrix, columns=columns, n_rows=len(weights)),
         targets=np.concatenate([part.targets for part in parts]),
         weights=weights,
         exposure=np.concatenate(exposures) if exposures else None,

@@ -85,7 +85,7 @@ def source_of(X: Any, y: Any = None) -> Source | None:
         if isinstance(X, Dataset):
             return Source(parts=((X, y),), read=_read_dataset)
     if "dask" in sys.modules:
-        from dask import is_dask_collection
+        from dask.base import is_dask_collection
 
         if is_dask_collection(X):
             return Source(parts=tuple(_partitions(X, y)), read=_read_partition, is_dask=True)
@@ -146,9 +146,7 @@ def open_batches(reader: Reader, batches: Iterable[Batch]) -> Iterator[TrainingT
         if rows is not None:
             yield rows
     if missing:
-        warnings.warn(
-            f"{missing} rows without a target are left out.", UserWarning, stacklevel=2
-        )
+        warnings.warn(f"{missing} rows without a target are left out.", UserWarning, stacklevel=2)
 
 
 def collect_facts(source: Source, reader: Reader) -> Facts:
@@ -171,9 +169,7 @@ def _open(
     """Rows with all targets and a weight, and how many have no target."""
     X, y, names = separate(X, y)
     if y is None:
-        raise ValueError(
-            "y is missing: give the name of the column of targets, or batches (X, y)."
-        )
+        raise ValueError("y is missing: give the name of the column of targets, or batches (X, y).")
     targets = np.asarray(values_of(y))
     present = _known(targets)
     absent = int(np.count_nonzero(~present))
@@ -192,7 +188,7 @@ def _known(targets: NDArray[Any]) -> NDArray[np.bool_]:
     if targets.dtype.kind == "O":
         missing = np.vectorize(is_missing, otypes=[bool])(targets)
     else:
-        missing = targets != targets  # noqa: PLR0124 (NaN and NaT alone differ from themselves)
+        missing = targets != targets
     return ~missing.reshape(len(targets), -1).any(axis=1)
 
 
@@ -224,7 +220,7 @@ def _is_batches(X: Any) -> bool:
         return False
     if not isinstance(X, Sequence):
         return True
-    return bool(X) and (isinstance(X[0], tuple) and np.ndim(X[0][0]) == 2 or _is_frame(X[0]))
+    return bool(X) and ((isinstance(X[0], tuple) and np.ndim(X[0][0]) == 2) or _is_frame(X[0]))
 
 
 def _is_frame(X: Any) -> bool:
@@ -242,9 +238,7 @@ def _read_dataset(part: tuple[Any, Any]) -> Iterator[Batch]:
     import pyarrow as pa
 
     dataset, y = part
-    for batch in dataset.to_batches(
-        batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1
-    ):
+    for batch in dataset.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1):
         yield pa.Table.from_batches([batch]), y
 
 
@@ -275,7 +269,7 @@ def _dataset(path: Any) -> Any:
 
 def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """Partitions of a Dask collection with their targets, none of them computed."""
-    from dask import is_dask_collection
+    from dask.base import is_dask_collection
 
     if hasattr(X, "rechunk"):
         X = X.rechunk({1: -1})
@@ -298,6 +292,6 @@ def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
 
 
 def _read_partition(part: tuple[Any, Any]) -> Iterator[Batch]:
-    import dask
+    from dask.base import compute
 
-    yield dask.compute(*part)
+    yield compute(*part)

@@ -1,0 +1,184 @@
+"""Dask: facts, local steps, sums and trainings where the partitions are.
+
+All tasks are pure, and what goes into them are results of tasks or small constants: what a dead
+worker held is computed again by Dask, gate probabilities by the local steps of all sweeps before,
+whose posteriors are results of tasks too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial, reduce
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from distributed import Client, Future, rejoin, secede
+from threadpoolctl import threadpool_limits
+
+from bowtienet._arrays import Array, map_arrays
+from bowtienet.ensemble.streams import Chunk, Read, Training
+from bowtienet.inference.ascend import Block, block_pass
+from bowtienet.inference.local_step import FactorsForRows, for_rows, initialize_local
+from bowtienet.inference.statistics import Statistics, add
+from bowtienet.model.model import BowTieModel
+from bowtienet.networks.networks import Networks
+from bowtienet.posterior.factors import LocalMemory, Posterior
+from bowtienet.tables import sources
+from bowtienet.tables.door import TrainingTable
+from bowtienet.tables.sample import Facts, collect, joined, merge
+from bowtienet.tables.sources import Reader, Source, Stream, has_rows, open_batches
+
+BRANCHES = 8
+"""Sums that are added in a task: few levels, and no task with many inputs."""
+
+
+def facts_of_partitions(client: Client, source: Source, reader: Reader) -> Facts:
+    """One pass over the partitions, where they are."""
+    collected = partial(_collect, reader, sources.SAMPLE)
+    facts = [client.submit(collected, part, pure=False) for part in _partitions(client, source)]
+    return result(client, tree(client, partial(_merge, sources.SAMPLE), facts))
+
+
+def encoded(client: Client, stream: Stream, encode: Callable[[TrainingTable], Any]) -> list[Future]:
+    """Rows of each partition as a fit wants them, kept by the workers; None of empty ones."""
+    step = partial(_encode, stream.reader, encode)
+    return [client.submit(step, p, pure=False) for p in _partitions(client, stream.source)]
+
+
+def reading(client: Client, stream: Stream, encode: Callable[[TrainingTable], Any]) -> Read:
+    """How a task reads the rows of all partitions, chunk by chunk."""
+    return partial(_read, encoded(client, stream, encode))
+
+
+def run(client: Client, trainings: Sequence[Training]) -> list[Networks]:
+    """Networks of each training, a task each."""
+    futures = [client.submit(_train, training, pure=False) for training in trainings]
+    return [result(client, future) for future in futures]
+
+
+class ClusterProvider:
+    """Blocks and their memory are with the workers; a `RowProvider`."""
+
+    def __init__(self, client: Client, blocks: Sequence[Future]) -> None:
+        self._client, self._blocks = client, blocks
+
+    def initialize(self, model: BowTieModel, posterior: Posterior) -> list[Future]:
+        """As of `RowProvider`."""
+        shared = self._client.submit(for_rows, posterior, pure=False)
+        return self._each(partial(_initialize, model), self._blocks, shared)
+
+    def local_pass(
+        self, model: BowTieModel, posterior: Posterior, memory: list[Future]
+    ) -> tuple[Statistics, list[Future]]:
+        """As of `RowProvider`."""
+        shared = self._client.submit(for_rows, posterior, pure=False)
+        pairs = self._each(partial(_pass, model), self._blocks, memory, shared)
+        sums, renewed = (self._each(itemgetter(index), pairs) for index in (0, 1))
+        return result(self._client, tree(self._client, _add, sums)), renewed
+
+    def choose(
+        self, choose: Callable[[Array, Array], Array], first: list[Future], second: list[Future]
+    ) -> list[Future]:
+        """As of `RowProvider`."""
+        return self._each(partial(map_arrays, choose), first, second)
+
+    def _each(self, step: Callable[..., Any], *items: Any) -> list[Future]:
+        """A task for each partition; single futures are for all of them."""
+        shared = [item for item in items if isinstance(item, Future)]
+        by_partition = [item for item in items if not isinstance(item, Future)]
+        return [
+            self._client.submit(step, *each, *shared, pure=False)
+            for each in zip(*by_partition, strict=True)
+        ]
+
+
+def tree(client: Client, join: Callable[..., Any], futures: Sequence[Future]) -> Future:
+    """`join` of all results, a few at a time."""
+    while len(futures) > 1:
+        groups = [futures[i : i + BRANCHES] for i in range(0, len(futures), BRANCHES)]
+        futures = [client.submit(join, *group, pure=False) for group in groups]
+    return futures[0]
+
+
+def result(client: Client, future: Future) -> Any:
+    """What a task has computed; one sentence where the cluster is gone."""
+    try:
+        return future.result()
+    except Exception as error:
+        if future.status == "error" and type(error).__name__ != "KilledWorker":
+            raise
+        reason = "the scheduler is gone, so start it and fit again"
+        if type(error).__name__ == "KilledWorker":
+            reason = "several workers died of the same task, so give them more memory"
+        raise RuntimeError(f"the fit was lost with its cluster: {reason}.") from error
+
+
+def _partitions(client: Client, source: Source) -> list[Future]:
+    """The partitions with their targets as results of tasks."""
+    from dask.delayed import delayed
+
+    pairs = [delayed(_pair, pure=False)(*part) for part in source.parts]
+    return list(client.compute(pairs))
+
+
+def _pair(X: Any, y: Any) -> tuple[Any, Any]:
+    return X, y
+
+
+def _open(reader: Reader, batch: tuple[Any, Any]) -> Iterator[TrainingTable]:
+    return open_batches(reader, filter(has_rows, [batch]))
+
+
+def _collect(reader: Reader, size: int, batch: tuple[Any, Any]) -> Facts | None:
+    return collect(_open(reader, batch), size, labels=reader.labels)
+
+
+def _merge(size: int, *parts: Facts | None) -> Facts | None:
+    present = [part for part in parts if part is not None]
+    return merge(present, size) if present else None
+
+
+def _encode(reader: Reader, encode: Callable[[TrainingTable], Any], batch: tuple[Any, Any]) -> Any:
+    rows = list(_open(reader, batch))
+    return encode(joined(rows)) if rows else None
+
+
+def _read(chunks: Sequence[Future], share: float, rng: np.random.Generator) -> Iterator[Chunk]:
+    """Chunks in random order; while one comes, the thread is free for what may have to make it."""
+    for index in rng.permutation(len(chunks)):
+        secede()
+        chunk = chunks[index].result()
+        rejoin()
+        if chunk is not None:
+            chosen = rng.random(len(chunk[0])) < share
+            yield tuple(array[chosen] for array in chunk)
+
+
+def _train(training: Training) -> Networks:
+    with threadpool_limits(1, "blas"):
+        return training()
+
+
+def _initialize(
+    model: BowTieModel, blocks: Sequence[Block] | None, shared: FactorsForRows
+) -> tuple[LocalMemory, ...]:
+    with np.errstate(all="ignore"):
+        return tuple(initialize_local(model, shared, b.inputs, b.targets) for b in blocks or ())
+
+
+def _pass(
+    model: BowTieModel,
+    blocks: Sequence[Block] | None,
+    memory: Sequence[LocalMemory],
+    shared: FactorsForRows,
+) -> tuple[Statistics | None, tuple[LocalMemory, ...]]:
+    with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+        each = zip(blocks or (), memory, strict=True)
+        pairs = [block_pass(model, shared, block, kept) for block, kept in each]
+    return _add(*(sums for sums, _ in pairs)), tuple(remembered for _, remembered in pairs)
+
+
+def _add(*parts: Statistics | None) -> Statistics | None:
+    present = [part for part in parts if part is not None]
+    return reduce(add, present) if present else None
