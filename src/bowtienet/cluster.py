@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from distributed import Client, Future, rejoin, secede
+from distributed import Client, Future, get_client, secede
 from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import Array, map_arrays
@@ -48,7 +48,7 @@ def encoded(client: Client, stream: Stream, encode: Callable[[TrainingTable], An
 
 def reading(client: Client, stream: Stream, encode: Callable[[TrainingTable], Any]) -> Read:
     """How a task reads the rows of all partitions, chunk by chunk."""
-    return partial(_read, encoded(client, stream, encode))
+    return partial(_read, Chunks(encoded(client, stream, encode)))
 
 
 def run(client: Client, trainings: Sequence[Training]) -> list[Networks]:
@@ -91,6 +91,17 @@ class ClusterProvider:
             self._client.submit(step, *each, *shared, pure=False)
             for each in zip(*by_partition, strict=True)
         ]
+
+
+class Chunks:
+    """Results that tasks ask for one after the other; the fit holds on to them, a task does not."""
+
+    def __init__(self, futures: Sequence[Future]) -> None:
+        self._futures = futures
+        self.keys = [future.key for future in futures]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"keys": self.keys}
 
 
 def tree(client: Client, join: Callable[..., Any], futures: Sequence[Future]) -> Future:
@@ -144,18 +155,27 @@ def _encode(reader: Reader, encode: Callable[[TrainingTable], Any], batch: tuple
     return encode(joined(rows)) if rows else None
 
 
-def _read(chunks: Sequence[Future], share: float, rng: np.random.Generator) -> Iterator[Chunk]:
-    """Chunks in random order; while one comes, the thread is free for what may have to make it."""
-    for index in rng.permutation(len(chunks)):
-        secede()
-        chunk = chunks[index].result()
-        rejoin()
-        if chunk is not None:
-            chosen = rng.random(len(chunk[0])) < share
-            yield tuple(array[chosen] for array in chunk)
+def _read(chunks: Chunks, share: float, rng: np.random.Generator) -> Iterator[Chunk]:
+    """Rows of the chunks, in random order, each drawn where the chunk is."""
+    client = get_client()
+    for index in rng.permutation(len(chunks.keys)):
+        chunk, seed = Future(chunks.keys[index], client), int(rng.integers(2**63))
+        drawn = client.submit(_draw, chunk, share, seed, pure=False).result()
+        if drawn is not None:
+            yield drawn
+
+
+def _draw(chunk: Chunk | None, share: float, seed: int) -> Chunk | None:
+    if chunk is None or share == 1.0:
+        return chunk
+    inputs, targets, weights, folds = chunk
+    drawn = np.random.default_rng(seed).random(len(inputs)) < share
+    return inputs[drawn], targets[drawn], weights[drawn], folds[drawn]
 
 
 def _train(training: Training) -> Networks:
+    # Its thread is free for the tasks that it waits for.
+    secede()
     with threadpool_limits(1, "blas"):
         return training()
 
