@@ -159,7 +159,8 @@ def _read(chunks: Chunks, share: float, rng: np.random.Generator) -> Iterator[Ch
     """Rows of the chunks, in random order, each drawn where the chunk is."""
     client = get_client()
     for index in rng.permutation(len(chunks.keys)):
-        chunk, seed = Future(chunks.keys[index], client), int(rng.integers(2**63))
+        chunk: Future = Future(chunks.keys[index], client)
+        seed = int(rng.integers(2**63))
         drawn = client.submit(_draw, chunk, share, seed, pure=False).result()
         if drawn is not None:
             yield drawn

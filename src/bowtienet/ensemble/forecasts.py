@@ -60,6 +60,8 @@ FIRST = Course(steps=1_000, rate=1.0)
 LAST = Course(steps=250, rate=0.3, all_rows=True)
 SHARE_OF_FEW = 0.4
 """Of the steps, where batches are a third of the rows."""
+MOST_LONGER = 4.0
+"""Times as long as in memory, where there are so many more rows than a sample: they are new."""
 NUMBERS_AT_ONCE = 2**18
 """Activations of a task on one minibatch: so many stay in a core's cache."""
 
@@ -202,6 +204,8 @@ def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> floa
 
 def _steps(problem: Problem, course: Course) -> int:
     share = SHARE_OF_FEW if len(problem.inputs) < FEW_ROWS else 1.0
+    if problem.stream is not None:
+        share = min(problem.stream.n_rows / len(problem.inputs), MOST_LONGER)
     return max(1, round(share * course.steps))
 
 

@@ -402,8 +402,8 @@ class VariationalNetwork(Saved):
         fitted, rows = self._fitted, self._rows
         if rows is None:
             raise ValueError(
-                "prune needs the rows of the fit, which files and partial_fit do not keep: prune "
-                "after a fit to a table in memory, then save."
+                "prune needs the rows of the fit, which files, sources and partial_fit do not "
+                "keep: prune after fit to a table, then save."
             )
         alone = network(fitted.posterior, self._best)
         chosen = select(fitted.model, alone, false_discovery_rate)
