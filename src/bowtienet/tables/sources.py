@@ -130,7 +130,9 @@ def reader_of(estimator: Any, source: Source, sample_weight: Any, *, labels: boo
     raise ValueError("the source has no row with a target: there is nothing to fit.")
 
 
-def open_batches(reader: Reader, batches: Iterable[Batch]) -> Iterator[TrainingTable]:
+def open_batches(
+    reader: Reader, batches: Iterable[Batch], *, warn: bool = True
+) -> Iterator[TrainingTable]:
     """Rows of a fit, batch by batch; one warning of rows that are left out."""
     missing = 0
     for X, y in batches:
@@ -145,7 +147,7 @@ def open_batches(reader: Reader, batches: Iterable[Batch]) -> Iterator[TrainingT
         missing += absent
         if rows is not None:
             yield rows
-    if missing:
+    if missing and warn:
         warnings.warn(f"{missing} rows without a target are left out.", UserWarning, stacklevel=2)
 
 
@@ -158,9 +160,15 @@ def collect_facts(source: Source, reader: Reader) -> Facts:
 
 def reread(stream: Stream) -> Iterator[TrainingTable]:
     """All rows again; what there is to warn of was said the first time."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield from open_batches(stream.reader, batches_of(stream.source))
+    n_rows = 0
+    for rows in open_batches(stream.reader, batches_of(stream.source), warn=False):
+        n_rows += len(rows.weights)
+        yield rows
+    if n_rows != stream.facts.n_rows:
+        raise ValueError(
+            f"the source gave {stream.facts.n_rows} rows first and {n_rows} later: rows must not "
+            "change during a fit."
+        )
 
 
 def _open(
