@@ -122,7 +122,12 @@ def on_cluster(folder: Path, X: Any, y: np.ndarray) -> list[tuple[Any, ...]]:
     from distributed import Client, LocalCluster
 
     results: list[tuple[Any, ...]] = []
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+    options = {
+        "n_workers": 2,
+        "threads_per_worker": 1,
+        "dashboard_address": None,
+        "silence_logs": 50,
+    }
     with LocalCluster(**options) as cluster, Client(cluster):
         table = dd.read_parquet(folder)
         with killing(cluster), measured() as cost:

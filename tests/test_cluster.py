@@ -90,7 +90,8 @@ def test_coordinate_ascent_is_that_of_one_machine(
 
 def test_practical_fits_on_a_cluster(cluster: LocalCluster, table: pd.DataFrame) -> None:
     """Killed workers change nothing: tasks are pure. Rows are drawn as on one machine."""
-    model = BowTieRegressor((16,), effort="fast", random_state=0)
+    few = {"encoding": "standard", "target_transform": "none", "effort": "fast"}
+    model = BowTieRegressor((16,), **few, random_state=0)
     X = table.drop(columns="y")
     noise = np.mean((table["y"] - np.abs(X["x0"]) - X["x1"]) ** 2)
     here = model.fit([table[:1_000], table[1_000:]], "y").predict(X)

@@ -17,7 +17,7 @@ from distributed import Client, Future, get_client, secede
 from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import Array, map_arrays
-from bowtienet.ensemble.streams import Chunk, Read, Training
+from bowtienet.ensemble.streams import Chunk, Training
 from bowtienet.inference.ascend import Block, block_pass
 from bowtienet.inference.local_step import FactorsForRows, for_rows, initialize_local
 from bowtienet.inference.statistics import Statistics, add
@@ -26,7 +26,7 @@ from bowtienet.networks.networks import Networks
 from bowtienet.posterior.factors import LocalMemory, Posterior
 from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable
-from bowtienet.tables.sample import Facts, collect, joined, merge
+from bowtienet.tables.sample import Facts, collect, merge
 from bowtienet.tables.sources import Reader, Source, Stream, has_rows, open_batches
 
 BRANCHES = 8
@@ -35,26 +35,20 @@ BRANCHES = 8
 
 def facts_of_partitions(client: Client, source: Source, reader: Reader) -> Facts:
     """One pass over the partitions, where they are."""
-    collected = partial(_collect, reader, sources.SAMPLE)
-    facts = [client.submit(collected, part, pure=False) for part in _partitions(client, source)]
-    return result(client, tree(client, partial(_merge, sources.SAMPLE), facts))
+    size = sources.SAMPLE
+    facts = _submit(client, partial(_collect, reader, size), _partitions(client, source))
+    return result(tree(client, partial(merge, size=size), facts))
 
 
 def encoded(client: Client, stream: Stream, encode: Callable[[TrainingTable], Any]) -> list[Future]:
     """Rows of each partition as a fit wants them, kept by the workers; None of empty ones."""
     step = partial(_encode, stream.reader, encode)
-    return [client.submit(step, p, pure=False) for p in _partitions(client, stream.source)]
-
-
-def reading(client: Client, stream: Stream, encode: Callable[[TrainingTable], Any]) -> Read:
-    """How a task reads the rows of all partitions, chunk by chunk."""
-    return partial(_read, Chunks(encoded(client, stream, encode)))
+    return _submit(client, step, _partitions(client, stream.source))
 
 
 def run(client: Client, trainings: Sequence[Training]) -> list[Networks]:
     """Networks of each training, a task each."""
-    futures = [client.submit(_train, training, pure=False) for training in trainings]
-    return [result(client, future) for future in futures]
+    return [result(future) for future in _submit(client, _train, trainings)]
 
 
 class ClusterProvider:
@@ -66,31 +60,23 @@ class ClusterProvider:
     def initialize(self, model: BowTieModel, posterior: Posterior) -> list[Future]:
         """As of `RowProvider`."""
         shared = self._client.submit(for_rows, posterior, pure=False)
-        return self._each(partial(_initialize, model), self._blocks, shared)
+        return _submit(self._client, partial(_initialize, model), self._blocks, shared=shared)
 
     def local_pass(
         self, model: BowTieModel, posterior: Posterior, memory: list[Future]
     ) -> tuple[Statistics, list[Future]]:
         """As of `RowProvider`."""
-        shared = self._client.submit(for_rows, posterior, pure=False)
-        pairs = self._each(partial(_pass, model), self._blocks, memory, shared)
-        sums, renewed = (self._each(itemgetter(index), pairs) for index in (0, 1))
-        return result(self._client, tree(self._client, _add, sums)), renewed
+        client = self._client
+        shared = client.submit(for_rows, posterior, pure=False)
+        pairs = _submit(client, partial(_pass, model), self._blocks, memory, shared=shared)
+        sums, renewed = (_submit(client, itemgetter(index), pairs) for index in (0, 1))
+        return result(tree(client, partial(reduce, add), sums)), renewed
 
     def choose(
         self, choose: Callable[[Array, Array], Array], first: list[Future], second: list[Future]
     ) -> list[Future]:
         """As of `RowProvider`."""
-        return self._each(partial(map_arrays, choose), first, second)
-
-    def _each(self, step: Callable[..., Any], *items: Any) -> list[Future]:
-        """A task for each partition; single futures are for all of them."""
-        shared = [item for item in items if isinstance(item, Future)]
-        by_partition = [item for item in items if not isinstance(item, Future)]
-        return [
-            self._client.submit(step, *each, *shared, pure=False)
-            for each in zip(*by_partition, strict=True)
-        ]
+        return _submit(self._client, partial(map_arrays, choose), first, second)
 
 
 class Chunks:
@@ -104,25 +90,42 @@ class Chunks:
         return {"keys": self.keys}
 
 
-def tree(client: Client, join: Callable[..., Any], futures: Sequence[Future]) -> Future:
-    """`join` of all results, a few at a time."""
+def read(chunks: Chunks, share: float, rng: np.random.Generator) -> Iterator[Chunk]:
+    """Inside a task, rows of all chunks in random order, each drawn where the chunk is."""
+    client = get_client()
+    for index in rng.permutation(len(chunks.keys)):
+        chunk: Future = Future(chunks.keys[index], client)
+        seed = int(rng.integers(2**63))
+        drawn = client.submit(_draw, chunk, share, seed, pure=False).result()
+        if drawn is not None:
+            yield drawn
+
+
+def tree(client: Client, join: Callable[[Sequence[Any]], Any], futures: list[Future]) -> Future:
+    """`join` of all results that there are, a few at a time."""
     while len(futures) > 1:
         groups = [futures[i : i + BRANCHES] for i in range(0, len(futures), BRANCHES)]
-        futures = [client.submit(join, *group, pure=False) for group in groups]
+        futures = [client.submit(_join, join, *group, pure=False) for group in groups]
     return futures[0]
 
 
-def result(client: Client, future: Future) -> Any:
+def result(future: Future) -> Any:
     """What a task has computed; one sentence where the cluster is gone."""
     try:
         return future.result()
     except Exception as error:
-        if future.status == "error" and type(error).__name__ != "KilledWorker":
+        is_killed = type(error).__name__ == "KilledWorker"
+        if future.status == "error" and not is_killed:
             raise
         reason = "the scheduler is gone, so start it and fit again"
-        if type(error).__name__ == "KilledWorker":
+        if is_killed:
             reason = "several workers died of the same task, so give them more memory"
         raise RuntimeError(f"the fit was lost with its cluster: {reason}.") from error
+
+
+def _submit(client: Client, step: Callable[..., Any], *items: Any, **shared: Any) -> list[Future]:
+    """A task for each item."""
+    return [client.submit(step, *each, **shared, pure=False) for each in zip(*items, strict=True)]
 
 
 def _partitions(client: Client, source: Source) -> list[Future]:
@@ -137,33 +140,19 @@ def _pair(X: Any, y: Any) -> tuple[Any, Any]:
     return X, y
 
 
-def _open(reader: Reader, batch: tuple[Any, Any]) -> Iterator[TrainingTable]:
-    return open_batches(reader, filter(has_rows, [batch]))
-
-
 def _collect(reader: Reader, size: int, batch: tuple[Any, Any]) -> Facts | None:
-    return collect(_open(reader, batch), size, labels=reader.labels)
-
-
-def _merge(size: int, *parts: Facts | None) -> Facts | None:
-    present = [part for part in parts if part is not None]
-    return merge(present, size) if present else None
+    return collect(open_batches(reader, filter(has_rows, [batch])), size, labels=reader.labels)
 
 
 def _encode(reader: Reader, encode: Callable[[TrainingTable], Any], batch: tuple[Any, Any]) -> Any:
-    rows = list(_open(reader, batch))
-    return encode(joined(rows)) if rows else None
+    for rows, _ in open_batches(reader, filter(has_rows, [batch])):
+        return rows and encode(rows)
+    return None
 
 
-def _read(chunks: Chunks, share: float, rng: np.random.Generator) -> Iterator[Chunk]:
-    """Rows of the chunks, in random order, each drawn where the chunk is."""
-    client = get_client()
-    for index in rng.permutation(len(chunks.keys)):
-        chunk: Future = Future(chunks.keys[index], client)
-        seed = int(rng.integers(2**63))
-        drawn = client.submit(_draw, chunk, share, seed, pure=False).result()
-        if drawn is not None:
-            yield drawn
+def _join(join: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:
+    present = [part for part in parts if part is not None]
+    return join(present) if present else None
 
 
 def _draw(chunk: Chunk | None, share: float, seed: int) -> Chunk | None:
@@ -197,9 +186,5 @@ def _pass(
     with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
         each = zip(blocks or (), memory, strict=True)
         pairs = [block_pass(model, shared, block, kept) for block, kept in each]
-    return _add(*(sums for sums, _ in pairs)), tuple(remembered for _, remembered in pairs)
-
-
-def _add(*parts: Statistics | None) -> Statistics | None:
-    present = [part for part in parts if part is not None]
-    return reduce(add, present) if present else None
+    sums = _join(partial(reduce, add), *(each for each, _ in pairs))
+    return sums, tuple(remembered for _, remembered in pairs)

@@ -79,7 +79,9 @@ def test_sources_of_few_rows_are_fitted_as_in_memory(model: Any, table: pd.DataF
 @pytest.mark.usefixtures("few")
 def test_practical_fits_of_many_rows(table: pd.DataFrame, folder: Path) -> None:
     numbers = [without(table[i : i + 300], "y") for i in range(0, N, 300)]
-    model = BowTieRegressor(**QUICK).fit(numbers, "y")
+    numbers[1] = numbers[1].assign(y=[np.nan] * 50 + [*numbers[1]["y"][50:]])
+    with pytest.warns(UserWarning, match="50 rows without a target"):
+        model = BowTieRegressor(**QUICK).fit(numbers, "y")
     X = table[["x0", "x1", "x2", "city"]]
     assert r2_score(table["y"], model.predict(X)) > 0.95
     batches = [(without(part, "label").drop(columns="label"), part["label"]) for part in [table]]

@@ -95,7 +95,7 @@ def rows_of(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> list
     source = source_of(X, y)
     assert source is not None
     reader = reader_of(Estimator(), source, weight, labels=labels)
-    return list(open_batches(reader, batches_of(source)))
+    return [rows for rows, _ in open_batches(reader, batches_of(source)) if rows is not None]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -131,13 +131,16 @@ def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) ->
     table = frame(rng).assign(w=1.0)
     table.loc[:39, "y"] = np.nan
     table.loc[50:, "w"] = 0.0
-    with pytest.warns(UserWarning, match="40 rows without a target"):
-        rows = rows_of([table[:30], table[30:70], table[70:]], "y", "w")
+    parts = [table[:30], table[30:70], table[70:]]
+    rows = rows_of(parts, "y", "w")
     np.testing.assert_array_equal(joined(rows).targets[:, 0], table["y"][40:50])
     assert rows[0].table.names == ("a", "day", "city")
+    source = source_of(parts, "y")
+    assert source is not None
+    facts = collect_facts(source, reader_of(Estimator(), source, "w", labels=False))
+    assert (facts.n_rows, facts.n_without_target) == (10, 40)
     labels = frame(rng).assign(y=["no", None, "yes"] * 30)
-    with pytest.warns(UserWarning, match="30 rows without a target"):
-        rows = rows_of([labels], "y", labels=True)
+    rows = rows_of([labels], "y", labels=True)
     assert sorted(set(rows[0].targets)) == ["no", "yes"]
 
 
@@ -145,7 +148,7 @@ def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) ->
 
 
 def facts_of(parts: list[TrainingTable], size: int) -> sampling.Facts:
-    facts = collect(parts, size, labels=False)
+    facts = collect([(part, 0) for part in parts], size, labels=False)
     assert facts is not None
     return facts
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,6 +58,12 @@ def open_training(
         from bowtienet import cluster
 
         facts = cluster.facts_of_partitions(client, source, reader)
+    if facts.n_without_target:
+        warnings.warn(
+            f"{facts.n_without_target} rows without a target are left out.",
+            UserWarning,
+            stacklevel=3,
+        )
     is_all = facts.n_rows == len(facts.keys)
     return facts.sample, None if is_all else Stream(source=source, reader=reader, facts=facts)
 
@@ -123,7 +130,7 @@ def streamed_rows(
 
     chunk = partial(_chunk, representation, prepare, None)
     return StreamedRows(
-        read=cluster.reading(client, stream, chunk),
+        read=partial(cluster.read, cluster.Chunks(cluster.encoded(client, stream, chunk))),
         n_rows=facts.n_rows,
         folds=facts.folds,
         fold_weights=weights,

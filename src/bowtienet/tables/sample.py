@@ -41,6 +41,8 @@ class Facts:
     """(HELD_OUT + 1,): total weight of each fold; the last is of rows that are never held out."""
     labels: Counter[Any]
     """Rows of each class; empty for numbers."""
+    n_without_target: int = 0
+    """Rows that were left out."""
 
 
 def facts_of(rows: TrainingTable, size: int, *, labels: bool) -> Facts:
@@ -68,13 +70,20 @@ def merge(parts: Sequence[Facts], size: int) -> Facts:
         n_rows=sum(part.n_rows for part in parts),
         fold_weights=np.sum([part.fold_weights for part in parts], axis=0),
         labels=sum((part.labels for part in parts), Counter()),
+        n_without_target=sum(part.n_without_target for part in parts),
     )
 
 
-def collect(batches: Iterable[TrainingTable], size: int, *, labels: bool) -> Facts | None:
-    """Facts of all batches; None of none."""
+def collect(
+    batches: Iterable[tuple[TrainingTable | None, int]], size: int, *, labels: bool
+) -> Facts | None:
+    """Facts of all batches, which come with their numbers of rows without a target."""
     waiting: list[Facts] = []
-    for rows in batches:
+    n_without = 0
+    for rows, n_absent in batches:
+        n_without += n_absent
+        if rows is None:
+            continue
         facts = facts_of(rows, size, labels=labels)
         if waiting and len(waiting[0].keys) == size:
             # Rows beyond the last one of the sample are in no later sample.
@@ -88,7 +97,7 @@ def collect(batches: Iterable[TrainingTable], size: int, *, labels: bool) -> Fac
         waiting.append(facts)
         if sum(len(each.keys) for each in waiting) >= 2 * size:
             waiting = [merge(waiting, size)]
-    return merge(waiting, size) if waiting else None
+    return replace(merge(waiting, size), n_without_target=n_without) if waiting else None
 
 
 def keys_and_folds(rows: TrainingTable) -> tuple[Keys, NDArray[np.intp]]:

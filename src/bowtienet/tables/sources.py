@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -119,7 +118,7 @@ def reader_of(estimator: Any, source: Source, sample_weight: Any, *, labels: boo
             f"{type(sample_weight).__name__}."
         )
     for X, y in batches_of(source):
-        first, _ = _open(estimator, X, y, sample_weight, labels=labels, reset=True)
+        first, _ = _open(estimator, X, y, sample_weight, labels, reset=True)
         if first is not None:
             return Reader(
                 estimator=_columns_alone(estimator),
@@ -131,24 +130,16 @@ def reader_of(estimator: Any, source: Source, sample_weight: Any, *, labels: boo
 
 
 def open_batches(
-    reader: Reader, batches: Iterable[Batch], *, warn: bool = True
-) -> Iterator[TrainingTable]:
-    """Rows of a fit, batch by batch; one warning of rows that are left out."""
-    missing = 0
+    reader: Reader, batches: Iterable[Batch]
+) -> Iterator[tuple[TrainingTable | None, int]]:
+    """Rows of a fit, batch by batch, and how many of each have no target."""
     for X, y in batches:
         if _columns(X) != reader.columns:
             raise ValueError(
                 f"a batch has the columns {_columns(X)}, and the first had {reader.columns}: all "
                 "batches must have the same columns in the same order."
             )
-        rows, absent = _open(
-            reader.estimator, X, y, reader.sample_weight, labels=reader.labels, reset=False
-        )
-        missing += absent
-        if rows is not None:
-            yield rows
-    if missing and warn:
-        warnings.warn(f"{missing} rows without a target are left out.", UserWarning, stacklevel=2)
+        yield _open(reader.estimator, X, y, reader.sample_weight, reader.labels, reset=False)
 
 
 def collect_facts(source: Source, reader: Reader) -> Facts:
@@ -159,11 +150,12 @@ def collect_facts(source: Source, reader: Reader) -> Facts:
 
 
 def reread(stream: Stream) -> Iterator[TrainingTable]:
-    """All rows again; what there is to warn of was said the first time."""
+    """All rows again."""
     n_rows = 0
-    for rows in open_batches(stream.reader, batches_of(stream.source), warn=False):
-        n_rows += len(rows.weights)
-        yield rows
+    for rows, _ in open_batches(stream.reader, batches_of(stream.source)):
+        if rows is not None:
+            n_rows += len(rows.weights)
+            yield rows
     if n_rows != stream.facts.n_rows:
         raise ValueError(
             f"the source gave {stream.facts.n_rows} rows first and {n_rows} later: rows must not "
@@ -172,7 +164,7 @@ def reread(stream: Stream) -> Iterator[TrainingTable]:
 
 
 def _open(
-    estimator: Any, X: Any, y: Any, weight: str | None, *, labels: bool, reset: bool
+    estimator: Any, X: Any, y: Any, weight: str | None, labels: bool, *, reset: bool
 ) -> tuple[TrainingTable | None, int]:
     """Rows with all targets and a weight, and how many have no target."""
     X, y, names = separate(X, y)
@@ -228,11 +220,8 @@ def _is_batches(X: Any) -> bool:
         return False
     if not isinstance(X, Sequence):
         return True
-    return bool(X) and ((isinstance(X[0], tuple) and np.ndim(X[0][0]) == 2) or _is_frame(X[0]))
-
-
-def _is_frame(X: Any) -> bool:
-    return frame_of(X) is not None
+    is_pair = bool(X) and isinstance(X[0], tuple) and np.ndim(X[0][0]) == 2
+    return is_pair or (bool(X) and frame_of(X[0]) is not None)
 
 
 def _read_batches(part: tuple[Any, Any]) -> Iterator[Batch]:
