@@ -47,8 +47,7 @@ def open_training(
         return open_rows(estimator, X, y, weight, exposure, labels=labels), None
     if exposure is not None:
         raise ValueError(
-            "exposure needs all rows in memory: fit rates, y / exposure, with the exposure as "
-            "sample_weight."
+            "exposure is for rows in memory: load them into a frame, or a sample of them."
         )
     reader = reader_of(estimator, source, weight, labels=labels)
     client = client_of(source)
