@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,3 +25,12 @@ def test_code_of_a_page(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     exec(compile(code, name, "exec"), {})
     pyplot.close("all")
     assert pyplot.imread(tmp_path / "paper_steps.png").std() > 0.01
+
+
+def test_code_of_big_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "guide/bigdata.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(compile(code, "bigdata.md", "exec"), names)
+    assert names["fares"].shape == (1_500,)
