@@ -11,10 +11,9 @@ DEV    := $(VENV)/.dev
 BENCH  := $(VENV)/.bench
 DOCS   := $(VENV)/.docs
 
-# Which benchmark, which experiment, and the folder for its records.
+# Which benchmark, and the file for the records of the paper's table.
 WHAT   ?= sweep
-EXPERIMENT ?= all
-OUT    ?= reproduced
+OUT    ?= paper.jsonl
 
 # How long `make soak` looks for failures, and where its cases come from.
 SECONDS ?= 3600
@@ -26,7 +25,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all test-old lint docs bench reproduce soak clean
+.PHONY: help demo test test-all lint docs bench reproduce soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,9 +39,6 @@ test: lint ## lint, types, import order and all tests but the slow ones
 test-all: lint ## the same with the slow ones
 	$(PYTEST) -m ""
 
-test-old: $(DEV) ## the tests of the library before the rebuild
-	$(PYTEST) -m "" tests/_old
-
 lint: $(DEV) ## ruff, mypy and import-linter
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -52,11 +48,11 @@ lint: $(DEV) ## ruff, mypy and import-linter
 docs: $(DOCS) ## the documentation with its examples run, in docs/_build/html; warnings are errors
 	$(BIN)/sphinx-build --builder html --fail-on-warning --keep-going docs docs/_build/html
 
-bench: $(DEV) ## a benchmark of the new library: WHAT=sweep
+bench: $(BENCH) ## a benchmark by its name: WHAT=sweep
 	$(BIN)/python -m benchmarks $(WHAT)
 
-reproduce: $(BENCH) ## the paper's experiments before the rebuild: EXPERIMENT=all OUT=reproduced; goes on if run again
-	$(BIN)/python -m benchmarks._old.paper $(EXPERIMENT) --out $(OUT)
+reproduce: $(BENCH) ## the paper's table beside ours (BOWTIENET_DATA: its tables); goes on if run again
+	$(BIN)/python -m benchmarks paper --out $(OUT)
 
 soak: $(DEV) ## SECONDS=3600 of random tables, settings and files from one SEED=510
 	$(BIN)/python -m tests.fuzz.soak --seconds $(SECONDS) --seed $(SEED)
@@ -80,9 +76,7 @@ $(DEV): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --quiet --constraint constraints.txt --editable . --group dev
 	@touch $@
 
-# This torch comes first: a plain request for it downloads gigabytes of CUDA libraries.
 $(BENCH): $(MADE) pyproject.toml constraints.txt
-	$(PIP) install --quiet --constraint constraints.txt torch==2.13.0
 	$(PIP) install --quiet --constraint constraints.txt --editable '.[bench]'
 	@touch $@
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 from stochtree import BARTModel
 
-from bowtienet._old import BowTieRegressor as OldRegressor
-from bowtienet.estimators.regressor import BowTieRegressor
+from benchmarks._before import Before
+from bowtienet import BowTieRegressor
 from bowtienet.prediction.mixture import Mixture
 
 Floats = np.ndarray
@@ -31,9 +30,14 @@ def gaussian(mean: Floats, std: Any) -> Mixture:
     return Mixture(weights=weights, means=mean, epistemic=np.zeros(mean.shape), noise=noise)
 
 
-def bowtie(estimator: Any, X: Floats, y: Floats, seed: int) -> Predict:
+def bowtie(X: Floats, y: Floats, seed: int) -> Predict:
     """The defaults."""
-    return estimator(random_state=seed).fit(X, y).predict_dist
+    return BowTieRegressor(random_state=seed).fit(X, y).predict_dist
+
+
+def bowtie_before(X: Floats, y: Floats, seed: int) -> Predict:
+    """The defaults of the library before the rebuild."""
+    return Before("BowTieRegressor", X, y, random_state=seed)
 
 
 def catboost(X: Floats, y: Floats, seed: int) -> Predict:
@@ -94,8 +98,8 @@ def bart(X: Floats, y: Floats, seed: int) -> Predict:
 
 
 METHODS: dict[str, Callable[[Floats, Floats, int], Predict]] = {
-    "bowtienet": partial(bowtie, BowTieRegressor),
-    "before the rebuild": partial(bowtie, OldRegressor),
+    "bowtienet": bowtie,
+    "before the rebuild": bowtie_before,
     "CatBoost": catboost,
     "CatBoost, uncertainty": catboost_density,
     "LightGBM": lightgbm,

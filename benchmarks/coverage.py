@@ -11,7 +11,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from benchmarks._run import Record, by, options, run, write
-from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet import BowTieRegressor
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 KINDS = ("central", "conformal")

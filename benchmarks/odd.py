@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 from sklearn.linear_model import LassoCV, LinearRegression
 
+from benchmarks._before import Before
 from benchmarks._methods import METHODS, Floats
 from benchmarks._run import Record, by, options, run, write
-from bowtienet._old import BowTieRegressor as OldRegressor
-from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet import BowTieRegressor
 
 Values = tuple[float, ...]
 """What was reached, one number for each aim of a case."""
@@ -75,9 +75,10 @@ def noiseless(seed: int) -> Values:
         X = rng.uniform(-1.0, 1.0, size=(1_500, n_columns))
         y = truth(X) / truth(X).std() + 0.001 * rng.normal(size=1_500)
         model = fitted(X[:500], y[:500], seed)
-        old = OldRegressor(effort="best", random_state=seed).fit(X[:500], y[:500])
+        old = Before("BowTieRegressor", X[:500], y[:500], effort="best", random_state=seed)
+        before = float(np.sqrt(np.mean((old(X[500:]).mean() - y[500:]) ** 2)))
         values.append(coverage(model, X[500:], y[500:]))
-        values.append(rmse(model, X[500:], y[500:]) / rmse(old, X[500:], y[500:]))
+        values.append(rmse(model, X[500:], y[500:]) / before)
     return tuple(values)
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks._run import Record, options, run, write
 from benchmarks.data import FIVE_SETS, split_of
 from benchmarks.fit import Split, generated, smooth, steps
+from bowtienet import BowTieRegressor
 from bowtienet.ensemble import ensemble, fit, forecasts, judgement, portfolio, problem, stacking
-from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.tables import pieces, views
 
 

@@ -20,8 +20,8 @@ import numpy as np
 import psutil
 
 from benchmarks.fit import smooth
+from bowtienet import BowTieRegressor
 from bowtienet.estimators.network import BowTieNetwork
-from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.tables import sources
 
 COLUMNS, FILE_ROWS, TEST_ROWS, NOISE = 20, 100_000, 100_000, 0.3

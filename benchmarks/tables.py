@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet import BowTieRegressor
 from bowtienet.tables.door import open_known, open_rows
 from bowtienet.tables.representation import learn_representation, standardize
 from tests.tables import messy

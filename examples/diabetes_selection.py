@@ -18,6 +18,12 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from bowtienet._old.plotting import (
+    NetworkDisplay,
+    PredictiveBandDisplay,
+    RelevanceDisplay,
+    WeightsDisplay,
+)
 from scipy.stats import spearmanr
 from sklearn.datasets import load_diabetes
 from sklearn.inspection import permutation_importance
@@ -26,12 +32,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet._old.plotting import (
-    NetworkDisplay,
-    PredictiveBandDisplay,
-    RelevanceDisplay,
-    WeightsDisplay,
-)
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 NAMES = {

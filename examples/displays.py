@@ -14,12 +14,12 @@ import matplotlib
 matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
+from bowtienet._old.evaluation import evaluate
+from bowtienet._old.plotting import ActivationDisplay, ElboDisplay, ShrinkageDisplay
 from sklearn.datasets import load_diabetes
 from sklearn.model_selection import train_test_split
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet._old.evaluation import evaluate
-from bowtienet._old.plotting import ActivationDisplay, ElboDisplay, ShrinkageDisplay
 
 FIGURES = Path(__file__).parents[1] / "docs" / "figures"
 

@@ -77,7 +77,6 @@ model.summary()
 # the other columns as they are in the table.
 
 import matplotlib.pyplot as plt
-
 from bowtienet._old.plotting import PredictiveBandDisplay
 
 fig, (left, right) = plt.subplots(1, 2, figsize=(10.0, 3.8), layout="constrained")

@@ -15,12 +15,12 @@ from dataclasses import asdict
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
+from bowtienet._old.evaluation import evaluate
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import train_test_split
 
 from bowtienet import BowTieRegressor, FitOptions
-from bowtienet._old.evaluation import evaluate
 
 X, y = load_diabetes(return_X_y=True, as_frame=True)
 X, new_X, y, new_y = train_test_split(X, y, test_size=0.4, random_state=0)
@@ -67,10 +67,9 @@ pd.DataFrame([asdict(evaluate(new_y, too_sure, coverage=0.9))]).round(3)
 # folds. Below are those of a linear model with normal noise on the same folds. With so few and so
 # noisy rows the linear model is hard to beat, and a comparison like this is how to find out.
 
+from bowtienet._old.evaluation import log_density_scorer
 from scipy.stats import norm
 from sklearn.model_selection import KFold, cross_val_score
-
-from bowtienet._old.evaluation import log_density_scorer
 
 folds = KFold(3, shuffle=True, random_state=0)
 ours = cross_val_score(model, X, y, cv=folds, scoring=log_density_scorer)

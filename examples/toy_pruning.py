@@ -17,10 +17,10 @@ matplotlib.use("Agg")
 
 import matplotlib.pyplot as plt
 import numpy as np
-
-from bowtienet import BowTieRegressor, FitOptions
 from bowtienet._old.data.toy import simulate_toy, toy_function
 from bowtienet._old.plotting import NetworkDisplay, WeightsDisplay
+
+from bowtienet import BowTieRegressor, FitOptions
 
 DEPTHS = (1, 2, 4)
 WIDTH = 20

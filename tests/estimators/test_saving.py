@@ -19,7 +19,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier, load, persistence
-from bowtienet._old import BowTieRegressor as OldRegressor
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
@@ -156,14 +155,6 @@ def test_generators_are_not_saved(tmp_path: Path) -> None:
     assert_array_equal(back.predict(X), model.predict(X))
     seeded = BowTieNetwork(**{**SMALL, "random_state": np.int64(3)}).fit(X, Y)
     assert from_file(seeded, tmp_path).random_state == 3
-
-
-def test_files_of_the_library_before_the_rebuild(tmp_path: Path) -> None:
-    old = OldRegressor((4,), n_estimators=2, effort="fast", max_iter=5, random_state=0).fit(X, Y)
-    old.save(tmp_path / "old.btn")
-    back = load(tmp_path / "old.btn")
-    assert type(back) is OldRegressor
-    assert_array_equal(back.predict(X), old.predict(X))
 
 
 def nodes_of(tree: Any) -> list[dict[str, Any]]:

@@ -132,20 +132,20 @@ def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats]:
     return np.stack(means), np.stack(epistemic)
 
 
-def epistemic_functions(
-    ensemble: Ensemble, inputs: Floats
-) -> Iterator[tuple[Floats, Floats, Warp]]:
-    """Mean (n, D) and deviations (P, n, D) of each recipe, on its scale, and its warp.
+def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Floats, Floats]]:
+    """Mean (n, D) and deviations (P, n, D) of each recipe, on its scale.
 
     Squares of the deviations add up to the epistemic variance, products to the covariance.
     """
-    assert ensemble.hinges is not None
-    left_open = deviations(ensemble.hinges, seen_of(ensemble, inputs)[ensemble.hinges.view])
+    left_open = None
+    if ensemble.hinges is not None:
+        left_open = deviations(ensemble.hinges, seen_of(ensemble, inputs)[ensemble.hinges.view])
     for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
         mean = values.mean(axis=0)
         apart = (values - mean) * math.sqrt(SHARED / max(len(values) - 1, 1))
-        index = int(recipe.is_warped)
-        yield mean, np.concatenate([apart, left_open[index]]), ensemble.warps[index]
+        if left_open is not None:
+            apart = np.concatenate([apart, left_open[int(recipe.is_warped)]])
+        yield mean, apart
 
 
 def predictive_of_classes(ensemble: Ensemble, inputs: Floats) -> ClassMixture:
@@ -179,14 +179,16 @@ def function_draws(
     A draw takes a recipe by its weight, and from its mean a random step along its deviations, so
     that functions differ as members do, and in gaps as the rows allow.
     """
-    parts = list(epistemic_functions(ensemble, inputs))
+    functions = list(epistemic_functions(ensemble, inputs))
     weights = np.mean([stack.weights for stack in ensemble.stacks], axis=0)
-    draws = np.empty((n_draws, *parts[0][0].shape))
-    chosen = rng.choice(len(parts), p=weights / weights.sum(), size=n_draws)
+    draws = np.empty((n_draws, *functions[0][0].shape))
+    chosen = rng.choice(len(functions), p=weights / weights.sum(), size=n_draws)
     for index, recipe in enumerate(chosen):
-        mean, apart, warp = parts[recipe]
-        steps = rng.standard_normal(len(apart))
-        draws[index] = inverse(warp, mean + np.tensordot(steps, apart, axes=1))
+        mean, apart = functions[recipe]
+        z = mean + np.tensordot(rng.standard_normal(len(apart)), apart, axes=1)
+        if ensemble.warps:
+            z = inverse(ensemble.warps[int(ensemble.recipes[recipe].is_warped)], z)
+        draws[index] = z
     return draws
 
 
@@ -196,7 +198,9 @@ def covariance(ensemble: Ensemble, inputs: Floats) -> Floats:
     n, n_targets = variance.shape
     result = np.zeros((n, n, n_targets))
     functions = []
-    for center, apart, warp in epistemic_functions(ensemble, inputs):
+    each = zip(ensemble.recipes, epistemic_functions(ensemble, inputs), strict=True)
+    for recipe, (center, apart) in each:
+        warp = ensemble.warps[int(recipe.is_warped)]
         level = inverse(warp, center)
         functions.append((level, inverse(warp, center + apart) - level))
     rows = np.arange(n)

@@ -77,7 +77,8 @@ def learn_hinges(
     kinks = left + rng.uniform(size=(UNITS, 1)) * (right - left)
     units = np.column_stack([-np.sum(chosen * kinks, axis=1), chosen])
     share = weights / weights.sum()
-    size = np.sqrt(share @ activations(units, inputs) ** 2)[1:]
+    # Slopes of one: a direction that hardly varies would else rise without limit outside.
+    size = np.linalg.norm(units[:, 1:], axis=1)
     units = units[size > 0.0] / size[size > 0.0, None]
     design = activations(units, inputs)
     moment = (design.T * weights) @ design

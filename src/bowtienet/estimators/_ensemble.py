@@ -94,7 +94,8 @@ def fit_practical(
     )
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
     weights = training.weights
-    representation, inputs = learn_representation(rows, estimator.max_categories)
+    weighted = replace(rows, weights=weights)
+    representation, inputs = learn_representation(weighted, estimator.max_categories)
     streamed = None
     if stream is not None:
         growth = float(weights.sum() / rows.weights.sum())

@@ -1,6 +1,0 @@
-"""``python -m bowtienet``: the command line."""
-
-from bowtienet._old.cli import main
-
-if __name__ == "__main__":
-    main()

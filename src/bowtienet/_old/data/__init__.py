@@ -1,1 +1,0 @@
-"""Where rows come from: checked arrays and their scaling."""

@@ -1,1 +1,0 @@
-"""What fits and combines the members of an ensemble: recipes, stacking, streams, checkpoints."""

@@ -1,1 +1,0 @@
-"""The scikit-learn face of the library."""

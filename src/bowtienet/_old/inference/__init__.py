@@ -1,1 +1,0 @@
-"""Section 3: local step, statistics, global step, bound, and the one loop."""

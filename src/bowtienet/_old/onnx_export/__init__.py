@@ -1,1 +1,0 @@
-"""Predictions as an ONNX graph, for machines without Python."""

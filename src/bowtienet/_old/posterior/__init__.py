@@ -1,1 +1,0 @@
-"""The variational family: factors, their moments, where they start."""
