@@ -5,7 +5,7 @@
 >>> rng = np.random.default_rng(0)
 >>> X = rng.uniform(-2.0, 2.0, size=(200, 2))
 >>> y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.1, size=200)
->>> model = BowTieRegressor((20,), n_estimators=2, random_state=0).fit(X, y)
+>>> model = BowTieRegressor(effort="fast", random_state=0).fit(X, y)
 >>> mean, std = model.predict(X[:3], return_std=True)
 >>> mean.shape
 (3,)
@@ -15,22 +15,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bowtienet._old import (
-        BowTieClassifier,
-        BowTieRegressor,
-        FitOptions,
-        compare,
-        engine,
-        open_source,
-        read_table,
-    )
+    from bowtienet._old import FitOptions, compare, engine, open_source, read_table
+    from bowtienet.estimators.classifier import BowTieClassifier
+    from bowtienet.estimators.counts import BowTieCountRegressor
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.estimators.regressor import BowTieRegressor
 
     __version__: str
 
 __all__ = [
     "BowTieClassifier",
+    "BowTieCountRegressor",
     "BowTieNetwork",
     "BowTieNetworkClassifier",
     "BowTieRegressor",
@@ -45,8 +41,11 @@ __all__ = [
 
 
 _HOMES = {
+    "BowTieClassifier": "bowtienet.estimators.classifier",
+    "BowTieCountRegressor": "bowtienet.estimators.counts",
     "BowTieNetwork": "bowtienet.estimators.network",
     "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
+    "BowTieRegressor": "bowtienet.estimators.regressor",
 }
 """Where names live: they are imported when they are first used."""
 
