@@ -24,7 +24,12 @@ y = np.sin(2.0 * X[:, 0]) + rng.normal(0.0, 0.15, size=160)
 models = {
     "BowTieRegressor": BowTieRegressor(random_state=0),
     "BowTieNetwork, random starts": BowTieNetwork.as_in_paper(
-        hidden_layer_sizes=(10,), accelerate=True, max_iter=1500, tol=1e-2, n_members=4, random_state=0
+        hidden_layer_sizes=(10,),
+        accelerate=True,
+        max_iter=1500,
+        tol=1e-2,
+        n_members=4,
+        random_state=0,
     ),
 }
 for model in models.values():

@@ -25,9 +25,7 @@ rides = 200.0 + 12.0 * temperature + 300.0 * peak * is_workday
 rides *= np.select([weather == "rain", weather == "snow"], [0.6, 0.3], 1.0)
 rides = rides * (1.0 + 0.15 * rng.normal(size=n))
 temperature[rng.random(n) < 0.1] = np.nan
-table = pd.DataFrame(
-    {"time": time, "weather": weather, "temperature": temperature, "rides": rides}
-)
+table = pd.DataFrame({"time": time, "weather": weather, "temperature": temperature, "rides": rides})
 table.head()
 
 # %%
