@@ -6,8 +6,8 @@ The quickest way to see whether you need this library: other models on the same 
 """
 
 # %%
-# ``compare`` fits a linear model, a constant and boosted trees (and LightGBM and CatBoost where they
-# are installed). The lower the CRPS, the better; differences are those of the same rows.
+# ``compare`` fits a linear model, a constant and boosted trees, and LightGBM and CatBoost where
+# they are installed. The lower the CRPS, the better; differences are those of the same rows.
 
 from bowtienet.evaluation import default_models
 from sklearn.datasets import load_diabetes

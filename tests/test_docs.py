@@ -23,6 +23,7 @@ PAGES += [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 WITH_CODE = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
 LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)?(#[^)\s]+)?\)")
 ANCHOR = re.compile(r"[^\w\- ]")
+CODE = re.compile(r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", flags=re.DOTALL)
 ROW = re.compile(r"^\| `(\w+)` \| `(.*?)` \| .* \| (.*) \|$", flags=re.MULTILINE)
 SAME = 0.3
 """Relative difference of printed numbers that other machines may have."""
@@ -35,9 +36,7 @@ def name_of(page: Path) -> str:
 
 def blocks(text: str) -> Iterator[tuple[str, str | None]]:
     """Code, and what the page says that it prints."""
-    for block in re.finditer(
-        r"```python\n(.*?)```(?:\n+```text\n(.*?)```)?", text, flags=re.DOTALL
-    ):
+    for block in CODE.finditer(text):
         yield block[1], block[2]
 
 

@@ -92,7 +92,7 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         the ReLU networks say it, and with other starts the authors' IG(2, residual variance of a
         linear fit / 4).
     bias_variance : float or "intercept"
-        Variance of the prior of the biases; "intercept" is the |intercept| of a linear fit.
+        Variance of the prior of the biases; "intercept" is the absolute intercept of a linear fit.
     noise : {"gaussian", "student_t"}
         Noise of the targets; "student_t" hardly follows outliers.
     scale_target : bool
@@ -226,12 +226,12 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         ===================  ======================  ==========================================
         hidden_layer_sizes   (50,)                   P, experiments on UCI data
         prior                student_t, nu = -1.5,   P and C; delta_local = 1/√D, delta_global =
-                             EM                      min(√max |coefficient|, 10) of a linear fit
+                             EM                      min(√max abs(coefficient), 10), linear fit
         temperature          0.1                     not stated in P; C
         hidden_noise         IG(2, 1e-4)             not stated in P; C
         output_noise         IG(2, min(residual      C
                              variance / 4, 30))
-        bias_variance        |intercept|             C
+        bias_variance        abs(intercept)          C
         scale_target         False                   P
         init                 laplace                 P, appendix D.1
         solver, accelerate   plain CAVI sweeps       P
