@@ -93,7 +93,7 @@ def settings() -> list[tuple[str, str, Any, str]]:
     """Wing, parameter, default and meaning of each row of the tables of settings."""
     text = (ROOT / "docs" / "guide" / "settings.md").read_text(encoding="utf-8")
     rows = []
-    for wing in ("BowTieNetwork and", "BowTieRegressor,"):
+    for wing in ("The paper's networks", "The practical estimators"):
         section = text.partition(f"## {wing}")[2].partition("\n## ")[0]
         for name, default, meaning in ROW.findall(section):
             rows.append((wing, name, ast.literal_eval(default), meaning))
@@ -103,11 +103,11 @@ def settings() -> list[tuple[str, str, Any, str]]:
 @pytest.mark.parametrize(
     ("estimator", "wing", "marks"),
     [
-        ("BowTieNetwork", "BowTieNetwork and", ("numbers",)),
-        ("BowTieNetworkClassifier", "BowTieNetwork and", ()),
-        ("BowTieRegressor", "BowTieRegressor,", ("BowTieRegressor",)),
-        ("BowTieClassifier", "BowTieRegressor,", ("BowTieClassifier",)),
-        ("BowTieCountRegressor", "BowTieRegressor,", ()),
+        ("BowTieNetwork", "The paper's networks", ("numbers",)),
+        ("BowTieNetworkClassifier", "The paper's networks", ()),
+        ("BowTieRegressor", "The practical estimators", ("BowTieRegressor",)),
+        ("BowTieClassifier", "The practical estimators", ("BowTieClassifier",)),
+        ("BowTieCountRegressor", "The practical estimators", ()),
     ],
 )
 def test_settings_are_those_of_the_signatures(
