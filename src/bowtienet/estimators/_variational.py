@@ -358,9 +358,9 @@ class VariationalNetwork(Saved):
         ----------
         false_discovery_rate : float in (0, 1)
             Estimated share of kept weights with the wrong sign. q is too sure, so the rate is
-            optimistic: docs/measurements/selection.md has measured shares. It means nothing for fits
-            from ReLU networks, without convergence, or at a temperature below 0.1: a warning says
-            so.
+            optimistic: docs/measurements/selection.md has measured shares. It means nothing for
+            fits from ReLU networks, without convergence, or at a temperature below 0.1: a warning
+            says so.
         """
         check_is_fitted(self)
         self._warn_of_rate()
