@@ -31,15 +31,12 @@ models = {
 }
 
 # %%
-# The sizes of the first layer's weights, sorted: shrinkage leaves few of them.
+# Posterior means of the weights, the wider the larger in its layer: with shrinkage few are left.
 
-figure, ax = plt.subplots(figsize=(6, 3.5), layout="constrained")
-for prior, model in models.items():
-    draws = model.to_arviz(draws=200).posterior["weights_1"].to_numpy()
-    means = np.abs(draws.mean(axis=(0, 1)))[:, 1:]
-    ax.plot(np.sort(means.ravel())[::-1], label=prior)
-ax.set(yscale="log", xlabel="weight", ylabel="posterior mean, absolute")
-ax.legend(frameon=False)
+figure, axes = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
+for ax, (prior, model) in zip(axes, models.items(), strict=True):
+    NetworkDisplay.from_estimator(model, ax=ax)
+    ax.set_title(prior, loc="left")
 
 # %%
 # Weights whose sign is sure, at a false discovery rate that q states, and the network of these.
