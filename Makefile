@@ -31,7 +31,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(CLI) ## install into .venv, then fit, compare, predict, prune and plot two data sets
+demo: $(CLI) ## install into .venv, then run the commands on a real table and draw it
 	$(BIN)/bowtienet demo --force
 
 test: lint ## lint, types, import order and all tests but the slow ones

@@ -31,7 +31,7 @@ from bowtienet.estimators.saving import CONTAINERS
 from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model.model import Prior
 from bowtienet.persistence import SCHEMA, load, read_header, save
-from bowtienet.tables.door import open_features
+from bowtienet.tables.door import open_rows
 from bowtienet.tables.representation import learn_representation
 from tests import builders
 
@@ -109,14 +109,15 @@ def containers() -> list[Any]:
     ]
     table = pd.DataFrame(
         {
-            "number": [1.0, None, 3.0, 4.0],
-            "text": ["a", "b", "a", "é"],
-            "date": pd.date_range("2020-01-01", periods=4),
+            "number": [1.0, None, 3.0, 4.0] * 30,
+            "text": ["a", "b", "a", "é"] * 30,
+            "date": pd.date_range("2020-01-01", periods=120),
             "constant": 5,
+            "levels": [f"level {i % 40}" for i in range(120)],
         }
     )
-    opened = open_features(BaseEstimator(), table, reset=True)
-    representation = learn_representation(opened, np.ones(4), 30)
+    training = open_rows(BaseEstimator(), table, np.arange(120) % 40)
+    representation = learn_representation(training, 30)[0]
     point = builders.masked(points[0])
     statistics = builders.statistics_of(point)
     state = StochasticState(

@@ -15,12 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bowtienet._old import FitOptions, compare, engine, open_source, read_table
+    from bowtienet._old import FitOptions, engine, open_source
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
+    from bowtienet.evaluation.compare import compare
+    from bowtienet.tables.files import read_table
 
     __version__: str
 
@@ -46,6 +48,8 @@ _HOMES = {
     "BowTieNetwork": "bowtienet.estimators.network",
     "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
     "BowTieRegressor": "bowtienet.estimators.regressor",
+    "compare": "bowtienet.evaluation.compare",
+    "read_table": "bowtienet.tables.files",
 }
 """Where names live: they are imported when they are first used."""
 

@@ -1,6 +1,6 @@
 """``python -m bowtienet``: the command line."""
 
-from bowtienet._old.cli import main
+from bowtienet.cli import main
 
 if __name__ == "__main__":
     main()

@@ -83,6 +83,20 @@ def slices(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
+def hash_rows(values: np.ndarray) -> np.ndarray:
+    """A number for each row (n, E) that depends on its values alone."""
+    # Adding zero makes -0.0 and 0.0 one value.
+    bits = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
+    state = np.full(len(values), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in bits.T:
+        # The finaliser of SplitMix64, a column after the other.
+        state = (state ^ column) + np.uint64(0x9E3779B97F4A7C15)
+        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        state ^= state >> np.uint64(31)
+    return state
+
+
 def with_ones(x: Array) -> Array:
     """(1, x): a leading column of ones before the last axis of `x`."""
     xp = namespace(x)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -47,3 +48,50 @@ def count(value: int, noun: str) -> str:
     ('1 weight', '1,200 weights')
     """
     return f"{value:,} {noun}" + ("" if value == 1 else "s")
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share in per cent.
+
+    Examples
+    --------
+    >>> percent(0.9), percent(0.1234, 1)
+    ('90 %', '12.3 %')
+    """
+    return f"{100.0 * share:.{decimals}f} %" if math.isfinite(share) else "unknown"
+
+
+def printable(text: object) -> str:
+    r"""Text in one line of a screen: what is not printable is escaped.
+
+    Examples
+    --------
+    >>> print(printable("a\x1b[31mb"))
+    a\x1b[31mb
+    """
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
+def shorten(text: object, width: int = 32) -> str:
+    """Printable text of at most `width` characters.
+
+    Examples
+    --------
+    >>> shorten("a long name of a column", 12)
+    'a long name…'
+    """
+    line = printable(text)
+    return line if len(line) <= width else line[: width - 1].rstrip() + "…"
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """Names in a sentence; of many the first.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"], 2)
+    "'a', 'b' and 1 more"
+    """
+    words = [f"'{shorten(name)}'" for name in names]
+    rest = f" and {len(words) - most:,} more" if len(words) > most else ""
+    return ", ".join(words[:most]) + rest

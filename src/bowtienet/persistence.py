@@ -14,11 +14,11 @@ import json
 import math
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import safetensors
@@ -40,7 +40,6 @@ _UNREADABLE = (
 
 def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     """Write content to one file, completely or not at all."""
-    target = Path(path)
     arrays: list[np.ndarray] = []
     tree = _to_tree(content, arrays)
     tensors = {str(index): np.asarray(array, order="C") for index, array in enumerate(arrays)}
@@ -52,10 +51,21 @@ def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     }
     about["digest"] = _digest(about, tensors)
     data = safetensors.numpy.save(tensors, metadata={FORMAT: json.dumps(about)})
+    with replacing(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
+    """A new file to write, which becomes `path` when it is complete; else nothing changes.
+
+    It takes bytes, or text if `encoding` and `newline` of `open` are given.
+    """
+    target = Path(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
-        with open(temporary, "xb") as file:
-            file.write(data)
+        with open(temporary, "x" if text else "xb", **text) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)

@@ -11,14 +11,14 @@ from scipy import stats
 
 from bowtienet.ensemble import fit as module
 from bowtienet.ensemble import linear_loss
-from bowtienet.ensemble.ensemble import Ensemble, member_outputs, predictive
+from bowtienet.ensemble.ensemble import Ensemble, member_outputs, predictive, seen_of
 from bowtienet.ensemble.fit import (
     ENOUGH_GAIN,
     KEPT,
     LEAST_NOISE,
     fit_ensemble,
     go_on,
-    without_disagreement,
+    without_epistemic,
 )
 from bowtienet.ensemble.forecasts import (
     FIRST,
@@ -29,13 +29,14 @@ from bowtienet.ensemble.forecasts import (
     forecasts_of,
     train_further,
 )
+from bowtienet.ensemble.hinges import variances
 from bowtienet.ensemble.judgement import LOSS_OF_WARP, Judgement, joining
 from bowtienet.ensemble.linear import cross_fit_linear
 from bowtienet.ensemble.portfolio import LINEAR, Recipe, portfolio
-from bowtienet.ensemble.problem import Problem, Settings, goals, pose
+from bowtienet.ensemble.problem import Problem, Settings, goals, has_outliers, pose
 from bowtienet.ensemble.stacking import LEVELS, Stack
 from bowtienet.networks.networks import count_of, outputs, random_networks, take
-from bowtienet.outcomes import GAUSSIAN, Counts, Outcome, Softmax
+from bowtienet.outcomes import GAUSSIAN, Counts, Outcome, Softmax, StudentT
 from bowtienet.prediction.mixture import Mixture
 
 SETTINGS = Settings(
@@ -221,11 +222,13 @@ def test_constant_noise_has_a_single_level(rng: np.random.Generator) -> None:
         assert len(predictive(ensemble, x).weights) == n_levels * len(ensemble.recipes)
 
 
-def test_noise_is_less_what_members_disagree(rng: np.random.Generator) -> None:
+def test_noise_is_less_what_is_epistemic(rng: np.random.Generator) -> None:
     """But never less than a share of it."""
     x, y = planted(rng, GAUSSIAN, 60)
     ensemble = fit_ensemble(posed(x, y), 0)
-    apart = np.array(
+    assert ensemble.hinges is not None
+    left_open = variances(ensemble.hinges, seen_of(ensemble, x)[ensemble.hinges.view]).mean()
+    apart = left_open + np.array(
         [
             np.mean(np.var(values, axis=0, ddof=1)) if len(values) > 1 else 0.0
             for values in member_outputs(ensemble, x)
@@ -234,7 +237,7 @@ def test_noise_is_less_what_members_disagree(rng: np.random.Generator) -> None:
     assert apart.max() > 0.0
     for spread in (10.0 * apart.max(), 1e-3 * apart.max(), 0.0):
         given = np.full((len(apart), 1), spread)
-        left = without_disagreement(replace(ensemble, spread=given), x).spread
+        left = without_epistemic(replace(ensemble, spread=given), x).spread
         np.testing.assert_allclose(left[:, 0], np.maximum(spread - apart, LEAST_NOISE * spread))
     assert np.all(ensemble.spread > 0.0)
 
@@ -246,6 +249,20 @@ def test_tables_of_few_rows(n: int, rng: np.random.Generator) -> None:
         distribution = predictive(fit_ensemble(posed(x, targets), 1), x)
         assert np.isfinite(distribution.mean()).all()
         assert np.isfinite(distribution.std()).all()
+
+
+def test_a_total_among_the_rows_does_not_spoil_the_others(rng: np.random.Generator) -> None:
+    """A row of a hundred times the others: weak recipes have twins that do not follow it."""
+    x = rng.uniform(1.0, 3.0, size=(160, 2))
+    y = 5.0 + np.sin(3.0 * x[:, :1]) + 0.1 * rng.normal(size=(160, 1))
+    x[0], y[0] = 100.0 * x[1:].mean(axis=0), 100.0 * y[1:].mean()
+    assert not has_outliers(posed(x[1:120], y[1:120]))
+    problem = posed(x[:120], y[:120])
+    assert has_outliers(problem)
+    ensemble = fit_ensemble(problem, 0)
+    assert any(isinstance(recipe.outcome, StudentT) for recipe in ensemble.recipes)
+    away = np.asarray(predictive(ensemble, x[120:]).mean()) - y[120:]
+    assert np.sqrt(np.mean(away**2)) < 0.3
 
 
 # Warped recipes

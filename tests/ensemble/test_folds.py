@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bowtienet.ensemble.folds import FEW_ROWS, MANY_ROWS, assign_folds, hash_rows
+from bowtienet._arrays import hash_rows
+from bowtienet.ensemble.folds import FEW_ROWS, MANY_ROWS, assign_folds
 
 
 def table(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

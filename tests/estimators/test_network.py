@@ -80,6 +80,7 @@ def lines(prior_variance: float, bias_variance: float, noise: float, y: np.ndarr
 # ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_default_fit_learns_a_smooth_function(model: BowTieNetwork) -> None:
     """Coverage of 400 rows has an error of 0.015: four of them, and a little for the fit."""
     std = model.predict(NEW, return_std=True)[1]

@@ -86,6 +86,7 @@ def test_labels_of_every_kind(labels: list[Any]) -> None:
     assert model.predict_proba(X).shape == (60, len(labels))
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_probabilities_are_means_over_the_weights() -> None:
     """Against 2,000 drawn networks of two members; far away they are unsure."""
     X, _, y = planted(2, 40, 8)

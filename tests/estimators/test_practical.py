@@ -75,6 +75,7 @@ def several() -> BowTieRegressor:
 # ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_it_learns_a_smooth_function(model: BowTieRegressor) -> None:
     """Coverage of 300 rows has an error of 0.017: four of them, and a little for the fit."""
     std = model.predict(NEW, return_std=True)[1]
@@ -168,6 +169,7 @@ def test_noise_that_depends_on_a_feature(rng: np.random.Generator) -> None:
     assert np.median(std[loud]) > 1.5 * np.median(std[~loud])
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_transformed_targets() -> None:
     """A table whose warped means are good enough to join, which is not sure of 100 rows."""
     y = np.exp(2.0 * wave(X) + 0.2 * np.random.default_rng(0).normal(size=100))
@@ -226,8 +228,7 @@ def test_mixed_columns_and_missing_values(rng: np.random.Generator) -> None:
     assert 1.0 < rome.mean() < 3.0
     assert np.all(np.isfinite(model.predict(new.assign(a=np.nan, city=None))))
     shuffled = new[["day", "city", "b", "a"]]
-    with pytest.raises(ValueError, match="order"):
-        model.predict(shuffled)
+    np.testing.assert_array_equal(model.predict(shuffled), before)
 
 
 @pytest.mark.parametrize(
@@ -358,6 +359,7 @@ def test_bad_sizes_are_named(sizes: Any) -> None:
         quick(hidden_layer_sizes=sizes).fit(X, Y)
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_one_row_is_too_few() -> None:
     with pytest.raises(ValueError, match="one sample"):
         quick().fit(X[:1], Y[:1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,13 +23,6 @@ Y = np.abs(X[:, 0]) + X[:, 1]
 CITIES = RNG.choice(["Lima", "Oslo", "Rome"], size=60)
 TABLE = pd.DataFrame({"city": CITIES, "age": X[:, 0], "height": X[:, 1], "weight": Y})
 SMALL: dict[str, Any] = {"n_members": 2, "init": "laplace", "max_iter": 5, "random_state": 0}
-
-
-@pytest.fixture(autouse=True)
-def _no_window() -> Iterator[None]:
-    pyplot.switch_backend("agg")
-    yield
-    pyplot.close("all")
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +66,11 @@ def test_every_weight_is_one_line_between_its_units() -> None:
 
 def test_a_whole_network(model: BowTieNetwork) -> None:
     """The weights are those of the best member; the city has a column for each level."""
-    display = model.plot()
+    display = NetworkDisplay.from_estimator(model)
     inputs = ["city=Lima", "city=Oslo", "city=Rome", "age", "height"]
     assert names(display.ax_) == [*inputs, "weight"]
     assert len(display.ax_.lines) == 5 * 4 + 4 * 3 + 3
-    assert "4-3 hidden units, 35 weights" in display.ax_.get_title()
+    assert "4-3 hidden units, 35 weights" in display.ax_.get_title(loc="left")
     best = model._fitted.posterior.layers[0].weights.mean[model._best][:, 1:]
     np.testing.assert_array_equal(display.weights[0], best)
     _, ax = pyplot.subplots()
@@ -91,7 +83,7 @@ def test_a_whole_network(model: BowTieNetwork) -> None:
 def test_pruned_networks() -> None:
     model = BowTieNetwork((4,), **{**SMALL, "max_iter": 150}).fit(TABLE, "weight")
     pruned = model.prune(0.01)
-    ax = pruned.plot().ax_
+    ax = NetworkDisplay.from_estimator(pruned).ax_
     shown = names(ax)
     assert "height" in shown
     assert "city=Lima" not in shown
@@ -101,20 +93,21 @@ def test_pruned_networks() -> None:
     }
     assert not any(map(any, greys(ax)))
     constant = BowTieNetwork((4,), **SMALL).fit(X, RNG.normal(size=60)).prune(1e-9)
-    ax = constant.plot().ax_
+    ax = NetworkDisplay.from_estimator(constant).ax_
     assert len(ax.lines) == 0
     assert names(ax) == ["y"]
-    assert "no hidden layer" in ax.get_title()
+    assert "no hidden layer" in ax.get_title(loc="left")
 
 
 @pytest.mark.parametrize("n_outputs", [1, 2, 3])
 def test_names_of_outputs(n_outputs: int) -> None:
     targets = Y if n_outputs == 1 else np.column_stack([Y] * n_outputs)
-    ax = BowTieNetwork((3,), **SMALL).fit(X, targets).plot().ax_
+    ax = NetworkDisplay.from_estimator(BowTieNetwork((3,), **SMALL).fit(X, targets)).ax_
     assert len(names(ax)) == 3 + n_outputs
     labels = np.array(["low", "mid", "top"])[np.arange(60) % n_outputs]
     if n_outputs > 1:
-        ax = BowTieNetworkClassifier((3,), **SMALL).fit(X, labels).plot().ax_
+        classifier = BowTieNetworkClassifier((3,), **SMALL).fit(X, labels)
+        ax = NetworkDisplay.from_estimator(classifier).ax_
         assert names(ax)[3:] == (["low", "mid", "top"] if n_outputs == 3 else ["y"])
 
 
@@ -123,7 +116,7 @@ def test_of_many_weights_the_largest_are_drawn(rng: np.random.Generator) -> None
     weights = [rng.normal(size=(40, 20)), 1e-3 * rng.normal(size=(1, 40)), np.zeros((1, 1))]
     ax = NetworkDisplay(weights=weights, input_names=range(20), output_names=["y"]).plot().ax_
     assert len(ax.lines) == MOST_EDGES
-    assert f"{MOST_EDGES} largest" in ax.get_title()
+    assert f"{MOST_EDGES} largest" in ax.get_title(loc="left")
     shares = np.concatenate([np.abs(w).ravel() / np.abs(w).max() for w in weights[:2]])
     of_output = np.abs(weights[1]) / np.abs(weights[1]).max() >= np.sort(shares)[-MOST_EDGES]
     assert sum(line.get_xdata()[0] == 1 for line in ax.lines) == of_output.sum()

@@ -183,7 +183,7 @@ INFINITE = pd.DataFrame({"size": [1.0, np.inf], "city": ["a", "b"]})
         (MATRIX[:, 0], VALUES, None, ValueError, "2D"),
         (MATRIX, VALUES[:3], None, ValueError, "samples"),
         (MATRIX, np.ones((4, 2, 2)), None, ValueError, "y"),
-        (MATRIX, [1.0, np.nan, 2.0, 3.0], None, ValueError, "y contains NaN"),
+        (MATRIX, ["1", "2", "3", "four"], None, ValueError, "classifier"),
         (MATRIX, [1.0, np.inf, 2.0, 3.0], None, ValueError, "y contains infinity"),
         (MATRIX, "price", None, ValueError, "price"),
         (MATRIX, VALUES, "price", ValueError, "price"),
@@ -195,7 +195,7 @@ INFINITE = pd.DataFrame({"size": [1.0, np.inf], "city": ["a", "b"]})
         (pl.DataFrame({"size": []}), [], None, ValueError, "minimum of 1"),
         (np.zeros((0, 2)), [], None, ValueError, "minimum of 1"),
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [1, 2], None, ValueError, "a"),
-        (sparse.csr_matrix(MATRIX), VALUES, None, TypeError, "[Ss]parse"),
+        (sparse.csr_matrix((10**6, 10**6)), VALUES, None, ValueError, "TruncatedSVD"),
         (MATRIX, VALUES, np.ones(3), ValueError, "sample_weight"),
         (MATRIX, VALUES, np.ones((4, 1)), ValueError, "[Ss]ample weights"),
         (MATRIX, VALUES, [1, -1, 1, 1], ValueError, "sample_weight"),
@@ -208,19 +208,69 @@ def test_refused(X: Any, y: Any, weights: Any, error: type[Exception], words: st
         opened(X, y, weights)
 
 
+def test_labels_refused() -> None:
+    with pytest.raises(ValueError, match=r"\by\b"):
+        opened(MATRIX, np.ones((4, 2)), labels=True)
+
+
+MISSING = np.array(["a", None, "b", "b"], dtype=object)
+
+
 @pytest.mark.parametrize(
-    "labels",
+    ("y", "labels"),
     [
-        np.ones((4, 2)),
-        [1.0, np.nan, 2.0, 2.0],
-        np.array(["a", None, "b", "b"], dtype=object),
-        pd.Series(["a", None, "b", "b"], dtype="string"),
-        pd.Series(["a", None, "b", "b"], dtype="category"),
+        ([1.0, np.nan, 2.0, 2.0], False),
+        (np.array([[1.0, 1.0], [np.nan, 0.0], [2.0, 2.0], [2.0, 2.0]]), False),
+        (["1,5 EUR", "k.A.", "2,25 EUR", "3 EUR"], False),
+        ([1.0, np.nan, 2.0, 2.0], True),
+        (MISSING, True),
+        (pd.Series(MISSING, dtype="string"), True),
+        (pd.Series(MISSING, dtype="category"), True),
     ],
 )
-def test_labels_refused(labels: Any) -> None:
-    with pytest.raises(ValueError, match=r"\by\b"):
-        opened(MATRIX, labels, labels=True)
+def test_rows_without_a_target_are_left_out_with_a_warning(y: Any, labels: bool) -> None:
+    with pytest.warns(UserWarning, match="1 row without a target"):
+        training = opened(MATRIX, y, labels=labels)
+    np.testing.assert_array_equal(training.table.matrix, MATRIX[[0, 2, 3]])
+    assert len(training.targets) == 3
+    assert any("target" in note for note in training.notes)
+    with pytest.raises(ValueError, match="no row"):
+        opened(MATRIX, [np.nan] * 4, labels=labels)
+
+
+def test_targets_may_be_texts() -> None:
+    assert opened(MATRIX, ["1,5", "2", "1.003,5", "-1"]).targets[:, 0].tolist() == [
+        1.5,
+        2,
+        1003.5,
+        -1,
+    ]
+
+
+def test_sparse_arrays_are_made_dense() -> None:
+    read = open_features(Estimator(), sparse.csr_matrix(MATRIX), reset=True)
+    np.testing.assert_array_equal(read.matrix, MATRIX)
+
+
+def test_all_problems_are_refused_at_once() -> None:
+    infinite = pd.DataFrame(np.full((2, 30), np.inf)).add_prefix("c")
+    with pytest.raises(ValueError, match=r"(?s)30 problems.*'c0'.*'c9'.*20 more") as refusal:
+        opened(infinite, [1.0, 2.0])
+    assert "'c10'" not in str(refusal.value)
+
+
+def test_frames_with_texts_are_read_by_name() -> None:
+    estimator, X = Estimator(), pd.DataFrame(FULL)
+    open_rows(estimator, X, "price")
+    for other in (
+        X[["city", "new", "rooms", "size"]],
+        pl.DataFrame(FULL)[["rooms", "city", "size", "new"]],
+    ):
+        assert open_known(estimator, other).names == ("size", "rooms", "new", "city")
+    numbers = Estimator()
+    open_rows(numbers, X[["size", "rooms"]], X["price"])
+    with pytest.raises(ValueError, match="same order"):  # as scikit-learn demands
+        open_known(numbers, X[["rooms", "size"]])
 
 
 def test_other_columns_than_those_of_the_fit_are_refused() -> None:

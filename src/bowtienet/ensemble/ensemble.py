@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from bowtienet.ensemble.hinges import Hinges, deviations, variances
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
 from bowtienet.ensemble.stacking import Stack, log_gates_of
 from bowtienet.networks.networks import Networks, outputs
@@ -44,6 +45,8 @@ class Ensemble:
     """(R, D): for numbers the noise variance of each recipe, less the disagreement of its members;
     for classes its temperature, for counts its dispersion."""
     outcome: Outcome
+    hinges: Hinges | None
+    """What rows leave open; None for classes and counts."""
     scores: Floats
     """(m, D): conformal scores of held-out rows by the stacked forecasts; (m, 0) for classes."""
 
@@ -62,21 +65,23 @@ def predictive(
 
 def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
     """Outputs (F, n, D) of the members of each recipe for standardised columns."""
-    seen: dict[str, NDArray] = {LINEAR: inputs}
+    seen = seen_of(ensemble, inputs)
     for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
-        if recipe.view not in seen:
-            seen[recipe.view] = see(ensemble.views[recipe.view], inputs)
         yield outputs(networks, seen[recipe.view]).astype(np.float64)
+
+
+def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
+    """Inputs of networks by view, and of the linear recipe."""
+    return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
 
 
 def predictive_of_numbers(ensemble: Ensemble, inputs: Floats) -> Mixture:
     """Mixture of recipes x levels for rows (n, D).
 
     The members of a recipe predict as one Gaussian, with their mean; what is epistemic is their
-    disagreement, and levels scale the rest.
+    disagreement and what rows leave open, and levels scale the rest.
     """
-    moments = [(o.mean(axis=0), _deviation(o)) for o in member_outputs(ensemble, inputs)]
-    means, epistemic = (np.stack(part) for part in zip(*moments, strict=True))
+    means, epistemic = moments(ensemble, inputs)
     gate_inputs = see(ensemble.gates, inputs).astype(np.float64)
     warped = [recipe.is_warped for recipe in ensemble.recipes]
     return mixture_of(
@@ -113,10 +118,34 @@ def mixture_of(
     )
 
 
-def _deviation(values: Floats) -> Floats:
-    """Epistemic standard deviation from members (F, ...); zero for one."""
-    apart = values.std(axis=0, ddof=min(1, len(values) - 1))
-    return np.asarray(math.sqrt(SHARED) * apart)
+def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats]:
+    """Means and epistemic deviations (R, n, D) of the recipes, on their scales."""
+    assert ensemble.hinges is not None
+    seen = seen_of(ensemble, inputs)
+    left_open = variances(ensemble.hinges, seen[ensemble.hinges.view])
+    means, epistemic = [], []
+    for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
+        values = outputs(networks, seen[recipe.view]).astype(np.float64)
+        apart = SHARED * values.var(axis=0, ddof=min(1, len(values) - 1))
+        means.append(values.mean(axis=0))
+        epistemic.append(np.sqrt(apart + left_open[int(recipe.is_warped)]))
+    return np.stack(means), np.stack(epistemic)
+
+
+def epistemic_functions(
+    ensemble: Ensemble, inputs: Floats
+) -> Iterator[tuple[Floats, Floats, Warp]]:
+    """Mean (n, D) and deviations (P, n, D) of each recipe, on its scale, and its warp.
+
+    Squares of the deviations add up to the epistemic variance, products to the covariance.
+    """
+    assert ensemble.hinges is not None
+    left_open = deviations(ensemble.hinges, seen_of(ensemble, inputs)[ensemble.hinges.view])
+    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
+        mean = values.mean(axis=0)
+        apart = (values - mean) * math.sqrt(SHARED / max(len(values) - 1, 1))
+        index = int(recipe.is_warped)
+        yield mean, np.concatenate([apart, left_open[index]]), ensemble.warps[index]
 
 
 def predictive_of_classes(ensemble: Ensemble, inputs: Floats) -> ClassMixture:
@@ -147,41 +176,35 @@ def function_draws(
 ) -> Floats:
     """Draws (draws, n, D) of functions, without noise: of numbers in the user's unit.
 
-    A draw takes a recipe by its weight, and from its mean a step along the differences of its
-    members, so that differences of functions are those of the members.
+    A draw takes a recipe by its weight, and from its mean a random step along its deviations, so
+    that functions differ as members do, and in gaps as the rows allow.
     """
-    values = list(member_outputs(ensemble, inputs))
+    parts = list(epistemic_functions(ensemble, inputs))
     weights = np.mean([stack.weights for stack in ensemble.stacks], axis=0)
-    draws = np.empty((n_draws, *values[0].shape[1:]))
-    chosen = rng.choice(len(values), p=weights / weights.sum(), size=n_draws)
+    draws = np.empty((n_draws, *parts[0][0].shape))
+    chosen = rng.choice(len(parts), p=weights / weights.sum(), size=n_draws)
     for index, recipe in enumerate(chosen):
-        each = values[recipe]
-        steps = rng.standard_normal(len(each)) * math.sqrt(SHARED / max(len(each) - 1, 1))
-        center = each.mean(axis=0)
-        z = center + np.tensordot(steps, each - center, axes=1)
-        if ensemble.warps:
-            z = inverse(ensemble.warps[int(ensemble.recipes[recipe].is_warped)], z)
-        draws[index] = z
+        mean, apart, warp = parts[recipe]
+        steps = rng.standard_normal(len(apart))
+        draws[index] = inverse(warp, mean + np.tensordot(steps, apart, axes=1))
     return draws
 
 
 def covariance(ensemble: Ensemble, inputs: Floats) -> Floats:
-    """Covariance (n, n, D) of new targets: members' differences, and on the diagonal the rest."""
+    """Covariance (n, n, D) of new targets: epistemic deviations, and on the diagonal the rest."""
     variance = predictive_of_numbers(ensemble, inputs).std() ** 2
     n, n_targets = variance.shape
-    found = np.zeros((n, n, n_targets))
+    result = np.zeros((n, n, n_targets))
     functions = []
-    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
-        functions.append(inverse(ensemble.warps[int(recipe.is_warped)], values))
+    for center, apart, warp in epistemic_functions(ensemble, inputs):
+        level = inverse(warp, center)
+        functions.append((level, inverse(warp, center + apart) - level))
+    rows = np.arange(n)
     for d, stack in enumerate(ensemble.stacks):
-        mean = sum(
-            w * f[:, :, d].mean(axis=0) for w, f in zip(stack.weights, functions, strict=True)
-        )
-        for weight, values in zip(stack.weights, functions, strict=True):
-            center = values[:, :, d].mean(axis=0)
-            apart = (values[:, :, d] - center) * math.sqrt(SHARED / max(len(values) - 1, 1))
-            found[:, :, d] += weight * (apart.T @ apart + np.outer(center - mean, center - mean))
-        shared = np.diagonal(found[:, :, d])
-        rows = np.arange(n)
-        found[rows, rows, d] = np.maximum(variance[:, d], shared)
-    return found
+        mean = sum(w * f[:, d] for w, (f, _) in zip(stack.weights, functions, strict=True))
+        for weight, (level, apart) in zip(stack.weights, functions, strict=True):
+            between = level[:, d] - mean
+            result[:, :, d] += weight * (apart[:, :, d].T @ apart[:, :, d])
+            result[:, :, d] += weight * np.outer(between, between)
+        result[rows, rows, d] = np.maximum(variance[:, d], np.diagonal(result[:, :, d]))
+    return result

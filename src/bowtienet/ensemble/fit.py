@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.ensemble.ensemble import Ensemble, member_outputs
+from bowtienet.ensemble.ensemble import Ensemble, member_outputs, seen_of
 from bowtienet.ensemble.forecasts import (
     FIRST,
     LAST,
@@ -19,6 +19,7 @@ from bowtienet.ensemble.forecasts import (
     train_further,
     work_of,
 )
+from bowtienet.ensemble.hinges import UNITS, Hinges, learn_hinges, variances
 from bowtienet.ensemble.judgement import (
     Judgement,
     conformal_scores_of,
@@ -26,8 +27,8 @@ from bowtienet.ensemble.judgement import (
     judge,
 )
 from bowtienet.ensemble.portfolio import LINEAR, portfolio
-from bowtienet.ensemble.problem import Problem
-from bowtienet.networks.networks import Networks, take
+from bowtienet.ensemble.problem import Problem, goals, has_outliers
+from bowtienet.networks.networks import Networks, random_networks, take
 
 Floats = NDArray[np.float64]
 
@@ -52,6 +53,7 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
         max(1, len(problem.warps)),
         problem.outcome,
         shrinks=problem.family != "gaussian",
+        outliers=has_outliers(problem),
     )
     first = work_of(problem, recipes, FIRST)
     problem.progress.expect(first * (1.0 + _share(rounds) * min(1.0, KEPT / len(recipes))))
@@ -130,31 +132,63 @@ def ensemble_of(
 ) -> Ensemble:
     """What predictions need; of the linear recipe only the function of all rows."""
     last = slice(problem.n_folds, problem.n_folds + 1)
-    needed = {recipe.view for recipe in forecasts.recipes} & set(problem.views)
+    hinges = hinges_of(problem, forecasts, judgement) if problem.warps else None
+    views = {recipe.view for recipe in forecasts.recipes} & set(problem.views)
+    if hinges is not None:
+        views |= {hinges.view}
     ensemble = Ensemble(
         recipes=forecasts.recipes,
         members=tuple(
             replace(take(each, last if recipe.view == LINEAR else slice(None)), factors=None)
             for recipe, each in zip(forecasts.recipes, networks, strict=True)
         ),
-        views={name: problem.views[name] for name in sorted(needed)},
+        views={name: problem.views[name] for name in sorted(views)},
         gates=problem.gates,
         stacks=judgement.stacks,
         warps=problem.warps,
         spread=judgement.spread,
         outcome=problem.outcome,
+        hinges=hinges,
         scores=conformal_scores_of(problem, forecasts, judgement),
     )
-    return without_disagreement(ensemble, problem.inputs) if problem.warps else ensemble
+    return without_epistemic(ensemble, problem.inputs) if problem.warps else ensemble
 
 
-def without_disagreement(ensemble: Ensemble, inputs: Floats) -> Ensemble:
-    """Noise variances less what members disagree: the forecasts were of one network each."""
+def hinges_of(problem: Problem, forecasts: Forecasts, judgement: Judgement) -> Hinges:
+    """Hinges along the units of the networks with most weight, for the noise of all."""
+    rng = np.random.default_rng([problem.seed, len("hinges")])
+    bent = [i for i, recipe in enumerate(forecasts.recipes) if recipe.view != LINEAR]
+    if bent and problem.hidden:
+        best = max(bent, key=lambda i: judgement.weights[i])
+        view, networks = forecasts.recipes[best].view, forecasts.networks[best]
+    else:
+        view = next(iter(problem.views))
+        networks = random_networks(rng, problem.seen[view], (UNITS,), 1, 1)
+    first = networks.layers[0].astype(np.float64)
+    noise = np.einsum("rd,rd->d", judgement.weights[:, None], judgement.spread)
+    return learn_hinges(
+        view,
+        first.reshape(-1, first.shape[2])[:, 1:],
+        problem.seen[view],
+        np.stack([goals(problem, bool(w)) for w in range(len(problem.warps))]),
+        problem.weights,
+        np.stack([noise for _ in problem.warps]),
+        rng,
+    )
+
+
+def without_epistemic(ensemble: Ensemble, inputs: Floats) -> Ensemble:
+    """Noise variances less what is epistemic: the forecasts were of one network each."""
     sample = inputs[:: -(-len(inputs) // LOOKED_AT)]
+    assert ensemble.hinges is not None
+    left_open = variances(ensemble.hinges, seen_of(ensemble, sample)[ensemble.hinges.view])
     apart = np.stack(
         [
             values.var(axis=0, ddof=min(1, len(values) - 1)).mean(axis=0)
-            for values in member_outputs(ensemble, sample)
+            + left_open[int(recipe.is_warped)].mean(axis=0)
+            for recipe, values in zip(
+                ensemble.recipes, member_outputs(ensemble, sample), strict=True
+            )
         ]
     )
     left = np.maximum(ensemble.spread - apart, LEAST_NOISE * ensemble.spread)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._arrays import hash_rows
+
 FEW_ROWS, MANY_ROWS = 400, 10_000
 """Below the first ten folds; above the second a fifth of the rows in five folds."""
 
@@ -43,20 +45,6 @@ def assign_folds(
         shift += len(rows)
     fold[fold >= n_folds] = -1
     return fold, min(n_folds, parts)
-
-
-def hash_rows(values: NDArray[np.floating]) -> NDArray[np.uint64]:
-    """A number for each row (n, E) that depends on its values alone."""
-    # Adding zero makes -0.0 and 0.0 one value.
-    bits = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
-    state = np.full(len(values), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in bits.T:
-        # The finaliser of SplitMix64, a column after the other.
-        state = (state ^ column) + np.uint64(0x9E3779B97F4A7C15)
-        state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        state ^= state >> np.uint64(31)
-    return state
 
 
 def _cut(hashes: NDArray[np.uint64], parts: int) -> NDArray[np.intp]:

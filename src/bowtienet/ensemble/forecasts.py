@@ -93,9 +93,10 @@ def train_recipes(
 
 def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
     """Recipes that are trained side by side: of one view, warp and loss, and not too many."""
-    alike: dict[tuple[str, bool], list[int]] = {}
+    alike: dict[tuple[str, bool, str], list[int]] = {}
     for index, recipe in enumerate(recipes):
-        alike.setdefault((recipe.view, recipe.is_warped), []).append(index)
+        key = recipe.view, recipe.is_warped, recipe.outcome.name
+        alike.setdefault(key, []).append(index)
     size, _ = batch_and_steps(len(problem.inputs))
     each = size * problem.n_folds * max(problem.hidden, default=1)
     most = max(1, NUMBERS_AT_ONCE // each)

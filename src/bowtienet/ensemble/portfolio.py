@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bowtienet.outcomes import Outcome
+from bowtienet.outcomes import Gaussian, Outcome, StudentT
 
 PENALTIES = (0.03, 10.0, 1.0)
 """λ of a weak, a strong and a shrinking recipe for numbers: weak for little noise, strong for
@@ -33,9 +33,12 @@ class Recipe:
 
 
 def portfolio(
-    views: Sequence[str], n_warps: int, outcome: Outcome, *, shrinks: bool
+    views: Sequence[str], n_warps: int, outcome: Outcome, *, shrinks: bool, outliers: bool = False
 ) -> tuple[Recipe, ...]:
-    """Every view x warp x penalty, and the linear recipe."""
+    """Every view x warp x penalty, and the linear recipe.
+
+    With outliers among the targets weak recipes have a twin that hardly follows them.
+    """
     *plain, shrinking = PENALTIES if outcome.has_noise else PENALTIES_OF_LOGS
     recipes = []
     for view in views:
@@ -45,6 +48,8 @@ def portfolio(
                 recipes += [_recipe(view, outcome, is_warped, each) for each in plain]
             if shrinks and view != "principal":
                 recipes.append(_recipe(view, outcome, is_warped, shrinking, shrinks=True))
+        if outliers and isinstance(outcome, Gaussian):
+            recipes.append(_recipe(view, StudentT(), False, plain[0]))
     return (*recipes, Recipe(view=LINEAR, outcome=outcome))
 
 

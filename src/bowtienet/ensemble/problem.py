@@ -14,6 +14,7 @@ from bowtienet.ensemble.stacking import LEVELS
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.networks.column_scales import local_prior
 from bowtienet.outcomes import Outcome
+from bowtienet.tables.quantiles import in_line
 from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see
 from bowtienet.tables.warp import Warp, fit_warp, forward, is_affine
 
@@ -76,6 +77,11 @@ def goals(problem: Problem, is_warped: bool) -> Floats:
     if not problem.warps:
         return problem.targets
     return forward(problem.warps[int(is_warped)], problem.targets)
+
+
+def has_outliers(problem: Problem) -> bool:
+    """Whether a target is out of line."""
+    return bool(problem.warps) and bool(np.any(in_line(problem.targets) != problem.targets))
 
 
 def pose(

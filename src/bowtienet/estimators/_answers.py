@@ -116,7 +116,25 @@ def check_share(coverage: Any) -> float:
 
 
 class Saved:
-    """Saving: a file holds the parameters and the fitted content."""
+    """Saving and plotting: a file holds the parameters and the fitted content."""
+
+    def plot(self, X: Any, y: Any) -> Any:
+        """The plots that apply, of rows that the fit did not see; needs matplotlib.
+
+        Predicted and actual values, calibration, predictions along the columns that move them most,
+        and the network of a bow tie network: `bowtienet.plotting` has each alone.
+
+        Parameters
+        ----------
+        X : table (n, columns)
+            Rows.
+        y : array (n,) or name
+            Their targets.
+        """
+        from bowtienet.plotting.overview import OverviewDisplay
+
+        check_is_fitted(self)
+        return OverviewDisplay.from_estimator(self, X, y)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the fitted estimator to one file; `bowtienet.load` reads it and runs no code.

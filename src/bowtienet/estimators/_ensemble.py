@@ -88,8 +88,7 @@ def fit_practical(
     )
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
     weights = training.weights
-    representation = learn_representation(training.table, weights, estimator.max_categories)
-    inputs = standardize(representation, training.table)
+    representation, inputs = learn_representation(training, estimator.max_categories)
     with threadpool_limits(1, user_api="blas"):
         problem = pose(inputs, targets, weights, representation.owners, outcome, settings, seed)
         ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
@@ -159,6 +158,7 @@ class Practical(Saved):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags
 
 

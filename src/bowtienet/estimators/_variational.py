@@ -116,9 +116,9 @@ class VariationalNetwork(Saved):
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         )
-        representation = learn_representation(training.table, training.weights, self.max_categories)
+        representation, inputs = learn_representation(training, self.max_categories)
         rows = Rows(
-            inputs=standardize(representation, training.table),
+            inputs=inputs,
             targets=(training.targets - scaling.center) / scaling.scale,
             weights=training.weights,
         )
@@ -246,10 +246,8 @@ class VariationalNetwork(Saved):
             rng = np.random.default_rng(
                 check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
             )
-            representation = learn_representation(
-                training.table, training.weights, self.max_categories
-            )
-            rows = self._standardized(training, representation, scaling)
+            representation, inputs = learn_representation(training, self.max_categories)
+            rows = self._rows_of(training, inputs, scaling)
             model, start = start_of(self, rows, outcome, rng)
             fitted = FittedNetwork(
                 representation=representation,
@@ -268,7 +266,8 @@ class VariationalNetwork(Saved):
                     f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "
                     f"{n_targets}."
                 )
-            rows = self._standardized(training, fitted.representation, fitted.target_scaling)
+            inputs = standardize(fitted.representation, training.table)
+            rows = self._rows_of(training, inputs, fitted.target_scaling)
             if fitted.inputs is not None:
                 rows = replace(rows, inputs=rows.inputs[:, fitted.inputs])
         state = fitted.stochastic
@@ -314,11 +313,9 @@ class VariationalNetwork(Saved):
         self.elbo_history_, self.converged_, self._seen = np.array(history), False, seen
         return self
 
-    def _standardized(
-        self, training: TrainingTable, representation: Representation, scaling: Scaling
-    ) -> Rows:
+    def _rows_of(self, training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
         return Rows(
-            inputs=standardize(representation, training.table),
+            inputs=inputs,
             targets=(training.targets - scaling.center) / scaling.scale,
             weights=training.weights,
         )
@@ -435,12 +432,6 @@ class VariationalNetwork(Saved):
         check_is_fitted(self)
         return describe_network(self)
 
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the network of the member with the highest bound; best after `prune`."""
-        from bowtienet.plotting.network import NetworkDisplay
-
-        return NetworkDisplay.from_estimator(self, ax=ax)
-
     def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
         """Draws of weights and noise variances from q for ArviZ (``pip install arviz``).
 
@@ -474,4 +465,5 @@ class VariationalNetwork(Saved):
         tags.input_tags.allow_nan = True
         tags.input_tags.categorical = True
         tags.input_tags.string = True
+        tags.input_tags.sparse = True
         return tags

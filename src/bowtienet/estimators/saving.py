@@ -13,6 +13,7 @@ from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.ensemble.ensemble import Ensemble
+from bowtienet.ensemble.hinges import Hinges
 from bowtienet.ensemble.portfolio import Recipe
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.estimators._ensemble import FittedEnsemble
@@ -25,9 +26,11 @@ from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
 from bowtienet.tables.columns import Column
+from bowtienet.tables.levels import LevelStatistic
 from bowtienet.tables.pieces import Pieces
 from bowtienet.tables.principal import Principal
 from bowtienet.tables.representation import Representation, Scaling
+from bowtienet.tables.texts import Reading
 from bowtienet.tables.views import View
 from bowtienet.tables.warp import Warp
 
@@ -46,8 +49,10 @@ CONTAINERS = (
     GeneralizedInverseGaussian,
     HalfCauchy,
     HiddenStatistics,
+    Hinges,
     InverseGamma,
     LayerFactors,
+    LevelStatistic,
     NetworkPrior,
     Networks,
     OutputStatistics,
@@ -56,6 +61,7 @@ CONTAINERS = (
     Posterior,
     Principal,
     Prior,
+    Reading,
     Recipe,
     Representation,
     Scaling,

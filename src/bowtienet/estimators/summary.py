@@ -13,7 +13,7 @@ from bowtienet._format import count, number
 from bowtienet.ensemble.ensemble import Ensemble
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
 from bowtienet.networks.networks import count_of
-from bowtienet.outcomes import Counts, Softmax
+from bowtienet.outcomes import Counts, Softmax, StudentT
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.selection import NetworkSelection
 from bowtienet.prediction.variational import sample_parameters
@@ -82,7 +82,7 @@ def describe_network(estimator: Any) -> str:
         f"prior {estimator.prior}, temperature {number(estimator.temperature)}, "
         f"{count(int(estimator.n_iter_), 'iteration')}, {ended}\n"
         f"evidence lower bound {number(total, 6)}\n{terms}"
-    )
+    ) + "".join(f"\nnote: {note}" for note in fitted.representation.notes)
 
 
 def describe_ensemble(estimator: Any) -> str:
@@ -107,6 +107,7 @@ def describe_ensemble(estimator: Any) -> str:
     if len(stacks[0].levels) > 1:
         levels = "; ".join(_numbers(np.sqrt(np.sort(stack.levels))) for stack in stacks)
         lines.append(f"noise levels, by row: {levels} times the noise of the recipe")
+    lines += [f"note: {note}" for note in representation.notes]
     return "\n".join(lines)
 
 
@@ -128,6 +129,7 @@ def _describe_recipe(recipe: Recipe) -> str:
         return "linear function"
     words = [f"{recipe.view} columns", f"penalty {recipe.penalty:g}"]
     words += ["local scales"] * recipe.shrinks + ["transformed target"] * recipe.is_warped
+    words += ["Student-t loss"] * isinstance(recipe.outcome, StudentT)
     return ", ".join(words)
 
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
+from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, TITLE, Display, Floats
 
 MOST_EDGES = 400
 """Weights up to which all are drawn; of more the largest ones."""
-POSITIVE, NEGATIVE, ABSENT = "#0072B2", "#D55E00", "#E5E5E5"
+POSITIVE, NEGATIVE, ABSENT = BLUE, ORANGE, PALE
 
 
-class NetworkDisplay:
+class NetworkDisplay(Display):
     """A network from left to right, with a line for each weight that is not zero.
 
     The wider a line, the larger its weight, relative to the largest of its layer; blue weights are
@@ -28,15 +27,7 @@ class NetworkDisplay:
         One matrix for each layer, without biases, the output last.
     input_names, output_names : sequence of str
         Names of the columns and of the outputs.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib axes and figure
-        Where it was drawn last.
     """
-
-    ax_: Any
-    figure_: Any
 
     def __init__(
         self,
@@ -50,15 +41,7 @@ class NetworkDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
-        """Draw the member with the highest bound of a fitted bow tie network.
-
-        Parameters
-        ----------
-        estimator : BowTieNetwork or BowTieNetworkClassifier
-            Fitted.
-        ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
-        """
+        """Draw the member with the highest bound of a fitted bow tie network."""
         fitted = estimator._fitted
         means = [layer.weights.mean[estimator._best][:, 1:] for layer in fitted.posterior.layers]
         masks = fitted.model.connections or [np.ones(mean.shape, dtype=bool) for mean in means]
@@ -72,23 +55,18 @@ class NetworkDisplay:
             input_names=[names[i] for i in seen],
             output_names=outputs,
         )
-        return display.plot(ax=ax)
+        return display.plot(ax)
 
-    def plot(self, *, ax: Any = None) -> Self:
-        """Draw again, elsewhere."""
-        if ax is None:
-            _, ax = import_module("matplotlib.pyplot").subplots(layout="constrained")
+    def _draw(self, ax: Any) -> None:
         widths = [self.weights[0].shape[1], *(len(matrix) for matrix in self.weights)]
         heights = [_spread(width) for width in widths]
         n_weights = sum(int(np.count_nonzero(matrix)) for matrix in self.weights)
         for index, matrix in enumerate(self.weights):
             self._draw_edges(ax, index, matrix, heights[index], heights[index + 1], n_weights)
+        leaving = [*(np.any(matrix, axis=0) for matrix in self.weights), False]
+        arriving = [False, *(np.any(matrix, axis=1) for matrix in self.weights)]
         for index, height in enumerate(heights):
-            alive = np.zeros(len(height), dtype=bool)
-            if index < len(self.weights):
-                alive |= np.any(self.weights[index] != 0.0, axis=0)
-            if index > 0:
-                alive |= np.any(self.weights[index - 1] != 0.0, axis=1)
+            alive = leaving[index] | arriving[index]
             colors = np.where(alive, "white", ABSENT)
             ax.scatter(np.full(len(height), index), height, s=70, c=colors, ec="0.3", zorder=3)
         self._write_names(ax, heights)
@@ -96,9 +74,8 @@ class NetworkDisplay:
         ax.spines[:].set_visible(False)
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
-        ax.set_title(f"{units} hidden units, {n_weights:,} weights{shown}", fontsize="medium")
-        self.ax_, self.figure_ = ax, ax.figure
-        return self
+        title = f"{units} hidden units, {n_weights:,} weights{shown} (blue > 0, orange < 0)"
+        ax.set_title(fill(title, TITLE), loc="left", fontsize="medium")
 
     def _draw_edges(
         self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int
@@ -123,13 +100,11 @@ class NetworkDisplay:
             )
 
     def _write_names(self, ax: Any, heights: Sequence[Floats]) -> None:
+        style = {"textcoords": "offset points", "va": "center"}
         for name, height in zip(self.input_names, heights[0], strict=True):
-            ax.annotate(
-                name, (0, height), (-9, 0), textcoords="offset points", ha="right", va="center"
-            )
-        last = len(heights) - 1
+            ax.annotate(name, (0, height), (-9, 0), ha="right", **style)
         for name, height in zip(self.output_names, heights[-1], strict=True):
-            ax.annotate(name, (last, height), (9, 0), textcoords="offset points", va="center")
+            ax.annotate(name, (len(heights) - 1, height), (9, 0), **style)
 
 
 def _spread(width: int) -> Floats:

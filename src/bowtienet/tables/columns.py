@@ -1,38 +1,59 @@
-"""What becomes of each column: numbers, categories or dates as columns of numbers.
+"""What becomes of each column: numbers, categories, dates and texts as columns of numbers.
 
 - Numbers stay; truth values are 0 and 1, durations are days. Where one is missing stands the median
   of training, and if any was missing in training a second column says where.
-- Categories, texts and mixed objects become a column of zeros and ones for each frequent level;
-  other levels, missing ones and levels that training did not have are zero in all of them.
+- Categories become a column of zeros and ones for each frequent level; other levels, missing ones
+  and levels that training did not have are zero in all of them.
+- Of more levels than `max_categories`, those with a row in a hundred have such columns, and all
+  have a statistic of each target (`levels`).
 - Dates become days, and the sine and cosine of the time of the year, the weekday and the hour, as
   far as they vary.
+- Free text becomes indicators of the words that held-out rows confirm (`words`).
 
-Columns that do not vary say nothing and are left out.
+Columns that do not vary, and texts that are different in every row, say nothing and are left out.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
-from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet.tables.door import Table, is_missing
+from bowtienet.tables.dates import DAY, PARTS, date_parts, days_of
+from bowtienet.tables.door import Table, refuse
+from bowtienet.tables.levels import LevelStatistic, learn_means, statistic_folds
 from bowtienet.tables.quantiles import weighted_quantiles
+from bowtienet.tables.texts import (
+    CATEGORY,
+    COMPACT,
+    DATE,
+    NUMBER,
+    Cells,
+    Hints,
+    Reading,
+    distinct_cells,
+    is_compact_date,
+    learn_reading,
+    read_cells,
+    settled,
+)
+from bowtienet.tables.words import helpful_words, word_indicators, words_of
 
 Floats = NDArray[np.float64]
 
-NUMBER, CATEGORY, DATE = "number", "category", "date"
-DATE_PARTS = ("days", "season sine", "season cosine", "weekday", "hour")
-DAY = np.timedelta64(1, "D")
-DAYS_OF_YEAR = 365.2425
+LEVELS, TEXT = "many levels", "text"
 CONSTANT = 1e-9
 """A range below this part of the size of the values is rounding."""
+FREQUENT = 0.01
+"""Share of rows from which one of many levels has a column."""
+DISTINCT = 0.9
+"""Levels per row from which texts of a single word are names of rows, and others free text."""
+WORDY = 4.0
+"""Words per text from which a text is free text, if half of the texts are different."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,94 +62,245 @@ class Column:
 
     name: str
     kind: str
+    """A number, a category, a date, many levels or a text."""
+    reading: Reading
+    """How its cells are read."""
     parts: tuple[str, ...]
-    """Levels of a category, parts of a date that vary, ("",) for a number; none if left out."""
-    typical: float
+    """Levels, words, parts of a date that vary, ("",) for a number; none if left out."""
+    typical: float = 0.0
     """Median of numbers and days, which stands where one is missing."""
-    has_indicator: bool
+    has_indicator: bool = False
     """Whether a further column says where values are missing."""
+    statistic: LevelStatistic | None = None
+    note: str = ""
+    """Why it is left out, or what is in doubt, and the remedy."""
 
 
-def learn_columns(table: Table, weights: Floats, max_categories: int) -> tuple[Column, ...]:
-    """What becomes of each column of the rows of a fit."""
-    if table.matrix is not None:
-        values = [(NUMBER, column) for column in table.matrix.T]
-    else:
-        values = [_read(column) for column in table.columns]
-    learnt = zip(table.names, values, strict=True)
-    columns = tuple(_learn(name, *read, weights, max_categories) for name, read in learnt)
-    if any(encoded_names((column,)) for column in columns):
-        return columns
-    # A network needs an input, even if it says nothing.
-    first = columns[0]
-    return (replace(first, parts=("days",) if first.kind == DATE else ("",)), *columns[1:])
+def learn_columns(
+    table: Table, targets: Floats, weights: Floats, max_categories: int
+) -> tuple[tuple[Column, ...], Floats]:
+    """What becomes of each column of the rows of a fit, and these rows (n, encoded).
+
+    Targets (n, T) are numbers. In the rows, statistics of a target are out of fold.
+    """
+    arrays = _arrays(table)
+    cells = [_cells(array) for array in arrays]
+    readings = _learn_readings(arrays, cells, weights, table.hints)
+    columns: list[Column] = []
+    levels: dict[int, tuple[NDArray[np.str_], NDArray[np.intp]]] = {}
+    for i, (name, array) in enumerate(zip(table.names, arrays, strict=True)):
+        if readings[i].kind == CATEGORY:
+            levels[i] = _levels(array, cells[i], readings[i], table.hints)
+            column = _learn_category(name, readings[i], *levels[i], weights, max_categories)
+        else:
+            values = _values(array, cells[i], readings[i], table.hints)[0]
+            column = _learn_values(name, readings[i], values, weights)
+        columns.append(column)
+    if _is_ready(columns, table):
+        return tuple(columns), encode(columns, table)
+    each = zip(columns, arrays, cells, strict=True)
+    blocks = [_encoded(column, array, cell, table.hints)[0] for column, array, cell in each]
+    if levels_of_target := [i for i, c in enumerate(columns) if c.kind in (LEVELS, TEXT)]:
+        indexes = [levels[i][1][:, None].astype(float) for i in levels_of_target]
+        folds = statistic_folds(np.concatenate([*blocks, *indexes], axis=1), targets)
+        for i in levels_of_target:
+            learn = _learn_statistic if columns[i].kind == LEVELS else _learn_words
+            columns[i], more = learn(columns[i], *levels[i], targets, weights, folds)
+            parts = _encoded(columns[i], arrays[i], cells[i], table.hints)[0]
+            blocks[i] = np.concatenate([parts[:, : len(columns[i].parts)], more], axis=1)
+    if not encoded_names(columns):
+        # A network needs an input, even if it says nothing.
+        parts_of_first = ("days",) if columns[0].kind == DATE else ("",)
+        columns[0] = replace(columns[0], parts=parts_of_first)
+        return tuple(columns), encode(columns, table)
+    return tuple(columns), np.concatenate(blocks, axis=1)
 
 
 def encode(columns: Sequence[Column], table: Table) -> Floats:
     """Finite numbers (n, encoded); the matrix itself if nothing in it has to change."""
-    matrix = table.matrix
-    plain = all(c.kind == NUMBER and c.parts and not c.has_indicator for c in columns)
-    if matrix is not None and plain and np.isfinite(matrix).all():
-        return matrix
-    blocks = []
-    for index, column in enumerate(columns):
-        values = table.columns[index] if matrix is None else matrix[:, index]
-        blocks.append(_encoded(column, values))
-    return np.column_stack(blocks)
+    if table.matrix is not None and _is_ready(columns, table):
+        return table.matrix
+    blocks = [np.zeros((table.n_rows, 0))]
+    problems: list[str] = []
+    unknown: list[str] = []
+    for column, array in zip(columns, _arrays(table), strict=True):
+        block, problem, new = _encoded(column, array, _cells(array), table.hints)
+        blocks.append(block)
+        problems += [problem] * bool(problem)
+        unknown += [f"{column.name!r} ({level!r})" for level in new[:1]]
+    refuse(problems)
+    if unknown:
+        warnings.warn(
+            f"levels that training did not have, in {', '.join(unknown[:5])}: their rows are "
+            "predicted with the mean of all levels.",
+            UserWarning,
+            stacklevel=2,
+        )
+    return np.concatenate(blocks, axis=1)
 
 
 def encoded_names(columns: Sequence[Column]) -> list[str]:
     """Names of the encoded columns."""
     names = []
+    links = {NUMBER: "", CATEGORY: "=", LEVELS: "=", DATE: " ", TEXT: " has "}
     for column in columns:
-        link = {NUMBER: "", CATEGORY: "=", DATE: " "}[column.kind]
-        names += [f"{column.name}{link}{part}" for part in column.parts]
+        names += [f"{column.name}{links[column.kind]}{part}" for part in column.parts]
         names += [f"{column.name} missing"] * column.has_indicator
+        if column.statistic is not None:
+            n_means = column.statistic.means.shape[1]
+            numbers = [""] if n_means == 1 else [f" {i}" for i in range(n_means)]
+            names += [f"{column.name} mean{which}" for which in numbers]
     return names
 
 
 def owners(columns: Sequence[Column]) -> NDArray[np.intp]:
     """The user's column of each encoded one."""
-    sizes = [len(encoded_names((column,))) for column in columns]
+    means = [0 if c.statistic is None else c.statistic.means.shape[1] for c in columns]
+    sizes = [len(c.parts) + c.has_indicator + n for c, n in zip(columns, means, strict=True)]
     return np.repeat(np.arange(len(columns), dtype=np.intp), sizes)
 
 
-def _learn(
-    name: str, kind: str, values: NDArray[Any], weights: Floats, max_categories: int
-) -> Column:
-    if kind == CATEGORY:
-        known = np.array([value is not None for value in values])
-        present = values[known]
-        levels, rows = np.unique(present.astype(str), return_inverse=True)
-        counts = np.bincount(rows, weights=weights[known], minlength=len(levels))
-        frequent = np.sort(levels[np.argsort(-counts, kind="stable")[:max_categories]])
-        varies = len(levels) > 1 or 0 < len(present) < len(values)
-        # With two levels one column says it all.
-        complete = len(present) == len(values)
-        kept = levels[1:] if len(levels) == 2 and complete else frequent
-        return Column(
-            name=name,
-            kind=kind,
-            parts=tuple(map(str, kept)) if varies else (),
-            typical=0.0,
-            has_indicator=False,
-        )
-    numbers = _days(values) if kind == DATE else values
+def missing_cells(column: Column, array: NDArray[Any], hints: Hints) -> NDArray[np.bool_]:
+    """Where (n,) a column has no value, codes included."""
+    if column.reading.kind == CATEGORY:
+        return np.asarray(_levels(array, _cells(array), column.reading, hints)[1] < 0)
+    values = _values(array, _cells(array), column.reading, hints)[0]
+    return np.isnat(values) if column.reading.kind == DATE else np.isnan(values)
+
+
+def _learn_readings(
+    arrays: list[NDArray[Any]], cells: list[Cells | None], weights: Floats, hints: Hints
+) -> list[Reading]:
+    """How each column is read; columns that leave it open follow those that decide."""
+    readings = [
+        _learn_reading(array, each, weights, hints)
+        for array, each in zip(arrays, cells, strict=True)
+    ]
+    hints = settled(hints, readings)
+    for i, reading in enumerate(readings):
+        each = cells[i]
+        if each is not None and (reading.doubt or reading.style == "."):
+            readings[i] = learn_reading(each, weights, hints)
+    return readings
+
+
+def _learn_reading(
+    array: NDArray[Any], cells: Cells | None, weights: Floats, hints: Hints
+) -> Reading:
+    if cells is None:
+        if array.dtype.kind == "M":
+            return Reading(kind=DATE)
+        if array.dtype.kind in "fi" and is_compact_date(array):
+            return Reading(kind=DATE, style=COMPACT)
+        return Reading(kind=NUMBER)
+    if array.dtype.kind == "U":
+        return Reading(kind=CATEGORY)  # as the user says
+    return learn_reading(cells, weights, hints)
+
+
+def _learn_values(name: str, reading: Reading, values: NDArray[Any], weights: Floats) -> Column:
+    """A column of numbers or dates."""
+    numbers = days_of(values) if reading.kind == DATE else values
     known = np.isfinite(numbers)
     typical = 0.0
     if known.any():
-        half = np.array([0.5])
-        typical = float(weighted_quantiles(numbers[known], weights[known], half)[0])
-    has_indicator = bool(known.any() and not known.all())
-    if kind == DATE:
-        parts = tuple(
-            part
-            for part, column in zip(DATE_PARTS, _date_parts(values, typical).T, strict=True)
-            if _varies(column)
-        )
+        typical = _median(numbers[known], weights[known])
+    if reading.kind == DATE:
+        varying = zip(PARTS, date_parts(values, typical).T, strict=True)
+        parts = tuple(part for part, column in varying if _varies(column))
     else:
         parts = ("",) if _varies(numbers[known]) else ()
-    return Column(name=name, kind=kind, parts=parts, typical=typical, has_indicator=has_indicator)
+    has_indicator = bool(known.any() and not known.all())
+    note = reading.doubt
+    if not parts and not has_indicator:
+        note = "left out, with a single value." if known.any() else "left out, with no value."
+    return Column(
+        name=name,
+        kind=reading.kind,
+        reading=reading,
+        parts=parts,
+        typical=typical,
+        has_indicator=has_indicator,
+        note=note,
+    )
+
+
+def _learn_category(
+    name: str,
+    reading: Reading,
+    levels: NDArray[np.str_],
+    index: NDArray[np.intp],
+    weights: Floats,
+    max_categories: int,
+) -> Column:
+    """A column of levels or texts, without what needs the target."""
+    present = index >= 0
+    counts = np.bincount(index[present], weights=weights[present], minlength=len(levels))
+    kind, parts, note = CATEGORY, [], reading.doubt
+    frequent = np.sort(levels[np.argsort(-counts, kind="stable")[:max_categories]])
+    complete = bool(present.all())
+    if len(levels) == 2 and complete:
+        parts = levels[1:].tolist()  # of two levels one column says it all
+    elif len(levels) > max_categories:
+        kind, parts = _kind_of_many(levels, int(np.count_nonzero(present))), []
+        if kind == LEVELS:
+            many = counts >= FREQUENT * counts.sum()
+            parts = [level for level in frequent.tolist() if level in set(levels[many].tolist())]
+        if not kind:
+            kind, note = CATEGORY, "left out, for nearly every row has another text."
+    elif len(levels) > 1 or 0 < np.count_nonzero(present) < len(index):
+        parts = frequent.tolist()
+    else:
+        note = "left out, with a single value." if len(levels) else "left out, with no value."
+    return Column(name=name, kind=kind, reading=reading, parts=tuple(parts), note=note)
+
+
+def _kind_of_many(levels: NDArray[np.str_], n_rows: int) -> str:
+    """Many levels or free text; nothing for texts of one word that hardly ever come twice."""
+    share = len(levels) / n_rows
+    n_words = float(np.mean([len(words_of(text)) for text in levels[:2000].tolist()]))
+    if n_words >= (2.0 if share >= DISTINCT else WORDY) and share >= 0.5:
+        return TEXT
+    return LEVELS if share < DISTINCT else ""
+
+
+def _learn_statistic(
+    column: Column,
+    levels: NDArray[np.str_],
+    index: NDArray[np.intp],
+    targets: Floats,
+    weights: Floats,
+    folds: NDArray[np.intp],
+) -> tuple[Column, Floats]:
+    """Many levels with their means; the means of the training rows."""
+    means, held_out = learn_means(index, targets, weights, folds)
+    if means.shape[1]:
+        statistic = LevelStatistic(levels=levels, means=means)
+        return replace(column, statistic=statistic), held_out
+    note = f"{len(levels):,} levels whose target means differ by chance alone."
+    return replace(column, note=column.note or note), held_out
+
+
+def _learn_words(
+    column: Column,
+    levels: NDArray[np.str_],
+    index: NDArray[np.intp],
+    targets: Floats,
+    weights: Floats,
+    folds: NDArray[np.intp],
+) -> tuple[Column, Floats]:
+    """Free text with the words that help."""
+    words = helpful_words(levels.tolist(), index, targets, weights, folds)
+    note = "left out, for held-out rows confirm none of its words; a text vectoriser sees more."
+    note = "" if words else note
+    return replace(column, parts=words, note=note), np.zeros((len(index), 0))
+
+
+def _median(values: Floats, weights: Floats) -> float:
+    """Weighted median; of equal weights without sorting, and in halves against overflow."""
+    if np.ptp(weights) == 0.0:
+        return float(2.0 * np.median(0.5 * values))
+    return float(weighted_quantiles(values, weights, np.array([0.5]))[0])
 
 
 def _varies(values: Floats) -> bool:
@@ -138,79 +310,110 @@ def _varies(values: Floats) -> bool:
     return bool(np.ptp(0.5 * values) > 0.5 * CONSTANT * np.abs(values).max())
 
 
-def _encoded(column: Column, values: NDArray[Any]) -> Floats:
-    """Encoded columns (n, k) of one column."""
-    kind, read = _read(values)
-    if column.kind == CATEGORY:
-        texts = np.array([None if value is None else _text(value) for value in read], dtype=object)
-        return np.column_stack(
-            [*((texts == part).astype(float) for part in column.parts), np.zeros((len(read), 0))]
+def _arrays(table: Table) -> list[NDArray[Any]]:
+    return list(table.columns if table.matrix is None else table.matrix.T)
+
+
+def _is_ready(columns: Sequence[Column], table: Table) -> bool:
+    """Whether a table is a matrix in which nothing has to change."""
+    plain = all(
+        c.kind == NUMBER and c.parts and not c.has_indicator and not c.reading.codes
+        for c in columns
+    )
+    matrix, codes = table.matrix, table.hints.missing_values
+    return matrix is not None and plain and not codes and bool(np.isfinite(matrix).all())
+
+
+def _cells(array: NDArray[Any]) -> Cells | None:
+    """Distinct values of a column of texts or objects."""
+    return None if array.dtype.kind in "fiubMm" else distinct_cells(array)
+
+
+def _levels(
+    array: NDArray[Any], cells: Cells | None, reading: Reading, hints: Hints
+) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+    """Levels (L,), sorted, and the level of each row; -1 where it is missing."""
+    cells = cells or distinct_cells(array.astype(object))
+    texts: list[str | None] = read_cells(cells, reading, hints)[0].tolist()
+    known = sorted({text for text in texts if text is not None})
+    place = {text: i for i, text in enumerate(known)}
+    to_level = np.array([-1 if t is None else place[t] for t in texts] + [-1], dtype=np.intp)
+    return np.array(known, dtype=str), to_level[cells.place]
+
+
+def _values(
+    array: NDArray[Any], cells: Cells | None, reading: Reading, hints: Hints
+) -> tuple[NDArray[Any], list[Any]]:
+    """Floats or dates (n,) of a column, and cells that are neither."""
+    kind = array.dtype.kind
+    if kind == "M":
+        dates = array.astype("datetime64[us]")
+        return dates, [] if reading.kind == DATE else dates[~np.isnat(dates)][:1].tolist()
+    if kind == "m":
+        return np.where(np.isnat(array), np.nan, array / DAY), []
+    if cells is None and kind in "fiub" and reading.kind == NUMBER:
+        numbers = array.astype(np.float64, copy=False)
+        coded = [float(code) for code in hints.missing_values if _is_float(code)]
+        coded += [float(code) for code in reading.codes if _is_float(code)]
+        return (np.where(np.isin(numbers, coded), np.nan, numbers) if coded else numbers), []
+    cells = cells or distinct_cells(array.astype(object))
+    values, unread = read_cells(cells, reading, hints)
+    nothing = np.array(np.datetime64("NaT") if reading.kind == DATE else np.nan, values.dtype)
+    return np.append(values, nothing)[cells.place], unread
+
+
+def _is_float(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _encoded(
+    column: Column, array: NDArray[Any], cells: Cells | None, hints: Hints
+) -> tuple[Floats, str, list[str]]:
+    """Encoded columns (n, k) of one column, what is wrong with it, and levels that are new."""
+    if not column.parts and not column.has_indicator and column.statistic is None:
+        return np.zeros((len(array), 0)), "", []
+    if column.reading.kind == CATEGORY:
+        return _encoded_levels(column, cells or distinct_cells(array.astype(object)), hints)
+    values, unread = _values(array, cells, column.reading, hints)
+    if unread:
+        problem = (
+            f"column {column.name!r} was a {column.kind} in training and holds {unread[0]!r} now: "
+            "read it as before, or name what is missing in missing_values."
         )
-    if kind != column.kind and not (kind == CATEGORY and all(value is None for value in read)):
-        raise ValueError(
-            f"column {column.name!r} was a {column.kind} in training and is a {kind} now: read it "
-            "as before."
-        )
-    if kind == CATEGORY:
-        read = np.full(len(read), np.nan)
+        return np.zeros((len(array), 0)), problem, []
     if column.kind == DATE:
-        dates = read if kind == DATE else np.full(len(read), np.datetime64("NaT"))
-        everything = _date_parts(dates, column.typical)
-        wanted = [DATE_PARTS.index(part) for part in column.parts]
-        blocks, missing = [everything[:, wanted]], np.isnat(dates)
+        missing = np.isnat(values)
+        blocks = [date_parts(values, column.typical)[:, [PARTS.index(p) for p in column.parts]]]
     else:
-        missing = ~np.isfinite(read)
-        blocks = [np.where(missing, column.typical, read)[:, None]][: len(column.parts)]
+        missing = ~np.isfinite(values)
+        blocks = [np.where(missing, column.typical, values)[:, None]][: len(column.parts)]
     if column.has_indicator:
         blocks.append(missing[:, None].astype(float))
-    return np.column_stack([*blocks, np.zeros((len(read), 0))])
+    return np.concatenate(blocks, axis=1), "", []
 
 
-def _read(values: NDArray[Any]) -> tuple[str, NDArray[Any]]:
-    """Kind of a column, and its values: floats, dates, or objects with None where missing."""
-    kind = values.dtype.kind
-    if kind in "fiub":
-        return NUMBER, values.astype(np.float64, copy=False)
-    if kind == "M":
-        return DATE, values.astype("datetime64[us]")
-    if kind == "m":
-        return NUMBER, np.where(np.isnat(values), np.nan, values / DAY)
-    values = np.array([_plain(value) for value in values], dtype=object)
-    known = [value for value in values if value is not None]
-    if known and all(isinstance(value, (Real, Decimal, np.bool_)) for value in known):
-        numbers = np.array([np.nan if v is None else float(v) for v in values])
-        return NUMBER, numbers
-    if known and all(isinstance(value, (date, np.datetime64)) for value in known):
-        return DATE, np.array(values, dtype="datetime64[us]")
-    if known and all(isinstance(value, timedelta) for value in known):
-        return NUMBER, np.array([np.nan if v is None else v / timedelta(days=1) for v in values])
-    return CATEGORY, np.array([None if v is None else _text(v) for v in values], dtype=object)
-
-
-def _plain(value: Any) -> Any:
-    """None for what is missing; times as the clock shows them, without their zone."""
-    if is_missing(value) or (isinstance(value, str) and not value):
-        return None
-    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
-
-
-def _text(value: Any) -> str:
-    """A level as text; whole floats as whole numbers, so that 1 and 1.0 are one level."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def _days(dates: NDArray[Any]) -> Floats:
-    """Days since 1970-01-01; NaN where missing."""
-    days = (dates.astype("datetime64[us]") - np.datetime64("1970-01-01T00:00:00", "us")) / DAY
-    return np.where(np.isnat(dates), np.nan, days)
-
-
-def _date_parts(dates: NDArray[Any], typical: float) -> Floats:
-    """Days, season, weekday and hour (n, 5); those of the typical day where missing."""
-    days = _days(dates)
-    days = np.where(np.isfinite(days), days, typical)
-    angle = 2.0 * np.pi * days / DAYS_OF_YEAR
-    whole = np.floor(days)
-    # To the digits that days have: the same time of every day is the same number.
-    hours = np.round(24.0 * (days - whole), 6)
-    return np.column_stack([days, np.sin(angle), np.cos(angle), (whole + 3.0) % 7.0, hours])
+def _encoded_levels(column: Column, cells: Cells, hints: Hints) -> tuple[Floats, str, list[str]]:
+    """Distinct texts are encoded, and each row takes the values of its own."""
+    texts = [*read_cells(cells, column.reading, hints)[0].tolist(), None]
+    if column.kind == TEXT:
+        known = word_indicators([text or "" for text in texts], column.parts)
+    else:
+        place = {part: i for i, part in enumerate(column.parts)}
+        known = np.zeros((len(texts), len(column.parts)))
+        for row, text in enumerate(texts):
+            if text in place:
+                known[row, place[text]] = 1.0
+    unknown: list[str] = []
+    if column.statistic is not None:
+        levels = column.statistic.levels
+        asked = np.array(["" if text is None else text for text in texts])
+        at = np.minimum(np.searchsorted(levels, asked), len(levels) - 1)
+        is_known = levels[at] == asked
+        unknown = [t for t in asked[~is_known].tolist() if t]
+        means = column.statistic.means[np.where(is_known, at, len(levels))]
+        known = np.concatenate([known, means], axis=1)
+    return known[cells.place], "", unknown

@@ -6,6 +6,7 @@ are positive. Inside, nothing is checked again.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -15,6 +16,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import (
     check_array,
     check_consistent_length,
@@ -22,7 +24,26 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from bowtienet._format import count
+from bowtienet.tables.texts import (
+    NUMBER,
+    Hints,
+    distinct_cells,
+    is_missing,
+    learn_reading,
+    read_cells,
+    settled,
+)
+
 Floats = NDArray[np.float64]
+
+MOST_BYTES = 2e9
+"""Of a sparse array made dense."""
+SHOWN = 10
+"""Problems that a refusal lists."""
+NO_HINTS = Hints()
+ATTRIBUTE = "bowtienet"
+"""Under which a frame of `read_table` carries what was said and noticed of its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,8 +54,10 @@ class Table:
     matrix: Floats | None
     """(n, columns); missing numbers are NaN. None for a table with anything else."""
     columns: tuple[NDArray[Any], ...]
-    """(n,) of each column where there is no matrix."""
+    """(n,) of each column where there is no matrix: texts that may be anything are objects, and
+    texts that the user declared categories are of NumPy's type of texts."""
     n_rows: int
+    hints: Hints = NO_HINTS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +73,10 @@ class TrainingTable:
     target_names: tuple[str, ...]
     is_single: bool
     """Whether targets came as one column, so that predictions go as one."""
+    is_labels: bool
+    """Whether targets are labels of classes."""
+    notes: tuple[str, ...]
+    """What was noticed of the file and of rows left out."""
 
 
 def open_rows(
@@ -89,17 +116,20 @@ def open_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
     y = _as_array(y)
-    if labels:
-        targets = _labels(y)
-    else:
-        targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
-        if targets.ndim > 2:
-            raise ValueError(f"y must have one or two axes, got shape {targets.shape}.")
+    targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
     weights = _row_weights(sample_weight, table.n_rows)
     if exposure is not None:
         exposure = exposure_of(exposure, table.n_rows)
-    present = weights > 0.0
+    known = _known_targets(targets)
+    notes = notes_of(X)
+    if not np.any(known & (weights > 0.0)):
+        raise ValueError("Input y contains NaN only: no row has a target.")
+    if not known.all():
+        note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
+        warnings.warn(note, UserWarning, stacklevel=3)
+        notes = (*notes, note)
+    present = known & (weights > 0.0)
     is_single = targets.ndim == 1
     if not labels:
         targets = targets.reshape(len(targets), -1)
@@ -113,6 +143,8 @@ def open_rows(
         exposure=exposure,
         target_names=target_names or _default_names(1 if labels else targets.shape[1]),
         is_single=is_single,
+        is_labels=labels,
+        notes=notes,
     )
 
 
@@ -131,29 +163,32 @@ def open_known(estimator: Any, X: Any) -> Table:
 
 def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
     """A table; a float array that is ready is not copied."""
+    if issparse(X):
+        X = _dense(X)
     frame = _frame(X)
+    hints = hints_of(X)
     if frame is not None:
-        validate_data(estimator, X, skip_check_array=True, reset=reset)
+        frame = frame if reset else _in_order(estimator, frame)
+        validate_data(estimator, frame.to_native(), skip_check_array=True, reset=reset)
         if not frame.shape[0] or not frame.shape[1]:
             raise ValueError(
                 f"Found array with {frame.shape[0]} sample(s) and {frame.shape[1]} feature(s) "
                 f"(shape={frame.shape}) while a minimum of 1 is required."
             )
         names = tuple(map(str, frame.columns))
-        # Names may be whole numbers, which in brackets would be rows.
-        columns = tuple(_column(frame.get_column(name)) for name in frame.columns)
+        columns = tuple(_column(series) for series in frame.iter_columns())
     else:
         array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         names = tuple(f"x{i}" for i in range(array.shape[1]))
         if array.dtype.kind in "fiub":
             matrix = array.astype(np.float64, copy=False)
             return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
-        columns = tuple(array.T)
+        columns = tuple(array.astype(object).T if array.dtype.kind in "US" else array.T)
     _refuse_infinite(columns, names)
     if all(column.dtype.kind in "fiub" for column in columns):
         matrix = np.column_stack(columns).astype(np.float64, copy=False)
-        return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
-    return Table(names=names, matrix=None, columns=columns, n_rows=len(columns[0]))
+        return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix), hints=hints)
+    return Table(names=names, matrix=None, columns=columns, n_rows=len(columns[0]), hints=hints)
 
 
 def take(table: Table, rows: NDArray[Any]) -> Table:
@@ -163,7 +198,19 @@ def take(table: Table, rows: NDArray[Any]) -> Table:
         matrix=None if table.matrix is None else table.matrix[rows],
         columns=tuple(column[rows] for column in table.columns),
         n_rows=int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows),
+        hints=table.hints,
     )
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Raise one ValueError with all problems, or the first of many."""
+    if len(problems) == 1:
+        raise ValueError(problems[0])
+    if problems:
+        lines = [f"- {problem}" for problem in problems[:SHOWN]]
+        if len(problems) > SHOWN:
+            lines.append(f"- and {len(problems) - SHOWN:,} more like these.")
+        raise ValueError("\n".join([f"the table has {len(problems):,} problems:", *lines]))
 
 
 def _frame(X: Any) -> Any:
@@ -172,6 +219,45 @@ def _frame(X: Any) -> Any:
         return None
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     return frame if isinstance(frame, nw.DataFrame) else None
+
+
+def hints_of(X: Any) -> Hints:
+    """What was said when a file was read."""
+    about = getattr(X, "attrs", {}).get(ATTRIBUTE, {})
+    return Hints(
+        missing_values=tuple(about.get("missing_values", ())),
+        day_first=about.get("day_first"),
+        decimal=about.get("decimal"),
+    )
+
+
+def notes_of(X: Any) -> tuple[str, ...]:
+    """What was noticed when a file was read."""
+    return tuple(getattr(X, "attrs", {}).get(ATTRIBUTE, {}).get("notes", ()))
+
+
+def _in_order(estimator: Any, frame: Any) -> Any:
+    """A frame with texts, categories or dates by the names of the fit, in any order.
+
+    Frames of numbers alone keep scikit-learn's contract, which refuses another order by name.
+    """
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    if frame.columns == names or sorted(frame.columns, key=str) != sorted(names, key=str):
+        return frame
+    if all(dtype.is_numeric() or dtype == nw.Boolean for dtype in frame.schema.values()):
+        return frame
+    return frame.select(names)
+
+
+def _dense(X: Any) -> NDArray[Any]:
+    """A sparse array with its zeros."""
+    size = 8.0 * X.shape[0] * X.shape[1]
+    if size > MOST_BYTES:
+        raise ValueError(
+            f"X is sparse, and with its zeros would take {size / 1e9:.1f} GB: put a "
+            "TruncatedSVD(n_components=100) or SelectKBest before the model in a Pipeline."
+        )
+    return np.asarray(X.toarray())
 
 
 def _refuse_streams(X: Any) -> None:
@@ -228,18 +314,28 @@ def _column(series: Any) -> NDArray[Any]:
     """Values of a column of a frame: floats, dates, or objects with None where missing."""
     dtype = series.dtype
     if dtype.is_numeric() or dtype == nw.Boolean:
-        if series.is_null().any():
-            return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-        return np.asarray(series.to_numpy())
+        values = np.asarray(series.to_numpy())
+        if values.dtype.kind in "fiub":
+            return values
+        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
     if dtype == nw.Datetime:
-        return np.asarray(series.dt.replace_time_zone(None).to_numpy(), dtype="datetime64[us]")
+        if dtype.time_zone is not None:
+            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+        return np.asarray(series.to_numpy(), dtype="datetime64[us]")
     if dtype == nw.Date:
         return np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
     if dtype == nw.Duration:
         return np.asarray(series.to_numpy(), dtype="timedelta64[us]")
     if dtype in (nw.Categorical, nw.Enum):
-        series = series.cast(nw.String)  # also where the levels are numbers
-    return np.array(series.to_list(), dtype=object)
+        # Also where the levels are numbers.
+        levels = series.cast(nw.String).to_list()
+        return np.array([v if isinstance(v, str) else "" for v in levels], dtype=str)
+    cells = series.to_list()
+    if dtype == nw.String:
+        cells = [cell if isinstance(cell, str) else None for cell in cells]
+    column = np.empty(len(cells), dtype=object)
+    column[:] = cells
+    return column
 
 
 def _default_names(count: int) -> tuple[str, ...]:
@@ -253,18 +349,48 @@ def _labels(y: Any) -> NDArray[Any]:
     if labels.ndim != 1:
         raise ValueError(f"y must have one label for each row, got shape {labels.shape}.")
     if labels.dtype.kind == "f":
-        check_array(labels, ensure_2d=False, input_name="y")
-    if labels.dtype.kind == "O" and any(is_missing(label) for label in labels):
-        raise ValueError("Input y contains missing labels: leave their rows out.")
+        check_array(labels, ensure_2d=False, input_name="y", ensure_all_finite="allow-nan")
     return labels
 
 
-def is_missing(value: Any) -> bool:
-    """Whether it is None, NaN, NaT or the NA of pandas."""
-    try:
-        return value is None or bool(value != value)
-    except (TypeError, ValueError):
-        return True  # the NA of pandas has no truth value
+def numeric_targets(y: Any, table: Table) -> Floats:
+    """Targets (n,) or (n, targets) as floats; NaN where one is missing."""
+    values = np.asarray(y)
+    if values.dtype.kind in "OU" and values.size:
+        read = [_read_target(column, table) for column in values.reshape(len(values), -1).T]
+        y = np.column_stack(read).reshape(values.shape)
+    targets = check_array(
+        y, dtype=np.float64, ensure_2d=False, input_name="y", ensure_all_finite="allow-nan"
+    )
+    if targets.ndim > 2:
+        raise ValueError(f"y must have one or two axes, got shape {targets.shape}.")
+    return np.asarray(targets)
+
+
+def _read_target(values: NDArray[Any], table: Table) -> Floats:
+    cells, each, hints = distinct_cells(values.astype(object)), np.ones(len(values)), table.hints
+    reading = learn_reading(cells, each, hints)
+    if reading.doubt:
+        texts = [distinct_cells(column) for column in table.columns if column.dtype.kind == "O"]
+        hints = settled(hints, [learn_reading(text, each, hints) for text in texts])
+        reading = learn_reading(cells, each, hints)
+    numbers, unread = read_cells(cells, reading, hints)
+    if (reading.kind != NUMBER and cells.values) or unread:
+        example = (unread or cells.values)[0]
+        raise ValueError(
+            f"y must be numbers, got {example!r}: a classifier takes labels, and missing_values "
+            "of read_table names what is missing."
+        )
+    return np.append(numbers.astype(float), np.nan)[cells.place]
+
+
+def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
+    """Rows (n,) that have all targets."""
+    if targets.dtype.kind == "f":
+        return np.asarray(np.isfinite(targets.reshape(len(targets), -1)).all(axis=1))
+    if targets.dtype.kind == "O":
+        return np.array([not is_missing(label) and label != "" for label in targets], dtype=bool)
+    return np.ones(len(targets), dtype=bool)
 
 
 def _row_weights(weights: Any, n_rows: int) -> Floats:
@@ -300,9 +426,11 @@ def exposure_of(exposure: Any, n_rows: int) -> Floats:
 
 
 def _refuse_infinite(columns: tuple[NDArray[Any], ...], names: tuple[str, ...]) -> None:
-    for name, column in zip(names, columns, strict=True):
-        if column.dtype.kind == "f" and np.isinf(column).any():
-            raise ValueError(
-                f"Input X contains infinity in column {name!r}: replace it by a number, or leave "
-                "it empty for a missing value."
-            )
+    refuse(
+        [
+            f"Input X contains infinity in column {name!r}: replace it by a number, or leave it "
+            "empty for a missing value."
+            for name, column in zip(names, columns, strict=True)
+            if column.dtype.kind == "f" and np.isinf(column).any()
+        ]
+    )

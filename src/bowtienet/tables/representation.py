@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.tables.columns import Column, encode, encoded_names, learn_columns, owners
-from bowtienet.tables.door import Table
+from bowtienet.tables.door import Table, TrainingTable
+from bowtienet.tables.notes import notes_of_fit
+from bowtienet.tables.quantiles import in_line
+from bowtienet.tables.texts import DATE, NUMBER
 
 Floats = NDArray[np.float64]
 
+FAR = 1.0
+"""Widths of the training range beyond it from which a row is far outside."""
 FARTHEST = 1e6
 """Deviations beyond which a value is taken for this far: squares of squares stay in range."""
 
@@ -30,6 +36,11 @@ class Representation:
 
     columns: tuple[Column, ...]
     scaling: Scaling
+    low: Floats
+    """(K,), least standardised values of training."""
+    high: Floats
+    notes: tuple[str, ...]
+    """What a user should know of the table, each with its remedy."""
 
     @property
     def names(self) -> list[str]:
@@ -42,26 +53,72 @@ class Representation:
         return owners(self.columns)
 
 
-def learn_representation(table: Table, weights: Floats, max_categories: int) -> Representation:
-    """Encoding and scaling of the rows of a fit."""
-    columns = learn_columns(table, weights, max_categories)
-    return Representation(columns=columns, scaling=fit_scaling(encode(columns, table), weights))
+def learn_representation(
+    training: TrainingTable, max_categories: int
+) -> tuple[Representation, Floats]:
+    """Encoding and scaling of the rows of a fit, and these rows (n, K) standardised.
+
+    Statistics of the target, of categories with many levels, are out of fold in these rows;
+    `standardize` has those of all rows, for new ones.
+    """
+    targets = _numeric_targets(training)
+    columns, rows = learn_columns(training.table, targets, training.weights, max_categories)
+    scaling = fit_scaling(rows, training.weights)
+    inputs = to_scale(scaling, rows)
+    notes = notes_of_fit(training, columns, inputs, owners(columns), targets)
+    representation = Representation(
+        columns=columns,
+        scaling=scaling,
+        low=inputs.min(axis=0),
+        high=inputs.max(axis=0),
+        notes=(*training.notes, *notes),
+    )
+    return representation, inputs
 
 
 def standardize(representation: Representation, table: Table) -> Floats:
-    """Rows (n, K) with mean 0 and variance 1 in training."""
-    return to_scale(representation.scaling, encode(representation.columns, table))
+    """Rows (n, K) with mean 0 and variance 1 in training; far ones with a warning."""
+    inputs = to_scale(representation.scaling, encode(representation.columns, table))
+    _warn_of_far_rows(representation, inputs)
+    return inputs
+
+
+def _numeric_targets(training: TrainingTable) -> Floats:
+    """Targets (n, T) as numbers: shares of all classes but the first for labels."""
+    if not training.is_labels:
+        return np.asarray(training.targets, dtype=np.float64)
+    labels = training.targets.reshape(len(training.targets))
+    classes, numbers = np.unique(labels, return_inverse=True)
+    return np.asarray(numbers[:, None] == np.arange(1, len(classes)), dtype=np.float64)
+
+
+def _warn_of_far_rows(representation: Representation, inputs: Floats) -> None:
+    """One warning of numbers and dates further out than the width of their training range."""
+    width = representation.high - representation.low
+    below = inputs < representation.low - FAR * width
+    far = (below | (inputs > representation.high + FAR * width)).any(axis=0) & (width > 0.0)
+    columns = [representation.columns[i] for i in np.unique(representation.owners[far])]
+    names = [repr(column.name) for column in columns if column.kind in (NUMBER, DATE)]
+    if names:
+        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+        warnings.warn(
+            f"rows lie far outside the training range in {', '.join(names[:3])}{more}: their "
+            "predictions are extrapolated; check units, or train on rows like these.",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 def fit_scaling(values: Floats, weights: Floats) -> Scaling:
     """Weighted mean and standard deviation of the columns of (n, K); 1 for a constant column.
 
-    Sums are of values over the largest magnitude of their column, so that none overflows.
+    Values out of line do not decide for the others. Sums are of values over the largest magnitude
+    of their column, so that none overflows.
     """
     share = (weights / weights.sum())[:, None]
     unit = np.abs(values).max(axis=0)
     unit = np.where(unit > 0.0, unit, 1.0)
-    relative = values / unit
+    relative = in_line(values / unit)
     mean = np.sum(share * relative, axis=0)
     spread = np.sqrt(np.sum(share * (relative - mean) ** 2, axis=0))
     constant = spread <= 64.0 * np.finfo(float).eps

@@ -21,6 +21,9 @@ ROWS_OF_MANY_BINS = 5_000
 FEW_BINS, MANY_BINS = 16, 64
 MOST_PIECES = 128
 """Components of all columns together."""
+FARTHEST_SEEN = 20.0
+"""Deviations of a column beyond which networks and gates see no further: one such row would have
+all the say in a minibatch."""
 GATE_COLUMNS, GATE_BINS = 32, 4
 """Of the gates of noise levels, which few rows must tell."""
 
@@ -50,6 +53,7 @@ def learn_view(name: str, inputs: Floats, weights: Floats, owners: NDArray[np.in
 
 def see(view: View, inputs: Floats) -> NDArray[np.float32]:
     """Inputs (n, K) of networks."""
+    inputs = np.clip(inputs, -FARTHEST_SEEN, FARTHEST_SEEN)
     if view.pieces is not None:
         inputs = components(view.pieces, inputs)
     if view.principal is not None:

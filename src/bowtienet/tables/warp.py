@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet.tables.quantiles import in_line
+
 Floats = NDArray[np.float64]
 
 
@@ -43,14 +45,16 @@ def fit_warp(targets: Floats, weights: Floats, *, transformed: bool) -> Warp:
     """
     share, unit = weights / weights.sum(), np.abs(targets).max(axis=0)
     unit = np.where(unit > 0.0, unit, 1.0)
-    center = share @ (targets / unit)
-    spread = np.sqrt(share @ (targets / unit - center) ** 2)
+    usual = in_line(targets / unit)
+    center = share @ usual
+    spread = np.sqrt(share @ (usual - center) ** 2)
     constant = spread <= 64.0 * np.finfo(float).eps
     u = np.where(constant, 0.0, (targets / unit - center) / np.where(constant, 1.0, spread))
     exponent = np.ones_like(center)
     if transformed:
         exponent = np.array([_best_exponent(column, share) for column in u.T])
-    bent, half = _bend(exponent, u), 0.5 * np.ptp(u, axis=0)
+    half = 0.5 * np.ptp(u, axis=0)
+    bent = in_line(_bend(exponent, u))
     shift = share @ bent
     return Warp(
         center=unit * center,

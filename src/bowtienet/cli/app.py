@@ -1,0 +1,53 @@
+"""All commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated
+
+import typer
+
+from bowtienet.cli.check import check
+from bowtienet.cli.compare import compare
+from bowtienet.cli.demo import demo
+from bowtienet.cli.fit import fit
+from bowtienet.cli.predict import predict
+from bowtienet.cli.refusals import guarded
+from bowtienet.cli.report import report
+
+app = typer.Typer(
+    name="bowtienet",
+    help="Calibrated prediction from tables with bow tie networks.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # plain help reads the same in a terminal, a pipe and a log
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+EXAMPLES: dict[Callable[..., None], str] = {
+    demo: "bowtienet demo",
+    check: "bowtienet check houses.csv --target price",
+    fit: "bowtienet fit houses.csv --target price --report houses.html",
+    predict: "bowtienet predict houses.btn new.csv --out predictions.csv --id address",
+    compare: "bowtienet compare houses.csv --target price",
+    report: "bowtienet report houses.btn held_out.csv",
+}
+"""Commands in the order of the help, each with an example."""
+for command, example in EXAMPLES.items():
+    app.command(epilog=f"Example: {example}")(guarded(command))
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"bowtienet {version('bowtienet')}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Calibrated prediction from tables with bow tie networks."""

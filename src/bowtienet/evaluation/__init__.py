@@ -1,0 +1,34 @@
+"""Scores of forecasts, scorers for scikit-learn, and a comparison of models on the same rows."""
+
+from bowtienet.evaluation.compare import Comparison, compare
+from bowtienet.evaluation.competitors import default_models
+from bowtienet.evaluation.scorers import log_score, neg_crps, neg_interval_score
+from bowtienet.evaluation.scores import (
+    CalibrationError,
+    calibration_error,
+    chance_band,
+    coverage,
+    crps,
+    interval_score,
+    log_density,
+    log_probability,
+    pit,
+)
+
+__all__ = [
+    "CalibrationError",
+    "Comparison",
+    "calibration_error",
+    "chance_band",
+    "compare",
+    "coverage",
+    "crps",
+    "default_models",
+    "interval_score",
+    "log_density",
+    "log_probability",
+    "log_score",
+    "neg_crps",
+    "neg_interval_score",
+    "pit",
+]

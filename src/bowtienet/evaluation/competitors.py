@@ -1,0 +1,154 @@
+"""Other models for `compare`, and predictive distributions for those that only have means."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import islice
+from typing import Any, Self
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import LogisticRegression, PoissonRegressor, RidgeCV
+from sklearn.model_selection import KFold
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from bowtienet.estimators.classifier import BowTieClassifier
+from bowtienet.estimators.counts import BowTieCountRegressor
+from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet.prediction.discrete import CountMixture
+from bowtienet.prediction.mixture import Mixture
+from bowtienet.tables.door import open_features, open_rows
+from bowtienet.tables.representation import learn_representation, standardize
+
+OURS = {
+    "numbers": BowTieRegressor,
+    "classes": BowTieClassifier,
+    "counts": BowTieCountRegressor,
+}
+
+
+def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str, Any]:
+    """The bow tie estimator with its defaults, and models to compare it with, by name.
+
+    These are a linear model, a constant, scikit-learn's gradient boosting, and LightGBM and
+    CatBoost when they are installed, all behind the bow tie estimators' encoding of the columns.
+    """
+    seed = {"random_state": random_state}
+    poisson, task = outcome == "counts", "Classifier" if outcome == "classes" else "Regressor"
+    others: list[Any]
+    if task == "Classifier":
+        boosting = HistGradientBoostingClassifier(**seed)
+        others = [LogisticRegression(max_iter=1000), DummyClassifier(), boosting]
+    else:
+        loss = "poisson" if poisson else "squared_error"
+        boosting = HistGradientBoostingRegressor(loss=loss, **seed)
+        # scikit-learn's penalty of 1 on the mean Poisson loss would be a strong one.
+        linear = PoissonRegressor(alpha=1e-3, max_iter=1000) if poisson else RidgeCV((0.1, 1, 10))
+        others = [linear, DummyRegressor(), boosting]
+    models = dict(zip(("linear", "constant", "gradient boosting"), others, strict=True))
+    if find_spec("lightgbm"):
+        options: dict[str, Any] = {"objective": "poisson"} if poisson else {}
+        kind = getattr(import_module("lightgbm"), f"LGBM{task}")
+        models["LightGBM"] = kind(verbose=-1, n_jobs=1, **options, **seed)
+    if find_spec("catboost"):
+        loss_of_counts = {"loss_function": "Poisson"} if poisson else {}
+        kind = getattr(import_module("catboost"), f"CatBoost{task}")
+        models["CatBoost"] = kind(
+            verbose=0, thread_count=1, allow_writing_files=False, **loss_of_counts, **seed
+        )
+    encoded = {
+        name: make_pipeline(TableEncoder(labels=outcome == "classes"), model)
+        for name, model in models.items()
+    }
+    return {"bow tie": OURS[outcome](**seed), **encoded}
+
+
+def with_distribution(model: Any, outcome: str, fifths: int = 1) -> Any:
+    """The model itself if it predicts distributions or classes, else a `Widened` one."""
+    inner = getattr(model, "estimator", model)  # of a search
+    inner = inner[-1] if isinstance(inner, Pipeline) else inner
+    if outcome == "classes" or hasattr(inner, "predict_dist"):
+        return model
+    return Widened(model, counts=outcome == "counts", fifths=fifths)
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Columns of a table as standardised numbers, as the bow tie estimators see them."""
+
+    def __init__(self, labels: bool = False) -> None:
+        self.labels = labels
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn levels, medians and scales."""
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: Any, y: Any) -> Any:
+        """The same, and the numbers of these rows, with statistics of the target out of fold."""
+        training = open_rows(self, X, y, labels=self.labels)
+        self.representation_, inputs = learn_representation(training, 30)
+        return inputs
+
+    def transform(self, X: Any) -> Any:
+        """Numbers (n, encoded)."""
+        return standardize(self.representation_, open_features(self, X, reset=False))
+
+
+class Widened(RegressorMixin, BaseEstimator):
+    """A regressor with a distribution around its predictions, as wide as held-out errors.
+
+    For numbers the variance is the mean square of the errors, for counts m + α m² with α from the
+    moments of the errors. Errors are of as many fifths of the rows as `fifths` says, each held out:
+    one of a small table says little.
+    """
+
+    def __init__(self, model: Any, counts: bool = False, fifths: int = 1) -> None:
+        self.model, self.counts, self.fifths = model, counts, fifths
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to four fifths for the errors in another, then to all rows."""
+        folds = KFold(min(5, len(y)), shuffle=True, random_state=0).split(y)
+        each: list[Any] = []
+        for train, test in islice(folds, self.fifths):
+            self.model_ = clone(self.model).fit(rows_of(X, train), y[train])
+            each.append((self._means(rows_of(X, test)), y[test]))
+        means, actual = map(np.concatenate, zip(*each, strict=True))
+        squares = (actual - means) ** 2
+        self.deviation_ = np.sqrt(np.mean(squares))
+        self.dispersion_ = np.maximum(np.sum(squares - means, keepdims=True) / np.sum(means**2), 0)
+        self.model_ = clone(self.model).fit(X, y)
+        return self
+
+    def predict_dist(self, X: Any) -> Mixture | CountMixture:
+        """Gaussian or negative binomial distributions."""
+        means, weights = self._means(X)[None, :], np.ones(1)
+        if self.counts:
+            return CountMixture(weights=weights, means=means, dispersion=self.dispersion_)
+        zeros = np.zeros_like(means)
+        return Mixture(weights=weights, means=means, epistemic=zeros, noise=zeros + self.deviation_)
+
+    def _means(self, X: Any) -> Any:
+        means = np.asarray(self.model_.predict(X), dtype=float)
+        # A rate of zero would forbid counts.
+        return np.maximum(means, 1e-6) if self.counts else means
+
+
+def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+    """Features, and targets that may be the name of a column."""
+    if isinstance(y, str):
+        frame = nw.from_native(X, eager_only=True)
+        if y not in frame.columns:
+            raise ValueError(f"the table has no column {y!r}: it has {', '.join(frame.columns)}.")
+        X, y = frame.drop(y).to_native(), frame[y].to_numpy()
+    return X, np.asarray(y)
+
+
+def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Some rows of an array or a frame of any library."""
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    return frame[rows].to_native() if isinstance(frame, nw.DataFrame) else np.asarray(X)[rows]

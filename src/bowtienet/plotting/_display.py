@@ -1,0 +1,100 @@
+"""What all plots share: scikit-learn's Display interface, colours, and plain numbers on axes."""
+
+from __future__ import annotations
+
+import textwrap
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
+"""Okabe and Ito's, which colour-blind people can tell apart."""
+BLUE, ORANGE, SKY, GREY, PALE = COLORS[0], COLORS[1], COLORS[4], "#6E6E6E", "#D9D9D9"
+TITLE, NAME, TICK = 58, 38, 18
+"""Characters of a line that fit above a plot of 600 pixels, along its axes, and at a tick."""
+
+
+class Display:
+    """A plot, drawn by `from_estimator` and again, elsewhere, by `plot`.
+
+    It keeps what it shows as attributes, which are the parameters of its class. Every
+    `from_estimator` takes some of these arguments:
+
+    - `estimator`, fitted; `X` and `y`, rows that the fit did not see and their targets, or the name
+      of their column in X
+    - `coverage` of intervals in (0, 1), 0.9 by default
+    - `target`, which one of several targets, from 0 on
+    - `ax`, matplotlib axes; a new figure by default
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+        Where it was drawn last.
+    """
+
+    ax_: Any
+    figure_: Any
+
+    def plot(self, ax: Any = None) -> Self:
+        """Draw into `ax`, or into a new figure."""
+        if ax is None:
+            _, ax = pyplot().subplots(figsize=(6.0, 4.5), layout="constrained")
+        self._draw(ax)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _draw(self, ax: Any) -> None:
+        raise NotImplementedError
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot, imported when something is drawn."""
+    try:
+        return import_module("matplotlib.pyplot")
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install matplotlib.") from error
+
+
+def label(ax: Any, title: str, x: str, y: str) -> None:
+    """Title, names of the axes, a quiet grid and no box."""
+    lines = [textwrap.fill(line, TITLE) for line in title.splitlines()]
+    ax.set_title("\n".join(lines), loc="left", fontsize="medium")
+    ax.set_xlabel(shortened(x, NAME))
+    ax.set_ylabel(shortened(y, NAME))
+    ax.grid(color=PALE, linewidth=0.6)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def shortened(text: Any, width: int) -> str:
+    """A name without its middle if it is too long: names often differ in their ends."""
+    name, half = str(text), width // 2
+    return name if len(name) <= width else f"{name[:half]}…{name[1 - half :]}"
+
+
+def plain_numbers(*axes: Any) -> None:
+    """Ticks such as 250,000 in place of 2.5e5, and few of them."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{value:,.10g}".replace("-", "\N{MINUS SIGN}"))
+        axis.get_major_locator().set_params(nbins=6)
+
+
+def percent(*axes: Any) -> None:
+    """Ticks of shares as per cent."""
+    for axis in axes:
+        axis.set_major_formatter(lambda value, _: f"{100.0 * value:.0f} %")
+
+
+def column_of(values: Any, target: int) -> Floats:
+    """Of (n,) or (n, targets), the values (n,) of one target."""
+    array = np.asarray(values, dtype=float)
+    return array.reshape(len(array), -1)[:, target]
+
+
+def target_name(estimator: Any, target: int = 0) -> str:
+    """The name of a target in the table of the fit, else "y"."""
+    return str(getattr(estimator, "_target_names", ("y",))[target])

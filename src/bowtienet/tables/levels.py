@@ -1,0 +1,109 @@
+"""Categories of many levels, as a statistic of the target that does not leak.
+
+For level l with weights W_l and target sums S_l, the mean shrunk to that of all rows is
+
+    s_l = (S_l + m ȳ) / (W_l + m),        m = σ²_within / σ²_between,
+
+with the variance components of a one-way analysis of variance. New rows have the statistic of all
+training rows; a training row has that of the rows outside its fold, so that its own target is not
+in it. Levels that training did not have, and missing ones, have ȳ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._arrays import hash_rows
+
+Floats = NDArray[np.float64]
+
+FOLDS = 10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LevelStatistic:
+    """Shrunk target means of the levels of a column."""
+
+    levels: NDArray[np.str_]
+    """(L,), sorted."""
+    means: Floats
+    """(L + 1, targets); the last for levels that training did not have."""
+
+
+def statistic_folds(values: Floats, targets: Floats) -> NDArray[np.intp]:
+    """Fold of each row (n,) by a hash of its values, so that the order of rows does not matter.
+
+    Rows of equal values are dealt out in the order of their targets: kept together, those of one
+    target would leave only the others to their statistic.
+    """
+    order = np.lexsort((*targets.T, hash_rows(values)))
+    folds = np.empty(len(values), dtype=np.intp)
+    folds[order] = np.arange(len(values)) % FOLDS
+    return folds
+
+
+def learn_means(
+    index: NDArray[np.intp], targets: Floats, weights: Floats, folds: NDArray[np.intp]
+) -> tuple[Floats, Floats]:
+    """Means (L + 1, T) for new rows, and (n, T) for the training rows out of fold.
+
+    `index` (n,) is the level of each row, -1 where it is missing. Targets whose levels differ no
+    more than by chance are left out.
+    """
+    n_levels = int(index.max()) + 1
+    center = np.average(targets, axis=0, weights=weights)
+    centred = np.where(index[:, None] < 0, 0.0, targets - center)
+    amounts = np.where(index < 0, 0.0, weights)
+    size, sums = _level_sums(index, centred, amounts, n_levels)
+    pull = _pull(index, centred, amounts, size, sums)
+    useful = np.isfinite(pull)
+    center, centred, sums, pull = center[useful], centred[:, useful], sums[:, useful], pull[useful]
+    means = np.vstack([_shrunk(sums, size, pull), np.zeros((1, len(pull)))])
+    held_out = np.empty_like(centred)
+    for fold in np.unique(folds):
+        rows = folds == fold
+        inside, inside_sums = _level_sums(index[rows], centred[rows], amounts[rows], n_levels)
+        others = _shrunk(sums - inside_sums, size - inside, pull)
+        held_out[rows] = np.where(index[rows, None] < 0, 0.0, others[index[rows]])
+    return center + means, center + held_out
+
+
+def _level_sums(
+    index: NDArray[np.intp], centred: Floats, amounts: Floats, n_levels: int
+) -> tuple[Floats, Floats]:
+    """Weights (L,) and target sums (L, T) of the levels; missing rows have weight zero."""
+    size = np.bincount(index + 1, weights=amounts, minlength=n_levels + 1)[1:]
+    sums = [
+        np.bincount(index + 1, weights=amounts * target, minlength=n_levels + 1)[1:]
+        for target in centred.T
+    ]
+    return np.asarray(size, dtype=np.float64), np.array(sums, np.float64).reshape(-1, n_levels).T
+
+
+def _pull(
+    index: NDArray[np.intp], centred: Floats, amounts: Floats, size: Floats, sums: Floats
+) -> Floats:
+    """m (T,) of each target; infinite where its levels do not differ."""
+    total, n_levels = size.sum(), len(size)
+    spare = total - n_levels
+    if spare <= 0.0 or n_levels < 2:
+        return np.full(centred.shape[1], np.inf)
+    level_means = sums / size[:, None]
+    residuals = centred - level_means[index]
+    within = (amounts @ residuals**2) / spare
+    grand = sums.sum(axis=0) / total
+    explained = size @ (level_means - grand) ** 2
+    between = (explained - (n_levels - 1) * within) / (total - size @ size / total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(between > 0.0, within / between, np.inf)
+
+
+def _shrunk(sums: Floats, size: Floats, pull: Floats) -> Floats:
+    """Sums over weights and m; zero, the mean of all rows, where there is no row."""
+    # A difference of sums is rounded.
+    present = size > 1e-9 * max(size.max(), 1.0)
+    amount = np.where(present, size, 1.0)[:, None] + pull
+    return np.where(present[:, None], sums / amount, 0.0)

@@ -1,0 +1,203 @@
+"""What a user should know of a table before trusting a model of it, each with its remedy.
+
+Notes are few, and each is said once: of columns that are left out or in doubt, codes that are read
+as missing, columns that give the target away, equal columns, outliers of the target, rows in the
+order of time, and few rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet._format import count, number
+from bowtienet.tables.columns import TEXT, Column, encoded_names, missing_cells
+from bowtienet.tables.dates import PARTS
+from bowtienet.tables.door import Table, TrainingTable
+from bowtienet.tables.texts import DATE, NUMBER
+
+Floats = NDArray[np.float64]
+
+FEW_ROWS = 24
+SHOWN = 5
+"""Columns that a note names."""
+GIVEN_AWAY = 0.999
+"""Correlation with a target from which a column nearly gives it."""
+FAR_OUT = 10.0
+"""Interquartile ranges beyond the quartiles from which a target is an outlier."""
+FEW_OUTLIERS = 0.02
+CORRELATED = 0.2
+"""Correlation of the errors of neighbouring rows from which order matters."""
+MOST_ROWS, MOST_COLUMNS = 5_000, 200
+"""That the linear function is fitted to whose errors are looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnFacts:
+    """A column for people."""
+
+    name: str
+    kind: str
+    becomes: str
+    missing: int
+    examples: tuple[str, ...]
+    note: str
+
+
+def describe_columns(columns: Sequence[Column], table: Table) -> tuple[ColumnFacts, ...]:
+    """Kind, fate, missing cells and examples of each column of a table."""
+    described = []
+    for i, column in enumerate(columns):
+        values = table.matrix[:, i] if table.matrix is not None else table.columns[i]
+        missing = missing_cells(column, values, table.hints)
+        examples = dict.fromkeys(str(value) for value in values[~missing][:100].tolist())
+        described.append(
+            ColumnFacts(
+                name=column.name,
+                kind=column.kind,
+                becomes=_fate(column),
+                missing=int(np.count_nonzero(missing)),
+                examples=tuple(examples)[:3],
+                note=column.note,
+            )
+        )
+    return tuple(described)
+
+
+def notes_of_fit(
+    training: TrainingTable,
+    columns: Sequence[Column],
+    inputs: Floats,
+    owners: NDArray[np.intp],
+    targets: Floats,
+) -> tuple[str, ...]:
+    """Notes of the rows of a fit, standardised (n, K), with targets (n, T) as numbers."""
+    notes = [*_of_columns(columns), *_codes(columns)]
+    notes += _given_away(columns, inputs, owners, targets)
+    notes += _equal(columns, inputs, owners)
+    if not training.is_labels:
+        notes += _outliers(targets, training.target_names)
+    notes += _time_order(columns, inputs, owners, targets)
+    if training.table.n_rows < FEW_ROWS:
+        notes.append(
+            f"{count(training.table.n_rows, 'row')}: with fewer than {FEW_ROWS} the held-out "
+            "rows say little, so do the intervals."
+        )
+    return tuple(notes)
+
+
+def _fate(column: Column) -> str:
+    n_columns = len(encoded_names((column,)))
+    if not n_columns:
+        return "left out"
+    if column.kind == NUMBER:
+        return "a number" + (", and whether it is missing" if column.has_indicator else "")
+    if column.kind == DATE:
+        return ", ".join(column.parts)
+    if column.kind == TEXT:
+        return count(len(column.parts), "word")
+    means = "" if column.statistic is None else "the mean of the target by level"
+    indicators = count(len(column.parts), "level") if column.parts else ""
+    return " and ".join(filter(None, (indicators, means)))
+
+
+def _of_columns(columns: Sequence[Column]) -> list[str]:
+    """Notes of columns; those that say the same of several are one."""
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        if column.note:
+            groups.setdefault(column.note, []).append(column.name)
+    return [f"{_named(names)}: {note}" for note, names in groups.items()]
+
+
+def _codes(columns: Sequence[Column]) -> list[str]:
+    coded = [column for column in columns if column.reading.codes]
+    codes = dict.fromkeys(code for column in coded for code in column.reading.codes)
+    if not coded:
+        return []
+    texts = ", ".join(map(repr, list(codes)[:SHOWN]))
+    return [f"{texts} count as missing in {_named(column.name for column in coded)}."]
+
+
+def _given_away(
+    columns: Sequence[Column], inputs: Floats, owners: NDArray[np.intp], targets: Floats
+) -> list[str]:
+    centred = targets - targets.mean(axis=0)
+    size = np.sqrt(np.mean(centred**2, axis=0))
+    varying = size > 0.0
+    if not varying.any():
+        return []
+    spread = np.sqrt(np.mean((inputs - inputs.mean(axis=0)) ** 2, axis=0))
+    shared = inputs.T @ (centred[:, varying] / size[varying]) / len(inputs)
+    correlation = np.abs(shared).max(axis=1) / np.where(spread > 0.0, spread, np.inf)
+    names = [columns[i].name for i in np.unique(owners[correlation > GIVEN_AWAY])]
+    if not names:
+        return []
+    return [
+        f"{_named(names)} nearly gives the target: leave it out if it is not known before the "
+        "target is."
+    ]
+
+
+def _equal(columns: Sequence[Column], inputs: Floats, owners: NDArray[np.intp]) -> list[str]:
+    """Columns that are equal once standardised, whatever their unit."""
+    groups: dict[bytes, list[str]] = {}
+    starts = np.searchsorted(owners, np.arange(len(columns) + 1))
+    for i, column in enumerate(columns):
+        block = inputs[:, starts[i] : starts[i + 1]]
+        if block.size and np.ptp(block) > 0.0:
+            sample = np.ascontiguousarray(np.round(block[:: -(-len(block) // MOST_ROWS)], 6) + 0.0)
+            groups.setdefault(sample.tobytes(), []).append(column.name)
+    return [
+        f"{_named(names)} are equal: leave out all but the first."
+        for names in groups.values()
+        if len(names) > 1
+    ]
+
+
+def _outliers(targets: Floats, names: Sequence[str]) -> list[str]:
+    notes = []
+    for target, name in zip(targets.T, names, strict=True):
+        low, high = np.quantile(target, (0.25, 0.75))
+        reach = FAR_OUT * (high - low)
+        far = (target < low - reach) | (target > high + reach)
+        if reach > 0.0 and 0 < np.count_nonzero(far) <= FEW_OUTLIERS * len(target):
+            example = target[far][np.argmax(np.abs(target[far]))]
+            notes.append(
+                f"target {name!r} has {count(int(np.count_nonzero(far)), 'outlier')} such as "
+                f'{number(float(example))}: correct them, or use noise="student_t".'
+            )
+    return notes
+
+
+def _time_order(
+    columns: Sequence[Column], inputs: Floats, owners: NDArray[np.intp], targets: Floats
+) -> list[str]:
+    """Whether rows are in the order of a date, and errors of a linear function correlate."""
+    starts = np.searchsorted(owners, np.arange(len(columns)))
+    dated = [i for i, column in enumerate(columns) if column.parts[:1] == (PARTS[0],)]
+    ordered = [columns[i].name for i in dated if np.all(np.diff(inputs[:, starts[i]]) >= 0.0)]
+    if not ordered or len(inputs) < FEW_ROWS:
+        return []
+    X = np.column_stack([np.ones(len(inputs)), inputs[:, :MOST_COLUMNS]])[-MOST_ROWS:]
+    y = targets[-MOST_ROWS:]
+    errors = y - X @ np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
+    total = np.sum(errors**2, axis=0)
+    lagged = np.sum(errors[1:] * errors[:-1], axis=0) / np.where(total > 0.0, total, 1.0)
+    if lagged.max() < max(CORRELATED, 3.0 / np.sqrt(len(X))):
+        return []
+    return [
+        f"rows are in the order of {ordered[0]!r} and the errors of neighbours are correlated: "
+        "score the model on the last rows (--test-last SHARE), a random split is optimistic."
+    ]
+
+
+def _named(names: Iterable[str]) -> str:
+    """Columns by name, the first of many."""
+    names = list(names)
+    shown = ", ".join(map(repr, names[:SHOWN]))
+    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
+    return f"column{'s' * (len(names) > 1)} {shown}{more}"

@@ -1,0 +1,254 @@
+"""Commands on real files: what they write, what they refuse, and that data are only data."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner, Result
+
+from bowtienet import load
+from bowtienet.cli import predict as predict_module
+from bowtienet.cli.app import EXAMPLES, app
+
+FAST = ("--effort", "fast", "--force")
+
+
+def run(*words: Any, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def houses(folder: Path, rng: np.random.Generator) -> pd.DataFrame:
+    area, rooms = rng.uniform(30.0, 200.0, 120), rng.integers(1, 6, 120)
+    city = rng.choice(["Lima", "Oslo"], 120)
+    price = 3.0 * area + 20.0 * (city == "Oslo") + rng.normal(0.0, 10.0, 120)
+    columns = {"address": range(120), "area": area, "rooms": rooms, "city": city, "price": price}
+    frame = pd.DataFrame(columns).round(2)
+    frame.to_csv(folder / "houses.csv", index=False)
+    return frame
+
+
+def test_fit_and_predict_are_those_of_python(houses: pd.DataFrame) -> None:
+    said = run("fit", "houses.csv", "-t", "price", "--exclude", "address", *FAST).output
+    assert all(word in said for word in ("CRPS", "RMSE", "bow tie", "linear", "chance"))
+    run(
+        *("predict", "houses.btn", "houses.csv", "--out", "p.csv", "--id", "address"),
+        *("--quantiles", "0.25,0.75", "--coverage", "0.8"),
+    )
+    written, model = pd.read_csv("p.csv"), load("houses.btn")
+    rows = houses[["area", "rooms", "city"]]
+    assert list(written) == [
+        *("address", "prediction", "std", "lower_80", "upper_80", "q0.25", "q0.75")
+    ]
+    mean, std = model.predict(rows, return_std=True)
+    parts = [mean, std, *model.predict_interval(rows, 0.8).T]
+    parts += [*model.predict_quantiles(rows, [0.25, 0.75]).T]
+    expected = np.column_stack(parts)
+    np.testing.assert_allclose(written.to_numpy()[:, 1:], expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(written["address"], houses["address"])
+
+
+def test_predictions_do_not_depend_on_chunks(
+    houses: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run("fit", "houses.csv", "-t", "price", "--exclude", "address", *FAST)
+    shuffled = houses[["city", "price", "rooms", "area"]]
+    shuffled.to_csv("new.csv", index=False)
+    at_once = run("predict", "houses.btn", "new.csv").stdout
+    monkeypatch.setattr(predict_module, "ROWS", 7)
+    assert run("predict", "houses.btn", "new.csv").stdout == at_once
+    assert len(pd.read_csv(StringIO(at_once))) == 120
+
+
+def test_held_out_rows_are_the_last_if_asked(houses: pd.DataFrame) -> None:
+    options = ("--test-last", 0.25, "--exclude", "address", "--json", *FAST)
+    content = json.loads(run("fit", "houses.csv", "-t", "price", *options).stdout)
+    assert (content["rows"], content["held_out_rows"]) == (90, 30)
+    again = load("houses.btn")
+    kept = load("houses.btn").set_params(verbose=0)
+    kept.fit(houses[["area", "rooms", "city"]][:90], houses["price"][:90])
+    np.testing.assert_array_equal(
+        again.predict(houses[again.feature_names_in_]), kept.predict(houses[kept.feature_names_in_])
+    )
+
+
+def test_no_row_is_held_out_if_asked(houses: pd.DataFrame) -> None:
+    content = json.loads(
+        run("fit", "houses.csv", "-t", "price", "--test-size", 0, "--json", *FAST).stdout
+    )
+    assert content["rows"] == 120
+    assert "scores" not in content
+    options = ("--test-size", 0, "--report", "page.html")
+    assert "--report" in run("fit", "houses.csv", "-t", "price", *options, *FAST, code=2).stderr
+
+
+def test_all_problems_are_said_at_once(houses: pd.DataFrame) -> None:
+    Path("houses.btn").write_text("kept")
+    said = run(
+        *("fit", "houses.csv", "-t", "prize", "--exclude", "adress", "--effort", "bset"),
+        *("--test-last", "7", "--set", "colour=red", "--report", "no/page.html"),
+        code=2,
+    ).stderr
+    for word in ("'prize'", "'adress'", "bset", "--test-last", "colour", "--force", "no does not"):
+        assert word in said
+    assert Path("houses.btn").read_text() == "kept"
+    assert sorted(path.name for path in Path().iterdir()) == ["houses.btn", "houses.csv"]
+
+
+def test_a_failure_leaves_no_file(houses: pd.DataFrame) -> None:
+    run("fit", "houses.csv", "-t", "price", *FAST)
+    houses.drop(columns="area").to_csv("new.csv", index=False)
+    said = run("predict", "houses.btn", "new.csv", "--out", "p.csv", code=2).stderr
+    assert "'area'" in said
+    assert not list(Path().glob("*p.csv*"))
+
+
+def test_probabilities_of_classes(houses: pd.DataFrame) -> None:
+    run("fit", "houses.csv", "-t", "city", "--exclude", "address", "-o", "city.btn", *FAST)
+    written = pd.read_csv(StringIO(run("predict", "city.btn", "houses.csv").stdout))
+    shares = written[["probability_Lima", "probability_Oslo"]].to_numpy()
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0, atol=1e-5)
+    expected = np.where(shares[:, 1] > 0.5, "Oslo", "Lima")
+    assert np.mean(written["prediction"] == expected) > 0.98
+    refused = run("predict", "city.btn", "houses.csv", "--quantiles", "0.5", code=2).stderr
+    assert "--quantiles" in refused
+
+
+def test_counts_have_an_exposure(folder: Path, rng: np.random.Generator) -> None:
+    years, risk = rng.uniform(0.5, 3.0, 200), rng.normal(size=200)
+    claims = rng.poisson(years * np.exp(0.5 * risk + 0.5))
+    pd.DataFrame({"risk": risk, "years": years, "claims": claims}).to_csv("c.csv", index=False)
+    options = ("--outcome", "counts", "--exposure", "years", "--report", "c.html", *FAST)
+    run("fit", "c.csv", "-t", "claims", *options)
+    assert "years" not in load("c.btn").feature_names_in_
+    with_years = run("predict", "c.btn", "c.csv", "--exposure", "years")
+    one = run("predict", "c.btn", "c.csv")
+    assert "--exposure" in one.stderr
+    mean, rate = (pd.read_csv(StringIO(r.stdout))["prediction"] for r in (with_years, one))
+    np.testing.assert_allclose(mean, rate * years, rtol=1e-4)
+
+
+def test_intervals_by_calibration_rows(houses: pd.DataFrame) -> None:
+    options = ("--exclude", "address", "--test-size", 0, *FAST)
+    run("fit", "houses.csv", "-t", "price", *options)
+    rows = houses[["area", "rooms", "city"]]
+    said = run("predict", "houses.btn", "houses.csv", "--calibration", "houses.csv").stdout
+    expected = load("houses.btn").predict_interval(
+        rows, method="conformal", calibration=(rows, houses["price"])
+    )
+    found = pd.read_csv(StringIO(said))[["lower_90", "upper_90"]]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+    houses.drop(columns="price").to_csv("bare.csv", index=False)
+    refused = run("predict", "houses.btn", "houses.csv", "--calibration", "bare.csv", code=2)
+    assert "'price'" in refused.stderr
+
+
+def test_parameters_and_weights(houses: pd.DataFrame) -> None:
+    houses.assign(weight=1.0 * (houses["city"] == "Lima")).to_csv("w.csv", index=False)
+    options = ("--weight", "weight", "--set", "hidden_layer_sizes=(7,)", "--set", "prior=laplace")
+    run("fit", "w.csv", "-t", "price", "--outcome", "student_t", *options, *FAST)
+    model = load("w.btn")
+    assert model.hidden_layer_sizes == (7,)
+    assert (model.prior, model.noise) == ("laplace", "student_t")
+    assert "weight" not in model.feature_names_in_
+    refused = run("fit", "w.csv", "-t", "price", "--weight", "city", *FAST, code=2).stderr
+    assert "--weight" in refused
+
+
+def test_comparison(houses: pd.DataFrame) -> None:
+    options = ("--splits", 2, "--effort", "fast", "--exclude", "address")
+    content = json.loads(run("compare", "houses.csv", "-t", "price", *options, "--json").stdout)
+    assert {"bow tie", "linear", "constant"} <= set(content["models"]["model"])
+    assert content["rows"] == 120
+    said = run("compare", "houses.csv", "-t", "price", *options[:4], "--test-last", 0.2).stdout
+    assert "gradient boosting" in " ".join(said.split())
+    assert "24 held-out rows" in said
+
+
+def test_names_are_no_markup(folder: Path, rng: np.random.Generator) -> None:
+    odd = "[bold]a\x1b[31m"
+    frame = pd.DataFrame({odd: rng.normal(size=60), "y[/red]": rng.normal(size=60)})
+    frame.to_csv("odd.csv", index=False)
+    said = run("check", "odd.csv", "-t", "y[/red]").output
+    assert "[bold]a\\x1b[31m" in said
+    assert "\x1b" not in said
+    assert "[/red]" in run("fit", "odd.csv", "-t", "y[/red]", *FAST).output
+
+
+def test_check_of_many_columns_is_short(folder: Path, rng: np.random.Generator) -> None:
+    frame = pd.DataFrame(rng.normal(size=(40, 500)), columns=[f"x{i}" for i in range(500)])
+    frame.assign(empty=np.nan, y=1.0).to_csv("wide.csv", index=False)
+    said = run("check", "wide.csv", "-t", "y", "--outcome", "numbers").output
+    assert len(said.splitlines()) < 20
+    assert "501" in said
+    assert "empty" in said
+
+
+def test_check_names_what_becomes_of_columns(houses: pd.DataFrame) -> None:
+    content = json.loads(run("check", "houses.csv", "-t", "price", "--json").stdout)
+    kinds = {column["name"]: column["kind"] for column in content["columns"]}
+    assert kinds["city"] == "category"
+    assert kinds["area"] == "number"
+    assert content["outcome"] == "numbers"
+
+
+def test_a_doubtful_target_is_said_with_the_option(houses: pd.DataFrame) -> None:
+    said = run("check", "houses.csv", "-t", "rooms").stderr
+    assert "--outcome" in said
+
+
+def test_rows_without_a_target_are_left_out(houses: pd.DataFrame) -> None:
+    houses.loc[:9, "price"] = np.nan
+    houses.to_csv("gaps.csv", index=False)
+    result = run("fit", "gaps.csv", "-t", "price", "--json", *FAST)
+    content = json.loads(result.stdout)
+    assert content["rows"] + content["held_out_rows"] == 110
+
+
+def test_report_of_a_saved_model(houses: pd.DataFrame) -> None:
+    run("fit", "houses.csv", "-t", "price", *FAST)
+    run("report", "houses.btn", "houses.csv", "--out", "page.html")
+    assert "price" in Path("page.html").read_text(encoding="utf-8")
+    refused = run("report", "houses.btn", "houses.csv", "--out", "page.html", code=2).stderr
+    assert "--force" in refused
+
+
+@pytest.mark.parametrize("command", [function.__name__ for function in EXAMPLES])
+def test_help_has_an_example(command: str) -> None:
+    assert "Example: bowtienet " + command in run(command, "--help").output
+
+
+@pytest.mark.slow
+def test_demo(folder: Path) -> None:
+    said = run("demo", "--out", "shown").output
+    paths = [Path(line.strip()) for line in said.splitlines() if line.startswith("  shown")]
+    assert len(paths) == 3
+    assert all(path.stat().st_size > 10_000 for path in paths)
+    assert "--force" in run("demo", "--out", "shown", code=2).stderr
+
+
+@pytest.mark.process
+def test_the_module_is_the_command(houses: pd.DataFrame) -> None:
+    command = [sys.executable, "-m", "bowtienet", "check", "-", "--target", "price"]
+    done = subprocess.run(
+        command, input=Path("houses.csv").read_bytes(), capture_output=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"\x1b" not in done.stdout
+    assert b"area" in done.stdout
