@@ -27,6 +27,9 @@ from bowtienet import persistence
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.estimators._variational import FittedNetwork
+from bowtienet.estimators.classifier import BowTieClassifier
+from bowtienet.estimators.counts import BowTieCountRegressor
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.estimators.saving import CONTAINERS
 from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model.model import Prior
@@ -96,6 +99,20 @@ def saved(path: Path) -> Path:
 # Round trips
 
 
+def fitted_ensembles() -> list[Any]:
+    """Of numbers with warps and all views, of classes, and of counts."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = np.exp(X[:, 0] + 0.1 * rng.normal(size=120))
+    fast: dict[str, Any] = {"hidden_layer_sizes": 2, "effort": "fast", "random_state": 0}
+    return [
+        BowTieRegressor(**fast).fit(X, y),
+        BowTieRegressor(**fast, encoding="principal", noise="student_t").fit(X, y),
+        BowTieClassifier(**fast).fit(X, y > 1.0),
+        BowTieCountRegressor(**fast).fit(X, np.floor(y)),
+    ]
+
+
 def containers() -> list[Any]:
     """Every class that a file may hold, somewhere."""
     rng = np.random.default_rng(0)
@@ -139,7 +156,9 @@ def containers() -> list[Any]:
         stochastic=state,
     )
     models = [(each.model, each.factors, builders.statistics_of(each)) for each in points]
-    return [fitted, replace(fitted, inputs=None, stochastic=None), Prior("laplace"), *models]
+    practical = [model._content() for model in fitted_ensembles()]
+    whole = replace(fitted, inputs=None, stochastic=None)
+    return [fitted, whole, Prior("laplace"), *models, *practical]
 
 
 def test_every_container_comes_back(path: Path) -> None:
@@ -148,7 +167,9 @@ def test_every_container_comes_back(path: Path) -> None:
     def note(value: Any) -> None:
         if is_dataclass(value):
             seen.add(type(value))
-            value = list(vars(value).values())
+            value = vars(value)
+        if isinstance(value, dict):
+            value = list(value.values())
         if isinstance(value, (list, tuple)):
             for each in value:
                 note(each)
@@ -377,6 +398,12 @@ class Loud:
         {"GaussianRows": {"mean": 1}},
         {"GaussianRows": {"mean": 1, "covariance": 2, "more": 3}},
         {"GaussianRows": 1},
+        {"GaussianRows": {"mean": "a", "covariance": 2}},
+        {"Prior": {"family": 1}},
+        {"Prior": {"family": "laplace", "nu_local": True}},
+        {"Prior": {"family": "laplace", "slab": {"tuple": [1.0]}}},
+        {"Architecture": {"n_inputs": 1.5, "hidden": {"tuple": []}, "n_outputs": 1}},
+        {"Architecture": {"n_inputs": 1, "hidden": {"tuple": ["a"]}, "n_outputs": 1}},
         {"array": 0},
         {"array": "0"},
         {"texts": [[2], ["a"]]},

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
     from bowtienet.evaluation.compare import compare
+    from bowtienet.selection.select_features import select_features
     from bowtienet.tables.files import read_table
 
     __version__: str
@@ -39,6 +40,7 @@ __all__ = [
     "load",
     "open_source",
     "read_table",
+    "select_features",
 ]
 
 
@@ -50,6 +52,7 @@ _HOMES = {
     "BowTieRegressor": "bowtienet.estimators.regressor",
     "compare": "bowtienet.evaluation.compare",
     "read_table": "bowtienet.tables.files",
+    "select_features": "bowtienet.selection.select_features",
 }
 """Where names live: they are imported when they are first used."""
 

@@ -3,7 +3,7 @@
 A file is one safetensors file. Its metadata have the single key "bowtienet", whose text is JSON
 with the schema, the kind, the version, the digest, and the content as a tree: plain Python stays,
 a dataclass is ``{"Name": {field: ...}}`` and an array ``{"array": number}``. Only the dataclasses
-that the reader names are ever built.
+that the reader names are ever built, and only with fields of the types that they state.
 """
 
 from __future__ import annotations
@@ -16,9 +16,12 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib.metadata import version
+from numbers import Integral, Real
 from pathlib import Path
-from typing import IO, Any
+from types import UnionType
+from typing import IO, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import safetensors
@@ -156,7 +159,37 @@ def _from_tree(node: Any, tensors: Mapping[str, np.ndarray], known: Mapping[str,
     if tag == "scalar":
         return tensors[str(value)][()]
     parts = {name: _from_tree(item, tensors, known) for name, item in value.items()}
+    types = _types(known[tag])
+    for name, part in parts.items():
+        if not _is_of(part, types[name]):
+            raise TypeError(f"{name} of {tag} is of another type")
     return known[tag](**parts)
+
+
+@cache
+def _types(container: type) -> dict[str, Any]:
+    return get_type_hints(container)
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Whether a value is of the type of a field; Any stands for numbers and arrays of them."""
+    origin, inside = get_origin(kind), get_args(kind)
+    if origin in (Union, UnionType):
+        return any(_is_of(value, each) for each in inside)
+    if origin is tuple and isinstance(value, tuple):
+        each = inside[:1] * len(value) if inside[-1] is Ellipsis else inside
+        return len(each) == len(value) and all(map(_is_of, value, each))
+    if origin is dict and isinstance(value, dict):
+        return all(_is_of(each, inside[1]) for each in value.values())
+    if origin is np.ndarray:
+        same = np.dtype(get_args(inside[1])[0]).kind
+        return isinstance(value, np.ndarray) and value.dtype.kind == same
+    if kind is Any:
+        return isinstance(value, (np.ndarray, Real)) and np.asarray(value).dtype.kind in "fiub"
+    if isinstance(value, (bool, np.bool_)) or kind is bool:
+        return kind is bool and isinstance(value, (bool, np.bool_))
+    wide = {int: Integral, float: Real}.get(kind, kind)
+    return isinstance(wide, type) and isinstance(value, wide)
 
 
 def _digest(about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> str:

@@ -70,8 +70,6 @@ def test_answers_agree(fitted: tuple[int, BowTieClassifier]) -> None:
     text = model.summary()
     assert "BowTieClassifier" in text
     assert "temperature" in text
-    with pytest.raises(NotImplementedError, match="later version"):
-        model.to_onnx("model.onnx")
 
 
 @pytest.mark.parametrize(

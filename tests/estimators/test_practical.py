@@ -382,11 +382,6 @@ def test_summary(model: BowTieRegressor, several: BowTieRegressor) -> None:
     assert 50.0 < best < 200.0
 
 
-def test_onnx_is_to_come(model: BowTieRegressor) -> None:
-    with pytest.raises(NotImplementedError, match="later version"):
-        model.to_onnx("model.onnx")
-
-
 # ------------------------------------------------------------------------------------------------
 # Fits again, threads, progress, interruption
 # ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -11,13 +12,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import safetensors
+import safetensors.numpy
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from bowtienet import BowTieNetwork, BowTieNetworkClassifier, BowTieRegressor, load
+from bowtienet import BowTieNetwork, BowTieNetworkClassifier, load, persistence
 from bowtienet._old import BowTieRegressor as OldRegressor
+from bowtienet.estimators.classifier import BowTieClassifier
+from bowtienet.estimators.counts import BowTieCountRegressor
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.model.model import Prior
+from bowtienet.persistence import read_header
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:the false"
@@ -54,6 +61,17 @@ FITS: dict[str, Callable[[], Any]] = {
     "two classes": lambda: BowTieNetworkClassifier(**SMALL).fit(X, Y > 0.5),
     "classes": lambda: BowTieNetworkClassifier(**SMALL).fit(X, LABELS),
 }
+
+
+FAST: dict[str, Any] = {"hidden_layer_sizes": (3,), "effort": "fast", "random_state": 0}
+PRACTICAL: dict[str, Callable[[], Any]] = {
+    "numbers": lambda: BowTieRegressor(**FAST).fit(TABLE, "y"),
+    "labels": lambda: BowTieClassifier(**FAST).fit(TABLE, LABELS),
+    "counts": lambda: BowTieCountRegressor(**FAST).fit(X, np.arange(70) % 4),
+}
+
+
+CLASSES = ("two classes", "classes", "labels")
 
 
 def from_file(model: Any, folder: Path) -> Any:
@@ -141,11 +159,58 @@ def test_generators_are_not_saved(tmp_path: Path) -> None:
 
 
 def test_files_of_the_library_before_the_rebuild(tmp_path: Path) -> None:
-    old = BowTieRegressor((4,), n_estimators=2, effort="fast", max_iter=5, random_state=0).fit(X, Y)
+    old = OldRegressor((4,), n_estimators=2, effort="fast", max_iter=5, random_state=0).fit(X, Y)
     old.save(tmp_path / "old.btn")
     back = load(tmp_path / "old.btn")
     assert type(back) is OldRegressor
     assert_array_equal(back.predict(X), old.predict(X))
+
+
+def nodes_of(tree: Any) -> list[dict[str, Any]]:
+    """All parts of the tree of a file that hold a leaf."""
+    if isinstance(tree, list):
+        return [node for each in tree for node in nodes_of(each)]
+    if not isinstance(tree, dict):
+        return []
+    leaves = any(not isinstance(each, (dict, list)) for each in tree.values())
+    return [tree] * leaves + [node for each in tree.values() for node in nodes_of(each)]
+
+
+@pytest.mark.parametrize("name", ["pruned", "batches", "classes", *PRACTICAL])
+def test_forged_files(name: str, tmp_path: Path) -> None:
+    """Wrong types, shapes and values with a right digest: refused, or they predict numbers."""
+    path, rng, refused = tmp_path / "model.btn", np.random.default_rng(0), 0
+    (FITS | PRACTICAL)[name]().save(path)
+    header = read_header(path)
+    with safetensors.safe_open(path, framework="numpy") as file:
+        arrays = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    for _ in range(150):
+        about, tensors = copy.deepcopy(header), dict(arrays)
+        if rng.random() < 0.5:
+            node = rng.choice(np.array(nodes_of(about["content"]), dtype=object))
+            key = rng.choice([k for k, v in node.items() if not isinstance(v, (dict, list))])
+            node[key] = [None, "other", -7, 1.5, True, {"tuple": []}][rng.integers(6)]
+        else:
+            key = rng.choice(list(tensors))
+            array = tensors[key]
+            changes = [array[..., None], array[:-1] if array.ndim else array[None], array > 0]
+            changes += [np.concatenate([array, array], axis=-1) if array.ndim else array * np.nan]
+            tensors[key] = np.ascontiguousarray(changes[rng.integers(4)])
+        del about["digest"]
+        about["digest"] = persistence._digest(about, tensors)
+        metadata = {"bowtienet": json.dumps(about)}
+        path.write_bytes(safetensors.numpy.save(tensors, metadata=metadata))
+        try:
+            back = load(path)
+        except ValueError as error:
+            refused += 1
+            assert str(path) in str(error)  # noqa: PT017 (either is right)
+        else:
+            table = TABLE if hasattr(back, "feature_names_in_") else X
+            answer = back.predict_proba(table) if name in CLASSES else back.predict(table)
+            assert len(answer) == 70
+            assert np.all(np.isfinite(answer))
+    assert refused > 50
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:

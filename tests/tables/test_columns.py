@@ -194,6 +194,12 @@ def test_levels_that_are_numbers() -> None:
     assert alone(np.array([3, "1", 2.0, 1], dtype=object)) == {"c": [3, 1, 2, 1]}
 
 
+def test_lists_are_levels() -> None:
+    values = np.empty(4, dtype=object)
+    values[:] = [[1, 2], {"a": 1}, [1, 2], "z"]
+    assert list(alone(values)) == ["c=[1, 2]", "c=z", "c={'a': 1}"]
+
+
 # Dates
 
 

@@ -184,6 +184,7 @@ INFINITE = pd.DataFrame({"size": [1.0, np.inf], "city": ["a", "b"]})
         (MATRIX, VALUES[:3], None, ValueError, "samples"),
         (MATRIX, np.ones((4, 2, 2)), None, ValueError, "y"),
         (MATRIX, ["1", "2", "3", "four"], None, ValueError, "classifier"),
+        (MATRIX, ["yes", "no", "no", "yes"], None, ValueError, "classifier"),
         (MATRIX, [1.0, np.inf, 2.0, 3.0], None, ValueError, "y contains infinity"),
         (MATRIX, "price", None, ValueError, "price"),
         (MATRIX, VALUES, "price", ValueError, "price"),

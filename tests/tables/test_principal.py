@@ -92,3 +92,8 @@ def test_rows_held_out_are_seen_through_the_rows_of_the_other_folds(
     np.testing.assert_allclose(components, expected, atol=1e-8)
     np.testing.assert_array_equal(components[11:], plain[11:])
     assert np.allclose(components[:11], plain[:11], atol=1e-6) == (n > n_columns)
+
+
+def test_a_table_that_says_nothing_has_a_component_of_zeros() -> None:
+    principal = fit_principal(np.zeros((3, 2)), np.ones(3), 5)
+    np.testing.assert_array_equal(principal_components(principal, np.zeros((4, 2))), 0.0)

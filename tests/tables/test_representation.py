@@ -93,6 +93,11 @@ def test_a_constant_column_is_zero(value: float) -> None:
     np.testing.assert_allclose(to_scale(scaling, np.full((2, 1), value)), 0.0, atol=1e-15)
 
 
+def test_a_constant_column_is_zero_exactly_whatever_the_weights() -> None:
+    values, weights = np.full((20, 1), -51_224.35352388), np.linspace(1e-4, 1e-3, 20)
+    np.testing.assert_array_equal(to_scale(fit_scaling(values, weights), values), 0.0)
+
+
 def test_names_and_owners() -> None:
     X = pd.DataFrame(
         {

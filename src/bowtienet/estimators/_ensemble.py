@@ -60,6 +60,8 @@ class FittedEnsemble:
 
     representation: Representation
     ensemble: Ensemble
+    precision: str
+    """Of the numbers of the table, "float32" or "float64"."""
 
 
 def fit_practical(
@@ -93,7 +95,9 @@ def fit_practical(
         problem = pose(inputs, targets, weights, representation.owners, outcome, settings, seed)
         ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
     problem.progress.close()
-    return FittedEnsemble(representation=representation, ensemble=ensemble)
+    return FittedEnsemble(
+        representation=representation, ensemble=ensemble, precision=training.table.precision
+    )
 
 
 def _hidden(sizes: Any) -> tuple[int, ...] | None:
@@ -141,17 +145,47 @@ class Practical(Saved):
         return describe_ensemble(self)
 
     def to_onnx(self, path: Any, quantiles: Any = (), dtype: Any = None) -> None:
-        """Not yet there."""
-        raise NotImplementedError(
-            "to_onnx comes in a later version: save and bowtienet.load move a model until then."
+        """Write an ONNX graph that predicts as `predict` does, in any ONNX runtime.
+
+        Outputs are "mean", "std" and, if asked for, "quantiles"; of classes "probabilities" and
+        "label". A table of numbers is one input "X" (rows, columns). Of other tables each column is
+        an input (rows, 1) of its name: numbers with NaN where missing, truth values as 0 and 1,
+        durations as days; categories as strings with "" where missing; dates as
+        ``column.astype("datetime64[us]").astype("int64")``. Counts fitted with an exposure have an
+        input "exposure" (rows, 1).
+
+        Parameters
+        ----------
+        path : str or path
+            The file.
+        quantiles : sequence of float in (0, 1)
+            Levels of quantiles, of numbers alone.
+        dtype : {"float32", "float64"}, optional
+            Type of the numbers that come and go; the fitted table's by default.
+        """
+        check_is_fitted(self)
+        try:
+            from bowtienet.onnx import export
+        except ModuleNotFoundError as error:
+            raise ImportError("to_onnx needs onnx: pip install 'bowtienet[onnx]'.") from error
+        export(
+            path,
+            self._fitted.representation,
+            self._fitted.ensemble,
+            dtype=self._fitted.precision if dtype is None else np.dtype(dtype).name,
+            quantiles=quantiles,
+            is_single=getattr(self, "_single", True),
+            classes=getattr(self, "classes_", None),
+            has_exposure=getattr(self, "_has_exposure", False),
         )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_fitted")
 
     def _content(self) -> dict[str, Any]:
-        names = ("_fitted", "_single", "_target_names", "n_features_in_", "feature_names_in_")
-        return {name: getattr(self, name) for name in (*names, "classes_") if hasattr(self, name)}
+        learnt = ("_fitted", "_single", "_has_exposure", "_target_names", "classes_")
+        names = (*learnt, "n_features_in_", "feature_names_in_")
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()  # type: ignore[misc]

@@ -104,6 +104,7 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         if training.exposure is not None:
             counts = np.column_stack([counts, np.log(training.exposure)])
         self._fitted = fit_practical(self, training, counts, Counts())
+        self._has_exposure = training.exposure is not None
         self._target_names = training.target_names
         return self
 

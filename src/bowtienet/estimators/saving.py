@@ -6,6 +6,8 @@ import os
 from numbers import Integral
 from typing import Any
 
+import numpy as np
+
 from bowtienet import persistence
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
@@ -26,6 +28,7 @@ from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
 from bowtienet.tables.columns import Column
+from bowtienet.tables.door import Table
 from bowtienet.tables.levels import LevelStatistic
 from bowtienet.tables.pieces import Pieces
 from bowtienet.tables.principal import Principal
@@ -74,6 +77,8 @@ CONTAINERS = (
     Warp,
 )
 """The dataclasses that a file may hold; no other class is ever built."""
+ROWS_TRIED = 7
+"""Rows that a loaded estimator predicts at once: not one, which goes with every shape."""
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -99,4 +104,32 @@ def load_estimator(path: str | os.PathLike[str]) -> Any:
     kind, content = persistence.load(path, CONTAINERS)
     if kind not in classes:
         raise ValueError(f"{path} holds a {kind}, which this version does not know.")
-    return classes[kind]._from_content(content["parameters"], content["fitted"])
+    try:
+        estimator = classes[kind]._from_content(content["parameters"], content["fitted"])
+        estimator._validate_params()
+        _predict_nothing(estimator)
+    except Exception as error:
+        raise ValueError(f"{path} is damaged: {error}. Fit and save again.") from error
+    return estimator
+
+
+def _predict_nothing(estimator: Any) -> None:
+    """Predict rows without a single value: arrays whose shapes do not go together fail here."""
+    columns = estimator._fitted.representation.columns
+    table = Table(
+        names=tuple(column.name for column in columns),
+        matrix=None,
+        columns=(np.full(ROWS_TRIED, None),) * len(columns),
+        n_rows=ROWS_TRIED,
+    )
+    if hasattr(estimator, "classes_"):
+        answers, width = [estimator.predict_proba(table)], len(estimator.classes_)
+    else:
+        answers, width = estimator.predict(table, return_std=True), len(estimator._target_names)
+    for answer in answers:
+        if answer.shape not in ((ROWS_TRIED,), (ROWS_TRIED, width)):
+            raise ValueError("its arrays do not go together")
+        if not np.all(np.isfinite(answer)):
+            raise ValueError("it predicts no numbers")
+    if len(columns) != estimator.n_features_in_:
+        raise ValueError("it has other columns")

@@ -176,7 +176,9 @@ def _learn_readings(
         _learn_reading(array, each, weights, hints)
         for array, each in zip(arrays, cells, strict=True)
     ]
-    hints = settled(hints, readings)
+    said, hints = hints, settled(hints, readings)
+    if hints == said:
+        return readings
     for i, reading in enumerate(readings):
         each = cells[i]
         if each is not None and (reading.doubt or reading.style == "."):

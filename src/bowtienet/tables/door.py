@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from os import PathLike
 from typing import Any
@@ -27,6 +27,7 @@ from sklearn.utils.validation import (
 from bowtienet._format import count
 from bowtienet.tables.texts import (
     NUMBER,
+    TRUTH,
     Hints,
     distinct_cells,
     is_missing,
@@ -58,6 +59,8 @@ class Table:
     texts that the user declared categories are of NumPy's type of texts."""
     n_rows: int
     hints: Hints = NO_HINTS
+    precision: str = "float64"
+    """Of the numbers as they came, "float32" if all of them fit into that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,13 +125,7 @@ def open_rows(
     if exposure is not None:
         exposure = exposure_of(exposure, table.n_rows)
     known = _known_targets(targets)
-    notes = notes_of(X)
-    if not np.any(known & (weights > 0.0)):
-        raise ValueError("Input y contains NaN only: no row has a target.")
-    if not known.all():
-        note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
-        warnings.warn(note, UserWarning, stacklevel=3)
-        notes = (*notes, note)
+    notes = (*notes_of(X), *_note_of_unknown(known, weights))
     present = known & (weights > 0.0)
     is_single = targets.ndim == 1
     if not labels:
@@ -150,6 +147,8 @@ def open_rows(
 
 def open_known(estimator: Any, X: Any) -> Table:
     """New rows with the columns of the fit; other columns of the targets' names are left out."""
+    if isinstance(X, Table):
+        return X
     _refuse_streams(X)
     frame = _frame(X)
     names = getattr(estimator, "_target_names", ())
@@ -182,23 +181,35 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
         names = tuple(f"x{i}" for i in range(array.shape[1]))
         if array.dtype.kind in "fiub":
             matrix = array.astype(np.float64, copy=False)
-            return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix))
+            return Table(
+                names=names,
+                matrix=matrix,
+                columns=(),
+                n_rows=len(matrix),
+                precision=_precision((array,)),
+            )
         columns = tuple(array.astype(object).T if array.dtype.kind in "US" else array.T)
     _refuse_infinite(columns, names)
+    precision, matrix = _precision(columns), None
     if all(column.dtype.kind in "fiub" for column in columns):
         matrix = np.column_stack(columns).astype(np.float64, copy=False)
-        return Table(names=names, matrix=matrix, columns=(), n_rows=len(matrix), hints=hints)
-    return Table(names=names, matrix=None, columns=columns, n_rows=len(columns[0]), hints=hints)
+    return Table(
+        names=names,
+        matrix=matrix,
+        columns=columns if matrix is None else (),
+        n_rows=len(columns[0]),
+        hints=hints,
+        precision=precision,
+    )
 
 
 def take(table: Table, rows: NDArray[Any]) -> Table:
     """Some of the rows."""
-    return Table(
-        names=table.names,
+    return replace(
+        table,
         matrix=None if table.matrix is None else table.matrix[rows],
         columns=tuple(column[rows] for column in table.columns),
         n_rows=int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows),
-        hints=table.hints,
     )
 
 
@@ -211,6 +222,13 @@ def refuse(problems: Sequence[str]) -> None:
         if len(problems) > SHOWN:
             lines.append(f"- and {len(problems) - SHOWN:,} more like these.")
         raise ValueError("\n".join([f"the table has {len(problems):,} problems:", *lines]))
+
+
+def _precision(columns: Sequence[NDArray[Any]]) -> str:
+    """Type that holds all numbers of columns; those in objects are double."""
+    kinds = [column.dtype for column in columns if column.dtype.kind in "fiub"]
+    single = bool(kinds) and np.result_type(*kinds) in (np.float16, np.float32)
+    return "float32" if single else "float64"
 
 
 def _frame(X: Any) -> Any:
@@ -375,13 +393,25 @@ def _read_target(values: NDArray[Any], table: Table) -> Floats:
         hints = settled(hints, [learn_reading(text, each, hints) for text in texts])
         reading = learn_reading(cells, each, hints)
     numbers, unread = read_cells(cells, reading, hints)
-    if (reading.kind != NUMBER and cells.values) or unread:
+    is_number = reading.kind == NUMBER and reading.style != TRUTH
+    if unread or (cells.values and not is_number):
         example = (unread or cells.values)[0]
         raise ValueError(
             f"y must be numbers, got {example!r}: a classifier takes labels, and missing_values "
             "of read_table names what is missing."
         )
     return np.append(numbers.astype(float), np.nan)[cells.place]
+
+
+def _note_of_unknown(known: NDArray[np.bool_], weights: Floats) -> tuple[str, ...]:
+    """Rows without a target are left out with a warning, which is a note as well."""
+    if not np.any(known & (weights > 0.0)):
+        raise ValueError("Input y contains NaN only: no row has a target.")
+    if known.all():
+        return ()
+    note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
+    warnings.warn(note, UserWarning, stacklevel=4)
+    return (note,)
 
 
 def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:

@@ -35,6 +35,8 @@ def fit_principal(inputs: Floats, weights: Floats, most: int) -> Principal:
 
     Of many rows every so many are looked at; row weights (n,) say how many times each counts.
     """
+    if not inputs.any():
+        return Principal(loadings=np.zeros((inputs.shape[1], 1)))
     apart = -(-len(inputs) // SAMPLED_ROWS)
     sample, share = inputs[::apart], weights[::apart]
     rooted = np.sqrt(share / share.sum())[:, None] * sample

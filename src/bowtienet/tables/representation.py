@@ -122,7 +122,9 @@ def fit_scaling(values: Floats, weights: Floats) -> Scaling:
     mean = np.sum(share * relative, axis=0)
     spread = np.sqrt(np.sum(share * (relative - mean) ** 2, axis=0))
     constant = spread <= 64.0 * np.finfo(float).eps
-    return Scaling(center=mean * unit, scale=np.where(constant, 1.0, spread) * unit)
+    # A constant column is zero exactly: its rounding would be taken for a signal.
+    center = np.where(constant, values[0], mean * unit)
+    return Scaling(center=center, scale=np.where(constant, 1.0, spread) * unit)
 
 
 def to_scale(scaling: Scaling, values: Floats) -> Floats:

@@ -109,7 +109,7 @@ def distinct_cells(values: NDArray[Any]) -> Cells:
     else:
         kinds: dict[Any, int] = {}
         # 1, 1.0 and True are equal, and NaN is not equal to itself.
-        keys = [None if is_missing(v) else (type(v), v) for v in everything]
+        keys = [None if is_missing(v) else _key(v) for v in everything]
         raw = [kinds.setdefault(key, len(kinds)) for key in keys]
         firsts = [None if key is None else key[1] for key in kinds]
     places: dict[Any, int] = {}
@@ -325,7 +325,8 @@ def _clean(value: Any) -> Any:
 
 
 def _key(value: Any) -> tuple[type, Any]:
-    return type(value), value
+    """What makes a value distinct; lists and their like are texts."""
+    return (type(value), value) if value.__hash__ is not None else (str, str(value))
 
 
 def _unit(text: str) -> str:

@@ -1,0 +1,1 @@
+"""Which columns of a table matter, at a stated false discovery rate."""

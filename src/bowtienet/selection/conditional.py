@@ -1,0 +1,201 @@
+"""Conditional randomisation tests: whether a column says more of the target than chance would.
+
+    H_j: y is independent of x_j given all other columns
+
+Under H_j the column could have been drawn anew from its distribution given the others: whatever is
+computed of it is exchangeable with the same of draws. With residuals r that know nothing of x_j,
+the share of draws whose statistic is as large as the column's is a p-value. It is the evidence for
+effects of shapes g: lines, bends and steps, products with other columns, all but these together,
+
+    T = log Σ_g pi_g BF_g,   log BF_g = ½ v / (1 + v) u_g'u_g - ½ dim_g log(1 + v),
+
+with u_g = Σ_n r_n g(x_nj) standardised by draws. Numbers are drawn as z_j = m_j(z_others) + e with
+z their normal scores, m_j a ridge regression and e the errors of all rows; categories, truth values
+and numbers with few values from the probabilities of their levels, by a regression of indicators.
+References: Candès, Fan, Janson and Lv (2018); residuals in place of refits: Liu, Katsevich, Janson
+and Ramdas (2022); draws that end early: Besag and Clifford (1991).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp, ndtri
+from scipy.stats import rankdata
+
+from bowtienet.selection.regression import Ridge, fit_ridge, standardized
+
+Floats = NDArray[np.float64]
+Singles = NDArray[np.float32]
+Indices = NDArray[np.intp]
+
+FEW_LEVELS = 10
+"""Different values up to which numbers are drawn as levels."""
+MOST_NEIGHBOURS = 64
+"""Inputs that a column is regressed on, at most; and a third of the rows."""
+LEAST_PROBABILITY = 1e-3
+"""Of a level: a linear probability may be negative."""
+FIRST_DRAWS = 200
+"""That centre and scale the sums."""
+ENOUGH_LARGE = 10
+"""Draws as large as the column after which there are no more."""
+FIRST_BATCH, LARGEST_BATCH, BATCH_NUMBERS = 100, 2_000, 2**22
+"""Draws at a time, and numbers in them."""
+PRIOR_VARIANCE = 9.0
+"""v: of a sum in units of its deviation under chance, if there is an effect."""
+N_STEPS = 5
+LEAST_DEVIATION = 1e-2
+"""Of a sum, in units of |r|: below it a shape does not vary, and single precision is all of it."""
+SAME_DIRECTION = 0.05
+"""Eigenvalue below which shapes of a column are the same."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Columns:
+    """A table as normal scores and standardised indicators, by the user's columns."""
+
+    scores: Floats
+    """(n, E)."""
+    inputs: tuple[Indices, ...]
+    """Inputs of each column of the user; none if it does not vary."""
+    is_smooth: NDArray[np.bool_]
+    """Which inputs are numbers with many values, (E,)."""
+    is_bent: NDArray[np.bool_]
+    """Which inputs have more than two values, so that they may act by more than a line, (E,)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conditional:
+    """The distribution of the d inputs of a column given the other columns."""
+
+    ridge: Ridge
+    """What it explains of residuals is not looked at."""
+    values: Singles
+    """(n, d) errors of numbers, or (L, d) levels."""
+    mean: Floats
+    """(n, d) of numbers; zero for levels."""
+    cumulative: Floats | None
+    """(n, L) probabilities of levels, summed; None of numbers."""
+
+
+def columns_of(inputs: Floats, owners: Indices, n_columns: int) -> Columns:
+    """Scores of encoded inputs (n, E), of which each belongs to one of the user's columns."""
+    counts = np.array([len(np.unique(column)) for column in inputs.T])
+    is_smooth = counts > FEW_LEVELS
+    ranks = ndtri((rankdata(inputs, axis=0) - 0.5) / len(inputs))
+    scores = standardized(np.where(is_smooth, ranks, inputs))
+    varying = scores.any(axis=0)
+    places = tuple(np.flatnonzero((owners == column) & varying) for column in range(n_columns))
+    return Columns(scores=scores, inputs=places, is_smooth=is_smooth, is_bent=counts > 2)
+
+
+def fit_conditional(columns: Columns, column: int) -> Conditional:
+    """The distribution of one of the user's columns given all others."""
+    chosen = columns.inputs[column]
+    values = columns.scores[:, chosen]
+    others = columns.scores[:, _neighbours(columns, chosen)]
+    if columns.is_smooth[chosen].any():
+        ridge, cumulative = fit_ridge(others, values), None
+        degrees = max(1.0, len(values) - 1.0 - ridge.shrinkage.sum())
+        mean, values = ridge.fitted, (values - ridge.fitted) * np.sqrt(len(values) / degrees)
+    else:
+        values, codes = np.unique(values, axis=0, return_inverse=True)
+        ridge = fit_ridge(others, np.eye(len(values))[codes.ravel()])
+        held = np.maximum(ridge.fitted, LEAST_PROBABILITY)
+        mean, cumulative = np.zeros((1, len(chosen))), np.cumsum(held, axis=1)
+        cumulative /= cumulative[:, -1:]
+    return Conditional(
+        ridge=ridge, values=values.astype(np.float32), mean=mean, cumulative=cumulative
+    )
+
+
+def draw(conditional: Conditional, n_draws: int, rng: np.random.Generator) -> Singles:
+    """Draws (d, n_draws, n) of the inputs of a column."""
+    shape = n_draws, len(conditional.ridge.fitted)
+    if conditional.cumulative is None:
+        codes = rng.integers(0, shape[1], size=shape, dtype=np.int32)
+    else:
+        chance, codes = rng.random(shape, dtype=np.float32), np.zeros(shape, dtype=np.int32)
+        for bound in conditional.cumulative.T[:-1].astype(np.float32):
+            codes += chance > bound
+    mean = conditional.mean.T[:, None].astype(np.float32)
+    return np.stack([column[codes] for column in conditional.values.T]) + mean
+
+
+def _neighbours(columns: Columns, chosen: Indices) -> Indices:
+    """Inputs that others are regressed on: all, or of many the more correlated than by chance."""
+    n_rows, n_inputs = columns.scores.shape
+    closeness = np.abs(columns.scores[:, chosen].T @ columns.scores).max(axis=0) / n_rows
+    closeness[chosen] = -1.0
+    most = min(MOST_NEIGHBOURS, max(1, n_rows // 3))
+    least = np.sqrt(2.0 * np.log(n_inputs) / n_rows) if n_inputs - len(chosen) > most else 0.0
+    order = np.argsort(-closeness, kind="stable")[:most]
+    return order[closeness[order] >= least]
+
+
+def p_value(
+    values: Floats,
+    is_bent: NDArray[np.bool_],
+    conditional: Conditional,
+    residuals: Floats,
+    partners: Floats,
+    rng: np.random.Generator,
+    most_draws: int,
+) -> float:
+    """The p-value of H_j for inputs (n, d) of a column and residuals (n,) of mean zero.
+
+    Inputs that are bent have bends and steps, and products are with `partners` (n, P).
+    """
+    steps = [_steps_of(x) if bent else None for x, bent in zip(values.T, is_bent, strict=True)]
+    products = np.column_stack([residuals, residuals[:, None] * partners]).astype(np.float32)
+    first, log_shares = _sums(draw(conditional, FIRST_DRAWS, rng), products, steps)
+    least = max(LEAST_DEVIATION**2 * float(residuals @ residuals), np.finfo(float).tiny)
+    center, deviation = first.mean(axis=0), np.sqrt(first.var(axis=0) + least)
+    n_pairs = values.shape[1] * partners.shape[1]
+    alone = ((first - center) / deviation)[:, n_pairs:]
+    sizes, vectors = np.linalg.eigh(alone.T @ alone / FIRST_DRAWS)
+    kept = sizes > SAME_DIRECTION
+    directions = vectors[:, kept] / np.sqrt(sizes[kept])
+    gain, cost = 0.5 * PRIOR_VARIANCE / (1.0 + PRIOR_VARIANCE), 0.5 * np.log1p(PRIOR_VARIANCE)
+
+    def statistic(drawn: Singles) -> Floats:
+        u = (_sums(drawn, products, steps)[0] - center) / deviation
+        together = np.sum((u[:, n_pairs:] @ directions) ** 2, axis=1, keepdims=True)
+        joint = gain * together - cost * directions.shape[1]
+        single = log_shares + gain * u * u - cost
+        return np.asarray(logsumexp(np.concatenate([single, joint], axis=1), axis=1))
+
+    observed = statistic(values.T.astype(np.float32)[:, None])[0]
+    largest = max(FIRST_BATCH, min(LARGEST_BATCH, BATCH_NUMBERS // values.size))
+    n_drawn, n_large, size = 0, 0, FIRST_BATCH
+    while n_drawn < most_draws:
+        size = min(size, most_draws - n_drawn)
+        counts = n_large + np.cumsum(statistic(draw(conditional, size, rng)) >= observed)
+        if counts[-1] >= ENOUGH_LARGE:
+            return ENOUGH_LARGE / (n_drawn + 1.0 + float(np.argmax(counts >= ENOUGH_LARGE)))
+        n_large, n_drawn = int(counts[-1]), n_drawn + size
+        size = min(2 * size, largest)
+    return (1.0 + n_large) / (1.0 + n_drawn)
+
+
+def _steps_of(values: Floats) -> Singles:
+    """Quantiles of an input at which it may have a step."""
+    steps = np.unique(np.quantile(values, np.arange(1, N_STEPS + 1) / (N_STEPS + 1.0)))
+    return steps[steps < values.max()].astype(np.float32)
+
+
+def _sums(drawn: Singles, products: Singles, steps: list[Singles | None]) -> tuple[Floats, Floats]:
+    """Sums (R, shapes) of draws (d, R, n), and logs of the shares pi: each sort is as likely."""
+    lines, pairs, bends = [], [], []
+    for values, at in zip(drawn, steps, strict=True):
+        both = values @ products
+        lines.append(both[:, :1])
+        pairs.append(both[:, 1:])
+        if at is not None:
+            shapes = (values * values, *((values > step).astype(np.float32) for step in at))
+            bends += [(shape @ products[:, 0])[:, None] for shape in shapes]
+    groups = [np.concatenate(each, axis=1) for each in (pairs, lines, bends) if each]
+    shares = [np.full(each.shape[1], 1.0 / max(each.shape[1], 1)) for each in groups]
+    return np.concatenate(groups, axis=1).astype(np.float64), np.log(np.concatenate(shares))

@@ -1,0 +1,214 @@
+"""Which columns of a table matter, with a share of false ones that holds.
+
+A column matters if the target depends on it given all other columns. Each is tested by conditional
+randomisation, and the p-values by Benjamini and Hochberg: the expected share of false columns among
+those selected is at most the rate, as far as the columns' distribution given the others is known
+(`conditional`). Nothing is assumed of the target, or of the regression, which decides how much is
+found and not how much of it is false.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import false_discovery_control, median_abs_deviation
+from sklearn.base import BaseEstimator
+from threadpoolctl import threadpool_limits
+
+from bowtienet._params import number
+from bowtienet.selection.conditional import Columns, columns_of, fit_conditional, p_value
+from bowtienet.selection.regression import regress, shapes_of, standardized
+from bowtienet.tables.columns import learn_columns, owners
+from bowtienet.tables.door import Table, open_rows, take
+from bowtienet.tables.representation import fit_scaling, to_scale
+
+Floats = NDArray[np.float64]
+
+OUTCOMES = ("auto", "numbers", "classes", "counts")
+MOST_ROWS = 5_000
+"""Of more rows a random sample is looked at."""
+FEWEST_ROWS = 20
+"""Of fewer rows nothing can be told."""
+MOST_CATEGORIES = 30
+MOST_CLASSES = 20
+"""Classes, the most frequent ones, whose indicators are tested."""
+MOST_PARTNERS = 200
+"""Inputs up to which products with all of them are looked for; of more, with those that predict."""
+DRAWS_PER_COLUMN, LEAST_DRAWS, MOST_DRAWS = 25, 1_000, 50_000
+"""Most draws, by column and target: one column alone can then be selected at 0.05."""
+FAR_TARGET, FAR_RESIDUAL = 4.0, 2.5
+"""Robust deviations at which targets and residuals are held, for noise with heavy tails."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FeatureSelection:
+    """Which columns matter; it prints as a table, the smallest p-values first."""
+
+    names: tuple[str, ...]
+    """Of all columns; x0, x1, ... if they have none."""
+    p_values: Floats
+    """(columns,): of no dependence on a column given all others; 1 of columns that are constant."""
+    selected: NDArray[np.bool_]
+    """(columns,)."""
+    false_discovery_rate: float
+    """Most expected share of false columns among those selected."""
+
+    def __repr__(self) -> str:
+        width, rate = max(map(len, self.names)), self.false_discovery_rate
+        lines = [f"{self.selected.sum()} columns selected, false discovery rate at most {rate:g}"]
+        for column in np.argsort(self.p_values, kind="stable"):
+            mark = "  selected" if self.selected[column] else ""
+            lines.append(f"{self.names[column]:<{width}}  p = {self.p_values[column]:.2g}{mark}")
+        return "\n".join(lines)
+
+
+def select_features(
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    outcome: str = "auto",
+    exposure: Any = None,
+    false_discovery_rate: float = 0.1,
+) -> FeatureSelection:
+    """Columns on which the target depends given all others, at a false discovery rate.
+
+    Parameters
+    ----------
+    X : array or frame (n, columns)
+        Numbers, categories, dates, truth values; values may be missing. Of more than 5,000 rows a
+        random sample is looked at.
+    y : array (n,) or (n, targets), or name(s)
+        Targets, or the names of their columns in the frame X. With several targets a column is
+        selected if it matters for one of them.
+    sample_weight : array (n,) or name, optional
+        How much each row counts; weight 0 is absence.
+    outcome : {"auto", "numbers", "classes", "counts"}
+        What the targets are; "auto" takes numbers for numbers, counts if there is an exposure, and
+        anything else for classes.
+    exposure : array (n,), optional
+        Positive exposures of counts.
+    false_discovery_rate : float in (0, 1)
+        Most expected share of false columns among those selected.
+
+    Returns
+    -------
+    FeatureSelection
+        With `names`, `p_values` and `selected`; it prints as a table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet import select_features
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 4))
+    >>> y = np.abs(X[:, 0]) + X[:, 2] + rng.normal(size=300)
+    >>> select_features(X, y).selected
+    array([ True, False,  True, False])
+    """
+    rate = number(false_discovery_rate, "false_discovery_rate")
+    if not 0.0 < rate < 1.0:
+        raise ValueError(f"false_discovery_rate must lie strictly between 0 and 1, got {rate!r}.")
+    table, row_weights, targets, weights = _opened(X, y, sample_weight, outcome, exposure)
+    # Without the targets: a statistic of them would make every category look as if it mattered.
+    no_targets = np.zeros((table.n_rows, 0))
+    learnt, rows = learn_columns(table, no_targets, row_weights, MOST_CATEGORIES)
+    inputs, n_columns = to_scale(fit_scaling(rows, row_weights), rows), len(learnt)
+    columns = columns_of(inputs, owners(learnt), n_columns)
+    p_values = np.ones(n_columns)
+    n_draws = max(LEAST_DRAWS, DRAWS_PER_COLUMN * n_columns) * targets.shape[1]
+    with threadpool_limits(1, user_api="blas"):  # products are small
+        for target in targets.T:
+            tested = _p_values(columns, target, weights, min(n_draws, MOST_DRAWS))
+            p_values = np.minimum(p_values, targets.shape[1] * tested)
+    return FeatureSelection(
+        names=tuple(column.name for column in learnt),
+        p_values=p_values,
+        selected=false_discovery_control(p_values) <= rate,
+        false_discovery_rate=rate,
+    )
+
+
+def _opened(
+    X: Any, y: Any, sample_weight: Any, outcome: str, exposure: Any
+) -> tuple[Table, Floats, Floats, Floats]:
+    """Rows and their weights, targets (n, D) that may depend on columns, weights of residuals.
+
+    Of classes their indicators, since numbers of classes have no order. Of counts y with exposure e
+    the rates y / e: with weights √e residuals (y - e r) / √e are about as large for all exposures.
+    """
+    if outcome not in OUTCOMES:
+        raise ValueError(f"outcome must be one of {', '.join(OUTCOMES)}, got {outcome!r}.")
+    if exposure is not None and outcome not in ("auto", "counts"):
+        raise ValueError(f"exposure is for counts, but outcome is {outcome!r}: leave one out.")
+    given, labels = (BaseEstimator(), X, y, sample_weight, exposure), outcome == "classes"
+    try:
+        training = open_rows(*given, labels=labels)
+    except ValueError:
+        if outcome != "auto" or exposure is not None:
+            raise
+        training, labels = open_rows(*given, labels=True), True
+    n_rows = training.table.n_rows
+    if n_rows < FEWEST_ROWS:
+        raise ValueError(f"select_features needs {FEWEST_ROWS} rows with weight, got {n_rows}.")
+    rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:MOST_ROWS])
+    targets, weights = training.targets[rows], training.weights[rows]
+    by_row = weights
+    if labels:
+        classes, counts = np.unique(targets, return_counts=True)
+        # Of two classes each says all of the other.
+        most = MOST_CLASSES if len(classes) > 2 else 1
+        frequent = classes[np.argsort(-counts, kind="stable")[:most]]
+        targets = (targets[:, None] == frequent).astype(np.float64)
+    elif (outcome == "counts" or exposure is not None) and np.any(targets < 0.0):
+        raise ValueError(f"y must be counts from 0 on, got {targets.min():g}.")
+    if training.exposure is not None:
+        exposures = training.exposure[rows]
+        targets, by_row = targets / exposures[:, None], weights * np.sqrt(exposures)
+    return take(training.table, rows), weights, targets, by_row / by_row.mean()
+
+
+def _p_values(columns: Columns, target: Floats, weights: Floats, most_draws: int) -> Floats:
+    """p-values of all columns for one target."""
+    p_values, owners = np.ones(len(columns.inputs)), np.full(columns.scores.shape[1], -1)
+    for column, inputs in enumerate(columns.inputs):
+        owners[inputs] = column
+    target = standardized(_held(target, FAR_TARGET))
+    shapes = shapes_of(columns.scores, columns.is_bent)
+    whole, chosen = regress(shapes, owners, target)
+    for column, inputs in enumerate(columns.inputs):
+        if not inputs.size or not target.any():
+            continue
+        known = regress(shapes, owners, target, column)[0] if column in chosen else whole
+        conditional = fit_conditional(columns, column)
+        ridge, residuals = conditional.ridge, _held(target - known, FAR_RESIDUAL)
+        residuals = residuals - residuals.mean()
+        residuals = weights * (
+            residuals - ridge.basis @ (ridge.shrinkage * (ridge.basis.T @ residuals))
+        )
+        values = columns.scores[:, inputs]
+        # What products are looked for with: other inputs, and what they predict.
+        is_partner = (owners >= 0) & (owners != column)
+        if len(owners) * len(inputs) > MOST_PARTNERS:
+            is_partner &= np.isin(owners, chosen)
+        p_values[column] = p_value(
+            values,
+            columns.is_bent[inputs],
+            conditional,
+            residuals - residuals.mean(),
+            np.column_stack([columns.scores[:, is_partner], standardized(known)]),
+            # Of the values, so that the order of columns does not matter.
+            np.random.default_rng(zlib.crc32(values.tobytes())),
+            most_draws,
+        )
+    return p_values
+
+
+def _held(values: Floats, most: float) -> Floats:
+    """Values within so many robust deviations of their median."""
+    center, deviation = np.median(values), median_abs_deviation(values, scale="normal")
+    deviation = deviation if deviation > 0.0 else values.std()
+    return np.clip(values, center - most * deviation, center + most * deviation)
