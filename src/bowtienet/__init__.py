@@ -15,12 +15,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from bowtienet._old import FitOptions, engine, open_source
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
     from bowtienet.estimators.network import BowTieNetwork
     from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
+    from bowtienet.estimators.saving import load
     from bowtienet.evaluation.compare import compare
     from bowtienet.selection.select_features import select_features
     from bowtienet.tables.files import read_table
@@ -33,16 +33,12 @@ __all__ = [
     "BowTieNetwork",
     "BowTieNetworkClassifier",
     "BowTieRegressor",
-    "FitOptions",
     "__version__",
     "compare",
-    "engine",
     "load",
-    "open_source",
     "read_table",
     "select_features",
 ]
-
 
 _HOMES = {
     "BowTieClassifier": "bowtienet.estimators.classifier",
@@ -51,26 +47,21 @@ _HOMES = {
     "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
     "BowTieRegressor": "bowtienet.estimators.regressor",
     "compare": "bowtienet.evaluation.compare",
+    "load": "bowtienet.estimators.saving",
     "read_table": "bowtienet.tables.files",
     "select_features": "bowtienet.selection.select_features",
 }
 """Where names live: they are imported when they are first used."""
 
 
-def load(path: Any) -> Any:
-    """Read a fitted estimator that its `save` wrote; nothing that the file holds is run."""
-    from bowtienet.persistence import read_header
-
-    old = read_header(path)["schema"] == 1  # before the rebuild
-    home = "bowtienet._old" if old else "bowtienet.estimators.saving"
-    read = getattr(import_module(home), "load" if old else "load_estimator")
-    return read(path)
-
-
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("bowtienet")
+    if name not in _HOMES:
         raise AttributeError(f"module 'bowtienet' has no attribute {name!r}")
-    globals()[name] = getattr(import_module(_HOMES.get(name, "bowtienet._old")), name)
+    globals()[name] = getattr(import_module(_HOMES[name]), name)
     return globals()[name]
 
 

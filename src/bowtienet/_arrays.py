@@ -8,7 +8,7 @@ packed: the upper triangle, row by row, K(K+1)/2 numbers instead of K².
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -83,12 +83,17 @@ def slices(count: int, size: int) -> list[slice]:
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
-def hash_rows(values: np.ndarray) -> np.ndarray:
+def hash_rows(values: Array) -> Array:
     """A number for each row (n, E) that depends on its values alone."""
     # Adding zero makes -0.0 and 0.0 one value.
     bits = np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64)
-    state = np.full(len(values), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for column in bits.T:
+    return hash_columns(list(bits.T), len(values))
+
+
+def hash_columns(columns: Iterable[Array], n_rows: int) -> Array:
+    """A number for each of n rows of unsigned whole numbers, column by column."""
+    state = np.full(n_rows, 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for column in columns:
         # The finaliser of SplitMix64, a column after the other.
         state = (state ^ column) + np.uint64(0x9E3779B97F4A7C15)
         state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

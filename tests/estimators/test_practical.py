@@ -233,19 +233,13 @@ def test_mixed_columns_and_missing_values(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize(
     "stream",
-    ["rows.csv", pl.DataFrame(X).lazy(), (row for row in X), {"a": [1.0]}, None],
-    ids=["path", "lazy frame", "generator", "dict", "nothing"],
+    [pl.DataFrame(X).lazy(), {"a": [1.0]}, None],
+    ids=["lazy frame", "dict", "nothing"],
 )
 def test_rows_that_are_not_in_memory(model: BowTieRegressor, stream: Any) -> None:
     for ask in (lambda: quick().fit(stream, "y"), lambda: model.predict(stream)):
         with pytest.raises(ValueError, match="load the rows into a frame"):
             ask()
-
-
-def test_dask_frames_are_to_come() -> None:
-    dask = pytest.importorskip("dask.dataframe")
-    with pytest.raises(ValueError, match="Dask frames"):
-        quick().fit(dask.from_pandas(TABLE, npartitions=2), "price")
 
 
 # ------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.estimators.saving import load_estimator
+from bowtienet.estimators.saving import load
 from bowtienet.tables.door import open_known, open_rows
 from bowtienet.tables.files import read_chunks, read_table
 from bowtienet.tables.representation import learn_representation, standardize
@@ -60,7 +60,7 @@ def test_a_loaded_model_reads_rows_of_a_file_one_at_a_time(tmp_path: Path) -> No
     rows = read_table(write(table.iloc[:300], tmp_path / "train.csv"))
     model = BowTieRegressor((8,), effort="fast", random_state=0).fit(rows, "rent")
     model.save(tmp_path / "model.btn")
-    loaded = load_estimator(tmp_path / "model.btn")
+    loaded = load(tmp_path / "model.btn")
     assert "'-', 'k.A.' count as missing" in loaded.summary()
     known = table["street"].isin(table["street"].iloc[:300])
     fresh = write(table[known].iloc[-20:], tmp_path / "fresh.csv")

@@ -88,10 +88,10 @@ def draw() -> list[str]:
     """Pictures of the fitted model."""
     from matplotlib.figure import Figure
 
-    from bowtienet.estimators.saving import load_estimator
+    from bowtienet.estimators.saving import load
     from bowtienet.plotting import PredictiveBandDisplay
 
-    model = load_estimator("patients.btn")
+    model = load("patients.btn")
     table = read("patients.csv", options.Reading(missing_values=(), day_first=None, decimal=None))
     rows, names = table.drop(columns="progression"), []
     for column in ("bmi", "log triglycerides"):

@@ -59,7 +59,7 @@ def predict(
     """Predict new rows with a saved model: means, intervals, probabilities."""
     import pandas as pd
 
-    from bowtienet.estimators.saving import load_estimator
+    from bowtienet.estimators.saving import load
 
     problems = Problems()
     problems.share("--coverage", coverage, least=1e-9)
@@ -68,7 +68,7 @@ def predict(
     how = options.reading(missing_values, day_first, decimal, problems)
     fitted, known_rows = None, None
     with problems.gather():
-        fitted = load_estimator(model)
+        fitted = load(model)
     if fitted is not None:
         check_abilities(fitted, levels, calibration, exposure, problems)
     if fitted is not None and calibration is not None and not problems.any():

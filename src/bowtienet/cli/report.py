@@ -26,7 +26,7 @@ def report(
     force: options.Force = False,
 ) -> None:
     """Write a page about a saved model, judged by rows that its fit has not seen."""
-    from bowtienet.estimators.saving import load_estimator
+    from bowtienet.estimators.saving import load
     from bowtienet.report import write_report
 
     problems = Problems()
@@ -35,7 +35,7 @@ def report(
     how = options.reading(missing_values, day_first, decimal, problems)
     fitted, rows, features = None, None, None
     with problems.gather():
-        fitted = load_estimator(model)
+        fitted = load(model)
     if fitted is not None:
         kind = {"BowTieClassifier": "classes", "BowTieCountRegressor": "counts"}
         outcome = kind.get(type(fitted).__name__, "numbers")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +14,14 @@ from numpy.typing import NDArray
 from bowtienet.ensemble.linear import cross_fit_linear
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
 from bowtienet.ensemble.problem import Problem, goals
+from bowtienet.ensemble.streams import Training, streamed_minibatches
 from bowtienet.networks.column_scales import Columns
 from bowtienet.networks.networks import Networks, concatenate, outputs, random_networks, take
 from bowtienet.networks.train import (
     FEW_ROWS,
     LEARNING_RATE,
     UPDATES,
+    Batch,
     batch_and_steps,
     minibatches,
     train,
@@ -56,6 +60,8 @@ FIRST = Course(steps=1_000, rate=1.0)
 LAST = Course(steps=250, rate=0.3, all_rows=True)
 SHARE_OF_FEW = 0.4
 """Of the steps, where batches are a third of the rows."""
+MOST_LONGER = 4.0
+"""Times as long as in memory, where there are so many more rows than a sample: they are new."""
 NUMBERS_AT_ONCE = 2**18
 """Activations of a task on one minibatch: so many stay in a core's cache."""
 
@@ -69,26 +75,38 @@ def train_recipes(
 ) -> tuple[Networks, ...]:
     """Networks of all recipes, tasks by threads; from the start if none are given."""
     tasks = _tasks(problem, recipes)
-
-    def run(number: int, members: list[int]) -> list[Networks]:
+    trainings = []
+    for number, members in enumerate(tasks):
         rng = np.random.default_rng([problem.seed, seed, number])
         own = [recipes[i] for i in members]
         start = None if started is None else concatenate([started[i] for i in members])
-        trained = _train_task(problem, own, start, course, rng)
-        return [take(trained, part) for part in _slices(len(own), problem.n_folds)]
-
-    with ThreadPoolExecutor(problem.jobs) as pool:
-        try:
-            results = list(pool.map(run, range(len(tasks)), tasks))
-        except KeyboardInterrupt:
-            problem.progress.interrupted.set()
-            raise
+        trainings.append(_training(problem, own, start, course, rng))
+    results = [
+        [take(trained, part) for part in _slices(len(members), problem.n_folds)]
+        for members, trained in zip(tasks, _run(problem, trainings), strict=True)
+    ]
     by_index = {
         index: networks
         for members, parts in zip(tasks, results, strict=True)
         for index, networks in zip(members, parts, strict=True)
     }
     return tuple(by_index[index] for index in range(len(recipes)))
+
+
+def _run(problem: Problem, trainings: Sequence[Training]) -> list[Networks]:
+    """Networks of each training, by threads or a cluster."""
+    if problem.stream is not None and problem.stream.run is not None:
+        return problem.stream.run(trainings)
+    with ThreadPoolExecutor(problem.jobs) as pool:
+        try:
+            return list(pool.map(_call, trainings))
+        except KeyboardInterrupt:
+            problem.progress.interrupted.set()
+            raise
+
+
+def _call(training: Training) -> Networks:
+    return training()
 
 
 def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
@@ -107,14 +125,14 @@ def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
     ]
 
 
-def _train_task(
+def _training(
     problem: Problem,
     recipes: Sequence[Recipe],
     start: Networks | None,
     course: Course,
     rng: np.random.Generator,
-) -> Networks:
-    """Recipes of one view, warp and loss: folds within recipes side by side."""
+) -> Training:
+    """Of recipes of one view, warp and loss: folds within recipes side by side."""
     inputs, n_folds = problem.seen[recipes[0].view], problem.n_folds
     targets, outcome = goals(problem, recipes[0].is_warped), recipes[0].outcome
     held_out = np.tile(np.arange(n_folds), len(recipes))
@@ -123,28 +141,58 @@ def _train_task(
         start = random_networks(rng, inputs, problem.hidden, len(level), len(held_out))
         start.layers[-1][:, :, 0] = level
     size, _ = batch_and_steps(len(inputs))
-    total = np.full(len(held_out), problem.weights.sum())
+    of_folds = _fold_weights(problem)
+    total = np.full(len(held_out), of_folds.sum())
     folds, columns = None, None
     shrinks = np.repeat([recipe.shrinks for recipe in recipes], n_folds)
     if not course.all_rows:
         folds = problem.folds
-        seen = folds >= 0
-        total -= np.bincount(folds[seen], problem.weights[seen], n_folds)[held_out]
+        total -= of_folds[held_out]
         if shrinks.any():
             owners = problem.views[recipes[0].view].owners
             columns = Columns(owners=owners, shrinks=shrinks, prior=problem.prior)
     unit = work_of(problem, recipes, course) / UPDATES
-    return train(
+    n_steps, stream = _steps(problem, course), problem.stream
+    batches: Callable[[], Iterator[Batch]] = partial(
+        minibatches, inputs, targets, problem.weights, size, rng, folds, held_out
+    )
+    is_remote = stream is not None and stream.run is not None
+    # A course that takes in no more rows than the sample has takes these, where they are.
+    if stream is not None and (is_remote or n_steps * size > len(inputs)):
+        batches = partial(
+            streamed_minibatches,
+            stream.read,
+            stream.n_rows,
+            n_steps * size,
+            problem.views[recipes[0].view],
+            problem.warps[int(recipes[0].is_warped)] if problem.warps else None,
+            size,
+            int(rng.integers(2**63)),
+            None if course.all_rows else held_out,
+        )
+    return partial(
+        _trained,
         start,
-        minibatches(inputs, targets, problem.weights, size, rng, folds, held_out),
+        batches,
         outcome=outcome,
         penalties=np.repeat([recipe.penalty for recipe in recipes], n_folds),
         total_weights=np.where(total > 0.0, total, 1.0),
-        n_steps=_steps(problem, course),
+        n_steps=n_steps,
         learning_rate=course.rate * LEARNING_RATE,
         columns=columns,
-        progress=lambda: problem.progress.advance(unit),
+        progress=None if is_remote else lambda: problem.progress.advance(unit),
     )
+
+
+def _trained(start: Networks, batches: Callable[[], Iterator[Batch]], **options: Any) -> Networks:
+    return train(start, batches(), **options)
+
+
+def _fold_weights(problem: Problem) -> Floats:
+    """(F + 1,): total weight of the rows of each fold, and of those that no network holds out."""
+    if problem.stream is not None:
+        return problem.stream.fold_weights
+    return np.roll(np.bincount(problem.folds + 1, problem.weights, problem.n_folds + 1), -1)
 
 
 def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> float:
@@ -157,6 +205,8 @@ def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> floa
 
 def _steps(problem: Problem, course: Course) -> int:
     share = SHARE_OF_FEW if len(problem.inputs) < FEW_ROWS else 1.0
+    if problem.stream is not None:
+        share = min(problem.stream.n_rows / len(problem.inputs), MOST_LONGER)
     return max(1, round(share * course.steps))
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bowtienet.ensemble.folds import assign_folds
 from bowtienet.ensemble.progress import Progress
 from bowtienet.ensemble.stacking import LEVELS
+from bowtienet.ensemble.streams import StreamedRows
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.networks.column_scales import local_prior
 from bowtienet.outcomes import Outcome
@@ -65,6 +66,8 @@ class Problem:
     jobs: int
     """Threads."""
     progress: Progress
+    stream: StreamedRows | None = None
+    """All rows, where those above are a sample of them."""
 
     @property
     def held(self) -> NDArray[np.intp]:
@@ -92,10 +95,14 @@ def pose(
     outcome: Outcome,
     settings: Settings,
     seed: int,
+    stream: StreamedRows | None = None,
 ) -> Problem:
-    """The problem of a table's rows."""
+    """The problem of a table's rows, or of a sample of those of a stream."""
     classes = None if outcome.has_noise or targets.shape[1] != 1 else targets[:, 0].astype(int)
-    folds, n_folds = assign_folds(inputs, targets, classes)
+    if stream is None:
+        folds, n_folds = assign_folds(inputs, targets, classes)
+    else:
+        folds, n_folds = stream.folds, len(stream.fold_weights) - 1
     views = {
         name: view
         for name in _view_names(settings.encoding, inputs.shape[1])
@@ -124,6 +131,7 @@ def pose(
         seed=seed,
         jobs=settings.jobs,
         progress=Progress(shown=settings.verbose),
+        stream=stream,
     )
 
 

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from bowtienet._params import number, whole
+from bowtienet.estimators._streams import by_batches
 from bowtienet.prediction.mixture import Mixture
 
 Floats = NDArray[np.float64]
@@ -36,7 +37,7 @@ class Answers:
 
     def _answer(self, X: Any, function: Callable[[Any], Any]) -> Any:
         """`function` of the predictive distribution; rows come first in what it returns."""
-        return function(self.predict_dist(X))
+        return by_batches(X, lambda batch: function(self.predict_dist(batch)))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, and with `return_std` the standard deviation.

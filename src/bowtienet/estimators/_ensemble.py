@@ -23,6 +23,7 @@ from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
 from bowtienet.ensemble.problem import Settings, pose
 from bowtienet.estimators._answers import Saved, check_share
+from bowtienet.estimators._streams import Prepare, by_batches, streamed_rows
 from bowtienet.estimators.summary import describe_ensemble
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.outcomes import Outcome
@@ -34,6 +35,7 @@ from bowtienet.prediction.intervals import (
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import TrainingTable, exposure_of, open_known
 from bowtienet.tables.representation import Representation, learn_representation, standardize
+from bowtienet.tables.sources import Stream
 from bowtienet.tables.views import VIEWS
 
 Floats = NDArray[np.float64]
@@ -66,14 +68,16 @@ class FittedEnsemble:
 
 def fit_practical(
     estimator: Any,
-    training: TrainingTable,
-    targets: Floats,
+    rows: TrainingTable,
+    stream: Stream | None,
+    prepare: Prepare,
     outcome: Outcome,
     *,
     target_transform: str = "none",
     noise: str = "constant",
 ) -> FittedEnsemble:
-    """Representation and ensemble of the rows of the door."""
+    """Representation and ensemble of the rows of the door, or of a stream and a sample of it."""
+    training = prepare(rows)
     if training.table.n_rows < 2:
         raise ValueError(
             f"{type(estimator).__name__} holds rows out and needs two at least, got one sample "
@@ -90,9 +94,22 @@ def fit_practical(
     )
     seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
     weights = training.weights
-    representation, inputs = learn_representation(training, estimator.max_categories)
+    representation, inputs = learn_representation(rows, estimator.max_categories)
+    streamed = None
+    if stream is not None:
+        growth = float(weights.sum() / rows.weights.sum())
+        streamed = streamed_rows(stream, representation, prepare, growth)
     with threadpool_limits(1, user_api="blas"):
-        problem = pose(inputs, targets, weights, representation.owners, outcome, settings, seed)
+        problem = pose(
+            inputs,
+            training.targets,
+            weights,
+            representation.owners,
+            outcome,
+            settings,
+            seed,
+            stream=streamed,
+        )
         ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
     problem.progress.close()
     return FittedEnsemble(
@@ -124,6 +141,10 @@ class Practical(Saved):
 
     def _in_slices(self, X: Any, function: Callable[[Any], Any], exposure: Any = None) -> Any:
         """`function` of the predictive distribution, in slices of rows, by threads."""
+        check_is_fitted(self)
+        return by_batches(X, lambda batch: self._of_table(batch, function, exposure))
+
+    def _of_table(self, X: Any, function: Callable[[Any], Any], exposure: Any) -> Any:
         inputs = self._inputs(X)
         logs = _logs(exposure, len(inputs))
 

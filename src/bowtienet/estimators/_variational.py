@@ -19,13 +19,21 @@ from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
 from bowtienet.estimators._answers import Saved
 from bowtienet.estimators._start import start_of
+from bowtienet.estimators._streams import (
+    Encoding,
+    Prepare,
+    batches_of,
+    encode_rows,
+    provider_of,
+    sample_of,
+    weight_of,
+)
 from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
 from bowtienet.inference.ascend import Ascent, Status, ascend, taken_model
 from bowtienet.inference.stochastic import (
     StochasticState,
     ascend_stochastic,
     begin,
-    minibatches,
     step_size,
     stochastic_step,
 )
@@ -46,6 +54,7 @@ from bowtienet.tables.representation import (
     learn_representation,
     standardize,
 )
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
@@ -111,25 +120,39 @@ class VariationalNetwork(Saved):
     _rows: Rows | None
     _seen: float
 
-    def _fit(self, training: TrainingTable, outcome: Outcome, scaling: Scaling) -> Self:
-        """Fit to rows of the door; targets are standardised by `scaling`."""
+    def _fit(
+        self, training: TrainingTable, stream: Stream | None, prepare: Prepare, outcome: Outcome
+    ) -> Self:
+        """Fit to rows of the door, or to a stream and a sample of it."""
         rng = np.random.default_rng(
             check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         )
-        representation, inputs = learn_representation(training, self.max_categories)
+        drawn = sample_of(training)
+        sample = prepare(drawn)
+        representation, inputs = learn_representation(drawn, self.max_categories)
+        encoding = Encoding(
+            prepare=prepare,
+            representation=representation,
+            target_scaling=self._target_scaling(sample.targets, sample.weights),
+        )
         rows = Rows(
             inputs=inputs,
-            targets=(training.targets - scaling.center) / scaling.scale,
-            weights=training.weights,
+            targets=(sample.targets - encoding.target_scaling.center)
+            / encoding.target_scaling.scale,
+            weights=sample.weights,
         )
         model, start = start_of(self, rows, outcome, rng)
+        if drawn is not training:
+            rows = encode_rows(encoding, training)
+        data: Rows | Stream = rows if stream is None else stream
+        weight = weight_of(data)
         if self.solver == "svi":
             state = begin(model, start)
-            batches = minibatches(rows, self.batch_size, int(rng.integers(2**31)))
+            batches = batches_of(data, encoding, self.batch_size, int(rng.integers(2**31)))
             ascent, state = ascend_stochastic(
                 state,
                 batches,
-                float(rows.weights.sum()),
+                weight,
                 max_iter=self.max_iter or PASSES,
                 tol=self.tol,
                 forgetting_rate=self.forgetting_rate,
@@ -141,28 +164,32 @@ class VariationalNetwork(Saved):
             ascent = ascend(
                 model,
                 start,
-                rows,
+                provider_of(data, encoding, model, n_networks(start)),
                 max_iter=self._sweeps(),
                 tol=self.tol,
                 rounds=3 if self.accelerate else 1,
                 accelerate=self.accelerate,
                 callback=self._progress(),
             )
-        self._seen = float(rows.weights.sum())
+        self._seen = weight
         vars(self).pop("kept_columns_", None)  # this is no pruned network any more
         self._set(
             FittedNetwork(
-                representation=representation,
-                target_scaling=scaling,
+                representation=encoding.representation,
+                target_scaling=encoding.target_scaling,
                 model=ascent.model,
                 posterior=ascent.posterior,
                 member_weights=np.ones(n_networks(ascent.posterior)),
                 stochastic=state,
             ),
             ascent,
-            rows,
+            data if isinstance(data, Rows) else None,
         )
         return self
+
+    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
+        """Of the targets of a fit."""
+        raise NotImplementedError
 
     def _sweeps(self) -> int:
         """Most sweeps: few from a ReLU network, whose function they are to keep."""
@@ -378,8 +405,8 @@ class VariationalNetwork(Saved):
         fitted, rows = self._fitted, self._rows
         if rows is None:
             raise ValueError(
-                "prune needs the rows of the fit, which files and partial_fit do not keep: prune "
-                "after fit, then save."
+                "prune needs the rows of the fit, which files, sources and partial_fit do not "
+                "keep: prune after fit to a table, then save."
             )
         alone = network(fitted.posterior, self._best)
         chosen = select(fitted.model, alone, false_discovery_rate)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,8 +14,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from bowtienet.estimators._answers import Components
 from bowtienet.estimators._ensemble import CONSTRAINTS, FittedEnsemble, Practical, fit_practical
+from bowtienet.estimators._streams import classes_of, numbered, open_training
 from bowtienet.outcomes import Softmax
-from bowtienet.tables.door import open_rows
 
 Floats = NDArray[np.float64]
 
@@ -80,33 +80,37 @@ class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
 
         Parameters
         ----------
-        X : array or frame (n, columns)
-            Numbers, categories, dates, truth values; values may be missing.
+        X : array or frame (n, columns), or source
+            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
+            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
         y : array (n,) or name
             Classes, or the name of their column in the frame X.
         sample_weight : array (n,) or name, optional
             How many times each row counts; weight 0 is absence.
         """
         self._validate_params()
-        training = open_rows(self, X, y, sample_weight, labels=True)
+        training, stream = open_training(self, X, y, sample_weight, labels=True)
         check_classification_targets(training.targets)
-        classes, numbers = np.unique(training.targets, return_inverse=True)
+        classes, counts = classes_of(training, stream)
         if len(classes) < 2:
             raise ValueError(
                 f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
             )
-        if self.class_weight is not None:
-            by_class = compute_class_weight(self.class_weight, classes=classes, y=training.targets)
-            if not np.all(by_class > 0.0):
-                raise ValueError("class_weight must be positive: leave out rows, or weigh them 0.")
-            training = replace(training, weights=training.weights * by_class[numbers])
+        by_class = np.ones(len(classes))
+        if self.class_weight == "balanced":
+            by_class = counts.sum() / (len(counts) * counts)
+        elif self.class_weight is not None:
+            by_class = compute_class_weight(self.class_weight, classes=classes, y=classes)
+        if not np.all(by_class > 0.0):
+            raise ValueError("class_weight must be positive: leave out rows, or weigh them 0.")
+        prepare = partial(numbered, classes, by_class)
         self._fitted = fit_practical(
-            self, training, numbers.astype(np.float64)[:, None], Softmax(n_classes=len(classes))
+            self, training, stream, prepare, Softmax(n_classes=len(classes))
         )
         self.classes_, self._target_names = classes, training.target_names
         return self

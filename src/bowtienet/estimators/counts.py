@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -18,9 +19,10 @@ from bowtienet.estimators._ensemble import (
     conformal_answer,
     fit_practical,
 )
+from bowtienet.estimators._streams import open_training
 from bowtienet.outcomes import Counts
 from bowtienet.prediction.discrete import CountMixture
-from bowtienet.tables.door import open_rows
+from bowtienet.tables.door import TrainingTable
 
 Floats = NDArray[np.float64]
 
@@ -79,31 +81,24 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, exposure: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit to a table.
 
         Parameters
         ----------
-        X : array or frame (n, columns)
-            Numbers, categories, dates, truth values; values may be missing.
+        X : array or frame (n, columns), or source
+            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
+            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
         y : array (n,) or name
             Whole numbers from 0 on, or the name of their column in the frame X.
         sample_weight : array (n,) or name, optional
             How many times each row counts; weight 0 is absence.
         exposure : array (n,), optional
-            Positive exposure of each row; 1 if absent.
+            Positive exposure of each row; 1 if absent. Not for sources.
         """
         self._validate_params()
-        training = open_rows(self, X, y, sample_weight, exposure=exposure)
-        counts = training.targets
-        if counts.shape[1] != 1:
-            raise ValueError(f"y must be one column of counts, got {counts.shape[1]}.")
-        if np.any(counts < 0.0) or np.any(counts != np.round(counts)):
-            bad = counts[(counts < 0.0) | (counts != np.round(counts))][0]
-            raise ValueError(f"y must be counts 0, 1, 2, ..., got {bad:g}: use BowTieRegressor.")
-        if training.exposure is not None:
-            counts = np.column_stack([counts, np.log(training.exposure)])
-        self._fitted = fit_practical(self, training, counts, Counts())
+        training, stream = open_training(self, X, y, sample_weight, exposure=exposure)
+        self._fitted = fit_practical(self, training, stream, _counted, Counts())
         self._has_exposure = training.exposure is not None
         self._target_names = training.target_names
         return self
@@ -171,3 +166,16 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         return np.exp(
             function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)[..., 0]
         )
+
+
+def _counted(rows: TrainingTable) -> TrainingTable:
+    """Counts and, with exposures, their logarithms."""
+    counts = rows.targets
+    if counts.shape[1] != 1:
+        raise ValueError(f"y must be one column of counts, got {counts.shape[1]}.")
+    bad = counts[(counts < 0.0) | (counts != np.round(counts))]
+    if bad.size:
+        raise ValueError(f"y must be counts 0, 1, 2, ..., got {bad[0]:g}: use BowTieRegressor.")
+    if rows.exposure is not None:
+        counts = np.column_stack([counts, np.log(rows.exposure)])
+    return replace(rows, targets=counts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
+from bowtienet.estimators._streams import by_batches, classes_of, numbered, open_training
 from bowtienet.estimators._variational import VariationalNetwork
 from bowtienet.estimators.network import CONSTRAINTS, IN_PAPER
 from bowtienet.model.model import Prior
-from bowtienet.outcomes import Binary, Classes
+from bowtienet.outcomes import Binary, Classes, Outcome
 from bowtienet.tables.door import TrainingTable, open_rows
 from bowtienet.tables.representation import Scaling
 
@@ -106,21 +107,25 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
         """The paper's settings for numbers, as far as they apply, with changes."""
         return cls(**{**IN_PAPER, **changes})
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
 
         Parameters
         ----------
-        X : array or frame (n, columns)
-            Numbers, categories, dates, truth values; values may be missing.
+        X : array or frame (n, columns), or source
+            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
+            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
         y : array (n,) or name
             Classes, or the name of their column in the frame X.
         sample_weight : array (n,) or name, optional
             How many times each row counts; weight 0 is absence.
         """
         self._validate_params()
-        training = open_rows(self, X, y, sample_weight, labels=True)
-        return self._fit(*self._numbered(training, training.targets))
+        training, stream = open_training(self, X, y, sample_weight, labels=True)
+        classes, _ = classes_of(training, stream)
+        outcome = self._learn_classes(training, classes)
+        prepare = partial(numbered, classes, np.ones(len(classes)))
+        return self._fit(training, stream, prepare, outcome)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows; the first call needs all classes or has them all."""
@@ -131,7 +136,10 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
             classes = self.classes_
         elif classes is None:
             classes = training.targets
-        return self._partial(*self._numbered(training, classes))
+        outcome = self._learn_classes(training, np.unique(classes))
+        numbers = numbered(self.classes_, np.ones(len(self.classes_)), training)
+        scaling = self._target_scaling(numbers.targets, numbers.weights)
+        return self._partial(numbers, outcome, scaling)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, classes): means over q and the members.
@@ -141,6 +149,9 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
         X : table (n, columns)
             New rows.
         """
+        return np.asarray(by_batches(X, self._probabilities))
+
+    def _probabilities(self, X: Any) -> Floats:
         moments, _ = self._moments(X)
         variance = moments.epistemic + moments.chance
         if len(self.classes_) == 2:
@@ -160,10 +171,9 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
         best = np.argmax(self.predict_proba(X), axis=1)
         return np.asarray(self.classes_[best])
 
-    def _numbered(self, training: TrainingTable, labels: Any) -> tuple[TrainingTable, Any, Scaling]:
-        """Numbers of classes for targets, the outcome, and a scaling that does nothing."""
+    def _learn_classes(self, training: TrainingTable, classes: NDArray[Any]) -> Outcome:
+        """Attributes of the classes, and the outcome."""
         check_classification_targets(training.targets)
-        classes = np.unique(labels)
         if len(classes) < 2:
             raise ValueError(
                 f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
@@ -173,12 +183,12 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
             raise ValueError(
                 f"y has the class {unknown.tolist()[0]!r}, which the first rows did not name."
             )
-        numbers = np.searchsorted(classes, training.targets).astype(np.float64)[:, None]
         self.classes_ = classes
         self._single, self._target_names = True, training.target_names
-        outcome = Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
-        numbered = replace(training, targets=numbers, is_single=True)
-        return numbered, outcome, Scaling(center=np.zeros(1), scale=np.ones(1))
+        return Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
+
+    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
+        return Scaling(center=np.zeros(1), scale=np.ones(1))
 
 
 def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:

@@ -21,9 +21,9 @@ from bowtienet.estimators._ensemble import (
     fit_practical,
     squeezed,
 )
+from bowtienet.estimators._streams import as_numbers, open_training
 from bowtienet.outcomes import GAUSSIAN, StudentT
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.tables.door import open_rows
 
 Floats = NDArray[np.float64]
 
@@ -113,24 +113,26 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
 
         Parameters
         ----------
-        X : array or frame (n, columns)
-            Numbers, categories, dates, truth values; values may be missing.
+        X : array or frame (n, columns), or source
+            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
+            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
         y : array (n,) or (n, targets), or name(s)
             Targets, or the names of their columns in the frame X.
         sample_weight : array (n,) or name, optional
             How many times each row counts; weight 0 is absence.
         """
         self._validate_params()
-        training = open_rows(self, X, y, sample_weight)
+        training, stream = open_training(self, X, y, sample_weight)
         self._fitted = fit_practical(
             self,
             training,
-            training.targets,
+            stream,
+            as_numbers,
             StudentT() if self.noise == "student_t" else GAUSSIAN,
             target_transform=self.target_transform,
             noise=self.noise,

@@ -90,8 +90,19 @@ def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
     persistence.save(path, type(estimator).__name__, content)
 
 
-def load_estimator(path: str | os.PathLike[str]) -> Any:
-    """The estimator of a file."""
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read a fitted estimator that its `save` wrote; nothing that the file holds is run.
+
+    Parameters
+    ----------
+    path : str or path
+        The file.
+
+    Returns
+    -------
+    estimator
+        Of the class that was saved, with its parameters, ready to predict.
+    """
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
     from bowtienet.estimators.network import BowTieNetwork

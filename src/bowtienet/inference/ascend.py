@@ -29,9 +29,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import partial, reduce
+from functools import partial
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,8 +95,8 @@ class Sweep:
 
     model: BowTieModel
     posterior: Posterior
-    memory: tuple[LocalMemory, ...]
-    """What every block of rows remembers."""
+    memory: Any
+    """What every block of rows remembers, where its `RowProvider` keeps it."""
     elbo_terms: ElboTerms
     statistics: Statistics | None = None
 
@@ -114,6 +114,43 @@ class Ascent:
     n_sweeps: tuple[int, ...]
     """All sweeps of each network, also those that were undone."""
     status: tuple[Status, ...]
+
+
+class RowProvider(Protocol):
+    """Who has the rows of a fit and the memory of their blocks: this process, files, a cluster."""
+
+    def initialize(self, model: BowTieModel, posterior: Posterior) -> Any:
+        """Memory from a forward pass."""
+
+    def local_pass(
+        self, model: BowTieModel, posterior: Posterior, memory: Any
+    ) -> tuple[Statistics, Any]:
+        """Sums over all rows with their local factors updated, and the memory of these."""
+
+    def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
+        """`choose` of all arrays of two memories."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockProvider:
+    """Blocks that are here, or are read again in every pass; their memory is here."""
+
+    blocks: Iterable[Block]
+    apply: Mapper = map
+
+    def initialize(self, model: BowTieModel, posterior: Posterior) -> tuple[LocalMemory, ...]:
+        """As of `RowProvider`."""
+        return tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in self.blocks)
+
+    def local_pass(
+        self, model: BowTieModel, posterior: Posterior, memory: Sequence[LocalMemory]
+    ) -> tuple[Statistics, tuple[LocalMemory, ...]]:
+        """As of `RowProvider`."""
+        return local_pass(model, posterior, self.blocks, memory, self.apply)
+
+    def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
+        """As of `RowProvider`."""
+        return map_arrays(choose, first, second)
 
 
 Callback: TypeAlias = Callable[[int, NDArray[np.float64]], bool | None]
@@ -135,7 +172,18 @@ def sweep(
     It raises the bound of each network or leaves it. The bound is that of the outcome's parameters
     during the pass; EM moves them after it.
     """
-    statistics, memory = local_pass(model, posterior, blocks, memory, apply)
+    return _sweep(model, posterior, BlockProvider(blocks=blocks, apply=apply), memory, rounds, em)
+
+
+def _sweep(
+    model: BowTieModel,
+    posterior: Posterior,
+    provider: RowProvider,
+    memory: Any,
+    rounds: int,
+    em: bool,
+) -> Sweep:
+    statistics, memory = provider.local_pass(model, posterior, memory)
     posterior = global_step(model, posterior, statistics, rounds)
     model = update_hyperparameters(model, posterior) if em else model
     terms = elbo(model, posterior, statistics)
@@ -151,14 +199,18 @@ def sweep(
 def local_pass(
     model: BowTieModel,
     posterior: Posterior,
-    blocks: Sequence[Block],
+    blocks: Iterable[Block],
     memory: Sequence[LocalMemory],
     apply: Mapper = map,
 ) -> tuple[Statistics, tuple[LocalMemory, ...]]:
     """Local factors of all blocks, updated; sums are taken in the order of the blocks."""
     step = partial(block_pass, model, for_rows(posterior))
-    statistics, renewed = zip(*apply(step, blocks, memory), strict=True)
-    return reduce(add, statistics), renewed
+    total, renewed = None, []
+    for statistics, remembered in apply(step, blocks, memory):
+        total = statistics if total is None else add(total, statistics)
+        renewed.append(remembered)
+    assert total is not None
+    return total, tuple(renewed)
 
 
 def block_pass(
@@ -177,7 +229,7 @@ def block_pass(
 def ascend(
     model: BowTieModel,
     posterior: Posterior,
-    rows: Rows,
+    rows: Rows | RowProvider,
     *,
     max_iter: int = 500,
     tol: float = 1e-4,
@@ -194,7 +246,7 @@ def ascend(
         Architecture, prior and temperature of all networks.
     posterior : Posterior
         Where the networks start.
-    rows : Rows
+    rows : Rows or RowProvider
         Training rows on a scale of order 1.
     max_iter : int
         Most passes over the rows.
@@ -216,15 +268,17 @@ def ascend(
         there is none yet.
     """
     count = n_networks(posterior)
-    blocks, by_row = build_blocks(rows, model, count), model.outcome.by_row
+    blocks = build_blocks(rows, model, count) if isinstance(rows, Rows) else ()
+    by_row = model.outcome.by_row
     age, bounds = np.zeros(count), np.full(count, -np.inf)
     history: list[list[float]] = [[] for _ in range(count)]
     status: list[Status | None] = [None] * count
     ended = np.zeros(count, dtype=int)
     number = 0
-    with workers(len(blocks)) as apply:
+    with workers(len(blocks) or 1) as apply:
+        provider = BlockProvider(blocks=blocks, apply=apply) if isinstance(rows, Rows) else rows
         posterior = update_shared_covariance(posterior, by_row=by_row)
-        memory = tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in blocks)
+        memory = provider.initialize(model, posterior)
         model = separate_hyperparameters(model, count)
         accepted = Sweep(
             model=model, posterior=posterior, memory=memory, elbo_terms=unknown_bound(count)
@@ -232,13 +286,13 @@ def ascend(
         proposal = accepted
         try:
             while None in status:
-                candidate = _tried(proposal, blocks, rounds, em, apply)
+                candidate = _tried(proposal, provider, rounds, em)
                 values, moved, first = candidate.elbo_terms.total, age > 0.0, np.isinf(bounds)
                 # A plain sweep may fall by rounding; a step by momentum may not.
                 slack = np.where(moved | first, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
                 going = np.array([each is None for each in status])
                 risen = going & np.isfinite(values) & ~(values < bounds - slack)
-                before, accepted = accepted, _chosen(risen, candidate, accepted)
+                before, accepted = accepted, _chosen(risen, candidate, accepted, provider)
                 bounds = np.where(risen, values, bounds)
                 number += 1
                 for m in np.flatnonzero(going):
@@ -269,18 +323,10 @@ def ascend(
     )
 
 
-def _tried(state: Sweep, blocks: Sequence[Block], rounds: int, em: bool, apply: Mapper) -> Sweep:
+def _tried(state: Sweep, provider: RowProvider, rounds: int, em: bool) -> Sweep:
     """A sweep; one that breaks down leaves the state with a bound that is not finite."""
     try:
-        return sweep(
-            state.model,
-            state.posterior,
-            blocks,
-            state.memory,
-            rounds=rounds,
-            em=em,
-            apply=apply,
-        )
+        return _sweep(state.model, state.posterior, provider, state.memory, rounds, em)
     except (ArithmeticError, np.linalg.LinAlgError):
         return replace(state, elbo_terms=unknown_bound(n_networks(state.posterior)))
 
@@ -390,20 +436,23 @@ def _with_hyperparameters(
     )
 
 
-def _chosen(mask: NDArray[np.bool_], first: Sweep, second: Sweep) -> Sweep:
+def _chosen(mask: NDArray[np.bool_], first: Sweep, second: Sweep, provider: RowProvider) -> Sweep:
     """The networks of the first where the mask (M,) says so, those of the second elsewhere."""
     if mask.all():
         return first
 
-    def choose(x: Array, y: Array) -> Array:
-        return np.where(mask.reshape(-1, *[1] * (np.ndim(x) - 1)), x, y)
-
+    choose = partial(_where, mask)
     return Sweep(
         model=_with_hyperparameters(first.model, choose, second.model),
         posterior=map_arrays(choose, first.posterior, second.posterior),
-        memory=map_arrays(choose, first.memory, second.memory),
+        memory=provider.choose(choose, first.memory, second.memory),
         elbo_terms=map_arrays(choose, first.elbo_terms, second.elbo_terms),
     )
+
+
+def _where(mask: NDArray[np.bool_], x: Array, y: Array) -> Array:
+    """Networks of x where the mask (M,) says so, those of y elsewhere."""
+    return np.where(mask.reshape(-1, *[1] * (np.ndim(x) - 1)), x, y)
 
 
 def unknown_bound(count: int) -> ElboTerms:

@@ -109,16 +109,16 @@ def open_rows(
     reset : bool
         Whether these are the first rows; further ones must have the columns of the first.
     """
-    _refuse_streams(X)
-    X, y, target_names = _separate(X, y)
+    _refuse_others(X)
+    X, y, target_names = separate(X, y)
     if isinstance(sample_weight, str):
-        X, sample_weight, _ = _separate(X, sample_weight)
+        X, sample_weight, _ = separate(X, sample_weight)
     table = open_features(estimator, X, reset=reset)
     if y is None:
         raise ValueError(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None."
         )
-    y = _as_array(y)
+    y = values_of(y)
     targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
     weights = _row_weights(sample_weight, table.n_rows)
@@ -149,8 +149,8 @@ def open_known(estimator: Any, X: Any) -> Table:
     """New rows with the columns of the fit; other columns of the targets' names are left out."""
     if isinstance(X, Table):
         return X
-    _refuse_streams(X)
-    frame = _frame(X)
+    _refuse_others(X)
+    frame = frame_of(X)
     names = getattr(estimator, "_target_names", ())
     if frame is not None:
         # A target given apart may have the name of a feature.
@@ -164,7 +164,7 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
     """A table; a float array that is ready is not copied."""
     if issparse(X):
         X = _dense(X)
-    frame = _frame(X)
+    frame = frame_of(X)
     hints = hints_of(X)
     if frame is not None:
         frame = frame if reset else _in_order(estimator, frame)
@@ -231,7 +231,7 @@ def _precision(columns: Sequence[NDArray[Any]]) -> str:
     return "float32" if single else "float64"
 
 
-def _frame(X: Any) -> Any:
+def frame_of(X: Any) -> Any:
     """X as a narwhals frame, or None if it is no frame."""
     if isinstance(X, (np.ndarray, list, tuple)):
         return None
@@ -278,14 +278,14 @@ def _dense(X: Any) -> NDArray[Any]:
     return np.asarray(X.toarray())
 
 
-def _refuse_streams(X: Any) -> None:
-    """Rows must be in memory; arrays of all libraries have `__array__`, sparse ones are refused."""
-    in_memory = hasattr(X, "__array__") or hasattr(X, "toarray") or _frame(X) is not None
+def _refuse_others(X: Any) -> None:
+    """Arrays of all libraries have `__array__`."""
+    in_memory = hasattr(X, "__array__") or hasattr(X, "toarray") or frame_of(X) is not None
     if isinstance(X, (str, PathLike)) or not (in_memory or isinstance(X, Sequence)) or _is_lazy(X):
         raise ValueError(
-            f"X must be an array or a frame with all rows in memory, got {type(X).__name__}: load "
-            "the rows into a frame (read_table, compute, collect). Files, Dask frames and batches "
-            "come in a later version."
+            f"X must be an array or a frame here, got {type(X).__name__}: load the rows into a "
+            "frame (read_table, compute, collect). fit and predict also read files, pyarrow "
+            "datasets, Dask collections and batches."
         )
 
 
@@ -293,11 +293,11 @@ def _is_lazy(X: Any) -> bool:
     return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
-def _separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
+def separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
     """Features and targets, where targets may be names of columns."""
     names = [y] if isinstance(y, str) else y
     is_names = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
-    frame = _frame(X)
+    frame = frame_of(X)
     if not is_names or (frame is None and not isinstance(y, str)):
         return X, y, _names_of(y)
     if frame is None:
@@ -313,15 +313,16 @@ def _separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
 
 
 def _names_of(y: Any) -> tuple[str, ...]:
-    frame = _frame(y)
+    frame = frame_of(y)
     if frame is not None:
         return tuple(map(str, frame.columns))
     name = getattr(y, "name", None)
     return (name,) if isinstance(name, str) and name else ()
 
 
-def _as_array(y: Any) -> Any:
-    frame = _frame(y)
+def values_of(y: Any) -> Any:
+    """Values of a frame or series of any library; anything else as it is."""
+    frame = frame_of(y)
     if frame is not None:
         return frame.to_numpy()
     series = nw.from_native(y, series_only=True, pass_through=True)
@@ -429,7 +430,7 @@ def _row_weights(weights: Any, n_rows: int) -> Floats:
     if isinstance(weights, Real):
         weights = np.full(n_rows, weights)
     weights = check_array(
-        _as_array(weights), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        values_of(weights), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
     )
     if weights.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar.")
@@ -444,7 +445,7 @@ def _row_weights(weights: Any, n_rows: int) -> Floats:
 
 def exposure_of(exposure: Any, n_rows: int) -> Floats:
     """Positive exposures (n,) of counts."""
-    values = np.asarray(_as_array(exposure), dtype=np.float64)
+    values = np.asarray(values_of(exposure), dtype=np.float64)
     values = np.broadcast_to(values, (n_rows,)) if values.ndim == 0 else values
     if values.shape != (n_rows,):
         raise ValueError(

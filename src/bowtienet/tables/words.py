@@ -54,7 +54,7 @@ def helpful_words(
             rows_of[word] = rows_of.get(word, 0) + int(n_rows)
     most = len(index) - FEWEST_ROWS
     vocabulary = sorted(word for word, n in rows_of.items() if FEWEST_ROWS <= n <= most)
-    if not vocabulary:
+    if not vocabulary or not targets.shape[1]:
         return ()
     place = {word: i for i, word in enumerate(vocabulary)}
     pairs = [(i, place[w]) for i, words in enumerate(each) for w in words if w in place]

@@ -1,0 +1,294 @@
+"""Rows beyond memory: batches that can be read again, from files, Dask, or the user's own.
+
+A path, a `pyarrow.dataset`, a Dask frame or array, or an object that gives (X, y) batches whenever
+it is iterated. The door checks each batch as it does a table; rows without a target are left out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from bowtienet.tables.door import (
+    TrainingTable,
+    frame_of,
+    open_rows,
+    separate,
+    values_of,
+)
+from bowtienet.tables.sample import Facts, collect
+from bowtienet.tables.texts import is_missing
+
+Batch = tuple[Any, Any]
+"""X, and targets or their names."""
+
+SAMPLE = 100_000
+"""Rows that stay in memory: tables of no more are fitted as if they had come in memory."""
+BATCH_ROWS = 65_536
+"""Rows of a file that are read at a time."""
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".feather": "feather",
+    ".arrow": "feather",
+    ".csv": "csv",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """Rows that can be read again and again."""
+
+    parts: tuple[Any, ...]
+    """Dask partitions; of other sources one."""
+    read: Callable[[Any], Iterator[Batch]]
+    """The batches of a part."""
+    is_dask: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """How batches become rows of a fit."""
+
+    estimator: Any
+    """That has seen the columns of the first batch, without its fit."""
+    sample_weight: str | None
+    labels: bool
+    columns: tuple[str, ...] | int
+    """Of the first batch: names, or how many."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stream:
+    """Rows of which a fit holds no more than a sample."""
+
+    source: Source
+    reader: Reader
+    facts: Facts
+
+
+def source_of(X: Any, y: Any = None) -> Source | None:
+    """The source that X is; None for tables in memory."""
+    if isinstance(X, (str, os.PathLike)):
+        return Source(parts=((_dataset(X), y),), read=_read_dataset)
+    if "pyarrow.dataset" in sys.modules:
+        from pyarrow.dataset import Dataset
+
+        if isinstance(X, Dataset):
+            return Source(parts=((X, y),), read=_read_dataset)
+    if "dask" in sys.modules:
+        from dask.base import is_dask_collection
+
+        if is_dask_collection(X):
+            return Source(parts=tuple(_partitions(X, y)), read=_read_partition, is_dask=True)
+    if _is_batches(X):
+        if iter(X) is X:
+            raise ValueError(
+                f"rows are read several times, and a {type(X).__name__} can be read once: give a "
+                "list, or an object whose __iter__ starts anew."
+            )
+        return Source(parts=((X, y),), read=_read_batches)
+    return None
+
+
+def batches_of(source: Source) -> Iterator[Batch]:
+    """All batches that have rows, in the order of the source."""
+    for part in source.parts:
+        yield from filter(has_rows, source.read(part))
+
+
+def has_rows(batch: Batch) -> bool:
+    """Whether a batch is not empty."""
+    frame = frame_of(batch[0])
+    return bool(len(batch[0] if frame is None else frame))
+
+
+def reader_of(estimator: Any, source: Source, sample_weight: Any, *, labels: bool) -> Reader:
+    """How to read a source, by its first rows with targets; the estimator learns their columns."""
+    if sample_weight is not None and not isinstance(sample_weight, str):
+        raise ValueError(
+            "sample_weight of rows that are read in batches must be the name of a column, got "
+            f"{type(sample_weight).__name__}."
+        )
+    for X, y in batches_of(source):
+        first, _ = _open(estimator, X, y, sample_weight, labels, reset=True)
+        if first is not None:
+            return Reader(
+                estimator=_columns_alone(estimator),
+                sample_weight=sample_weight,
+                labels=labels,
+                columns=_columns(X),
+            )
+    raise ValueError("the source has no row with a target: there is nothing to fit.")
+
+
+def open_batches(
+    reader: Reader, batches: Iterable[Batch]
+) -> Iterator[tuple[TrainingTable | None, int]]:
+    """Rows of a fit, batch by batch, and how many of each have no target."""
+    for X, y in batches:
+        if _columns(X) != reader.columns:
+            raise ValueError(
+                f"a batch has the columns {_columns(X)}, and the first had {reader.columns}: all "
+                "batches must have the same columns in the same order."
+            )
+        yield _open(reader.estimator, X, y, reader.sample_weight, reader.labels, reset=False)
+
+
+def collect_facts(source: Source, reader: Reader) -> Facts:
+    """One pass over a source."""
+    facts = collect(open_batches(reader, batches_of(source)), SAMPLE, labels=reader.labels)
+    assert facts is not None
+    return facts
+
+
+def reread(stream: Stream) -> Iterator[TrainingTable]:
+    """All rows again."""
+    n_rows = 0
+    for rows, _ in open_batches(stream.reader, batches_of(stream.source)):
+        if rows is not None:
+            n_rows += len(rows.weights)
+            yield rows
+    if n_rows != stream.facts.n_rows:
+        raise ValueError(
+            f"the source gave {stream.facts.n_rows} rows first and {n_rows} later: rows must not "
+            "change during a fit."
+        )
+
+
+def _open(
+    estimator: Any, X: Any, y: Any, weight: str | None, labels: bool, *, reset: bool
+) -> tuple[TrainingTable | None, int]:
+    """Rows with all targets and a weight, and how many have no target."""
+    X, y, names = separate(X, y)
+    if y is None:
+        raise ValueError("y is missing: give the name of the column of targets, or batches (X, y).")
+    targets = np.asarray(values_of(y))
+    present = _known(targets)
+    absent = int(np.count_nonzero(~present))
+    if weight is not None and frame_of(X) is not None:
+        present &= values_of(separate(X, weight)[1]) != 0.0
+    if not present.any():
+        return None, absent
+    if not present.all():
+        X, targets = _chosen(X, present), targets[present]
+    rows = open_rows(estimator, X, targets, weight, labels=labels, reset=reset)
+    return replace(rows, target_names=names or rows.target_names), absent
+
+
+def _known(targets: NDArray[Any]) -> NDArray[np.bool_]:
+    """Rows (n,) whose targets are all there."""
+    if targets.dtype.kind == "O":
+        missing = np.vectorize(is_missing, otypes=[bool])(targets)
+    else:
+        missing = targets != targets
+    return ~missing.reshape(len(targets), -1).any(axis=1)
+
+
+def _chosen(X: Any, rows: NDArray[np.bool_]) -> Any:
+    frame = frame_of(X)
+    return np.asarray(X)[rows] if frame is None else frame.filter(rows.tolist()).to_native()
+
+
+def _columns(X: Any) -> tuple[str, ...] | int:
+    frame = frame_of(X)
+    return np.shape(X)[1] if frame is None else tuple(map(str, frame.columns))
+
+
+def _columns_alone(estimator: Any) -> Any:
+    """A new estimator that knows the columns, and nothing of a fit before."""
+    known = type(estimator)()
+    for name in ("n_features_in_", "feature_names_in_"):
+        if hasattr(estimator, name):
+            setattr(known, name, getattr(estimator, name))
+    return known
+
+
+def _is_batches(X: Any) -> bool:
+    """Whether X gives batches: pairs, frames or matrices; a list of rows is a table."""
+    in_memory = hasattr(X, "__array__") or hasattr(X, "toarray") or frame_of(X) is not None
+    if in_memory or isinstance(X, (Mapping, bytes)) or not hasattr(X, "__iter__"):
+        return False
+    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+        return False
+    if not isinstance(X, Sequence):
+        return True
+    is_pair = bool(X) and isinstance(X[0], tuple) and np.ndim(X[0][0]) == 2
+    return is_pair or (bool(X) and frame_of(X[0]) is not None)
+
+
+def _read_batches(part: tuple[Any, Any]) -> Iterator[Batch]:
+    batches, y = part
+    for batch in batches:
+        yield batch if isinstance(batch, tuple) else (batch, y)
+
+
+def _read_dataset(part: tuple[Any, Any]) -> Iterator[Batch]:
+    """Batches of a dataset, no more of them in memory than the one that is read next."""
+    import pyarrow as pa
+
+    dataset, y = part
+    for batch in dataset.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1):
+        yield pa.Table.from_batches([batch]), y
+
+
+def _dataset(path: Any) -> Any:
+    """Files below a path, or a URI of a file system that pyarrow knows, as one dataset."""
+    try:
+        from pyarrow import dataset, fs
+    except ImportError:
+        raise ImportError("files are read by pyarrow: pip install 'bowtienet[bigdata]'.") from None
+    text = os.fspath(path)
+    system, inside = fs.FileSystem.from_uri(text) if "://" in text else (fs.LocalFileSystem(), text)
+    kind = system.get_file_info(inside).type
+    if kind == fs.FileType.NotFound:
+        raise FileNotFoundError(f"there is no file or folder {text!r}.")
+    names = [inside]
+    if kind == fs.FileType.Directory:
+        listed = system.get_file_info(fs.FileSelector(inside, recursive=True))
+        names = [info.path for info in listed if info.type == fs.FileType.File]
+    known = {FORMATS.get(os.path.splitext(name)[1].lower()) for name in names} - {None}
+    if len(known) != 1:
+        raise ValueError(
+            f"{text!r} must be or hold files of one kind, {', '.join(FORMATS)}: it has "
+            f"{len(known)} of these kinds."
+        )
+    wanted = [name for name in sorted(names) if os.path.splitext(name)[1].lower() in FORMATS]
+    return dataset.dataset(wanted, format=known.pop(), filesystem=system)
+
+
+def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
+    """Partitions of a Dask collection with their targets, none of them computed."""
+    from dask.base import is_dask_collection
+
+    if hasattr(X, "rechunk"):
+        X = X.rechunk({1: -1})
+    rows = np.ravel(np.array(X.to_delayed(), dtype=object)).tolist()
+    if y is None or isinstance(y, (str, list, tuple)):
+        return ((row, y) for row in rows)
+    if not is_dask_collection(y):
+        raise ValueError(
+            f"y of a Dask collection must be one too, or the name of a column, got "
+            f"{type(y).__name__}."
+        )
+    if hasattr(y, "rechunk") and hasattr(X, "rechunk"):
+        y = y.rechunk({0: X.chunks[0], **({1: -1} if y.ndim == 2 else {})})
+    targets = np.ravel(np.array(y.to_delayed(), dtype=object)).tolist()
+    if len(targets) != len(rows):
+        raise ValueError(
+            f"X has {len(rows)} partitions and y {len(targets)}: they must have the same rows."
+        )
+    return zip(rows, targets, strict=True)
+
+
+def _read_partition(part: tuple[Any, Any]) -> Iterator[Batch]:
+    from dask.base import compute
+
+    yield compute(*part)

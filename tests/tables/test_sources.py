@@ -1,0 +1,275 @@
+"""Sources: the same rows from files, Dask and batches; the sample of a pass; what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pyarrow import csv, dataset, feather, parquet
+from sklearn.base import BaseEstimator
+
+from bowtienet.tables import sample as sampling
+from bowtienet.tables.door import TrainingTable, open_rows
+from bowtienet.tables.sample import HELD_OUT, PARTS, collect, joined, keys_and_folds, mixed
+from bowtienet.tables.sources import (
+    Source,
+    batches_of,
+    collect_facts,
+    open_batches,
+    reader_of,
+    source_of,
+)
+
+
+class Estimator(BaseEstimator):
+    """Nothing but what scikit-learn learns of columns."""
+
+
+def frame(rng: np.random.Generator, n: int = 90) -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "a": rng.normal(size=n),
+            "day": pd.Timestamp("2025-01-01") + pd.to_timedelta(rng.integers(0, 400, n), "D"),
+            "city": rng.choice(["Rome", "Oslo"], n),
+            "y": rng.normal(size=n),
+        }
+    )
+
+
+def as_parquet(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    for number in range(3):
+        part = table[30 * number : 30 * (number + 1)]
+        parquet.write_table(pa.Table.from_pandas(part), folder / f"{number}.parquet")
+    (folder / "notes.txt").write_text("Files of other kinds are left alone.")
+    return folder, "y"
+
+
+def as_feather(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    feather.write_feather(table, folder / "rows.feather")
+    return str(folder / "rows.feather"), "y"
+
+
+def as_csv(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    csv.write_csv(pa.Table.from_pandas(table), folder / "rows.csv")
+    return folder / "rows.csv", "y"
+
+
+def as_uri(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    return as_parquet(table, folder)[0].as_uri(), ["y"]
+
+
+def as_dataset(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    return dataset.dataset(pa.Table.from_pandas(table)), "y"
+
+
+def as_dask_frame(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    return dd.from_pandas(table, npartitions=4), "y"
+
+
+def as_dask_pair(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    rows = dd.from_pandas(table, npartitions=4)
+    return rows.drop(columns="y"), rows["y"]
+
+
+def as_batches(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    parts = [table[:0], table[:50], table[50:]]
+    return [(part.drop(columns="y"), part["y"]) for part in parts], None
+
+
+def as_frames(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
+    return [table[:20], table[20:]], "y"
+
+
+WAYS = [as_parquet, as_feather, as_csv, as_uri, as_dataset]
+WAYS += [as_dask_frame, as_dask_pair, as_batches, as_frames]
+
+
+def rows_of(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> list[TrainingTable]:
+    source = source_of(X, y)
+    assert source is not None
+    reader = reader_of(Estimator(), source, weight, labels=labels)
+    return [rows for rows, _ in open_batches(reader, batches_of(source)) if rows is not None]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_source_has_the_rows_of_the_table(
+    way: Callable[..., tuple[Any, Any]], rng: np.random.Generator, tmp_path: Path
+) -> None:
+    table = frame(rng)
+    expected = open_rows(Estimator(), table, "y")
+    for _ in range(2):
+        X, y = way(table, tmp_path)
+        rows = joined(rows_of(X, y))
+        assert rows.table.names == ("a", "day", "city")
+        assert (rows.is_single, rows.target_names) == (True, ("y",))
+        np.testing.assert_array_equal(rows.targets, expected.targets)
+        np.testing.assert_array_equal(keys_and_folds(rows)[0], keys_and_folds(expected)[0])
+
+
+def test_arrays_of_dask(rng: np.random.Generator) -> None:
+    X, y = rng.normal(size=(50, 3)), rng.normal(size=(50, 2))
+    rows = rows_of(da.from_array(X, chunks=(20, 2)), da.from_array(y, chunks=(10, 1)))
+    np.testing.assert_array_equal(joined(rows).table.matrix, X)
+    np.testing.assert_array_equal(joined(rows).targets, y)
+    assert len(rows) == 3
+
+
+def test_tables_in_memory_are_no_sources(rng: np.random.Generator) -> None:
+    table = frame(rng, 4)
+    for X in (table, pa.Table.from_pandas(table), np.ones((2, 2)), [[1.0], [2.0]], [(1.0, 2.0)]):
+        assert source_of(X, None) is None
+
+
+def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) -> None:
+    table = frame(rng).assign(w=1.0)
+    table.loc[:39, "y"] = np.nan
+    table.loc[50:, "w"] = 0.0
+    parts = [table[:30], table[30:70], table[70:]]
+    rows = rows_of(parts, "y", "w")
+    np.testing.assert_array_equal(joined(rows).targets[:, 0], table["y"][40:50])
+    assert rows[0].table.names == ("a", "day", "city")
+    source = source_of(parts, "y")
+    assert source is not None
+    facts = collect_facts(source, reader_of(Estimator(), source, "w", labels=False))
+    assert (facts.n_rows, facts.n_without_target) == (10, 40)
+    labels = frame(rng).assign(y=["no", None, "yes"] * 30)
+    rows = rows_of([labels], "y", labels=True)
+    assert sorted(set(rows[0].targets)) == ["no", "yes"]
+
+
+# The sample
+
+
+def facts_of(parts: list[TrainingTable], size: int) -> sampling.Facts:
+    facts = collect([(part, 0) for part in parts], size, labels=False)
+    assert facts is not None
+    return facts
+
+
+def numbers(X: np.ndarray, weights: Any = None) -> TrainingTable:
+    return open_rows(Estimator(), X, X[:, 0], weights)
+
+
+def test_the_sample_depends_neither_on_order_nor_on_batches(rng: np.random.Generator) -> None:
+    X, weights = rng.normal(size=(1_000, 2)), rng.uniform(1.0, 2.0, 1_000)
+    once = facts_of([numbers(X, weights)], 100)
+    order = rng.permutation(1_000)
+    pieces = [numbers(X[part], weights[part]) for part in np.array_split(order, 13)]
+    again = facts_of(pieces, 100)
+    np.testing.assert_array_equal(once.sample.table.matrix, again.sample.table.matrix)
+    np.testing.assert_array_equal(once.sample.weights, again.sample.weights)
+    np.testing.assert_array_equal(once.folds, again.folds)
+    np.testing.assert_allclose(once.fold_weights, again.fold_weights)
+    assert once.n_rows == again.n_rows == 1_000
+    assert np.all(np.diff(once.keys.astype(float)) > 0.0)
+    np.testing.assert_array_equal(once.keys, np.sort(keys_and_folds(numbers(X))[0])[:100])
+
+
+def test_the_sample_is_uniform_and_folds_are_a_fifth(rng: np.random.Generator) -> None:
+    n, size = 20_000, 2_000
+    facts = facts_of([numbers(np.arange(n, dtype=float)[:, None])], size)
+    counts = np.histogram(facts.sample.targets, bins=10, range=(0.0, n))[0]
+    # A count of ten bins has a deviation of 12.7; the false alarm is one in 10^5.
+    assert np.all(np.abs(counts - size / 10) < 65)
+    assert np.all(np.abs(facts.fold_weights[:-1] - n / PARTS) < 5.5 * np.sqrt(n / PARTS))
+    assert facts.fold_weights.sum() == n
+    assert set(facts.folds) == {-1, *range(HELD_OUT)}
+
+
+def test_tables_of_few_values_have_a_sample_of_all_of_them(rng: np.random.Generator) -> None:
+    X = rng.integers(0, 3, size=(3_000, 1)).astype(float)
+    facts = facts_of([numbers(part) for part in np.array_split(X, 3)], 300)
+    assert np.bincount(facts.sample.targets[:, 0].astype(int)).min() > 60
+    assert np.all(facts.fold_weights > 50.0)
+
+
+def test_equal_rows_share_a_fold(rng: np.random.Generator) -> None:
+    X = np.repeat(rng.normal(size=(500, 2)), 2, axis=0)
+    _, folds = keys_and_folds(numbers(X))
+    np.testing.assert_array_equal(folds[::2], folds[1::2])
+    assert 0.1 < np.mean(folds >= 0) < 0.3
+
+
+def test_columns_of_other_kinds_in_later_batches(rng: np.random.Generator) -> None:
+    first = pd.DataFrame({"a": [1, 2], "b": [1.0, 2.0], "y": [0.0, 1.0]})
+    later = pd.DataFrame({"a": [1.5, None], "b": ["x", "y"], "y": [0.0, 1.0]})
+    rows = joined(rows_of([first, later], "y"))
+    np.testing.assert_array_equal(rows.table.columns[0], [1.0, 2.0, 1.5, np.nan])
+    assert rows.table.columns[1].tolist() == [1.0, 2.0, "x", "y"]
+
+
+def test_shuffling_keeps_all_rows_within_buffers(
+    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "BUFFER_BYTES", 8 * 2 * 25)
+    x = np.arange(100.0)
+    chunks = [(x[i : i + 10], 2.0 * x[i : i + 10]) for i in range(0, 100, 10)]
+    buffers = list(mixed(chunks, rng))
+    assert [len(buffer[0]) for buffer in buffers] == [30, 30, 30, 10]
+    np.testing.assert_array_equal(np.sort(np.concatenate([b[0] for b in buffers])), x)
+    for first, second in buffers:
+        np.testing.assert_array_equal(second, 2.0 * first)
+        assert np.any(np.diff(first) != 1.0)
+
+
+# What is refused
+
+
+def test_rows_that_can_be_read_once(rng: np.random.Generator) -> None:
+    with pytest.raises(ValueError, match="can be read once"):
+        source_of((part for part in [frame(rng)]), "y")
+
+
+@pytest.mark.parametrize(
+    ("batches", "y", "weight", "message"),
+    [
+        (lambda f: [f, f[["city", "a", "day", "y"]]], "y", None, "same columns"),
+        (lambda f: [(np.ones((2, 2)), [1, 2]), (np.ones((2, 3)), [1, 2])], None, None, "the first"),
+        (lambda f: [f], None, None, "y is missing"),
+        (lambda f: [f], "price", None, "no column 'price'"),
+        (lambda f: [f[:0]], "y", None, "nothing to fit"),
+        (lambda f: [f.assign(y=np.nan)], "y", None, "nothing to fit"),
+        (lambda f: [f], "y", np.ones(90), "name of a column"),
+        (lambda f: dd.from_pandas(f, npartitions=2), np.ones(90), None, "must be one too"),
+    ],
+)
+def test_what_is_wrong_with_batches(
+    batches: Any, y: Any, weight: Any, message: str, rng: np.random.Generator
+) -> None:
+    with pytest.raises(ValueError, match=message):
+        rows_of(batches(frame(rng)), y, weight)
+
+
+def test_dask_partitions_that_do_not_match(rng: np.random.Generator) -> None:
+    table = frame(rng)
+    with pytest.raises(ValueError, match="3 partitions and y 2"):
+        source_of(
+            dd.from_pandas(table[["a"]], npartitions=3), dd.from_pandas(table["y"], npartitions=2)
+        )
+
+
+def test_paths_that_are_no_files_of_rows(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match="no file or folder"):
+        source_of(tmp_path / "absent", "y")
+    with pytest.raises(ValueError, match="files of one kind"):
+        source_of(tmp_path, "y")
+    for name in ("a.csv", "b.parquet"):
+        (tmp_path / name).write_text("a,y\n1,2\n")
+    with pytest.raises(ValueError, match="2 of these kinds"):
+        source_of(tmp_path, "y")
+
+
+def test_facts_of_labels(rng: np.random.Generator) -> None:
+    table = frame(rng)
+    source = source_of([table[:40], table[40:]], "city")
+    assert isinstance(source, Source)
+    facts = collect_facts(source, reader_of(Estimator(), source, None, labels=True))
+    assert facts.labels == dict(table["city"].value_counts())
+    assert facts.n_rows == len(facts.keys) == 90
