@@ -9,10 +9,10 @@ The quickest way to see whether you need this library: other models on the same 
 # ``compare`` fits a linear model, a constant and boosted trees, and LightGBM and CatBoost where
 # they are installed. The lower the CRPS, the better; differences are those of the same rows.
 
-from bowtienet.evaluation import default_models
 from sklearn.datasets import load_diabetes
 
 from bowtienet import BowTieRegressor, compare
+from bowtienet.evaluation import default_models
 
 X, y = load_diabetes(return_X_y=True)
 models = {

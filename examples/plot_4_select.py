@@ -12,10 +12,10 @@ do predictions lose without them?
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from bowtienet.evaluation import log_score
 from sklearn.inspection import permutation_importance
 
 from bowtienet import BowTieRegressor, select_features
+from bowtienet.evaluation import log_score
 
 rng = np.random.default_rng(0)
 X = pd.DataFrame(rng.normal(size=(300, 6)), columns=["a", "b", "copy of a", "d", "e", "f"])

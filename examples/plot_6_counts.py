@@ -9,9 +9,9 @@ Claims of policies that ran for different times: the exposure multiplies the rat
 # The rate depends on two columns; a policy that ran for half a year has half the expected claims.
 
 import numpy as np
-from bowtienet.evaluation import coverage
 
 from bowtienet import BowTieCountRegressor
+from bowtienet.evaluation import coverage
 from bowtienet.plotting import PredictiveBandDisplay
 
 rng = np.random.default_rng(0)
