@@ -29,7 +29,7 @@ Predictive = Mixture | ClassMixture | CountMixture
 
 @dataclass(frozen=True, kw_only=True)
 class Ensemble:
-    """Members of the kept recipes, and how they are weighed."""
+    """Members of the kept recipes, and their weights."""
 
     recipes: tuple[Recipe, ...]
     members: tuple[Networks, ...]

@@ -33,17 +33,17 @@ from bowtienet.networks.networks import Networks, random_networks, take
 Floats = NDArray[np.float64]
 
 KEPT = 4
-"""Recipes with most weight that stay: more are slower and no better."""
+"""Recipes that are kept, by weight: more are slower and no better."""
 LEAST_WEIGHT = 0.02
 """Weight below which a recipe is not worth its training."""
 ENOUGH_GAIN = 0.02
 """Gain of a round in log density below which there is no further one."""
 USUAL_ROUNDS = 1.5
-"""Rounds that the time left is reckoned with, as long as nobody knows."""
+"""Rounds assumed for the time left until their number is known."""
 LEAST_NOISE = 0.3
 """Share of a recipe's noise variance that remains whatever its members disagree."""
 LOOKED_AT = 2_000
-"""Training rows that the members' disagreement is looked at."""
+"""Training rows on which the members' disagreement is measured."""
 
 
 def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
@@ -93,7 +93,7 @@ def chosen(forecasts: Forecasts, index: NDArray[np.intp]) -> Forecasts:
 def needed(
     problem: Problem, forecasts: Forecasts, judgement: Judgement
 ) -> tuple[Forecasts, Judgement]:
-    """Without recipes of hardly any weight."""
+    """Forecasts without recipes of negligible weight."""
     index = np.flatnonzero(judgement.weights >= LEAST_WEIGHT)
     if len(index) == len(forecasts.recipes):
         return forecasts, judgement

@@ -1,4 +1,4 @@
-"""Networks of every recipe without each fold, and what they say of the rows that they held out."""
+"""Networks of every recipe without each fold, and their forecasts of held-out rows."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Forecasts:
-    """What each recipe says of each held-out row, by a network that did not see it."""
+    """Forecast of each recipe for each held-out row, by a network that has not seen it."""
 
     recipes: tuple[Recipe, ...]
     networks: tuple[Networks, ...]
@@ -259,7 +259,7 @@ def train_further(
 def forecasts_of(
     problem: Problem, recipes: Sequence[Recipe], networks: Sequence[Networks]
 ) -> Forecasts:
-    """What these networks say of the rows that they held out."""
+    """Forecasts of these networks for the rows that they held out."""
     said = [forecast(problem, r, n) for r, n in zip(recipes, networks, strict=True)]
     return Forecasts(recipes=tuple(recipes), networks=tuple(networks), outputs=np.stack(said))
 

@@ -1,4 +1,4 @@
-"""What held-out rows say of the recipes: their noise, and their weights."""
+"""Noise and weights of the recipes, from held-out forecasts."""
 
 from __future__ import annotations
 

@@ -24,10 +24,10 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a user says of a practical fit."""
+    """Parameters of a practical fit."""
 
     hidden: tuple[int, ...] | None
-    """None for as many units as rows deserve."""
+    """None: chosen by the number of rows."""
     prior: str
     encoding: str
     target_transform: str
@@ -60,7 +60,7 @@ class Problem:
     family: str
     """Its name, for the linear recipe."""
     gates: View
-    """What noise levels may depend on."""
+    """Inputs of the gates of noise levels."""
     n_levels: int
     seed: int
     jobs: int

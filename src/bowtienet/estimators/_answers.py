@@ -1,4 +1,4 @@
-"""What every regressor answers, all of it from its predictive distribution, and saving."""
+"""Predictions that all regressors share, from their predictive distributions, and saving."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Components(NamedTuple):
 
     mean: Floats
     epistemic: Floats
-    """What the weights leave open, and the disagreement of members: more rows reduce it."""
+    """Uncertainty of the weights and disagreement of members: more rows reduce it."""
     noise: Floats
     """What remains with any number of rows."""
 
@@ -84,10 +84,10 @@ class Answers:
         n_samples : int
             Draws of each row.
         random_state : int, RandomState or None
-            Where draws come from.
+            Seed of the draws.
         joint : bool
-            Draw whole functions, without the noise of the targets, from q; by default targets, each
-            row for itself.
+            Draw whole functions, without the noise of the targets; by default targets are drawn,
+            each row independently.
         """
         n_samples = whole(n_samples, "n_samples")
         seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
@@ -97,7 +97,7 @@ class Answers:
         return np.moveaxis(self.predict_dist(X).rvs(n_samples, rng), 0, -1)
 
     def log_score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Mean log density of targets: the higher, the better (minus the NLL)."""
+        """Mean log density of targets, minus the NLL: higher is better."""
         distribution = self.predict_dist(X)
         targets = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
         logs = distribution.logpdf(targets.reshape(distribution.mean().shape))
@@ -117,7 +117,7 @@ def check_share(coverage: Any) -> float:
 
 
 class Saved:
-    """Saving and plotting: an estimator is its parameters and what `_content` has."""
+    """Saving and plotting: a file holds the parameters and the fitted content."""
 
     def plot(self, X: Any, y: Any) -> Any:
         """The plots that apply, of rows that the fit did not see; needs matplotlib.

@@ -53,7 +53,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-"""What the three practical estimators take."""
+"""Constraints of the parameters of the three practical estimators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,7 +162,7 @@ class Practical(Saved):
         return np.concatenate(results)
 
     def summary(self) -> str:
-        """Facts of the fit as text: recipes, their weights, what held-out rows say of them."""
+        """Facts of the fit as text: recipes, their weights and held-out errors."""
         check_is_fitted(self)
         return describe_ensemble(self)
 
@@ -219,7 +219,7 @@ class Practical(Saved):
 
 
 def squeezed(mixture: Mixture) -> Mixture:
-    """Of one target, rows (n,) instead of (n, 1)."""
+    """The mixture of a single target, with rows (n,) instead of (n, 1)."""
     parts = ("weights", "means", "epistemic", "noise")
     return replace(mixture, **{name: getattr(mixture, name)[..., 0] for name in parts})
 

@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 def start_of(
     estimator: Any, rows: Rows, outcome: Outcome, rng: np.random.Generator
 ) -> tuple[BowTieModel, Posterior]:
-    """The model, with what the data say of its scales, and where the networks start."""
+    """The model with scales from the data, and the initial posterior."""
     hidden = estimator.hidden_layer_sizes
     hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
     n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]

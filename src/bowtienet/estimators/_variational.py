@@ -252,7 +252,7 @@ class VariationalNetwork(Saved):
             )
 
     def _progress(self) -> Any:
-        """A callback that prints the bound every second or so; None if nobody wants it."""
+        """A callback that prints the bound every second or so; None without `verbose`."""
         if not self.verbose:
             return None
         began = last = time.monotonic()
@@ -375,16 +375,16 @@ class VariationalNetwork(Saved):
     def selection(self, false_discovery_rate: float = 0.01) -> Selection:
         """Columns, units and weights that matter, at a false discovery rate.
 
-        A weight is kept if q is sure enough of its sign (section 3.4 of the paper); what is on no
-        path from a column to an output goes too. It is that of the member with the highest bound.
+        A weight is kept if q is sure enough of its sign (section 3.4 of the paper) and it lies on a
+        path from a column to an output. The member with the highest bound is used.
 
         Parameters
         ----------
         false_discovery_rate : float in (0, 1)
-            Share of kept weights whose sign is wrong, by what q says of them. q is too sure, so it
-            is optimistic: docs/measurements/selection.md has the share of false weights on planted
-            tables. It means nothing for fits that have not converged, from ReLU networks, or at a
-            temperature below 0.1: a warning says so.
+            Estimated share of kept weights with the wrong sign. q is too sure, so the rate is
+            optimistic: docs/measurements/selection.md has measured shares. It means nothing for
+            fits from ReLU networks, without convergence, or at a temperature below 0.1: a warning
+            says so.
         """
         check_is_fitted(self)
         self._warn_of_rate()
@@ -398,7 +398,7 @@ class VariationalNetwork(Saved):
         Returns
         -------
         estimator
-            With one member. It takes tables with all columns, and uses those of `kept_columns_`.
+            A network with one member. It takes tables with all columns and uses `kept_columns_`.
         """
         check_is_fitted(self)
         self._warn_of_rate()

@@ -23,8 +23,8 @@ Floats = NDArray[np.float64]
 class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
     """Calibrated probabilities of two or more classes from a table, without tuning.
 
-    The stacked ensemble of `BowTieRegressor` with the log loss; held-out rows choose the weights of
-    the recipes and a temperature for each.
+    The stacked ensemble of `BowTieRegressor` with the log loss. The weights of the recipes, and a
+    temperature for each, come from held-out rows.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
     classes_ : array
         The classes, sorted.
     n_features_in_, feature_names_in_ :
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------

@@ -31,7 +31,8 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
     """Calibrated prediction of counts 0, 1, 2, ... from a table, without tuning.
 
     The stacked ensemble of `BowTieRegressor` for the logarithm of the rate, with negative binomial
-    noise whose dispersion held-out rows say. An exposure (time, area, people) multiplies the rate.
+    noise whose dispersion is fitted to held-out rows. An exposure (time, area, people) multiplies
+    the rate.
 
     Parameters
     ----------
@@ -41,7 +42,7 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     n_features_in_, feature_names_in_ :
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------
@@ -136,7 +137,7 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         X : table (n, columns)
             New rows.
         coverage : float in (0, 1)
-            Share of new counts inside.
+            Share of new counts inside the intervals.
         method, calibration :
             As for `BowTieRegressor.predict_interval`; calibration rows have the exposure 1.
         exposure : array (n,) or float, optional

@@ -46,7 +46,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-"""What both bow tie networks take."""
+"""Constraints of the parameters of both bow tie networks."""
 IN_PAPER: dict[str, Any] = {
     "hidden_layer_sizes": (50,),
     "prior": "student_t",
@@ -73,13 +73,13 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     Global-local shrinkage priors pull weights that are not needed to zero.
 
     The defaults predict best inside the paper's family: networks start from ReLU networks whose
-    penalty held-out rows choose, and a few sweeps turn them into posteriors. `as_in_paper` has the
-    paper's own settings.
+    penalty is chosen by cross-validation, and a few sweeps turn them into posteriors. `as_in_paper`
+    has the paper's settings.
 
     Parameters
     ----------
     hidden_layer_sizes : sequence of int
-        Widths of the hidden layers; none is Bayesian linear regression.
+        Widths of the hidden layers; () is Bayesian linear regression.
     prior : str or Prior
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
         "normal_inverse_gaussian", "gig", "gaussian" (no shrinkage), "horseshoe",
@@ -89,34 +89,34 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     hidden_noise : (float, float)
         Inverse gamma prior of the hidden noise variances: concentration and scale.
     output_noise : (float, float or sequence), optional
-        The same of the output noise, on the scale that networks see. By default held-out errors of
-        the ReLU networks say it, and with other starts the authors' IG(2, residual variance of a
-        linear fit / 4).
+        Prior of the output noise variances, on the scale that networks see. By default it follows
+        from held-out errors of the ReLU networks; with other starts it is the authors' IG(2,
+        residual variance of a linear fit / 4).
     bias_variance : float or "intercept"
-        Variance of the prior of the biases; "intercept" is the |intercept| of a linear fit.
+        Variance of the prior of the biases; "intercept" is the absolute intercept of a linear fit.
     noise : {"gaussian", "student_t"}
-        Noise of the targets; "student_t" hardly follows outliers.
+        Noise of the targets; "student_t" is robust to outliers.
     scale_target : bool
-        Standardise the targets for the fit; predictions are in their unit in any case.
+        Standardise the targets for the fit. Predictions are in the unit of the targets.
     init : {"relu_network", "laplace", "spike_slab"}
-        Where networks start: around ReLU networks, or from the paper's two random schemes.
+        Initialisation: around ReLU networks, or one of the paper's two random schemes.
     solver : {"cavi", "svi"}
         Coordinate ascent with all rows, or stochastic variational inference on minibatches.
     accelerate : bool
-        Momentum that is undone where it would lower the bound, and three rounds of global updates
-        in a sweep; plain sweeps otherwise.
+        Use momentum, undone where it would lower the bound, and three rounds of global updates in
+        each sweep; plain sweeps otherwise.
     n_members : int
         Networks from different starts, fitted side by side.
     elbo_tempering : float
-        zeta of the members' weights, softmax(zeta ELBO); 0 weighs them equally.
+        zeta of the members' weights, softmax(zeta ELBO); 0 means equal weights.
     propagation : {"push_forward", "variational"}
-        How predictions are made: the generative process pushed forward under q, or the paper's
-        iteration.
+        How predictions are computed: by pushing the generative process forward under q, or by the
+        paper's iteration.
     max_iter : int, optional
-        Most sweeps, or passes over the rows of "svi". By default 3 sweeps from ReLU networks, whose
-        function they are to keep, 500 sweeps from other starts, and 20 passes.
+        Largest number of sweeps, or of passes over the rows for "svi". By default 3 sweeps from
+        ReLU networks, whose function is kept, 500 from other starts, and 20 passes.
     tol : float
-        A network has converged when its bound may still gain less than this part of its size.
+        A network has converged when its bound may still gain less than this share of its size.
     batch_size : int
         Rows of a minibatch of "svi".
     forgetting_rate : float in (0.5, 1] or "adaptive"
@@ -125,7 +125,7 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     step_delay : float
         delay of these steps.
     max_categories : int
-        Most levels of a category that get a column each; the others are alike.
+        Largest number of levels of a category with a column each.
     random_state : int, RandomState or None
         Source of all randomness.
     verbose : int or bool
@@ -134,18 +134,18 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     elbo_history_ : array
-        The bound after every sweep, of the member with the highest bound (of "svi" the noisy one of
-        every step).
+        Bound after every sweep of the member with the highest bound; for "svi" the noisy bound of
+        every step.
     elbo_terms_ : dict
-        The bound of that member by block.
+        Bound of that member by block.
     converged_ : bool
         Whether the bounds of all members have stopped rising, up to `tol`.
     n_iter_ : int
         Sweeps or steps.
     kept_columns_ : array of int
-        Of a pruned network, the columns that it uses.
+        Columns that a pruned network uses.
     n_features_in_, feature_names_in_ :
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------
@@ -227,12 +227,12 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         ===================  ======================  ==========================================
         hidden_layer_sizes   (50,)                   P, experiments on UCI data
         prior                student_t, nu = -1.5,   P and C; delta_local = 1/√D, delta_global =
-                             EM                      min(√max |coefficient|, 10) of a linear fit
+                             EM                      min(√max abs(coefficient), 10), linear fit
         temperature          0.1                     not stated in P; C
         hidden_noise         IG(2, 1e-4)             not stated in P; C
         output_noise         IG(2, min(residual      C
                              variance / 4, 30))
-        bias_variance        |intercept|             C
+        bias_variance        abs(intercept)          C
         scale_target         False                   P
         init                 laplace                 P, appendix D.1
         solver, accelerate   plain CAVI sweeps       P

@@ -29,8 +29,8 @@ _ROOTS, _ROOT_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator):
     """Variational Bayesian bow tie network with shrinkage, for two or more classes.
 
-    The paper's future work: Polya-Gamma variables make the logistic likelihood of two classes, and
-    the logistic softmax of several (each class has an output), conjugate like the gates.
+    Not in the paper: Polya-Gamma variables make the logistic likelihood of two classes, and the
+    logistic softmax of several, conjugate as they do for the gates.
 
     Parameters
     ----------

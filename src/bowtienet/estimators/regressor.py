@@ -42,20 +42,20 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
     hidden_layer_sizes : sequence of int or "auto"
         Widths of the hidden layers; "auto" is one layer of 50 units, or 128 from 5,000 rows on.
     prior : str
-        Family of the local scales of columns in shrinking recipes and of the linear function, as
-        for `BowTieNetwork`; "gaussian" has none.
+        Prior of the local scales of columns and of the linear recipe, by name as for
+        `BowTieNetwork`; "gaussian" has no local scales.
     effort : {"fast", "balanced", "best"}
-        How many times the best networks may train on, each time twice as long: 0, 2 or 4 times,
-        as long as held-out rows gain.
+        Largest number of rounds of further training, each twice as long as the one before: 0, 2
+        or 4. Rounds end when the validation score stops rising.
     encoding : {"auto", "standard", "piecewise", "principal"}
-        What networks see of the columns; "auto" tries standardised columns and piecewise linear
-        ones (principal directions of more than 128 columns).
+        Encoding of the columns for the networks; "auto" tries standardised columns and piecewise
+        linear ones (principal directions with more than 128 columns).
     target_transform : {"auto", "none"}
-        Whether recipes with Yeo-Johnson transformed targets take part.
+        Whether recipes with Yeo-Johnson transformed targets are tried.
     noise : {"auto", "constant", "student_t"}
-        "auto" has levels of noise that depend on the features; "student_t" hardly follows outliers.
+        "auto" has noise levels that depend on the features; "student_t" is robust to outliers.
     max_categories : int
-        Most levels of a category that get a column each.
+        Largest number of levels of a category with a column each.
     n_jobs : int, optional
         Threads; -1 for all cores.
     random_state : int, RandomState or None
@@ -66,7 +66,7 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
     Attributes
     ----------
     n_features_in_, feature_names_in_ :
-        As everywhere in scikit-learn.
+        As in scikit-learn.
 
     Examples
     --------
@@ -180,13 +180,13 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         X : table (n, columns)
             New rows.
         coverage : float in (0, 1)
-            Share of new targets inside.
+            Share of new targets inside the intervals.
         method : {"central", "conformal"}
-            Quantiles of the predictive distribution, or these moved to where held-out rows had the
-            stated share.
+            Quantiles of the predictive distribution, or quantiles at levels that covered the stated
+            share of held-out rows.
         calibration : (X, y), optional
-            Rows that the fit did not see: conformal intervals then hold the share of exchangeable
-            rows whatever the model; without them they are those of the fit's held-out rows.
+            Rows that the fit has not seen. Conformal intervals then cover the stated share of
+            exchangeable rows whatever the model; without them held-out rows of the fit are used.
         """
         if method == "central":
             return super().predict_interval(X, coverage)

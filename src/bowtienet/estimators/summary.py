@@ -22,7 +22,7 @@ from bowtienet.tables.representation import Representation
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What of a network matters, at a false discovery rate."""
+    """Columns, units and weights that matter, at a false discovery rate."""
 
     columns: tuple[str, ...]
     """Names of the columns that reach an output."""
@@ -112,7 +112,7 @@ def describe_ensemble(estimator: Any) -> str:
 
 
 def _spread(ensemble: Ensemble) -> tuple[str, NDArray[np.float64]]:
-    """What held-out rows say of each recipe (R, D), and its name."""
+    """Noise, temperature or dispersion of each recipe (R, D), and its name."""
     if isinstance(ensemble.outcome, Softmax):
         return "temperature", ensemble.spread
     if isinstance(ensemble.outcome, Counts):

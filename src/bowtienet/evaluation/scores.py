@@ -94,7 +94,7 @@ class CalibrationError(NamedTuple):
 
 
 def calibration_error(y: Any, probabilities: Any, classes: Any, bins: int = 15) -> CalibrationError:
-    """Σ_b (n_b / n) |accuracy_b - confidence_b| over bins of equally many rows.
+    """Σ_b (n_b / n) abs(accuracy_b - confidence_b) over bins of equally many rows.
 
     Confidence is the probability of the predicted class. Under calibration the hits of a bin have
     the variance Σ p (1 - p), and a Gaussian deviation the mean size sqrt(2/π) times its root. It is

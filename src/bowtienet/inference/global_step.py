@@ -92,7 +92,7 @@ def update_weights(model: BowTieModel, factors: Posterior, statistics: Statistic
 def update_noise(model: BowTieModel, factors: Posterior, statistics: Statistics) -> Posterior:
     """eta² ~ IG(alpha_0 + count/2, beta_0 + ½ Σ E[(a - gamma z)²]), the output's with p (y - z)².
 
-    That of an output without noise stays, and nobody reads it.
+    That of an output without noise stays and is not used.
     """
     layers = []
     for index, layer in enumerate(factors.layers):

@@ -68,7 +68,7 @@ class Prior:
     delta_global, delta_local : float, optional
         Scales of the families that have one; for the horseshoes the half-Cauchy's scale, for
         "gaussian" the (fixed) root of tau and psi. The default `delta_global` of "student_t"
-        follows the data as in the paper: min(max |coefficient of a linear fit|^½, 10).
+        follows the data as in the paper, min(√max abs(coefficient), 10) of a linear fit.
     lambda_global, lambda_local : float, optional
         Rates of "laplace", "normal_gamma", "normal_inverse_gaussian" and "gig".
     slab : (float, float)

@@ -43,7 +43,7 @@ class Columns:
     shrinks: NDArray[np.bool_]
     """(R,): networks whose columns have scales of their own."""
     prior: ShrinkagePrior
-    """Of every psi_j."""
+    """Prior of every psi_j."""
 
 
 def local_prior(family: str) -> ShrinkagePrior:

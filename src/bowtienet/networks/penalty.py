@@ -1,4 +1,4 @@
-"""The penalty of a ReLU network, chosen by held-out rows."""
+"""The penalty of a ReLU network, chosen by cross-validation."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MOST_ROWS = 5_000
 
 @dataclass(frozen=True, kw_only=True)
 class HeldOutChoice:
-    """The best penalty, and what held-out rows say of the noise."""
+    """The best penalty, and the noise variance from held-out errors."""
 
     penalty: float
     noise_variance: Floats
-    """(D_out,): mean squared held-out error, less the variance between networks; of no meaning for
+    """(D_out,): mean squared held-out error, less the variance between networks; meaningless for
     classes."""
 
 
