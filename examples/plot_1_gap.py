@@ -39,7 +39,7 @@ for model in models.values():
 # The dark band is epistemic: where the mean may lie by what the weights leave open. The light band
 # holds 90 % of new targets.
 
-grid = np.linspace(-3.5, 2.75, 200)
+grid = np.linspace(-3.5, 3.5, 200)
 figure, axes = plt.subplots(1, 2, figsize=(10, 4), sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     parts = model.predict_components(grid[:, None])

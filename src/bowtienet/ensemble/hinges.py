@@ -30,6 +30,8 @@ UNITS = 64
 BENDS = 10.0
 """τ over that of the evidence, which is of all hinges alike: functions bend more somewhere, and
 gaps may be there (docs/measurements/odd.md)."""
+LEAST_ACTIVE = 0.02
+"""Share of the rows that a hinge must see."""
 ROUNDS = 30
 """Of MacKay's fixed point."""
 LEAST_NOISE = 1e-8
@@ -77,9 +79,12 @@ def learn_hinges(
     kinks = left + rng.uniform(size=(UNITS, 1)) * (right - left)
     units = np.column_stack([-np.sum(chosen * kinks, axis=1), chosen])
     share = weights / weights.sum()
-    # Slopes of one: a direction that hardly varies would else rise without limit outside.
+    # Slopes of one: a direction that hardly varies would else rise without limit outside. What no
+    # row activates would begin to rise somewhere outside.
     size = np.linalg.norm(units[:, 1:], axis=1)
-    units = units[size > 0.0] / size[size > 0.0, None]
+    active = np.mean(activations(units, inputs)[:, 1:] > 0.0, axis=0)
+    kept = (size > 0.0) & (active > LEAST_ACTIVE)
+    units = units[kept] / size[kept, None]
     design = activations(units, inputs)
     moment = (design.T * weights) @ design
     roots = np.zeros((*noise.shape, len(moment), len(moment)))
