@@ -28,8 +28,8 @@ import safetensors
 import safetensors.numpy
 
 FORMAT = "bowtienet"
-SCHEMA = 2
-"""Raised when the tree or a class in it changes after a release; 1 was before the rebuild."""
+SCHEMA = 1
+"""Raised when the tree or a class in it changes after a release."""
 
 _UNREADABLE = (
     AttributeError,
