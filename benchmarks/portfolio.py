@@ -78,8 +78,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "a fifth of the disagreement": ({}, [(ensemble, "SHARED", 0.2)]),
     "128 units": ({"hidden_layer_sizes": (128,)}, []),
     "two layers of 50": ({"hidden_layer_sizes": (50, 50)}, []),
-    "20 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 20)]),
-    "80 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 80)]),
+    "10 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 10)]),
+    "40 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 40)]),
     "at most 16 bins": ({}, [(views, "MANY_BINS", 16)]),
 }
 

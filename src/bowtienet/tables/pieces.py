@@ -29,7 +29,7 @@ N_BINS = 16
 """Bins of a column, unless a user says otherwise; docs/measurements/representation.md says why."""
 MOST_COMPONENTS = 96
 """Of all columns together: of more columns each has fewer bins."""
-ROWS_PER_BIN = 40
+ROWS_PER_BIN = 20
 """With fewer rows for each bin there are fewer bins, unless a column has few values."""
 FEW_VALUES = 17
 """A column of so many values may say everything by them: each ends a bin."""
