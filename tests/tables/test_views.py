@@ -44,12 +44,12 @@ def test_standard_columns_are_themselves(rng: np.random.Generator) -> None:
 def test_pieces_belong_to_the_owners_of_their_columns(rng: np.random.Generator) -> None:
     x, weights = rng.normal(size=(400, 4)), rng.uniform(0.5, 2.0, size=400)
     x[:, 1] = rng.integers(0, 2, size=400)
-    weights *= 400.5 / weights.sum()
+    weights *= 200.5 / weights.sum()
     view = learn_view("piecewise", x, weights, OWNERS)
     assert view is not None
     pieces = fit_pieces(x, weights, FEW_BINS, MOST_PIECES)
     assert pieces is not None
-    # Ten bins of forty rows, and a single component of two values.
+    # Ten bins of twenty rows, and a single component of two values.
     assert np.bincount(view.owners).tolist() == [11, 0, 10, 10]
     new = 3.0 * rng.normal(size=(20, 4))
     np.testing.assert_allclose(see(view, new), components(pieces, new), rtol=1e-6)
@@ -58,7 +58,7 @@ def test_pieces_belong_to_the_owners_of_their_columns(rng: np.random.Generator) 
 def test_pieces_that_say_nothing_new_are_no_view(rng: np.random.Generator) -> None:
     """Few rows of many values, or columns of two values."""
     two = rng.integers(0, 2, size=(500, 4)).astype(float)
-    for x in (rng.normal(size=(60, 4)), two):
+    for x in (rng.normal(size=(30, 4)), two):
         assert learn_view("piecewise", x, np.ones(len(x)), OWNERS) is None
 
 
@@ -107,7 +107,7 @@ def test_gates_see_directions_of_many_columns(rng: np.random.Generator) -> None:
 
 
 def test_gates_of_few_rows_see_the_columns(rng: np.random.Generator) -> None:
-    x = rng.normal(size=(60, 4))
-    gates = learn_gates(x, np.ones(60), OWNERS)
+    x = rng.normal(size=(30, 4))
+    gates = learn_gates(x, np.ones(30), OWNERS)
     np.testing.assert_array_equal(gates.owners, OWNERS)
     np.testing.assert_array_equal(see(gates, x), x.astype(np.float32))
