@@ -43,7 +43,15 @@ from bowtienet.inference.local_step import (
 )
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Prior, Rows, build_model
+from bowtienet.model.model import (
+    BowTieModel,
+    Prior,
+    Rows,
+    build_model,
+    default_output_noise,
+    default_prior,
+    fit_linear,
+)
 from bowtienet.model.shrinkage import (
     FAMILIES,
     Shrinkage,
@@ -69,8 +77,6 @@ from bowtienet.posterior.factors import (
 from bowtienet.posterior.moments import ChainMoments, chain_moments
 
 ALL_FAMILIES = FAMILIES
-LEARNT_FAMILIES = tuple(family for family in FAMILIES if family != "gaussian")
-"""Families whose scales are not held fixed."""
 M = 2
 """Networks of a point."""
 HIDDEN = ((4,), (4, 3), (3, 5, 2))
@@ -143,6 +149,25 @@ def fixed_model(
         local_shrinkage=tuple(scaled(local, 1.0 / width) for width in widths),
     )
     return separate_hyperparameters(replace(model, prior=prior), M)
+
+
+def default_model(
+    rows: Rows,
+    hidden: tuple[int, ...],
+    prior: str = "student_t",
+    outcome: Outcome = GAUSSIAN,
+    **settings: Any,
+) -> BowTieModel:
+    """The model with the paper's defaults for these rows."""
+    linear = fit_linear(rows, outcome)
+    widths = rows.inputs.shape[1], hidden, linear.residual_variance.size
+    return build_model(
+        build_architecture(*widths),
+        prior=default_prior(prior, linear),
+        output_noise=default_output_noise(linear),
+        outcome=outcome,
+        **settings,
+    )
 
 
 def random_rows(rng: np.random.Generator, model: BowTieModel, n: int) -> Rows:
@@ -290,11 +315,11 @@ def masked(point: Point) -> Point:
 
     The first unit of a hidden layer has no input, the last no output.
     """
-    layers, masks, n_layers = [], [], point.model.architecture.n_layers
+    layers, masks = [], []
     for index, layer in enumerate(point.factors.layers):
         rows, columns = np.indices(layer.weights.mean[0, :, 1:].shape)
         mask = (rows + 2 * columns + index) % 3 != 0
-        if index + 1 < n_layers:
+        if index + 1 < len(point.factors.layers):
             mask[0] = False
         if index:
             mask[:, -1] = False

@@ -153,11 +153,6 @@ def single(container: Any) -> Any:
     return map_arrays(lambda x: x[0], container)
 
 
-# ------------------------------------------------------------------------------------------------
-# Oracle -> bowtienet
-# ------------------------------------------------------------------------------------------------
-
-
 def to_shrinkage(gig: tuple[float, Any, float] | None, fixed: float) -> Shrinkage:
     if gig is None:
         return PointMass(value=float(fixed))
@@ -320,11 +315,6 @@ def unstack(values: tuple[Array, ...], count: int) -> list[list[Array]]:
     return [[np.asarray(value[n]) for value in values] for n in range(count)]
 
 
-# ------------------------------------------------------------------------------------------------
-# The oracle's ELBO in bowtienet's terms
-# ------------------------------------------------------------------------------------------------
-
-
 def oracle_elbo_terms(case: Case) -> dict[str, float]:
     """The oracle's terms put together as `ElboTerms` names them.
 
@@ -365,16 +355,16 @@ def oracle_elbo_terms(case: Case) -> dict[str, float]:
     }
 
 
-# ------------------------------------------------------------------------------------------------
-# Comparisons
-# ------------------------------------------------------------------------------------------------
-
-
 def assert_close(actual: Any, expected: Any, rtol: float = RTOL, name: str = "") -> None:
     """Equal up to `rtol` of the largest entry of `expected`: an entry near 0 owes no digits."""
     expected = np.asarray(expected, dtype=float)
     scale = float(np.max(np.abs(expected), initial=0.0))
     np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol * scale, err_msg=name)
+
+
+def assert_equal(first: Any, second: Any) -> None:
+    """To the bit."""
+    map_arrays(np.testing.assert_array_equal, first, second)
 
 
 def assert_same(actual: Any, expected: Any, rtol: float = RTOL, name: str = "") -> None:

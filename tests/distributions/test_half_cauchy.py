@@ -95,16 +95,3 @@ def test_extreme_squares_stay_finite(count: int) -> None:
     assert np.all(q.scale > 0.0)
     for values in (products, ratio):
         assert np.all(np.isfinite(values))
-
-
-def test_networks_side_by_side() -> None:
-    """A scale for each of them."""
-    scales, half_squares = np.array([0.2, 3.0]), np.array([0.5, 40.0])
-    together = half_cauchy.update(HalfCauchy(scale=scales), 6, half_squares)
-    ratio = half_cauchy.expected_log_ratio(together, HalfCauchy(scale=scales))
-    for m, scale in enumerate(scales):
-        prior = HalfCauchy(scale=float(scale))
-        alone = half_cauchy.update(prior, 6, half_squares[m])
-        assert float(alone.scale) == pytest.approx(together.scale[m], rel=1e-14)
-        expected = half_cauchy.expected_log_ratio(alone, prior)
-        assert float(expected) == pytest.approx(ratio[m], rel=1e-13)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,15 @@ from bowtienet.inference.ascend import (
     block_rows,
     build_blocks,
     is_converged,
-    local_pass,
     workers,
 )
-from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.local_step import initialize_local, local_step
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import (
-    BowTieModel,
-    Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
-)
-from bowtienet.outcomes import GAUSSIAN, Binary, Outcome, StudentT
+from bowtienet.model.model import BowTieModel, Rows
+from bowtienet.outcomes import GAUSSIAN, Binary, Classes, Outcome, StudentT
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.initialize import initialize
 from tests import builders
-from tests.oracle_bridge import assert_same
+from tests.oracle_bridge import assert_equal, assert_same
 
 Problem = tuple[BowTieModel, Posterior, Rows]
 
@@ -58,13 +47,7 @@ def problem(
     targets = np.sin(2.0 * inputs[:, :1]) * inputs[:, 1:] + 0.1 * rng.normal(size=(60, 1))
     targets = targets if outcome.has_noise else (targets > 0.0) * 1.0
     rows = Rows(inputs=inputs, targets=targets, weights=rng.uniform(0.5, 1.5, size=60))
-    linear = fit_linear(rows, outcome)
-    model = build_model(
-        build_architecture(2, hidden, 1),
-        prior=default_prior(prior, linear),
-        output_noise=default_output_noise(linear),
-        outcome=outcome,
-    )
+    model = builders.default_model(rows, hidden, prior, outcome)
     return model, initialize(model, rows, rng, count, "laplace"), rows
 
 
@@ -86,11 +69,6 @@ def assert_sound(result: Ascent) -> None:
         assert np.all(np.isfinite(layer.noise_variance.scale))
 
 
-def assert_equal(first: Any, second: Any) -> None:
-    """To the bit."""
-    map_arrays(np.testing.assert_array_equal, first, second)
-
-
 def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: float) -> None:
     """Network `index` is the only one that is expected."""
     assert result.status[index] is expected.status[0]
@@ -98,10 +76,8 @@ def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: floa
     assert_same(result.elbo_history[index], expected.elbo_history[0], rtol)
     assert_same(network(result.posterior, index), expected.posterior, rtol)
     assert_same(map_arrays(lambda x: x[[index]], result.elbo_terms), expected.elbo_terms, rtol)
-    for part in (lambda model: model.prior.global_shrinkage, lambda model: model.outcome):
-        assert_same(
-            map_arrays(lambda x: x[[index]], part(result.model)), part(expected.model), rtol
-        )
+    shrinkage = map_arrays(lambda x: x[[index]], result.model.prior.global_shrinkage)
+    assert_same(shrinkage, expected.model.prior.global_shrinkage, rtol)
 
 
 @pytest.fixture
@@ -111,23 +87,14 @@ def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
 
 
-def moved_by(monkeypatch: pytest.MonkeyPatch, factor: Callable[[int], float]) -> list[list[int]]:
-    """Momentum `factor(age)` in place of age / (age + 2); the ages that it is asked for."""
-    original, ages = module._extrapolated, []
+def moved_by(monkeypatch: pytest.MonkeyPatch, momentum: float) -> None:
+    """This momentum in place of k / (k + 2)."""
+    original = module._extrapolated
 
     def extrapolated(now: Posterior, then: Posterior, amount: np.ndarray) -> Posterior:
-        age = np.rint(2.0 * amount / (1.0 - amount)).astype(int)
-        ages.append(age.tolist())
-        factors = [factor(int(a)) if a else 0.0 for a in age]
-        return original(now, then, np.asarray(factors))
+        return original(now, then, np.where(amount > 0.0, momentum, 0.0))
 
     monkeypatch.setattr(module, "_extrapolated", extrapolated)
-    return ages
-
-
-# ------------------------------------------------------------------------------------------------
-# The climb
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -176,14 +143,14 @@ def test_a_step_that_lowers_the_bound_is_undone(
 
     Every pass over the data is counted, and the limit holds for all of them.
     """
-    passes, original = [], module.local_pass
+    passes, original = [], module.sweep
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **settings: Any) -> Any:
         passes.append(1)
-        return original(*arguments)
+        return original(*arguments, **settings)
 
-    monkeypatch.setattr(module, "local_pass", counted)
-    moved_by(monkeypatch, lambda age: amount)
+    monkeypatch.setattr(module, "sweep", counted)
+    moved_by(monkeypatch, amount)
     result = ascend(*problem(hidden), max_iter=20, tol=0.0)
     assert_sound(result)
     assert result.status == (Status.ITERATION_LIMIT,) * 2
@@ -213,36 +180,10 @@ def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
 ) -> None:
     """With every momentum step undone, the histories are those of plain sweeps."""
     plain = ascend(*problem(), max_iter=8, tol=0.0, accelerate=False)
-    moved_by(monkeypatch, lambda age: 1e3)
+    moved_by(monkeypatch, 1e3)
     rejected = ascend(*problem(), max_iter=14, tol=0.0)
     np.testing.assert_allclose(rejected.elbo_history, plain.elbo_history, rtol=1e-12)
     assert_same(rejected.posterior, plain.posterior, 1e-9)
-
-
-def test_momentum_begins_anew_after_an_undone_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """k of k/(k+2) counts accepted sweeps; the sweep after an undone one is plain."""
-    ages = moved_by(monkeypatch, lambda age: 1e3 if age == 3 else 0.1)
-    ascend(*alone(problem(), 0), max_iter=12, tol=0.0)
-    # After the last sweep nothing moves on.
-    assert ages == ([[1], [2], [3]] * 3)[:-1]
-
-
-def test_each_network_has_a_momentum_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of one network that fail leave the bits of the other as they were."""
-    original, amounts = module._extrapolated, []
-
-    def second_too_far(now: Posterior, then: Posterior, amount: np.ndarray) -> Posterior:
-        amounts.append(amount.copy())
-        return original(now, then, amount * np.where(np.arange(len(amount)) == 1, 1e3, 1.0))
-
-    expected = ascend(*problem(), max_iter=12, tol=0.0)
-    monkeypatch.setattr(module, "_extrapolated", second_too_far)
-    result = ascend(*problem(), max_iter=12, tol=0.0)
-    assert_sound(result)
-    assert result.elbo_history[0] == expected.elbo_history[0]
-    assert_equal(network(result.posterior, 0), network(expected.posterior, 0))
-    assert len(result.elbo_history[1]) < 12
-    assert any(amount[1] == 0.0 < amount[0] for amount in amounts)
 
 
 def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
@@ -252,27 +193,6 @@ def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
     assert first.elbo_history == again.elbo_history
     assert_equal(first.posterior, again.posterior)
     assert_equal(posterior, before)
-
-
-def test_hyperparameters_are_a_networks_own_or_stay() -> None:
-    model, *rest = problem(outcome=StudentT(freedom=3.0))
-    still = ascend(model, *rest, max_iter=3, em=False).model
-    moved = ascend(model, *rest, max_iter=3).model
-    np.testing.assert_array_equal(
-        still.prior.global_shrinkage.scale, [model.prior.global_shrinkage.scale] * 2
-    )
-    np.testing.assert_array_equal(still.outcome.freedom, [3.0, 3.0])
-    for before, values in (
-        (model.prior.global_shrinkage.scale, moved.prior.global_shrinkage.scale),
-        (3.0, moved.outcome.freedom),
-    ):
-        assert len({before, *values}) == 3
-    assert moved.prior.local_shrinkage == model.prior.local_shrinkage
-
-
-# ------------------------------------------------------------------------------------------------
-# The end
-# ------------------------------------------------------------------------------------------------
 
 
 def climbing(gains: list[float], start: float = -500.0) -> list[float]:
@@ -287,13 +207,11 @@ def climbing(gains: list[float], start: float = -500.0) -> list[float]:
         # g_2 + g_2² / (g_1 - g_2) may still come: 2 here.
         (climbing([2.0, 1.0]), 2.01 / 497.0, True),
         (climbing([2.0, 1.0]), 1.99 / 497.0, False),
-        (climbing([50.0, 2.0, 1.0]), 2.01 / 447.0, True),
         # Gains that do not fade, however small, and those that grow.
         (climbing([1e-3, 1e-3]), 0.5, False),
         (climbing([1e-3, 2e-3]), 0.5, False),
         # What stands still to rounding has converged at any tolerance.
         (climbing([1.0, 0.0]), 0.0, True),
-        (climbing([1.0, 0.3e-9], start=-1.4), 0.0, True),
         (climbing([1.0, 1e-6]), 0.0, False),
         # Bounds near zero count as 1.
         (climbing([0.2, 0.1], start=-0.3), 0.21, True),
@@ -305,39 +223,6 @@ def climbing(gains: list[float], start: float = -500.0) -> list[float]:
 )
 def test_convergence(history: list[float], tol: float, expected: bool) -> None:
     assert is_converged(history, tol) is expected
-
-
-@pytest.mark.parametrize("fading", [0.2, 0.8])
-def test_what_is_still_to_come_of_a_geometric_climb(fading: float) -> None:
-    """It ends when all of what is to come, and the last window's gain, are below the tolerance."""
-    rest = 50.0 * fading ** (np.arange(60 * WINDOW) / WINDOW)
-    bounds = -100.0 - rest
-    ended = next(t for t in range(len(rest)) if is_converged(bounds[: t + 1], 1e-4))
-    assert rest[ended - WINDOW] < 1e-4 * 100.1 <= 1.01 * rest[ended - WINDOW - 1]
-
-
-@pytest.mark.parametrize(
-    ("hidden", "prior", "outcome"),
-    [
-        ((6,), "student_t", GAUSSIAN),
-        ((4, 3), "regularized_horseshoe", StudentT()),
-        ((5,), "laplace", Binary()),
-        ((), "normal_gamma", StudentT()),
-        ((4,), "horseshoe", GAUSSIAN),
-        ((4, 3), "gig", GAUSSIAN),
-        ((3, 2), "gaussian", Binary()),
-    ],
-    ids=str,
-)
-def test_networks_side_by_side_end_as_one_by_one(
-    hidden: tuple[int, ...], prior: str, outcome: Outcome
-) -> None:
-    # The rate that EM searches for in the general GIG is known to a few digits only.
-    settings = {"max_iter": 25, "tol": 0.0, "em": prior != "gig"}
-    given = problem(hidden, prior, count=3, outcome=outcome)
-    result = ascend(*given, **settings)
-    for index in range(3):
-        assert_same_network(result, index, ascend(*alone(given, index), **settings), 1e-7)
 
 
 def test_each_network_ends_where_its_history_says(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,11 +270,6 @@ def test_errors_of_a_callback_are_the_callers() -> None:
         ascend(*problem(), callback=lambda number, _: bool(1 // 0))
 
 
-# ------------------------------------------------------------------------------------------------
-# Ctrl-C
-# ------------------------------------------------------------------------------------------------
-
-
 def failing(
     monkeypatch: pytest.MonkeyPatch, name: str, error: type[BaseException], *calls: int
 ) -> None:
@@ -406,8 +286,7 @@ def failing(
     monkeypatch.setattr(module, name, function)
 
 
-@pytest.mark.parametrize("at", [1, 4])
-@pytest.mark.parametrize("by_keyboard", [False, True])
+@pytest.mark.parametrize(("by_keyboard", "at"), [(False, 4), (True, 1)])
 def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard: bool, at: int) -> None:
     """By a true answer, or by Ctrl-C while it runs."""
 
@@ -424,28 +303,21 @@ def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard: bool,
     assert_equal(result.posterior, expected.posterior)
 
 
-@pytest.mark.parametrize("part", ["global_step", "elbo", "_extrapolated"])
+@pytest.mark.parametrize(("part", "complete"), [("elbo", 4), ("_extrapolated", 6)])
 def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(
-    part: str, monkeypatch: pytest.MonkeyPatch
+    part: str, complete: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It is raised where there is none; momentum follows a sweep, from the second on."""
     failing(monkeypatch, part, KeyboardInterrupt, 5)
     result = ascend(*problem(), max_iter=20)
     monkeypatch.undo()
-    # Momentum follows a sweep, from the second on.
-    complete = 6 if part == "_extrapolated" else 4
     expected = ascend(*problem(), max_iter=complete)
     assert result.status == (Status.INTERRUPTED,) * 2
     assert result.n_sweeps == expected.n_sweeps
     assert result.elbo_history == expected.elbo_history
     assert_equal(result.posterior, expected.posterior)
     assert_equal(result.elbo_terms, expected.elbo_terms)
-
-
-@pytest.mark.parametrize("part", ["global_step", "elbo", "_chosen"])
-def test_ctrl_c_before_there_is_an_accepted_state_is_raised(
-    part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(monkeypatch, part, KeyboardInterrupt, 1)
+    failing(monkeypatch, "global_step", KeyboardInterrupt, 1)
     with pytest.raises(KeyboardInterrupt):
         ascend(*problem(), max_iter=20)
 
@@ -458,11 +330,6 @@ def test_ctrl_c_between_blocks(monkeypatch: pytest.MonkeyPatch, three_threads: N
     left = {thread.name for thread in set(threading.enumerate()) - before}
     assert result.n_sweeps == (2, 2)
     assert not any(name.startswith("ThreadPoolExecutor") for name in left)
-
-
-# ------------------------------------------------------------------------------------------------
-# Decreases and breakdowns
-# ------------------------------------------------------------------------------------------------
 
 
 def spoil_second(monkeypatch: pytest.MonkeyPatch, at: int, factor: float) -> None:
@@ -483,9 +350,9 @@ def spoil_second(monkeypatch: pytest.MonkeyPatch, at: int, factor: float) -> Non
     monkeypatch.setattr(module, "global_step", wrong)
 
 
-@pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize(
-    ("factor", "status"), [(50.0, Status.DECREASED), (np.nan, Status.NON_FINITE)]
+    ("factor", "status", "accelerate"),
+    [(50.0, Status.DECREASED, True), (np.nan, Status.NON_FINITE, False)],
 )
 def test_a_failure_is_a_status_of_the_network_concerned(
     factor: float, status: Status, accelerate: bool, monkeypatch: pytest.MonkeyPatch
@@ -524,11 +391,10 @@ def test_an_error_of_arithmetic_keeps_the_last_good_state(
     assert_equal(result.posterior, expected.posterior)
 
 
-@pytest.mark.parametrize("error", [np.linalg.LinAlgError, OverflowError, FloatingPointError])
 def test_an_error_of_arithmetic_by_momentum_is_tried_again_without(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    failing(monkeypatch, "global_step", error, 5)
+    failing(monkeypatch, "global_step", OverflowError, 5)
     result = ascend(*problem(), max_iter=9, tol=0.0)
     assert_sound(result)
     assert result.status == (Status.ITERATION_LIMIT,) * 2
@@ -548,10 +414,8 @@ def with_far_start(given: Problem, factor: float) -> Problem:
     ("hidden", "prior", "factor"),
     [
         ((6,), "student_t", np.nan),
-        ((5, 4), "laplace", np.inf),
         ((5, 4), "gig", 1e200),
-        ((6,), "normal_inverse_gaussian", np.nan),
-        ((6,), "horseshoe", 1e200),
+        ((6,), "horseshoe", np.inf),
     ],
     ids=str,
 )
@@ -565,6 +429,7 @@ def test_a_start_without_a_finite_bound_stays(
     assert result.status == (Status.ITERATION_LIMIT, Status.NON_FINITE)
     assert result.n_sweeps == (5, 1)
     assert result.elbo_history[1] == ()
+    assert np.isnan(result.elbo_terms.total[1])
     for index in range(len(hidden) + 1):
         first, second = (p.layers[index] for p in (result.posterior, given[1]))
         np.testing.assert_array_equal(first.weights.mean[1], second.weights.mean[1])
@@ -572,30 +437,9 @@ def test_a_start_without_a_finite_bound_stays(
     assert_same(network(result.posterior, 0), expected.posterior, 1e-6)
 
 
-@pytest.mark.parametrize("max_iter", [1, 5])
-def test_the_terms_of_the_bound_are_known_beside_a_network_without(max_iter: int) -> None:
-    result = ascend(*with_far_start(problem(), np.nan), max_iter=max_iter)
-    assert result.elbo_terms.total[0] == result.elbo_history[0][-1]
-    assert np.isnan(result.elbo_terms.total[1])
-
-
-# ------------------------------------------------------------------------------------------------
-# Blocks and threads
-# ------------------------------------------------------------------------------------------------
-
-
-def leaves(value: Any) -> list[np.ndarray]:
-    """All arrays of nested containers."""
-    if is_dataclass(value):
-        return [leaf for field in fields(value) for leaf in leaves(getattr(value, field.name))]
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [value] if isinstance(value, np.ndarray) else []
-
-
 @pytest.mark.parametrize(
     ("hidden", "outcome"),
-    [((), GAUSSIAN), ((7,), GAUSSIAN), ((5, 4), GAUSSIAN), ((5, 4), StudentT()), ((6,), Binary())],
+    [((7,), GAUSSIAN), ((5, 4), StudentT()), ((6,), Binary())],
     ids=str,
 )
 def test_blocks_and_threads_change_nothing(
@@ -655,6 +499,7 @@ def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads: None)
         (30, (20,), StudentT()),
         (5, (20, 12), GAUSSIAN),
         (5, (8, 20), StudentT()),
+        (3, (20,), Classes(n_classes=2)),
     ],
     ids=str,
 )
@@ -672,23 +517,8 @@ def test_no_array_of_a_block_is_large(
     rows = builders.random_rows(rng, model, size)
     posterior = builders.random_factors(rng, model)
     memory = initialize_local(model, posterior, rows.inputs, rows.targets)
-    sizes = [
-        leaf.nbytes
-        for leaf in leaves(local_step(model, posterior, rows.inputs, rows.targets, memory))
-    ]
+    held, sizes = local_step(model, posterior, rows.inputs, rows.targets, memory), []
+    map_arrays(lambda x: sizes.append(x.nbytes), held)
     assert size > 16
     assert max(sizes) <= 400_000
     assert max(sizes) >= 50_000  # or blocks are needlessly small
-
-
-def test_only_gates_and_upper_tilts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each row Σ D_l gates and Σ_{l>1} D_l tilts, nothing square."""
-    model, posterior, rows = problem((5, 4))
-    posterior = update_shared_covariance(posterior)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
-    blocks = build_blocks(rows, model, 2)
-    memory = [initialize_local(model, posterior, b.inputs, b.targets) for b in blocks]
-    _, renewed = local_pass(model, posterior, blocks, memory)
-    for block, kept in zip(blocks, renewed, strict=True):
-        n = len(block.inputs)
-        assert [leaf.shape for leaf in leaves(kept)] == [(2, n, 5), (2, n, 4), (2, n, 4)]

@@ -18,7 +18,7 @@ from bowtienet._arrays import map_arrays
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import ascend as module
-from bowtienet.inference.ascend import Ascent, ascend, build_blocks, local_pass
+from bowtienet.inference.ascend import Ascent, BlockProvider, ascend, build_blocks
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.inference.statistics import add
@@ -64,11 +64,6 @@ def assert_same_fit(first: Ascent, second: Ascent) -> None:
     assert_same(first.elbo_history, second.elbo_history, rtol=HISTORY)
     assert_same(first.posterior, second.posterior, rtol=FACTORS)
     assert_same(first.elbo_terms, second.elbo_terms, rtol=FACTORS)
-
-
-# ------------------------------------------------------------------------------------------------
-# Order
-# ------------------------------------------------------------------------------------------------
 
 
 def rearranged_layer(layer: LayerFactors, inputs: np.ndarray, units: np.ndarray) -> LayerFactors:
@@ -128,19 +123,15 @@ def test_order_of_rows_columns_units_and_outputs(point: Point, rng: np.random.Ge
     assert_same(output_noise(second.model, second.posterior), expected, rtol=FACTORS)
 
 
-# ------------------------------------------------------------------------------------------------
-# Blocks
-# ------------------------------------------------------------------------------------------------
-
-
 def pass_in_blocks(point: Point, rows: Rows, size: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "block_rows", lambda *_: size)
     model, factors, blocks = point.model, point.factors, build_blocks(rows, point.model)
     assert len(blocks) == -(-len(rows.inputs) // size)
     memory = [initialize_local(model, factors, b.inputs, b.targets) for b in blocks]
-    _, memory = local_pass(model, factors, blocks, memory)
+    provider = BlockProvider(blocks=blocks)
+    _, memory = provider.local_pass(model, factors, memory)
     # A second pass reads what the first one kept.
-    return local_pass(model, factors, blocks, memory)[0]
+    return provider.local_pass(model, factors, memory)[0]
 
 
 def test_blocks_of_any_size(point: Point, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,11 +176,6 @@ def test_local_step_of_a_row_does_not_see_other_rows(point: Point) -> None:
         assert_same(moments_alone.means, row(moments.means), rtol=STEP)
 
 
-# ------------------------------------------------------------------------------------------------
-# Row weights
-# ------------------------------------------------------------------------------------------------
-
-
 def test_weight_two_is_the_row_twice_and_weight_zero_its_absence(point: Point) -> None:
     weights = np.arange(N) % 3 * 1.0
     repeated = take_rows(point.rows, np.repeat(np.arange(N), weights.astype(int)))
@@ -202,11 +188,6 @@ def test_weight_two_is_the_row_twice_and_weight_zero_its_absence(point: Point) -
     rows = Rows(inputs=np.where(absent, 30.0, point.rows.inputs), targets=targets, weights=weights)
     assert_same_fit(fit(replace(point, rows=replace(point.rows, weights=weights))), expected)
     assert_same_fit(fit(replace(point, rows=rows)), expected)
-
-
-# ------------------------------------------------------------------------------------------------
-# Networks
-# ------------------------------------------------------------------------------------------------
 
 
 def test_networks_side_by_side_are_networks_one_by_one(point: Point) -> None:

@@ -15,7 +15,7 @@ from scipy.stats import norm
 from bowtienet._arrays import map_arrays
 from bowtienet.inference import ascend as ascent_module
 from bowtienet.inference import stochastic as module
-from bowtienet.inference.ascend import Ascent, Status, ascend, build_blocks, sweep
+from bowtienet.inference.ascend import Ascent, BlockProvider, Status, ascend, build_blocks, sweep
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.global_step import update_noise, update_weights
 from bowtienet.inference.local_step import for_rows, initialize_local
@@ -30,21 +30,17 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
-from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import (
     BowTieModel,
     Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
     take_rows,
 )
 from bowtienet.outcomes import GAUSSIAN, Binary, Classes, Outcome, StudentT
 from bowtienet.posterior.factors import Posterior, network
 from bowtienet.posterior.initialize import around, initialize, mean_activations, ridge
 from bowtienet.prediction.variational import output_moments, output_noise
-from tests.oracle_bridge import assert_same
+from tests import builders
+from tests.oracle_bridge import assert_equal, assert_same
 
 Problem = tuple[BowTieModel, Posterior, Rows]
 
@@ -68,16 +64,7 @@ def problem(
     **settings: Any,
 ) -> Problem:
     rows = bent_rows(n, outcome=outcome)
-    linear = fit_linear(rows, outcome)
-    n_outputs = outcome.n_classes if isinstance(outcome, Classes) else 1
-    noise = {"output_noise": default_output_noise(linear)} if outcome.has_noise else {}
-    model = build_model(
-        build_architecture(3, hidden, n_outputs),
-        prior=default_prior(prior, linear),
-        outcome=outcome,
-        **noise,
-        **settings,
-    )
+    model = builders.default_model(rows, hidden, prior, outcome, **settings)
     return model, initialize(model, rows, np.random.default_rng(1), count, "laplace"), rows
 
 
@@ -88,15 +75,6 @@ def settled(model: BowTieModel, posterior: Posterior, rows: Rows) -> Statistics:
 
 def assert_close(first: object, second: object, rtol: float) -> None:
     map_arrays(lambda a, b: np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-10), first, second)
-
-
-def assert_equal(first: object, second: object) -> None:
-    map_arrays(np.testing.assert_array_equal, first, second)
-
-
-# ------------------------------------------------------------------------------------------------
-# A step
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -121,7 +99,7 @@ def test_all_rows_and_a_whole_step_are_a_sweep(
     state = begin(model, posterior)
     blocks = build_blocks(rows, model, 2)
     memory = [initialize_local(model, state.posterior, b.inputs, b.targets) for b in blocks]
-    expected = sweep(state.model, state.posterior, blocks, memory)
+    expected = sweep(state.model, state.posterior, BlockProvider(blocks=blocks), memory)
     step = partial(stochastic_step, tolerance=0.0, most_steps=1)
     after, noisy = step(state, rows, 40.0, 1.0)
     assert len(blocks) == 3
@@ -185,17 +163,6 @@ def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
     np.testing.assert_allclose(noisy.total, expected.total, rtol=1e-12)
 
 
-def test_a_row_of_weight_two_is_two_rows() -> None:
-    model, posterior, rows = problem(30)
-    twice = take_rows(rows, np.concatenate([np.arange(30), np.arange(10)]))
-    weighted = replace(rows, weights=np.where(np.arange(30) < 10, 2.0, 1.0))
-    first, second = (
-        stochastic_step(begin(model, posterior), batch, 400.0, 1.0)[0]
-        for batch in (twice, weighted)
-    )
-    assert_close(first.posterior, second.posterior, 1e-9)
-
-
 def test_step_sizes() -> None:
     sizes = [step_size(t, 0.7, 1.0) for t in range(200)]
     assert sizes[0] == 1.0
@@ -216,11 +183,6 @@ def test_passes_hold_every_row_once_in_an_order_of_their_own() -> None:
         )
     assert not np.array_equal(passes[0], passes[1])
     np.testing.assert_array_equal(passes[0], passes[2])
-
-
-# ------------------------------------------------------------------------------------------------
-# A fit
-# ------------------------------------------------------------------------------------------------
 
 
 def run(given: Problem, batch_size: int, seed: int = 0, **settings: Any) -> Ascent:
@@ -436,8 +398,3 @@ def test_windows_that_stand_still(means: list[float], tol: float, counts: list[i
             assert still == before or len(history) % 4 == 0
         counted.append(still)
     assert counted == counts
-
-
-def test_windows_hold_half_of_the_rows_and_not_too_few_steps() -> None:
-    assert module._window(400_000.0, 4096.0) == 49
-    assert module._window(100.0, 20.0) == WINDOW

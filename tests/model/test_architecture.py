@@ -14,14 +14,13 @@ def test_widths_and_counts() -> None:
     architecture = build_architecture(3, [5, 4], 2)
     assert architecture.widths == (3, 5, 4, 2)
     assert architecture.hidden == (5, 4)
-    assert (architecture.n_hidden, architecture.n_layers) == (2, 3)
-    assert architecture.n_weights == 15 + 20 + 8
+    assert architecture.n_hidden == 2
 
 
 def test_no_hidden_layer_is_linear_regression() -> None:
     architecture = build_architecture(3, (), 1)
     assert architecture.widths == (3, 1)
-    assert (architecture.n_hidden, architecture.n_layers) == (0, 1)
+    assert architecture.n_hidden == 0
 
 
 def test_whole_numbers_of_any_kind() -> None:

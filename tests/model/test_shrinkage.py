@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions import half_cauchy
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
-from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.shrinkage import (
     FAMILIES,
@@ -22,7 +20,6 @@ from bowtienet.model.shrinkage import (
     elbo_term,
     mean_inverse,
     scaled,
-    slab_update,
 )
 
 EXPECTED: dict[str, tuple[dict[str, float], Any]] = {
@@ -123,18 +120,6 @@ def test_conjugate_update_is_prior_times_likelihood(family: str, rng: np.random.
     difference = gig.log_density(prior, X) + likelihood - gig.log_density(q, X)
     np.testing.assert_allclose(difference, np.tile(difference[:, :1], 5), rtol=1e-11)
     np.testing.assert_array_equal(mean_inverse(q), gig.mean_inverse(q))
-
-
-def test_slab_update() -> None:
-    """N(0 | W, c²) IG(c² | a, b) is IG(a + ½, b + W²/2) up to a constant in c²."""
-    weight = 1.3
-    q = slab_update(InverseGamma(concentration=1.7, scale=0.6), np.array([[[weight**2]]]))
-    assert q.concentration.shape == q.scale.shape == (1, 1, 1)
-    log_joint = stats.norm(0.0, np.sqrt(X)).logpdf(weight)
-    log_joint = log_joint + stats.invgamma(1.7, scale=0.6).logpdf(X)
-    law = stats.invgamma(float(q.concentration.item()), scale=float(q.scale.item()))
-    difference = log_joint - law.logpdf(X)
-    np.testing.assert_allclose(difference, difference[0], rtol=1e-11)
 
 
 @pytest.mark.parametrize("family", ["student_t", "horseshoe", "gaussian"])

@@ -130,21 +130,6 @@ def test_activations_and_targets_are_gaussian_given_the_layer_below(
     assert_normal((drawn.targets - preactivations(output, below)) / 0.5)
 
 
-def test_moments_of_the_targets(rng: np.random.Generator) -> None:
-    """E[y] and Var[y] at one input, from the mixture of the two gates, in closed form."""
-    parameters, n, temperature, x = fixed_parameters(), 40_000, 0.7, 0.4
-    hidden, output = parameters.weights
-    z = preactivations(hidden, np.array([x]))
-    probability = expit(z / temperature)
-    mean = output[0, 0] + output[0, 1:] @ (probability * z)
-    spread = probability * (1.0 - probability) * z**2 + 0.04
-    variance = output[0, 1:] ** 2 @ spread + 0.25
-    targets = sample_model(parameters, temperature, np.full((n, 1), x), rng).targets[:, 0]
-    assert abs(targets.mean() - mean) < SIGMAS * np.sqrt(variance / n)
-    fourth = np.mean((targets - targets.mean()) ** 4)
-    assert abs(targets.var() - variance) < SIGMAS * np.sqrt((fourth - variance**2) / n)
-
-
 @pytest.mark.parametrize("temperature", [1e-3, 1e-300])
 def test_low_temperature_is_relu_without_overflow(
     temperature: float, rng: np.random.Generator
@@ -174,16 +159,3 @@ def test_no_hidden_layer_and_another_outcome(rng: np.random.Generator) -> None:
     chance = expit(1.0 + 2.0 * inputs)
     error = np.sqrt(np.sum(chance * (1.0 - chance)))
     assert abs(np.sum(labels - chance)) < SIGMAS * error
-
-
-def test_same_seed_same_draws() -> None:
-    model, inputs = small_model(), np.ones((6, 3))
-
-    def draw(seed: int) -> tuple[np.ndarray, np.ndarray]:
-        generator = np.random.default_rng(seed)
-        parameters = sample_prior(model, generator)
-        return parameters.weights[0], sample_model(parameters, 0.1, inputs, generator).targets
-
-    for first, again, other in zip(draw(3), draw(3), draw(4), strict=True):
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)

@@ -21,7 +21,7 @@ from typing import TypeVar
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from tests.oracles import outcome_loops
 from tests.oracles.outcome_loops import Local, OracleOutcome
@@ -89,11 +89,6 @@ class OraclePrior:
     output_noise: tuple[float, float | Array]
     bias_variance: float
     slab: tuple[float, float] | None = None  # concentration and scale of c^2
-
-
-# ------------------------------------------------------------------------------------------------
-# Generalised inverse Gaussian: density proportional to x^(p-1) exp(-s/x - r x)
-# ------------------------------------------------------------------------------------------------
 
 
 def gig_is_proper(order: float, scale: float, rate: float) -> bool:
@@ -217,11 +212,6 @@ def updated_scale(prior: ScalePrior, count: int, half_squares: float) -> Gig:
         if abs(scale - before) < 1e-15 * scale:
             return order, scale, 0.0
     raise AssertionError("q(x) and q(nu) did not come to rest")
-
-
-# ------------------------------------------------------------------------------------------------
-# Moments
-# ------------------------------------------------------------------------------------------------
 
 
 def pg_mean(tilt: float) -> float:
@@ -465,11 +455,6 @@ def noise_prior(state: OracleState, prior: OraclePrior, layer: int, d: int) -> t
     return alpha, float(np.broadcast_to(beta, (state.widths[-1],))[d])
 
 
-# ------------------------------------------------------------------------------------------------
-# ELBO
-# ------------------------------------------------------------------------------------------------
-
-
 def local_elbo(
     state: OracleState, x: Array, y: Array | None, weights: Array | None = None
 ) -> Terms:
@@ -642,11 +627,6 @@ def elbo(
     return terms
 
 
-# ------------------------------------------------------------------------------------------------
-# Local updates
-# ------------------------------------------------------------------------------------------------
-
-
 def dense_joint_precision(
     state: OracleState, x_n: Array, y_n: Array | None, n: int
 ) -> tuple[Array, Array]:
@@ -787,11 +767,6 @@ def update_gates(state: OracleState, x: Array) -> OracleState:
     return replace(state, gate=gate)
 
 
-# ------------------------------------------------------------------------------------------------
-# Global updates
-# ------------------------------------------------------------------------------------------------
-
-
 def _put(values: Sequence[T], index: int, value: T) -> list[T]:
     """Copy of a list with one element replaced."""
     copy = list(values)
@@ -918,59 +893,6 @@ def update_slab(state: OracleState, prior: OraclePrior, layer: int) -> OracleSta
     return replace(state, slab=_put(state.slab, layer, (np.full(shape, a + 0.5), scale)))
 
 
-def em_global(prior: OraclePrior, state: OracleState) -> OraclePrior:
-    """Maximise sum_l E_q[log p(tau_l)] in the prior's scale (rate 0) or else in its rate.
-
-    The prior is an exponential family in each, so the maximum matches a moment: the prior's
-    E[1/tau] (scale) or E[tau] (rate) equals the average of q's. Where even rate 0 has too small
-    a mean (possible only for order < -1), the maximum is at rate 0. Of a Cauchy, nu and its
-    scale are updated in turn: scale = 2 mean E[1/nu].
-    """
-    if prior.global_gig is None:
-        return prior
-    if isinstance(prior.global_gig, Cauchy):
-        return replace(prior, global_gig=_em_cauchy(prior.global_gig, state))
-    order, scale, rate = prior.global_gig
-    factors = [tau for tau in state.tau if tau is not None]
-    if rate == 0.0:
-        target = sum(gig_mean_inverse(*tau) for tau in factors) / len(factors)
-    else:
-        target = sum(gig_mean(*tau) for tau in factors) / len(factors)
-        if gig_is_proper(order, scale, 0.0) and gig_mean(order, scale, 0.0) <= target:
-            return replace(prior, global_gig=(order, scale, 0.0))
-
-    def excess(log_value: float) -> float:
-        value = math.exp(log_value)
-        if rate == 0.0:
-            return math.log(gig_mean_inverse(order, value, 0.0)) - math.log(target)
-        return math.log(gig_mean(order, scale, value)) - math.log(target)
-
-    low = high = 0.0
-    while excess(low) < 0:
-        low -= 1.0
-    while excess(high) > 0:
-        high += 1.0
-    best = math.exp(optimize.brentq(excess, low, high, xtol=1e-13)) if low < high else 1.0
-    new = (order, best, 0.0) if rate == 0.0 else (order, scale, best)
-    return replace(prior, global_gig=new)
-
-
-def _em_cauchy(prior: Cauchy, state: OracleState) -> Cauchy:
-    inverses = [gig_mean_inverse(*tau) for tau in state.tau if tau is not None]
-    scale = prior.scale
-    for _ in range(100_000):
-        mixed = [1 / (1 / scale + inverse) for inverse in inverses]
-        before, scale = scale, 2 * sum(mixed) / len(mixed)
-        if abs(scale - before) < 1e-15 * scale:
-            return Cauchy(scale=scale)
-    raise AssertionError("EM did not come to rest")
-
-
-# ------------------------------------------------------------------------------------------------
-# Prediction
-# ------------------------------------------------------------------------------------------------
-
-
 def predict_mean_and_variance(state: OracleState, x: Array) -> tuple[Array, Array, Array]:
     """E[y], Var[z_{L+1}] and E[eta2_{L+1}], each (N, D_out), from the local factors."""
     last = hidden_layers(state)
@@ -983,11 +905,6 @@ def predict_mean_and_variance(state: OracleState, x: Array) -> tuple[Array, Arra
             signal[n, d] = square_preactivation(state, moments, last, d) - mean[n, d] ** 2
             noise[n, d] = state.noise_scale[last][d] / (state.noise_concentration[last][d] - 1)
     return mean, signal, noise
-
-
-# ------------------------------------------------------------------------------------------------
-# Random states
-# ------------------------------------------------------------------------------------------------
 
 
 def random_gig(rng: np.random.Generator, family: str) -> ScalePrior | None:

@@ -34,6 +34,7 @@ from bowtienet.posterior.initialize import (
     mean_activations,
 )
 from bowtienet.prediction.variational import output_moments
+from tests.oracle_bridge import assert_equal
 
 INITS = ("laplace", "spike_slab")
 SIGMAS = 6.0
@@ -61,15 +62,6 @@ def random_layers(rng: np.random.Generator, model: BowTieModel, count: int) -> l
     """Weights (M, D, K+1) of each layer."""
     widths = model.architecture.widths
     return [rng.normal(size=(count, above, below + 1)) for below, above in pairwise(widths)]
-
-
-def assert_equal(first: object, second: object) -> None:
-    map_arrays(np.testing.assert_array_equal, first, second)
-
-
-# ------------------------------------------------------------------------------------------------
-# Random schemes
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -212,13 +204,6 @@ def test_output_layer_is_a_ridge_regression_with_a_free_bias(
         np.testing.assert_allclose(residual.T @ features, output[:, 1:], atol=1e-8)
 
 
-def test_no_hidden_layer_starts_at_the_linear_fit(rng: np.random.Generator) -> None:
-    inputs = rng.normal(size=(500, 2))
-    rows = Rows(inputs=inputs, targets=3.0 + inputs @ [[2.0], [-1.0]], weights=np.ones(500))
-    (output,) = initialize(model_for(rows, ()), rows, rng, 2, "spike_slab").layers
-    np.testing.assert_allclose(output.weights.mean, [[[3.0, 2.0, -1.0]]] * 2, atol=0.02)
-
-
 def test_a_row_of_weight_zero_is_absent(rng: np.random.Generator) -> None:
     rows = wavy_rows(rng, n=40)
     extended = Rows(
@@ -289,23 +274,6 @@ def test_shrinkage_starts_with_the_mean_at_a_prior_draw(
         least = gig.mean(smallest) if q.rate > 0.0 else np.zeros_like(draw)
         center = 1.0 / gig.mean_inverse(q) if q.rate == 0.0 and q.order >= -1.0 else gig.mean(q)
         np.testing.assert_allclose(center, np.maximum(draw, least), rtol=1e-6)
-
-
-# ------------------------------------------------------------------------------------------------
-# Around given weights
-# ------------------------------------------------------------------------------------------------
-
-
-def test_factors_have_the_variance_that_is_asked_for(rng: np.random.Generator) -> None:
-    model = model_for(wavy_rows(rng, n=20), (4, 3))
-    means = [layer[0] for layer in random_layers(rng, model, 1)]
-    for settings, variance in (({}, START_VARIANCE), ({"variance": 1e-4}, 1e-4)):
-        posterior = build_posterior(model, means, np.random.default_rng(0), **settings)
-        for layer, mean in zip(posterior.layers, means, strict=True):
-            np.testing.assert_array_equal(layer.weights.mean, mean[None])
-            for covariance in layer.weights.covariance[0]:
-                np.testing.assert_array_equal(covariance, variance * np.eye(mean.shape[1]))
-        np.testing.assert_array_equal(posterior.shared_covariance, variance * np.eye(3)[None])
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,6 @@ def full_masks(model: BowTieModel) -> list[np.ndarray]:
     return [np.ones((above, below), bool) for below, above in pairwise(model.architecture.widths)]
 
 
-# ------------------------------------------------------------------------------------------------
-# Conditioning
-# ------------------------------------------------------------------------------------------------
-
-
 def slow_condition(
     mean: np.ndarray, covariance: np.ndarray, kept: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -129,11 +124,6 @@ def test_conditioning_leaves_its_argument_and_knows_weights_that_are_gone(
     np.testing.assert_allclose(in_two.covariance, at_once.covariance, rtol=1e-9, atol=1e-12)
     np.testing.assert_array_equal(weights.mean, mean_before)
     np.testing.assert_array_equal(weights.covariance, before)
-
-
-# ------------------------------------------------------------------------------------------------
-# What is left predicts as before
-# ------------------------------------------------------------------------------------------------
 
 
 def assert_same_prediction(
@@ -215,21 +205,6 @@ def test_a_network_that_no_input_reaches_is_a_constant(
     map_arrays(np.testing.assert_array_equal, again[1], smaller[1])
 
 
-def test_without_hidden_layers_weights_go_by_conditioning(rng: np.random.Generator) -> None:
-    model, posterior = random_network(rng, ())
-    smaller, left, selection = pruned(model, posterior, 0.05)
-    assert 0 < smaller.n_weights(0) < 6
-    weights, kept_weights = posterior.layers[0].weights, left.layers[0].weights
-    columns = np.concatenate([[0], 1 + np.flatnonzero(selection.inputs)])
-    for d in range(2):
-        kept = np.concatenate([[True], selection.connections[0][d]])
-        mean, covariance = slow_condition(weights.mean[0, d], weights.covariance[0, d], kept)
-        np.testing.assert_allclose(kept_weights.mean[0, d], mean[columns], atol=1e-12)
-        np.testing.assert_allclose(
-            kept_weights.covariance[0, d], covariance[np.ix_(columns, columns)], atol=1e-12
-        )
-
-
 def test_a_constant_against_draws(rng: np.random.Generator) -> None:
     """Mean and variance of 400 000 networks whose first weights are zero, five errors each."""
     n = 400_000
@@ -266,11 +241,6 @@ def test_a_constant_against_draws(rng: np.random.Generator) -> None:
     squares = (y - y.mean(axis=0)) ** 2
     z_variance = (squares.mean(axis=0) - total) / (squares.std(axis=0) / np.sqrt(n))
     assert np.max(np.abs([z_mean, z_variance])) < LIMIT
-
-
-# ------------------------------------------------------------------------------------------------
-# What is left
-# ------------------------------------------------------------------------------------------------
 
 
 def assert_missing(model: BowTieModel, posterior: Posterior) -> None:

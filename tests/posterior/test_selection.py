@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.model.model import BowTieModel
 from bowtienet.posterior.factors import Posterior, network
-from bowtienet.posterior.selection import largest_doubt, on_paths, select, sign_error
+from bowtienet.posterior.selection import largest_doubt, on_paths, select
 from tests import builders
 
 Masks = list[np.ndarray]
@@ -35,11 +34,6 @@ def random_network(
         for layer in posterior.layers
     )
     return model, replace(posterior, layers=layers)
-
-
-# ------------------------------------------------------------------------------------------------
-# The obvious versions
-# ------------------------------------------------------------------------------------------------
 
 
 def slow_choice(
@@ -105,11 +99,6 @@ def assert_masks(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -
         np.testing.assert_array_equal(a, b)
 
 
-# ------------------------------------------------------------------------------------------------
-# The choice
-# ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("hidden", DEPTHS, ids=str)
 def test_choice_against_sorting_and_counting(
@@ -139,32 +128,6 @@ def test_choice_against_sorting_and_counting(
     assert counts[-1, -1] > counts[0, -1]
 
 
-def test_sign_error(rng: np.random.Generator) -> None:
-    """Of two networks; ½ for a weight that is not there."""
-    weights = builders.random_factors(rng, builders.fixed_model((4,))).layers[0].weights
-    mean, covariance = weights.mean, weights.covariance
-    mean[0, 0, 1], mean[1, 1, 2], mean[1, 2, 3] = 0.0, 3.0, -30.0
-    covariance[1, 1, 2, :] = covariance[1, 1, :, 2] = 0.0
-    doubts = sign_error(weights)
-    assert doubts.shape == (2, 4, 3)
-    assert doubts[0, 0, 0] == 0.5
-    assert doubts[1, 1, 1] == 0.5
-    assert 0.0 <= doubts[1, 2, 2] < 1e-100
-    for m, d, k in [(0, 0, 1), (1, 3, 2)]:
-        z = abs(mean[m, d, k + 1]) / np.sqrt(covariance[m, d, k + 1, k + 1])
-        assert doubts[m, d, k] == pytest.approx(norm.sf(z), rel=1e-12)
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.999])
-def test_from_a_half_on_all_are_kept(rate: float, rng: np.random.Generator) -> None:
-    for sureness in (1e-3, 1.0):
-        model, posterior = random_network(rng, (4, 3), sureness)
-        selection = select(model, posterior, rate)
-        assert_masks(selection.connections, all_of(posterior))
-        assert selection.inputs.all()
-        assert all(unit.all() for unit in (*selection.units, *selection.varying))
-
-
 @pytest.mark.parametrize("hidden", DEPTHS, ids=str)
 def test_nothing_survives(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
     selection = select(*random_network(rng, hidden, 1e-3), 0.3)
@@ -189,60 +152,6 @@ def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) ->
 def test_rates_that_are_none(rate: Any, rng: np.random.Generator) -> None:
     with pytest.raises(ValueError, match="false_discovery_rate"):
         select(*random_network(rng, (4,)), rate)
-
-
-# ------------------------------------------------------------------------------------------------
-# Order and ties
-# ------------------------------------------------------------------------------------------------
-
-
-def permuted(posterior: Posterior, orders: Sequence[np.ndarray]) -> Posterior:
-    """The same network with its inputs, units and outputs in other orders."""
-    layers = []
-    for layer, (below, above) in zip(posterior.layers, pairwise(orders), strict=True):
-        columns = np.concatenate([[0], 1 + below])
-        weights = GaussianRows(
-            mean=layer.weights.mean[:, above][:, :, columns],
-            covariance=layer.weights.covariance[:, above][:, :, columns][..., columns],
-        )
-        layers.append(replace(layer, weights=weights))
-    return replace(posterior, layers=tuple(layers))
-
-
-def with_few_values(rng: np.random.Generator, posterior: Posterior) -> Posterior:
-    """Weights whose |m| / sd takes four values only."""
-    layers = []
-    for layer in posterior.layers:
-        shape = layer.weights.mean.shape
-        mean = rng.choice([0.25, 1.0, 1.75, 2.5], size=shape) * rng.choice([-1.0, 1.0], size=shape)
-        identity = np.broadcast_to(np.eye(shape[-1]), (*shape, shape[-1])).copy()
-        weights = GaussianRows(mean=mean, covariance=identity)
-        layers.append(replace(layer, weights=weights))
-    return replace(posterior, layers=tuple(layers))
-
-
-@pytest.mark.parametrize(
-    ("hidden", "ties"), [((), True), ((4,), False), ((4, 3), True), ((3, 5, 2), False)], ids=str
-)
-def test_the_order_of_units_and_inputs_has_no_part(
-    hidden: tuple[int, ...], ties: bool, rng: np.random.Generator
-) -> None:
-    sizes = set()
-    for rate in np.linspace(0.005, 0.25, 30):
-        model, posterior = random_network(rng, hidden)
-        posterior = with_few_values(rng, posterior) if ties else posterior
-        orders = [rng.permutation(width) for width in model.architecture.widths]
-        there = select(model, permuted(posterior, orders), float(rate))
-        here = select(model, posterior, float(rate))
-        moved = [
-            mask[np.ix_(above, below)]
-            for mask, (below, above) in zip(here.connections, pairwise(orders), strict=True)
-        ]
-        assert_masks(there.connections, moved)
-        varying = [unit[order] for unit, order in zip(here.varying, orders[1:-1], strict=True)]
-        assert_masks(there.varying, varying)
-        sizes.add(sum(int(mask.sum()) for mask in here.connections))
-    assert len(sizes) > 2
 
 
 def test_ties_at_the_edge_go_together() -> None:
@@ -271,11 +180,6 @@ def test_the_largest_set_of_whole_groups(numerators: list[int], rate: int) -> No
     if kept.size < doubts.size:
         group = doubts[doubts <= doubts[doubts > edge].min()]
         assert 64 * group.sum() >= rate * group.size
-
-
-# ------------------------------------------------------------------------------------------------
-# Paths
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("n_hidden", [0, 1, 4])

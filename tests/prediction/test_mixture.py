@@ -8,9 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import logsumexp, ndtri
+from scipy.special import logsumexp
 
-from bowtienet.prediction import components
 from bowtienet.prediction import mixture as module
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.warp import fit_warp, forward, inverse
@@ -95,21 +94,6 @@ def test_several_components_written_out(rng: np.random.Generator) -> None:
         )
 
 
-def test_moments_by_integration(rng: np.random.Generator) -> None:
-    mixture = random_mixture(rng, base=(1,))
-
-    def moment(power: int, center: float) -> float:
-        def integrand(y: float) -> float:
-            return float((y - center) ** power * mixture.pdf(y)[0])
-
-        return float(integrate.quad(integrand, -60.0, 60.0, points=[center], limit=500)[0])
-
-    mean = moment(1, 0.0)
-    assert moment(0, 0.0) == pytest.approx(1.0, rel=1e-8)
-    assert mixture.mean()[0] == pytest.approx(mean, rel=1e-8)
-    assert mixture.std()[0] ** 2 == pytest.approx(moment(2, mean), rel=1e-8)
-
-
 def test_parts_of_the_variance(rng: np.random.Generator) -> None:
     """Means that differ are epistemic; nothing cancels beside a large mean."""
     mixture = random_mixture(rng, base=(3, 2))
@@ -180,63 +164,6 @@ def test_quantiles_in_fifty_digits(level: float, rng: np.random.Generator) -> No
 
             exact = mpmath.findroot(tail, (y[row] - 0.01, y[row] + 0.01), solver="anderson")
             assert abs(y[row] - float(exact)) < 1e-10
-
-
-def test_cdf_and_ppf_are_inverse(rng: np.random.Generator) -> None:
-    mixture = random_mixture(rng, base=(6,))
-    y = mixture.mean() + rng.uniform(-2.0, 2.0, size=6) * mixture.std()
-    levels = mixture.cdf(y)
-    np.testing.assert_allclose(np.diagonal(mixture.ppf(levels)), y, rtol=1e-8)
-    np.testing.assert_array_equal(mixture.ppf([0.0, 1.0]), [[-np.inf] * 6, [np.inf] * 6])
-    low, high = mixture.interval(0.8)
-    np.testing.assert_allclose(mixture.cdf(high) - mixture.cdf(low), 0.8, rtol=1e-10)
-    np.testing.assert_allclose(mixture.cdf(low), 0.1, rtol=1e-10)
-
-
-def test_quantiles_of_a_single_row(rng: np.random.Generator) -> None:
-    """Nothing goes on after the first row has settled, so that no later step mends it."""
-    for _ in range(300):
-        mixture = random_mixture(rng, int(rng.integers(2, 6)), (1,), 10.0 ** rng.uniform(0.0, 4.0))
-        assert_quantiles(mixture, rng.choice([0.05, 0.25, 0.5, 0.95, rng.random()], size=1))
-
-
-def test_far_apart_components() -> None:
-    """Between two narrow components the distribution function is flat."""
-    mixture = Mixture(
-        weights=np.array([0.3, 0.7]),
-        means=np.array([[-1e6], [1e6]]),
-        epistemic=np.zeros((2, 1)),
-        noise=np.full((2, 1), 1e-3),
-    )
-    assert_quantiles(mixture, np.array([0.1, 0.29999, 0.30001, 0.9]), rtol=1e-6)
-    assert -1e6 < mixture.ppf(0.3)[0] < 1e6
-
-
-def test_means_that_are_large_next_to_the_deviations(rng: np.random.Generator) -> None:
-    """The level is reached within four roundings of the quantile, which is all that doubles say."""
-    for size in 10.0 ** np.repeat([3, 6, 8], 30):
-        mixture = Mixture(
-            weights=rng.dirichlet(np.ones(3)),
-            means=size * (1.0 + 1e-3 * rng.normal(size=(3, 1))),
-            epistemic=np.zeros((3, 1)),
-            noise=1e-9 * size * rng.uniform(1.0, 3.0, size=(3, 1)),
-        )
-        q = rng.uniform(0.01, 0.99)
-        y = mixture.ppf(q)
-        step = 4.0 * np.spacing(y)
-        assert mixture.cdf(y - step) - 1e-9 <= q <= mixture.cdf(y + step) + 1e-9
-
-
-def test_quantiles_near_zero_settle_soon(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where doubles are dense no step is as small as their distance."""
-    mixture = random_mixture(rng, base=(200,))
-    mixture = replace(mixture, means=mixture.means - mixture.ppf(0.5))
-    steps = []
-    monkeypatch.setattr(components, "ndtri", lambda p: steps.append(0) or ndtri(p))
-    assert np.abs(mixture.ppf(0.5)).max() < 1e-13
-    assert len(steps) < 20
 
 
 def test_blocks_of_rows_change_nothing(

@@ -20,11 +20,8 @@ from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import ascend as ascending
-from bowtienet.inference.ascend import ascend
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Rows, build_model
+from bowtienet.model.model import BowTieModel
 from bowtienet.posterior.factors import Posterior, network
-from bowtienet.posterior.initialize import initialize
 from bowtienet.prediction.push_forward import (
     Moments,
     activation_moments,
@@ -226,43 +223,6 @@ def test_two_hidden_layers_against_draws(temperature: float, rng: np.random.Gene
     assert np.max(np.abs(moments.mean - output.mean(axis=0)) / deviation) < 0.05
     ratio = variance_of(moments) / deviation**2
     assert 0.67 < ratio.min() < ratio.max() < 1.33
-
-
-def test_two_hidden_layers_whose_units_share_nothing(rng: np.random.Generator) -> None:
-    """Output weights of mean zero see no covariance of units: only the Gaussian shape is assumed.
-
-    Mean exact (zero but for the bias), variance within 5 %; the error bar of the draws is 1 %.
-    """
-    model, posterior = random_network(rng, (4, 3), 0.3)
-    output = posterior.layers[-1]
-    weights = GaussianRows(
-        mean=output.weights.mean * np.array([1.0, 0.0, 0.0, 0.0]),
-        covariance=output.weights.covariance * np.eye(4),
-    )
-    layers = (*posterior.layers[:-1], replace(output, weights=weights))
-    posterior, inputs = replace(posterior, layers=layers), rng.normal(size=(4, 3))
-    moments = push_forward(model, posterior, inputs)
-    expected = np.broadcast_to(weights.mean[:, None, :, 0], moments.mean.shape)
-    np.testing.assert_allclose(moments.mean, expected, rtol=1e-14)
-    draws = draw_preactivations(model, posterior, inputs, rng)[-1]
-    np.testing.assert_allclose(variance_of(moments), draws.var(axis=0), rtol=0.05)
-
-
-def test_two_fitted_layers_are_nearer_to_the_draws(rng: np.random.Generator) -> None:
-    """Where rows have said what the units are, less is left out: 0.05 deviations and a fifth.
-
-    The error bars of the draws are 0.004 deviations and 1 %.
-    """
-    inputs = rng.uniform(-2.0, 2.0, size=(80, 2))
-    targets = np.sin(2.0 * inputs[:, :1]) + 0.1 * rng.normal(size=(80, 1))
-    rows = Rows(inputs=inputs, targets=targets, weights=np.ones(80))
-    model = build_model(build_architecture(2, (8, 5), 1), temperature=0.03)
-    ascent = ascend(model, initialize(model, rows, rng, 2, "spike_slab"), rows, max_iter=60)
-    new = rng.uniform(-3.0, 3.0, size=(8, 2))
-    draws = draw_preactivations(ascent.model, ascent.posterior, new, rng)[-1]
-    moments = push_forward(ascent.model, ascent.posterior, new)
-    assert np.max(np.abs(moments.mean - draws.mean(axis=0)) / draws.std(axis=0)) < 0.05
-    np.testing.assert_allclose(variance_of(moments), draws.var(axis=0), rtol=0.2)
 
 
 @pytest.mark.parametrize("n_outputs", [2, 7])

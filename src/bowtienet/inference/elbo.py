@@ -87,16 +87,12 @@ def _likelihood(model: BowTieModel, factors: Posterior, statistics: Statistics) 
         term = _gaussian_term(factors, statistics, len(statistics.hidden))
         return term if constant is None else term + constant
     assert constant is not None
-    moment = output_moment(factors, statistics)
-    return constant + parabola(factors, moment, statistics.output.target_cross)
-
-
-def parabola(factors: Posterior, moment: Array, cross: Array) -> Array:
-    """Σ k E[z] - ½ p E[z²] () of the output from Σ p E[a~ a~'] (D, K+1, K+1) and Σ k E[a~]."""
-    weights = factors.layers[-1].weights
+    weights, cross = factors.layers[-1].weights, statistics.output.target_cross
     xp = namespace(weights.mean)
+    moment = output_moment(factors, statistics)
     squares = trace_of_product(gaussian.second_moment(weights), moment)
-    return xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
+    parabola = xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
+    return constant + parabola
 
 
 def _gaussian_term(factors: Posterior, statistics: Statistics, index: int) -> Array:

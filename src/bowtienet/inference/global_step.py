@@ -29,18 +29,17 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.model import BowTieModel
-from bowtienet.model.shrinkage import (
-    conjugate_update,
-    mean_inverse,
-    slab_update,
-)
+from bowtienet.model.shrinkage import conjugate_update, mean_inverse, slab_update
 from bowtienet.posterior.factors import LayerFactors, Posterior
 
 
 def global_step(
-    model: BowTieModel, factors: Posterior, statistics: Statistics, rounds: int = 1
+    model: BowTieModel, factors: Posterior, statistics: Statistics, rounds: int = 3
 ) -> Posterior:
-    """Update W, eta², tau, psi, c² and S_L in turn, `rounds` times."""
+    """Update W, eta², tau, psi, c² and S_L in turn, `rounds` times.
+
+    They read no data, and three rounds a sweep climb fastest (measured).
+    """
     for _ in range(rounds):
         factors = update_weights(model, factors, statistics)
         factors = update_noise(model, factors, statistics)

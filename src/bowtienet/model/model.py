@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,6 @@ from bowtienet.model.shrinkage import (
 from bowtienet.outcomes import GAUSSIAN, Outcome
 
 Floats = NDArray[np.float64]
-
-LARGEST_DELTA = 10.0
-"""The paper's bound of the global scale delta."""
-LARGEST_NOISE_SCALE = 30.0
-"""The authors' bound of the scale of the output noise's prior."""
-SMALLEST_NOISE_SCALE = 1e-6
-"""Keeps that prior proper for targets that a line fits exactly; of standardised targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +158,7 @@ def build_model(
         The likelihood of the targets; `output_noise` is read by those with a noise variance alone.
     """
     prior = Prior(prior) if isinstance(prior, str) else prior
-    shared = _shrinkage(prior, "global")
-    local = _shrinkage(prior, "local")
+    shared, local = _shrinkage(prior, "global"), _shrinkage(prior, "local")
     depth = max(architecture.n_hidden, 1)
     return BowTieModel(
         architecture=architecture,
@@ -223,15 +215,16 @@ def default_prior(prior: str | Prior, linear: LinearFit) -> Prior:
     prior = Prior(prior) if isinstance(prior, str) else prior
     if prior.family != "student_t" or prior.delta_global is not None:
         return prior
-    largest = min(max(linear.largest_coefficient, 1e-2), LARGEST_DELTA**2)
-    values = {**vars(prior), "delta_global": math.sqrt(largest)}
-    return Prior(**values)
+    largest = min(max(linear.largest_coefficient, 1e-2), 10.0**2)
+    return replace(prior, delta_global=math.sqrt(largest))
 
 
 def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
-    """The authors' IG(2, min(residual variance / 4, 30)) for each output."""
-    scale = np.clip(linear.residual_variance / 4.0, SMALLEST_NOISE_SCALE, LARGEST_NOISE_SCALE)
-    return 2.0, scale
+    """The authors' IG(2, min(residual variance / 4, 30)) for each output.
+
+    At least 1e-6, so that the prior is proper for targets that a line fits exactly.
+    """
+    return 2.0, np.clip(linear.residual_variance / 4.0, 1e-6, 30.0)
 
 
 def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:

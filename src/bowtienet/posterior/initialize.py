@@ -47,10 +47,6 @@ START_VARIANCE = 0.01
 NETWORK_VARIANCE = 1e-6
 """Of the weights of a given network: little compared with the noise, also where there is hardly
 any, or the first sweep forgets the network."""
-RIDGE_PENALTY = 1.0
-"""Of the output layer's ridge regression: next to nothing for standardised features."""
-_HEAVIEST = 1e12
-"""Largest weighted sum of squares of a ridge regression: its penalty keeps some digits."""
 
 
 def initialize(
@@ -184,11 +180,12 @@ def mean_activations(means: Sequence[Floats], values: Floats, temperature: float
 def ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
     """Rows (b, W) (D_out, K+1) of a ridge regression whose bias is free."""
     design = np.column_stack([np.ones(len(features)), features])
-    # No row has more than its share of a sum of squares next to which the penalty keeps digits.
-    most = _HEAVIEST / len(design) / np.maximum(np.sum(design**2, axis=1), 1e-300)
+    # No row has more than its share of 1e12, a sum of squares next to which the penalty of 1, next
+    # to nothing for standardised features, keeps digits.
+    most = 1e12 / len(design) / np.maximum(np.sum(design**2, axis=1), 1e-300)
     weighted = design * np.minimum(row_weights, most)[:, None]
     # The tiny entry for the bias only decides between equals when there are no rows to speak of.
-    penalty = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
+    penalty = np.diag([1e-10] + [1.0] * features.shape[1])
     solution = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ targets)
     return np.asarray(solution.T, dtype=np.float64)
 
