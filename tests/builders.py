@@ -121,6 +121,9 @@ class Point:
     local: LocalFactors
 
 
+Update = Callable[[Point], Point]
+
+
 def fixed_model(
     hidden: tuple[int, ...],
     family: str = "student_t",
@@ -351,6 +354,16 @@ def with_bias(mask: np.ndarray) -> np.ndarray:
     return np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
 
 
+def assert_missing(model: BowTieModel, factors: Posterior) -> None:
+    """Weights that do not exist are zero to the bit, the others vary."""
+    for layer, mask in zip(factors.layers, model.connections, strict=True):
+        zeroed = where_there(layer.weights, mask)
+        np.testing.assert_array_equal(layer.weights.mean, zeroed.mean)
+        np.testing.assert_array_equal(layer.weights.covariance, zeroed.covariance)
+        variance = np.diagonal(layer.weights.covariance, axis1=-2, axis2=-1)
+        assert np.all(variance[:, with_bias(mask)] > 0.0)
+
+
 def moments_of(point: Point) -> ChainMoments:
     """Moments of the point's q(a)."""
     return chain_moments(point.local.activations, point.rows.inputs)
@@ -420,11 +433,6 @@ def _update_outcome(point: Point) -> Point:
     return replace(point, local=replace(point.local, outcome=terms))
 
 
-def _update_tilts(point: Point) -> Point:
-    tilt = update_tilts(point.model, point.factors, moments_of(point))
-    return replace(point, local=replace(point.local, tilt=tilt))
-
-
 def _update_gates(point: Point) -> Point:
     """Gates alone: `update_gates` reads E[z²] from fresh tilts, which q(omega) need not have."""
     moments = moments_of(point)
@@ -433,44 +441,30 @@ def _update_gates(point: Point) -> Point:
     return replace(point, local=replace(point.local, gate_probability=gates, gate_entropy=entropy))
 
 
-def _update_weights(point: Point) -> Point:
-    factors = update_weights(point.model, point.factors, statistics_of(point))
-    return replace(point, factors=factors)
+def _of_factors(update: Callable[..., Posterior], *, reads_rows: bool = False) -> Update:
+    """A global update as a map of points."""
+
+    def moved(point: Point) -> Point:
+        sums = (statistics_of(point),) if reads_rows else ()
+        return replace(point, factors=update(point.model, point.factors, *sums))
+
+    return moved
 
 
-def _update_noise(point: Point) -> Point:
-    factors = update_noise(point.model, point.factors, statistics_of(point))
-    return replace(point, factors=factors)
-
-
-def _update_global_shrinkage(point: Point) -> Point:
-    return replace(point, factors=update_global_shrinkage(point.model, point.factors))
-
-
-def _update_local_shrinkage(point: Point) -> Point:
-    return replace(point, factors=update_local_shrinkage(point.model, point.factors))
-
-
-def _update_slab(point: Point) -> Point:
-    return replace(point, factors=update_slab(point.model, point.factors))
-
-
-def _update_hyperparameters(point: Point) -> Point:
-    return replace(point, model=update_hyperparameters(point.model, point.factors))
-
-
-UPDATES: dict[str, Callable[[Point], Point]] = {
+UPDATES: dict[str, Update] = {
     "shared_covariance": _update_shared_covariance,
     "activations": _update_activations,
-    "tilts": _update_tilts,
+    "tilts": lambda p: replace(
+        p, local=replace(p.local, tilt=update_tilts(p.model, p.factors, moments_of(p)))
+    ),
     "gates": _update_gates,
     "outcome": _update_outcome,
-    "weights": _update_weights,
-    "noise": _update_noise,
-    "global_shrinkage": _update_global_shrinkage,
-    "local_shrinkage": _update_local_shrinkage,
-    "slab": _update_slab,
-    "hyperparameters": _update_hyperparameters,
+    "weights": _of_factors(update_weights, reads_rows=True),
+    "noise": _of_factors(update_noise, reads_rows=True),
+    "global_shrinkage": _of_factors(update_global_shrinkage),
+    "local_shrinkage": _of_factors(update_local_shrinkage),
+    "slab": _of_factors(update_slab),
+    "hyperparameters": lambda p: replace(p, model=update_hyperparameters(p.model, p.factors)),
 }
 """Every exact update, by the name of what it moves."""
 

@@ -81,7 +81,7 @@ def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: floa
 
 
 @pytest.fixture
-def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_threads(monkeypatch) -> None:
     """Blocks of 16 rows on three threads, whatever the machine."""
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
@@ -108,9 +108,7 @@ def moved_by(monkeypatch: pytest.MonkeyPatch, momentum: float) -> None:
     ],
     ids=str,
 )
-def test_history_is_monotone_and_complete(
-    hidden: tuple[int, ...], accelerate: bool, em: bool
-) -> None:
+def test_history_is_monotone_and_complete(hidden, accelerate, em):
     result = ascend(*problem(hidden), max_iter=40, tol=0.0, accelerate=accelerate, em=em)
     assert_sound(result)
     assert all(history[-1] > history[0] for history in result.elbo_history)
@@ -118,7 +116,7 @@ def test_history_is_monotone_and_complete(
 
 
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
-def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden: tuple[int, ...]) -> None:
+def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden):
     plain, fast = (
         ascend(*problem(hidden), max_iter=60, tol=0.0, accelerate=accelerate)
         for accelerate in (False, True)
@@ -127,7 +125,7 @@ def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden: tuple[int
     assert np.all(fast.elbo_terms.total > plain.elbo_terms.total + 1.0)
 
 
-def test_more_rounds_within_a_sweep_climb_higher() -> None:
+def test_more_rounds_within_a_sweep_climb_higher():
     bounds = [
         ascend(*problem(), max_iter=1, em=False, rounds=rounds).elbo_terms.total
         for rounds in (1, 2, 5)
@@ -136,9 +134,7 @@ def test_more_rounds_within_a_sweep_climb_higher() -> None:
 
 
 @pytest.mark.parametrize(("hidden", "amount"), [((6,), 3.0), ((5, 4), 1e3), ((6,), 1e200)])
-def test_a_step_that_lowers_the_bound_is_undone(
-    hidden: tuple[int, ...], amount: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_lowers_the_bound_is_undone(hidden, amount, monkeypatch):
     """Whatever the momentum: no exception, no warning, never below the accepted bound.
 
     Every pass over the data is counted, and the limit holds for all of them.
@@ -159,7 +155,7 @@ def test_a_step_that_lowers_the_bound_is_undone(
     assert all(10 <= len(history) < 20 for history in result.elbo_history)
 
 
-def test_momentum_goes_on_in_the_direction_of_the_last_move(rng: np.random.Generator) -> None:
+def test_momentum_goes_on_in_the_direction_of_the_last_move(rng):
     """m + r (m - m_before) and beta (beta / beta_before)^r, with an r of each network."""
     model = builders.fixed_model((4, 3))
     now, then = (builders.random_factors(rng, model) for _ in range(2))
@@ -175,9 +171,7 @@ def test_momentum_goes_on_in_the_direction_of_the_last_move(rng: np.random.Gener
         assert layer.weights.covariance is a.weights.covariance
 
 
-def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(monkeypatch):
     """With every momentum step undone, the histories are those of plain sweeps."""
     plain = ascend(*problem(), max_iter=8, tol=0.0, accelerate=False)
     moved_by(monkeypatch, 1e3)
@@ -186,7 +180,7 @@ def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
     assert_same(rejected.posterior, plain.posterior, 1e-9)
 
 
-def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
+def test_the_fit_is_deterministic_and_leaves_its_arguments_alone():
     model, posterior, rows = problem((5, 4))
     before = map_arrays(np.copy, posterior)
     first, again = (ascend(model, posterior, rows, max_iter=10) for _ in range(2))
@@ -221,11 +215,11 @@ def climbing(gains: list[float], start: float = -500.0) -> list[float]:
         ([-5.0], 1.0, False),
     ],
 )
-def test_convergence(history: list[float], tol: float, expected: bool) -> None:
+def test_convergence(history, tol, expected):
     assert is_converged(history, tol) is expected
 
 
-def test_each_network_ends_where_its_history_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_network_ends_where_its_history_says(monkeypatch):
     """As it would alone; a callback that answers true leaves those that have ended."""
     monkeypatch.setattr(module, "WINDOW", 10)
     given, settings = problem((4,), count=3), {"max_iter": 2000, "tol": 1e-2}
@@ -248,7 +242,7 @@ def test_each_network_ends_where_its_history_says(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("max_iter", [1, 7])
-def test_the_iteration_limit_is_honoured_and_callbacks_are_told(max_iter: int) -> None:
+def test_the_iteration_limit_is_honoured_and_callbacks_are_told(max_iter):
     """What a callback keeps does not change afterwards."""
     told: list[tuple[int, np.ndarray]] = []
     result = ascend(
@@ -264,7 +258,7 @@ def test_the_iteration_limit_is_honoured_and_callbacks_are_told(max_iter: int) -
     np.testing.assert_array_equal(np.transpose([bounds for _, bounds in told]), result.elbo_history)
 
 
-def test_errors_of_a_callback_are_the_callers() -> None:
+def test_errors_of_a_callback_are_the_callers():
     """Also those of arithmetic, which in a sweep are a status."""
     with pytest.raises(ZeroDivisionError):
         ascend(*problem(), callback=lambda number, _: bool(1 // 0))
@@ -287,7 +281,7 @@ def failing(
 
 
 @pytest.mark.parametrize(("by_keyboard", "at"), [(False, 4), (True, 1)])
-def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard: bool, at: int) -> None:
+def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard, at):
     """By a true answer, or by Ctrl-C while it runs."""
 
     def callback(number: int, bounds: np.ndarray) -> bool:
@@ -304,9 +298,7 @@ def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard: bool,
 
 
 @pytest.mark.parametrize(("part", "complete"), [("elbo", 4), ("_extrapolated", 6)])
-def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(
-    part: str, complete: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(part, complete, monkeypatch):
     """It is raised where there is none; momentum follows a sweep, from the second on."""
     failing(monkeypatch, part, KeyboardInterrupt, 5)
     result = ascend(*problem(), max_iter=20)
@@ -322,7 +314,7 @@ def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(
         ascend(*problem(), max_iter=20)
 
 
-def test_ctrl_c_between_blocks(monkeypatch: pytest.MonkeyPatch, three_threads: None) -> None:
+def test_ctrl_c_between_blocks(monkeypatch, three_threads):
     """It comes while the third sweep adds up its blocks; no thread is left behind."""
     before = set(threading.enumerate())
     failing(monkeypatch, "add", KeyboardInterrupt, 8)
@@ -354,9 +346,7 @@ def spoil_second(monkeypatch: pytest.MonkeyPatch, at: int, factor: float) -> Non
     ("factor", "status", "accelerate"),
     [(50.0, Status.DECREASED, True), (np.nan, Status.NON_FINITE, False)],
 )
-def test_a_failure_is_a_status_of_the_network_concerned(
-    factor: float, status: Status, accelerate: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_is_a_status_of_the_network_concerned(factor, status, accelerate, monkeypatch):
     """It keeps its better state; after momentum it is tried once more without."""
     settings = {"tol": 0.0, "accelerate": accelerate}
     whole = ascend(*problem(), max_iter=9, **settings)
@@ -374,9 +364,7 @@ def test_a_failure_is_a_status_of_the_network_concerned(
 
 
 @pytest.mark.parametrize("at", [1, 4])
-def test_an_error_of_arithmetic_keeps_the_last_good_state(
-    at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_arithmetic_keeps_the_last_good_state(at, monkeypatch):
     failing(monkeypatch, "global_step", np.linalg.LinAlgError, *range(at, 100))
     result = ascend(*problem(), max_iter=20, accelerate=False)
     monkeypatch.undo()
@@ -391,9 +379,7 @@ def test_an_error_of_arithmetic_keeps_the_last_good_state(
     assert_equal(result.posterior, expected.posterior)
 
 
-def test_an_error_of_arithmetic_by_momentum_is_tried_again_without(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_error_of_arithmetic_by_momentum_is_tried_again_without(monkeypatch):
     failing(monkeypatch, "global_step", OverflowError, 5)
     result = ascend(*problem(), max_iter=9, tol=0.0)
     assert_sound(result)
@@ -419,9 +405,7 @@ def with_far_start(given: Problem, factor: float) -> Problem:
     ],
     ids=str,
 )
-def test_a_start_without_a_finite_bound_stays(
-    hidden: tuple[int, ...], prior: str, factor: float
-) -> None:
+def test_a_start_without_a_finite_bound_stays(hidden, prior, factor):
     """It is the network's alone, without a warning; the one beside it goes on."""
     given = with_far_start(problem(hidden, prior), factor)
     result = ascend(*given, max_iter=5)
@@ -442,12 +426,7 @@ def test_a_start_without_a_finite_bound_stays(
     [((7,), GAUSSIAN), ((5, 4), StudentT()), ((6,), Binary())],
     ids=str,
 )
-def test_blocks_and_threads_change_nothing(
-    hidden: tuple[int, ...],
-    outcome: Outcome,
-    monkeypatch: pytest.MonkeyPatch,
-    three_threads: None,
-) -> None:
+def test_blocks_and_threads_change_nothing(hidden, outcome, monkeypatch, three_threads):
     """Threads not a bit, other blocks no more than rounding; nor whether squares are kept."""
     given = problem(hidden, outcome=outcome)
     threads = ascend(*given, max_iter=8, tol=0.0)
@@ -464,9 +443,7 @@ def test_blocks_and_threads_change_nothing(
         assert_same(thread.posterior, other.posterior, 1e-7)
 
 
-def test_blocks_hold_every_row_once_and_squares_if_there_is_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_blocks_hold_every_row_once_and_squares_if_there_is_room(monkeypatch):
     model, _, rows = problem()
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     for room in (8 * 60 * 6, 8 * 60 * 6 - 1):
@@ -479,7 +456,7 @@ def test_blocks_hold_every_row_once_and_squares_if_there_is_room(
         assert all((block.input_second is not None) == (room == 2880) for block in blocks)
 
 
-def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads: None) -> None:
+def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads):
     """Momentum may overflow on any thread; warnings are errors in this suite."""
     meeting = threading.Barrier(2, timeout=20)
 
@@ -503,13 +480,7 @@ def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads: None)
     ],
     ids=str,
 )
-def test_no_array_of_a_block_is_large(
-    n_inputs: int,
-    hidden: tuple[int, ...],
-    outcome: Outcome,
-    rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_array_of_a_block_is_large(n_inputs, hidden, outcome, rng, monkeypatch):
     """Local factors and moments of as many rows as a block may have."""
     monkeypatch.setattr(module, "BLOCK_BYTES", 400_000)
     model = builders.fixed_model(hidden, n_inputs=n_inputs, n_outputs=2, outcome=outcome)

@@ -55,9 +55,7 @@ def problem(hidden: tuple[int, ...], name: str, n: int = 40) -> tuple[BowTieMode
     ],
     ids=str,
 )
-def test_updates_are_stationary(
-    name: str, hidden: tuple[int, ...], rng: np.random.Generator
-) -> None:
+def test_updates_are_stationary(name, hidden, rng):
     outcome, n_outputs = builders.OUTCOMES[name]
     point = builders.random_point(rng, hidden, n=5, outcome=outcome, n_outputs=n_outputs)
     names = ("activations", "weights", "noise")
@@ -73,7 +71,7 @@ def test_updates_are_stationary(
 
 
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
-def test_em_from_any_degrees_of_freedom(hidden: tuple[int, ...]) -> None:
+def test_em_from_any_degrees_of_freedom(hidden):
     """Far from their place, too, the bound rises; without EM they stay."""
     model, start, rows = problem(hidden, "student_t")
     for freedom in (0.7, 16.0):
@@ -86,7 +84,7 @@ def test_em_from_any_degrees_of_freedom(hidden: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(still.model.outcome.freedom, [16.0] * M)
 
 
-def test_classes_swap_with_the_sign_of_the_output() -> None:
+def test_classes_swap_with_the_sign_of_the_output():
     """Binary: y -> 1 - y, z -> -z."""
     model, start, rows = problem((4,), "binary")
     *hidden, output = start.layers
@@ -102,7 +100,7 @@ def test_classes_swap_with_the_sign_of_the_output() -> None:
     np.testing.assert_allclose(second.elbo_terms.total, first.elbo_terms.total, rtol=1e-10)
 
 
-def test_many_degrees_of_freedom_are_gaussian_noise() -> None:
+def test_many_degrees_of_freedom_are_gaussian_noise():
     """Sweep by sweep: with one round of global updates S_L is renewed at the same places."""
     model, start, rows = problem((4,), "student_t")
     settings = {"max_iter": 6, "tol": 0.0, "rounds": 1, "em": False, "accelerate": False}
@@ -125,7 +123,7 @@ def test_many_degrees_of_freedom_are_gaussian_noise() -> None:
 
 
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
-def test_no_rows_with_weight_leave_the_prior(hidden: tuple[int, ...]) -> None:
+def test_no_rows_with_weight_leave_the_prior(hidden):
     model, start, rows = problem(hidden, "binary")
     blocks = build_blocks(replace(rows, weights=0.0 * rows.weights), model, M)
     memory = [initialize_local(model, start, b.inputs, b.targets) for b in blocks]

@@ -90,9 +90,7 @@ def assert_close(first: object, second: object, rtol: float) -> None:
     ],
     ids=str,
 )
-def test_all_rows_and_a_whole_step_are_a_sweep(
-    hidden: tuple[int, ...], prior: str, outcome: Outcome, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_rows_and_a_whole_step_are_a_sweep(hidden, prior, outcome, monkeypatch):
     model, posterior, rows = problem(40, hidden, prior=prior, outcome=outcome)
     for changed in (module, ascent_module):
         monkeypatch.setattr(changed, "block_rows", lambda *_: 16)
@@ -114,9 +112,7 @@ def test_all_rows_and_a_whole_step_are_a_sweep(
 
 
 @pytest.mark.parametrize(("hidden", "outcome"), [((5,), GAUSSIAN), ((4, 3), StudentT())], ids=str)
-def test_statistics_of_batches_add_up_to_those_of_all_rows(
-    hidden: tuple[int, ...], outcome: Outcome
-) -> None:
+def test_statistics_of_batches_add_up_to_those_of_all_rows(hidden, outcome):
     """So that of a batch drawn at random is unbiased."""
     model, posterior, rows = problem(50, hidden, outcome=outcome)
     state = begin(model, posterior)
@@ -125,7 +121,7 @@ def test_statistics_of_batches_add_up_to_those_of_all_rows(
     assert_close(reduce(add, parts), settled(state.model, state.posterior, rows), 1e-8)
 
 
-def test_natural_parameters_and_the_noise_scale_are_blended() -> None:
+def test_natural_parameters_and_the_noise_scale_are_blended():
     """Erratum 6: the scale of the noise itself, not its inverse."""
     state = begin(*problem(60)[:2])
     model, posterior, rows = state.model, state.posterior, bent_rows(60)
@@ -151,7 +147,7 @@ def test_natural_parameters_and_the_noise_scale_are_blended() -> None:
             np.testing.assert_allclose(c, 0.7 * a + 0.3 * b, rtol=1e-7, atol=1e-7)
 
 
-def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
+def test_the_bound_of_a_batch_is_that_of_its_rows_alone():
     model, posterior, rows = problem(60)
     state, batch = begin(model, posterior), take_rows(rows, np.arange(20))
     memory = settled(state.model, state.posterior, rows)
@@ -163,16 +159,7 @@ def test_the_bound_of_a_batch_is_that_of_its_rows_alone() -> None:
     np.testing.assert_allclose(noisy.total, expected.total, rtol=1e-12)
 
 
-def test_step_sizes() -> None:
-    sizes = [step_size(t, 0.7, 1.0) for t in range(200)]
-    assert sizes[0] == 1.0
-    assert np.all(np.diff(sizes) < 0.0)
-    np.testing.assert_allclose(sizes[9], 10.0**-0.7)
-    assert step_size(0, 0.7, 0.0) == 1.0
-    assert step_size(3, 0.7, 0.5) == 3.5**-0.7
-
-
-def test_passes_hold_every_row_once_in_an_order_of_their_own() -> None:
+def test_passes_hold_every_row_once_in_an_order_of_their_own():
     rows = bent_rows(25)
     batches = minibatches(rows, 10, 0)
     passes = [np.concatenate([b.inputs for b in batches(number)]) for number in (0, 1, 0)]
@@ -218,7 +205,7 @@ def rough_start(model: BowTieModel, rows: Rows) -> Posterior:
 @pytest.mark.parametrize(
     ("hidden", "passes"), [((10,), 15), pytest.param((6, 5), 30, marks=pytest.mark.slow)], ids=str
 )
-def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...], passes: int) -> None:
+def test_as_good_as_coordinate_ascent_on_new_rows(hidden, passes):
     model, _, rows = problem(2000, hidden, temperature=0.05)
     posterior, new = rough_start(model, take_rows(rows, np.arange(50))), bent_rows(1000, seed=1)
     whole = ascend(model, posterior, rows, max_iter=150, tol=0.0)
@@ -230,7 +217,7 @@ def test_as_good_as_coordinate_ascent_on_new_rows(hidden: tuple[int, ...], passe
         assert np.mean(history[-20:]) > np.mean(history[:20])
 
 
-def test_networks_side_by_side_step_as_one_by_one() -> None:
+def test_networks_side_by_side_step_as_one_by_one():
     model, posterior, rows = problem(120, (4, 3), outcome=StudentT())
     settings = {"max_iter": 3, "forgetting_rate": 0.8}
     result = run((model, posterior, rows), 40, **settings)
@@ -243,7 +230,7 @@ def test_networks_side_by_side_step_as_one_by_one() -> None:
         )
 
 
-def test_a_seed_repeats_a_fit_whatever_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seed_repeats_a_fit_whatever_the_threads(monkeypatch):
     monkeypatch.setattr(module, "block_rows", lambda *_: 16)
     given, fits = problem(150), []
     for seed, cores in ((3, {0}), (3, {0, 1, 2}), (4, {0})):
@@ -267,9 +254,7 @@ def amounts_of(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, float]]:
     return seen
 
 
-def test_steps_are_whole_while_the_bound_rises_and_shrink_after(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_steps_are_whole_while_the_bound_rises_and_shrink_after(monkeypatch):
     """The history holds the bounds that the callback is told, and ends where it stands still."""
     amounts, told = amounts_of(monkeypatch), []
     result = run(problem(200), 20, max_iter=200, callback=lambda *news: told.append(news))
@@ -287,7 +272,7 @@ def test_steps_are_whole_while_the_bound_rises_and_shrink_after(
     np.testing.assert_array_equal(result.elbo_terms.total, history[-1])
 
 
-def test_steps_of_the_paper_and_a_small_last_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_steps_of_the_paper_and_a_small_last_batch(monkeypatch):
     """A batch with half the rows of the others takes half their step."""
     amounts = amounts_of(monkeypatch)
     result = run(problem(50), 20, max_iter=3, forgetting_rate=0.8, step_delay=2.0)
@@ -301,7 +286,7 @@ def test_steps_of_the_paper_and_a_small_last_batch(monkeypatch: pytest.MonkeyPat
     assert [amount for _, amount in amounts] == [1.0, 1.0, 0.5] * 2
 
 
-def test_a_fit_goes_on_from_the_state_it_returned() -> None:
+def test_a_fit_goes_on_from_the_state_it_returned():
     model, posterior, rows = problem(50)
     batches, settings = minibatches(rows, 20, 0), {"forgetting_rate": 0.7, "n_rows": 50.0}
     whole, _ = ascend_stochastic(begin(model, posterior), batches, max_iter=5, **settings)
@@ -317,9 +302,7 @@ def test_a_fit_goes_on_from_the_state_it_returned() -> None:
 
 @pytest.mark.parametrize("at", [1, 5])
 @pytest.mark.parametrize("part", ["callback", "global_step", "elbo"])
-def test_ctrl_c_keeps_the_last_complete_step(
-    part: str, at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ctrl_c_keeps_the_last_complete_step(part, at, monkeypatch):
     """It is raised where there is none; a true answer of the callback stops a fit too."""
     given, calls = problem(60), 0
     original = getattr(module, part, lambda *_: None)
@@ -352,9 +335,7 @@ def test_ctrl_c_keeps_the_last_complete_step(
 
 
 @pytest.mark.parametrize("at", [1, 4])
-def test_a_bound_that_is_not_finite_ends_the_fit_at_the_step_before(
-    at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bound_that_is_not_finite_ends_the_fit_at_the_step_before(at, monkeypatch):
     """Batches of rows that overflow."""
     model, posterior, rows = problem(60)
 
@@ -387,7 +368,7 @@ def test_a_bound_that_is_not_finite_ends_the_fit_at_the_step_before(
     ],
     ids=["rising", "standing still", "within noise", "slow gains add up", "falling"],
 )
-def test_windows_that_stand_still(means: list[float], tol: float, counts: list[int]) -> None:
+def test_windows_that_stand_still(means, tol, counts):
     """Of the mean of the networks, at the end of each window of four steps around these means."""
     history: list[np.ndarray] = []
     still, counted = 0, []

@@ -62,9 +62,7 @@ def bound_of(
 
 @pytest.mark.parametrize("name", OUTCOMES)
 @pytest.mark.parametrize("deviation", [0.05, 2.0])
-def test_the_bound_is_below_the_expected_log_likelihood(
-    name: str, deviation: float, rng: np.random.Generator
-) -> None:
+def test_the_bound_is_below_the_expected_log_likelihood(name, deviation, rng):
     """In each of 24 rows; near it where q(z) is narrow and the bound exact for a known z."""
     outcome, targets, mean, variance = case(rng, name, 12)
     bound, _ = bound_of(outcome, targets, mean, mean**2 + deviation**2, variance)
@@ -80,7 +78,7 @@ def test_the_bound_is_below_the_expected_log_likelihood(
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_the_bound_for_a_known_output(name: str, rng: np.random.Generator) -> None:
+def test_the_bound_for_a_known_output(name, rng):
     """Exact but for the Poisson and gamma helpers of classes, which are not independent."""
     outcome, targets, z, variance = case(rng, name, 100)
     bound, _ = bound_of(outcome, targets, z, z**2, variance)
@@ -93,7 +91,7 @@ def test_the_bound_for_a_known_output(name: str, rng: np.random.Generator) -> No
 
 
 @pytest.mark.parametrize("name", EXACT)
-def test_losses_are_likelihoods_but_for_constants(name: str, rng: np.random.Generator) -> None:
+def test_losses_are_likelihoods_but_for_constants(name, rng):
     """With their gradients; the loss of a Student-t is that of variance one near zero."""
     outcome, targets, z, _ = case(rng, name, 20)
     value, gradient = outcome.loss(targets, z)
@@ -114,9 +112,7 @@ def test_losses_are_likelihoods_but_for_constants(name: str, rng: np.random.Gene
 
 
 @pytest.mark.parametrize("freedom", [2.0, 8.0])
-def test_degrees_of_freedom_are_where_the_bound_is_highest(
-    freedom: float, rng: np.random.Generator
-) -> None:
+def test_degrees_of_freedom_are_where_the_bound_is_highest(freedom, rng):
     """q(lambda) stays: Σ E[log Gamma(lambda | nu/2, nu/2)] has no slope at the new nu."""
     weights = rng.uniform(0.5, 2.0, size=400)
     targets = stats.t(freedom).rvs(size=(400, 1), random_state=rng)
@@ -128,7 +124,7 @@ def test_degrees_of_freedom_are_where_the_bound_is_highest(
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_draws_have_the_stated_law(name: str, rng: np.random.Generator) -> None:
+def test_draws_have_the_stated_law(name, rng):
     """Frequencies against probabilities: few comparisons of 5 standard errors."""
     outcome, _, z, variance = case(rng, name, 1)
     n, z = 40_000, z[0]
@@ -149,13 +145,13 @@ def test_draws_have_the_stated_law(name: str, rng: np.random.Generator) -> None:
         assert np.all(np.abs(happened.mean(axis=0) - chance) < LIMIT * error)
 
 
-def test_moments_of_the_noise() -> None:
+def test_moments_of_the_noise():
     assert StudentT(freedom=6.0).variance_ratio == pytest.approx(stats.t(6.0).var())
     assert StudentT(freedom=1.5).variance_ratio == 3.0
     assert GAUSSIAN.variance_ratio == 1.0
 
 
-def test_working_targets() -> None:
+def test_working_targets():
     """Outputs that a linear fit may aim at: fairly sure classes, and no outliers."""
     targets = np.array([[-40.0], [0.5], [7.0]])
     np.testing.assert_array_equal(GAUSSIAN.working_targets(targets), targets)
@@ -167,7 +163,7 @@ def test_working_targets() -> None:
 
 
 @pytest.mark.parametrize("name", OUTCOMES)
-def test_outputs_far_away_stay_finite(name: str, rng: np.random.Generator) -> None:
+def test_outputs_far_away_stay_finite(name, rng):
     outcome, targets, z, _ = case(rng, name, 3)
     for size in (0.0, 30.0, 700.0, 1e6):
         for sign in (-1.0, 1.0):

@@ -54,16 +54,10 @@ def without(
     model: BowTieModel, posterior: Posterior, masks: Sequence[np.ndarray]
 ) -> tuple[BowTieModel, Posterior]:
     """The network in which weights outside the masks are exactly zero."""
-    layers = []
-    for layer, mask in zip(posterior.layers, masks, strict=True):
-        there = np.column_stack([np.ones(len(mask), bool), mask])
-        weights = GaussianRows(
-            mean=np.where(there, layer.weights.mean, 0.0),
-            covariance=np.where(
-                there[:, :, None] & there[:, None, :], layer.weights.covariance, 0.0
-            ),
-        )
-        layers.append(replace(layer, weights=weights))
+    layers = [
+        replace(layer, weights=builders.where_there(layer.weights, mask))
+        for layer, mask in zip(posterior.layers, masks, strict=True)
+    ]
     return replace(model, connections=tuple(masks)), replace(posterior, layers=tuple(layers))
 
 
@@ -91,7 +85,7 @@ def slow_condition(
 
 
 @pytest.mark.parametrize("size", [1, 4, 30])
-def test_conditioning_against_the_dense_formula(size: int, rng: np.random.Generator) -> None:
+def test_conditioning_against_the_dense_formula(size, rng):
     """Widths below and above that from which matrices are inverted by halves."""
     covariance = builders.random_covariance(rng, 8, size + 1)
     weights = GaussianRows(mean=rng.normal(size=(8, size + 1)), covariance=covariance)
@@ -108,22 +102,6 @@ def test_conditioning_against_the_dense_formula(size: int, rng: np.random.Genera
         assert not q.covariance[row][:, ~kept].any()
     np.testing.assert_array_equal(q.mean[0], weights.mean[0])
     np.testing.assert_array_equal(q.covariance[0], covariance[0])
-
-
-def test_conditioning_leaves_its_argument_and_knows_weights_that_are_gone(
-    rng: np.random.Generator,
-) -> None:
-    """In two steps as in one, whatever is zero already."""
-    covariance = builders.random_covariance(rng, 5, 7)
-    weights = GaussianRows(mean=rng.normal(size=(5, 7)), covariance=covariance)
-    mean_before, before = weights.mean.copy(), covariance.copy()
-    first, second = (rng.random((5, 6)) < 0.6 for _ in range(2))
-    in_two = condition(condition(weights, first), second)
-    at_once = condition(weights, first & second)
-    np.testing.assert_allclose(in_two.mean, at_once.mean, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(in_two.covariance, at_once.covariance, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(weights.mean, mean_before)
-    np.testing.assert_array_equal(weights.covariance, before)
 
 
 def assert_same_prediction(
@@ -172,9 +150,7 @@ def zero_masks(rng: np.random.Generator, model: BowTieModel, where: str) -> list
     ],
     ids=str,
 )
-def test_dead_units_go_without_a_trace(
-    where: str, hidden: tuple[int, ...], outcome: Outcome, rng: np.random.Generator
-) -> None:
+def test_dead_units_go_without_a_trace(where, hidden, outcome, rng):
     inputs, shrunk = rng.normal(0.0, 2.0, size=(40, 3)), 0
     for _ in range(10 if where == "random" else 1):
         whole = random_network(rng, hidden, outcome=outcome)
@@ -188,9 +164,7 @@ def test_dead_units_go_without_a_trace(
 
 
 @pytest.mark.parametrize("hidden", builders.HIDDEN, ids=str)
-def test_a_network_that_no_input_reaches_is_a_constant(
-    hidden: tuple[int, ...], rng: np.random.Generator
-) -> None:
+def test_a_network_that_no_input_reaches_is_a_constant(hidden, rng):
     whole = random_network(rng, hidden)
     masks = full_masks(whole[0])
     masks[0][:] = False
@@ -205,7 +179,7 @@ def test_a_network_that_no_input_reaches_is_a_constant(
     map_arrays(np.testing.assert_array_equal, again[1], smaller[1])
 
 
-def test_a_constant_against_draws(rng: np.random.Generator) -> None:
+def test_a_constant_against_draws(rng):
     """Mean and variance of 400 000 networks whose first weights are zero, five errors each."""
     n = 400_000
     model, posterior = random_network(rng, (4,))
@@ -243,14 +217,6 @@ def test_a_constant_against_draws(rng: np.random.Generator) -> None:
     assert np.max(np.abs([z_mean, z_variance])) < LIMIT
 
 
-def assert_missing(model: BowTieModel, posterior: Posterior) -> None:
-    """Weights that do not exist are zero to the bit, the others vary."""
-    for layer, mask in zip(posterior.layers, model.connections, strict=True):
-        variances = np.diagonal(layer.weights.covariance[0], axis1=1, axis2=2)[:, 1:]
-        np.testing.assert_array_equal(variances > 0.0, mask)
-        np.testing.assert_array_equal(layer.weights.mean[0, :, 1:] != 0.0, mask)
-
-
 @pytest.mark.parametrize(
     ("hidden", "family"),
     [
@@ -264,9 +230,7 @@ def assert_missing(model: BowTieModel, posterior: Posterior) -> None:
     ],
     ids=str,
 )
-def test_what_is_left_is_a_network_with_the_scales_it_had(
-    hidden: tuple[int, ...], family: str, rng: np.random.Generator
-) -> None:
+def test_what_is_left_is_a_network_with_the_scales_it_had(hidden, family, rng):
     sizes = set()
     for rate in (0.05, 0.15, 0.3):
         model, posterior = random_network(rng, hidden, family)
@@ -277,7 +241,7 @@ def test_what_is_left_is_a_network_with_the_scales_it_had(
         widths = tuple(int(units.sum()) for units in kept[first:])
         assert smaller.architecture.widths == widths
         assert len(smaller.prior.local_shrinkage) == len(left.layers)
-        assert_missing(smaller, left)
+        builders.assert_missing(smaller, left)
         for index, (layer, before) in enumerate(
             zip(left.layers, posterior.layers[first:], strict=True)
         ):
@@ -321,9 +285,7 @@ def test_what_is_left_is_a_network_with_the_scales_it_had(
     ],
     ids=str,
 )
-def test_a_fit_goes_on_from_what_is_left(
-    hidden: tuple[int, ...], family: str, outcome: Outcome, rng: np.random.Generator
-) -> None:
+def test_a_fit_goes_on_from_what_is_left(hidden, family, outcome, rng):
     """It only climbs, and the weights that went stay away."""
     model, posterior = random_network(rng, hidden, family, outcome)
     rows = builders.random_rows(rng, model, 60)
@@ -336,7 +298,7 @@ def test_a_fit_goes_on_from_what_is_left(
         (history,) = result.elbo_history
         assert np.all(np.diff(history) >= -1e-9 * np.abs(history[:-1]))
         assert rate == NONE or history[-1] > history[0]
-        assert_missing(smaller, result.posterior)
+        builders.assert_missing(smaller, result.posterior)
         for index, layer in enumerate(result.posterior.layers):
             tau, prior = layer.global_shrinkage, smaller.prior.global_shrinkage
             assert tau.order == prior.order - 0.5 * smaller.n_weights(index)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -101,9 +100,7 @@ def assert_masks(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -
 
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("hidden", DEPTHS, ids=str)
-def test_choice_against_sorting_and_counting(
-    hidden: tuple[int, ...], missing: bool, rng: np.random.Generator
-) -> None:
+def test_choice_against_sorting_and_counting(hidden, missing, rng):
     """Missing weights are neither counted nor kept."""
     counts = np.zeros((len(RATES), 3), dtype=int)
     for row, rate in enumerate(RATES):
@@ -129,7 +126,7 @@ def test_choice_against_sorting_and_counting(
 
 
 @pytest.mark.parametrize("hidden", DEPTHS, ids=str)
-def test_nothing_survives(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
+def test_nothing_survives(hidden, rng):
     selection = select(*random_network(rng, hidden, 1e-3), 0.3)
     assert not any(mask.any() for mask in selection.connections)
     assert not any(u.any() for u in (*selection.units, *selection.varying, selection.inputs))
@@ -137,7 +134,7 @@ def test_nothing_survives(hidden: tuple[int, ...], rng: np.random.Generator) -> 
     assert (selection.keep_threshold, selection.estimated_rate) == (1.0, 0.0)
 
 
-def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) -> None:
+def test_sure_weights_without_a_path_do_not_survive(rng):
     """The first layer is sure and the second is not: chosen weights, none of them of use."""
     model, posterior = random_network(rng, (4,), 100.0)
     output = posterior.layers[1]
@@ -149,12 +146,12 @@ def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) ->
 
 
 @pytest.mark.parametrize("rate", [0, 1.0, np.nan, "0.01", True, None])
-def test_rates_that_are_none(rate: Any, rng: np.random.Generator) -> None:
+def test_rates_that_are_none(rate, rng):
     with pytest.raises(ValueError, match="false_discovery_rate"):
         select(*random_network(rng, (4,)), rate)
 
 
-def test_ties_at_the_edge_go_together() -> None:
+def test_ties_at_the_edge_go_together():
     doubts = np.array([0.02, 0.001, 0.02, 0.02])
     # One of the three would still be below 0.012, all three are not.
     assert largest_doubt(doubts, 0.012) == 0.001
@@ -169,7 +166,7 @@ def test_ties_at_the_edge_go_together() -> None:
     rate=st.integers(1, 63),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_the_largest_set_of_whole_groups(numerators: list[int], rate: int) -> None:
+def test_the_largest_set_of_whole_groups(numerators, rate):
     """Doubts and rates in 64ths, so that sums are exact."""
     doubts = np.array(numerators) / 64.0
     edge = largest_doubt(doubts, rate / 64.0)
@@ -183,7 +180,7 @@ def test_the_largest_set_of_whole_groups(numerators: list[int], rate: int) -> No
 
 
 @pytest.mark.parametrize("n_hidden", [0, 1, 4])
-def test_paths_against_taking_units_out_one_by_one(n_hidden: int, rng: np.random.Generator) -> None:
+def test_paths_against_taking_units_out_one_by_one(n_hidden, rng):
     removed = kept = 0
     for _ in range(100):
         widths = rng.integers(1, 5, size=n_hidden + 2)

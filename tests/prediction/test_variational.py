@@ -38,21 +38,14 @@ def predict(model: BowTieModel, posterior: Posterior, inputs: np.ndarray) -> Mom
 
 
 @pytest.fixture(params=[(), (4,), (4, 3), (3, 5, 2)], ids=str)
-def networks(
-    request: pytest.FixtureRequest, rng: np.random.Generator
-) -> tuple[BowTieModel, Posterior]:
+def networks(request, rng) -> tuple[BowTieModel, Posterior]:
     """Two random networks with two outputs."""
     model = builders.fixed_model(request.param)
     return model, builders.random_factors(rng, model)
 
 
 @pytest.mark.parametrize("settled", [True, False], ids=["settled", "seven steps"])
-def test_shapes_blocks_rows_and_networks(
-    networks: tuple[BowTieModel, Posterior],
-    settled: bool,
-    rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_shapes_blocks_rows_and_networks(networks, settled, rng, monkeypatch):
     """A row's prediction depends neither on the rows beside it nor on the network beside its own.
 
     What training left in the shared covariance must not leak into new rows either.
@@ -84,11 +77,7 @@ def test_shapes_blocks_rows_and_networks(
         np.testing.assert_array_equal(getattr(elsewhere, name), expected)
 
 
-def test_prediction_is_the_local_step_without_targets(
-    networks: tuple[BowTieModel, Posterior],
-    rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_prediction_is_the_local_step_without_targets(networks, rng, monkeypatch):
     """The bound of the local factors rises with each step of the code of training."""
     model, posterior = networks
     inputs, silent = rng.normal(size=(15, 3)), without_targets(posterior)
@@ -109,7 +98,7 @@ def test_prediction_is_the_local_step_without_targets(
     np.testing.assert_allclose(new.mean, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_no_hidden_layer_is_the_same_by_either_route(rng: np.random.Generator) -> None:
+def test_no_hidden_layer_is_the_same_by_either_route(rng):
     model = builders.fixed_model(())
     posterior, inputs = builders.random_factors(rng, model), rng.normal(size=(6, 3))
     expected = push_forward(model, posterior, inputs)
@@ -117,7 +106,7 @@ def test_no_hidden_layer_is_the_same_by_either_route(rng: np.random.Generator) -
         np.testing.assert_allclose(value, getattr(expected, name), rtol=1e-12)
 
 
-def test_noise_of_the_targets(rng: np.random.Generator) -> None:
+def test_noise_of_the_targets(rng):
     """E[eta²], that of the tails, none of classes; infinite for a concentration of at most 1."""
     model = builders.fixed_model((4,))
     posterior = builders.random_factors(rng, model)
@@ -142,7 +131,7 @@ def truth(x: np.ndarray) -> np.ndarray:
 
 
 @pytest.fixture(scope="module", params=[(15,), (10, 6)], ids=str)
-def fitted(request: pytest.FixtureRequest) -> Ascent:
+def fitted(request) -> Ascent:
     """Five networks from random starts, fitted to 150 rows."""
     rng = np.random.default_rng(11)
     inputs = rng.uniform(-2.0, 2.0, size=(150, 1))
@@ -152,7 +141,7 @@ def fitted(request: pytest.FixtureRequest) -> Ascent:
     return ascend(model, initialize(model, rows, rng, 5, "laplace"), rows, max_iter=60)
 
 
-def test_the_mean_is_close_to_the_truth(fitted: Ascent) -> None:
+def test_the_mean_is_close_to_the_truth(fitted):
     """Root mean squared error against the noiseless curve below the noise itself, 0.1.
 
     With 150 rows and some 20 effective parameters the error bar of the curve is about 0.04. Of five
@@ -164,7 +153,7 @@ def test_the_mean_is_close_to_the_truth(fitted: Ascent) -> None:
     assert error[np.argmax(fitted.elbo_terms.total)] < NOISE
 
 
-def test_the_total_variance_is_honest(fitted: Ascent, rng: np.random.Generator) -> None:
+def test_the_total_variance_is_honest(fitted, rng):
     """New targets within two deviations: about 95 %; 400 of them, so 85 % is 9 sigma away."""
     inputs = rng.uniform(-1.9, 1.9, size=(400, 1))
     targets = truth(inputs) + NOISE * rng.normal(size=(400, 1))

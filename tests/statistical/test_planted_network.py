@@ -76,7 +76,7 @@ def check(networks: list[tuple[BowTieModel, Posterior]], rate: float) -> None:
     )
 
 
-def test_a_planted_network_is_found() -> None:
+def test_a_planted_network_is_found():
     """Five tables of some 35 kept weights: at most 3 may be false at 0.01, and 7 at 0.05."""
     networks = [fitted(seed) for seed in range(5)]
     for rate in RATES:
@@ -84,7 +84,7 @@ def test_a_planted_network_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_thirty_tables_stay_near_the_stated_rate() -> None:
+def test_thirty_tables_stay_near_the_stated_rate():
     """Thirty tables of some 200 kept weights: at most 7 and 22 may be false."""
     networks = [fitted(seed) for seed in range(30)]
     for rate in RATES:
