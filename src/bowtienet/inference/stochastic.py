@@ -177,7 +177,8 @@ def ascend_stochastic(
                     break
                 state, terms = after, new_terms
                 history.append(bound)
-                still = _count_still(still, history, _window(n_rows, heaviest), tol)
+                window = max(WINDOW, round(0.5 * n_rows / heaviest))
+                still = _count_still(still, history, window, tol)
                 if callback is not None and callback(state.step - start, bound):
                     status = Status.INTERRUPTED
                     break
@@ -220,11 +221,6 @@ def _settled(
     return block_statistics(
         local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
     )
-
-
-def _window(n_rows: float, batch_rows: float) -> int:
-    """Steps of a window over which the noisy bound is averaged."""
-    return max(WINDOW, round(0.5 * n_rows / batch_rows))
 
 
 def _count_still(still: int, history: list[NDArray[np.float64]], window: int, tol: float) -> int:

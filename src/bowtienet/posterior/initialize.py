@@ -35,7 +35,7 @@ from bowtienet.model.shrinkage import (
     mean_inverse,
     slab_update,
 )
-from bowtienet.model.simulate import sample_shrinkage
+from bowtienet.model.simulate import preactivation, sample_shrinkage
 from bowtienet.posterior.factors import LayerFactors, Posterior
 
 Floats = NDArray[np.float64]
@@ -84,7 +84,7 @@ def around(
         updated = [_with_suited_shrinkage(model, *each) for each in enumerate(posterior.layers)]
         if model.outcome.has_noise:
             activations = mean_activations(means[:-1], rows.inputs, model.temperature)
-            errors = rows.targets - _preactivations(means[-1], activations)
+            errors = rows.targets - preactivation(means[-1], activations)
             prior = model.prior.noise(len(means) - 1)
             noise = InverseGamma(
                 concentration=prior.concentration
@@ -172,8 +172,8 @@ def spike_slab_weights(rng: np.random.Generator, width: int, fan_in: int) -> Flo
 def mean_activations(means: Sequence[Floats], values: Floats, temperature: float) -> Floats:
     """Activations through hidden layers with these weights: a = sigmoid(z / T) z."""
     for mean in means:
-        preactivation = _preactivations(mean, values)
-        values = expit(preactivation / temperature) * preactivation
+        z = preactivation(mean, values)
+        values = expit(z / temperature) * z
     return values
 
 
@@ -188,10 +188,6 @@ def ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
     penalty = np.diag([1e-10] + [1.0] * features.shape[1])
     solution = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ targets)
     return np.asarray(solution.T, dtype=np.float64)
-
-
-def _preactivations(mean: Floats, values: Floats) -> Floats:
-    return mean[:, 0] + values @ mean[:, 1:].T
 
 
 def _draw(
