@@ -97,24 +97,6 @@ def moved_by(monkeypatch: pytest.MonkeyPatch, momentum: float) -> None:
     monkeypatch.setattr(module, "_extrapolated", extrapolated)
 
 
-@pytest.mark.parametrize(
-    ("hidden", "accelerate", "em"),
-    [
-        ((), True, True),
-        ((6,), False, True),
-        ((6,), True, False),
-        ((5, 4), True, True),
-        ((5, 4), False, False),
-    ],
-    ids=str,
-)
-def test_history_is_monotone_and_complete(hidden, accelerate, em):
-    result = ascend(*problem(hidden), max_iter=40, tol=0.0, accelerate=accelerate, em=em)
-    assert_sound(result)
-    assert all(history[-1] > history[0] for history in result.elbo_history)
-    assert all(number <= 40 for number in result.n_sweeps)
-
-
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
 def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden):
     plain, fast = (

@@ -76,25 +76,6 @@ def test_no_single_update_lowers_the_bound(hidden, family, outcome, rng):
     assert np.all(before > start + 1.0)
 
 
-@pytest.mark.parametrize(
-    ("family", "outcome", "nothing"),
-    [
-        ("normal_inverse_gaussian", "gaussian", ("slab", "outcome")),
-        ("regularized_horseshoe", "student_t", ("shared_covariance",)),
-        ("student_t", "classes", ("shared_covariance", "slab")),
-    ],
-)
-def test_each_update_raises_the_bound_and_is_idempotent(family, outcome, nothing, rng):
-    point = random_point(rng, (4, 3), family, outcome, 4)
-    for name in UPDATES:
-        once = UPDATES[name](point)
-        if name in nothing:
-            np.testing.assert_array_equal(total(once), total(point))
-            continue
-        assert np.all(total(once) > total(point) + 1e-4), name
-        np.testing.assert_allclose(total(UPDATES[name](once)), total(once), rtol=1e-12)
-
-
 @all_cases
 def test_a_fit_only_climbs(hidden, family, outcome, rng):
     """EM included, also that of the outcome, which moves from sweep to sweep."""

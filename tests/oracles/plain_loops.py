@@ -459,29 +459,19 @@ def local_elbo(
     state: OracleState, x: Array, y: Array | None, weights: Array | None = None
 ) -> Terms:
     """Terms of the observations: likelihood, gates, omega, activations; y None: no output."""
-    terms = dict.fromkeys(
-        (
-            "output_likelihood",
-            "activation_likelihood",
-            "gate_likelihood",
-            "tilt_ratio",
-            "gate_entropy",
-            "activation_entropy",
-        ),
-        0.0,
-    )
+    terms = dict.fromkeys(("likelihood", "activations", "gates", "polya_gamma"), 0.0)
     last = hidden_layers(state)
     temperature = state.temperature
     for n in range(x.shape[0]):
         weight = 1.0 if weights is None else float(weights[n])
         y_n = None if y is None else y[n]
         if y_n is not None and state.outcome is not None:
-            terms["output_likelihood"] += weight * outcome_bound(state, x[n], y_n, n)
+            terms["likelihood"] += weight * outcome_bound(state, x[n], y_n, n)
         elif y_n is not None:
             moments = layer_moments(state, x[n], n, last)
             for d in range(state.widths[-1]):
                 error = expected_square_error(state, moments, y_n, n, last, d)
-                terms["output_likelihood"] += weight * (
+                terms["likelihood"] += weight * (
                     -0.5 * LOG_2PI
                     - 0.5 * mean_log_noise(state, last, d)
                     - 0.5 * mean_precision(state, last, d) * error
@@ -493,7 +483,7 @@ def local_elbo(
                 tilt = float(state.tilt[n][layer][d])
                 omega = pg_mean(tilt)
                 error = expected_square_error(state, moments, None, n, layer, d)
-                terms["activation_likelihood"] += weight * (
+                terms["activations"] += weight * (
                     -0.5 * LOG_2PI
                     - 0.5 * mean_log_noise(state, layer, d)
                     - 0.5 * mean_precision(state, layer, d) * error
@@ -501,46 +491,32 @@ def local_elbo(
                 # 1/2 exp((gamma - 1/2) z/T - omega z^2/(2 T^2)), times PG(omega | 1, 0)
                 z = mean_preactivation(state, moments, layer, d)
                 z_square = square_preactivation(state, moments, layer, d)
-                terms["gate_likelihood"] += weight * (
-                    -math.log(2.0)
-                    + (rho - 0.5) * z / temperature
-                    - 0.5 * omega * z_square / temperature**2
-                )
+                entropy = float(special.entr(rho) + special.entr(1 - rho))
+                gate = -math.log(2.0) + (rho - 0.5) * z / temperature + entropy
+                terms["gates"] += weight * gate
                 # PG(w | 1, A) = cosh(A/2) exp(-A^2 w/2) PG(w | 1, 0)
-                terms["tilt_ratio"] += weight * (0.5 * tilt**2 * omega - log_cosh(tilt / 2))
-                terms["gate_entropy"] += weight * float(special.entr(rho) + special.entr(1 - rho))
+                ratio = 0.5 * tilt**2 * omega - log_cosh(tilt / 2)
+                terms["polya_gamma"] += weight * (ratio - 0.5 * omega * z_square / temperature**2)
         if last > 0:
             _, covariance = joint_moments(state, x[n], n)
             log_determinant = float(np.linalg.slogdet(covariance)[1])
             size = covariance.shape[0]
-            terms["activation_entropy"] += weight * (
-                0.5 * log_determinant + 0.5 * size * (1 + LOG_2PI)
-            )
+            terms["activations"] += weight * (0.5 * log_determinant + 0.5 * size * (1 + LOG_2PI))
     return terms
 
 
 def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
-    """Terms of the weights, biases, noise and shrinkage: E_q[log p] and -E_q[log q] apart."""
-    terms = dict.fromkeys(
-        (
-            "bias_prior",
-            "weight_prior",
-            "weight_entropy",
-            "noise_prior",
-            "noise_entropy",
-            "tau_prior",
-            "tau_entropy",
-            "psi_prior",
-            "psi_entropy",
-            "slab",
-        ),
-        0.0,
-    )
+    """Terms of the weights, noise and shrinkage.
+
+    E[log tau] and E[log psi] of N(W | 0, tau psi) are booked with tau and psi, a slab with psi.
+    """
+    names = ("weights", "noise_variance", "global_shrinkage", "local_shrinkage")
+    terms = dict.fromkeys(names, 0.0)
     for layer in range(hidden_layers(state) + 1):
         width, width_before = state.widths[layer + 1], state.widths[layer]
         for d in range(width):
             second = weight_second_moment(state, layer, d)
-            terms["bias_prior"] += (
+            terms["weights"] += (
                 -0.5 * LOG_2PI
                 - 0.5 * math.log(prior.bias_variance)
                 - 0.5 * float(second[0, 0]) / prior.bias_variance
@@ -549,30 +525,21 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
                 inverse = _tau_moment(state, layer, "inverse") * _psi_moment(
                     state, layer, d, j, "inverse"
                 )
-                log_variance = _tau_moment(state, layer, "log") + _psi_moment(
-                    state, layer, d, j, "log"
-                )
-                terms["weight_prior"] += (
-                    -0.5 * LOG_2PI
-                    - 0.5 * log_variance
-                    - 0.5 * inverse * mean_square_weight(state, layer, d, j)
-                )
+                square = mean_square_weight(state, layer, d, j)
+                terms["weights"] += -0.5 * LOG_2PI - 0.5 * inverse * square
+                terms["global_shrinkage"] -= 0.5 * _tau_moment(state, layer, "log")
+                terms["local_shrinkage"] -= 0.5 * _psi_moment(state, layer, d, j, "log")
             log_determinant = float(np.linalg.slogdet(state.weight_covariance[layer][d])[1])
-            terms["weight_entropy"] += 0.5 * log_determinant + 0.5 * (width_before + 1) * (
-                1 + LOG_2PI
-            )
+            terms["weights"] += 0.5 * log_determinant + 0.5 * (width_before + 1) * (1 + LOG_2PI)
             # E_q of log IG(alpha, beta) = alpha log beta - lgamma(alpha) - (alpha+1) log x - beta/x
             own = (
                 float(state.noise_concentration[layer][d]),
                 float(state.noise_scale[layer][d]),
             )
-            for name, sign, (alpha, beta) in (
-                ("noise_prior", 1.0, noise_prior(state, prior, layer, d)),
-                ("noise_entropy", -1.0, own),
-            ):
+            for sign, (alpha, beta) in ((1.0, noise_prior(state, prior, layer, d)), (-1.0, own)):
                 if not has_noise(state, layer):
                     continue
-                terms[name] += sign * (
+                terms["noise_variance"] += sign * (
                     alpha * math.log(beta)
                     - math.lgamma(alpha)
                     - (alpha + 1) * mean_log_noise(state, layer, d)
@@ -581,8 +548,8 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
         tau = state.tau[layer]
         if tau is not None:
             assert prior.global_gig is not None
-            terms["tau_prior"] += expected_log_scale_prior(prior.global_gig, tau)
-            terms["tau_entropy"] -= gig_expected_log_density(tau, tau)
+            terms["global_shrinkage"] += expected_log_scale_prior(prior.global_gig, tau)
+            terms["global_shrinkage"] -= gig_expected_log_density(tau, tau)
         psi = state.psi[layer]
         local_gig = prior.local_gig[layer]
         if psi is not None:
@@ -590,9 +557,9 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
             for d in range(width):
                 for j in range(width_before):
                     q = (psi[0], float(psi[1][d, j]), psi[2])
-                    terms["psi_prior"] += expected_log_scale_prior(local_gig, q)
-                    terms["psi_entropy"] -= gig_expected_log_density(q, q)
-        terms["slab"] += slab_elbo(state, prior, layer)
+                    terms["local_shrinkage"] += expected_log_scale_prior(local_gig, q)
+                    terms["local_shrinkage"] -= gig_expected_log_density(q, q)
+        terms["local_shrinkage"] += slab_elbo(state, prior, layer)
     return terms
 
 

@@ -125,15 +125,6 @@ def test_choice_against_sorting_and_counting(hidden, missing, rng):
     assert counts[-1, -1] > counts[0, -1]
 
 
-@pytest.mark.parametrize("hidden", DEPTHS, ids=str)
-def test_nothing_survives(hidden, rng):
-    selection = select(*random_network(rng, hidden, 1e-3), 0.3)
-    assert not any(mask.any() for mask in selection.connections)
-    assert not any(u.any() for u in (*selection.units, *selection.varying, selection.inputs))
-    assert [len(unit) for unit in selection.units] == list(hidden)
-    assert (selection.keep_threshold, selection.estimated_rate) == (1.0, 0.0)
-
-
 def test_sure_weights_without_a_path_do_not_survive(rng):
     """The first layer is sure and the second is not: chosen weights, none of them of use."""
     model, posterior = random_network(rng, (4,), 100.0)
