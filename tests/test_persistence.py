@@ -8,13 +8,11 @@ import os
 import pickle
 import re
 import struct
-from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -198,28 +196,6 @@ def test_every_container_comes_back(path):
 )
 def test_every_leaf(content, path):
     assert_same(through_file(path, content), content)
-
-
-Pair = namedtuple("Pair", "a b")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (np.arange(12.0).reshape(3, 4)[::-2, 1::2], None),
-        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), None),
-        (np.broadcast_to(np.float32(3.0), (2, 2)), None),
-        (np.arange(6, dtype=">f8").reshape(2, 3).T, np.arange(6.0).reshape(2, 3).T.copy()),
-        (jnp.asarray([[1.0, 2.0]]), np.array([[1.0, 2.0]])),
-        (np.str_("laplace"), "laplace"),
-        (Pair(1, 2), (1, 2)),
-        (OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
-    ],
-    ids=["slices", "columns", "broadcast", "endian", "jax", "text", "named", "ordered"],
-)
-def test_what_comes_back_as_its_plain_self(given, expected, path):
-    expected = np.array(given, order="C") if expected is None else expected
-    assert_same(through_file(path, given), expected)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import global_step
 from bowtienet.inference.ascend import ascend
@@ -206,31 +205,6 @@ def test_one_scale_alone_is_conjugate(rng, family, mask):
     expected = sum(log_marginal(prior, w**2 / TAU) - 0.5 * np.log(TAU) for w in weights.ravel())
     assert weight_block(model, updated) == pytest.approx(expected, abs=1e-8)
     assert weight_block(model, factors) < expected - 1e-3
-
-
-HORSESHOE = HalfCauchy(scale=0.6)
-
-
-def log_horseshoe(weights, prior, variance):
-    """log ∫ Π_j N(W_j | 0, x · variance) p(x) dx of a half-Cauchy scale, by quadrature."""
-
-    grid = np.linspace(-50.0, 50.0, 10_001)
-    x = np.exp(grid)
-    log_p = stats.norm(0.0, np.sqrt(x[:, None] * variance)).logpdf(weights).sum(axis=1)
-    log_p = log_p + stats.f(1, 1, scale=prior.scale).logpdf(x) + grid
-    return float(special.logsumexp(log_p) + np.log(grid[1] - grid[0]))
-
-
-def test_half_cauchy_scales_are_below_their_marginals(rng):
-    """q(x) q(nu) is not exact: the block lies below log p(W), by less than 0.5 for each scale."""
-    model, factors, weights = known_weights(rng, global_shrinkage=HORSESHOE)
-    updated = global_step.update_global_shrinkage(model, factors)
-    exact = sum(log_horseshoe(w, HORSESHOE, PSI) for w in weights)
-    assert exact - 0.5 * M < weight_block(model, updated) < exact
-    model, factors, weights = known_weights(rng, local_shrinkage=(HORSESHOE,))
-    updated = global_step.update_local_shrinkage(model, factors)
-    exact = sum(log_horseshoe(np.array([w]), HORSESHOE, TAU) for w in weights.ravel())
-    assert exact - 0.5 * weights.size < weight_block(model, updated) < exact
 
 
 def test_slab_alone_is_conjugate(rng):

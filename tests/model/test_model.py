@@ -19,7 +19,6 @@ from bowtienet.model.model import (
     default_output_noise,
     default_prior,
     fit_linear,
-    split,
     take_rows,
 )
 from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, scaled
@@ -98,14 +97,12 @@ def test_tau_falls_with_depth_and_psi_with_width(family, hidden):
     assert prior.local_shrinkage == expected
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_slab_belongs_to_a_single_family(family):
+def test_the_slab_belongs_to_a_single_family():
     """c² ~ IG(v/2, v s²/2), that of a single weight: it does not follow the size."""
-    slab = build_model(DEEP, prior=Prior(family, slab=(3.0, 0.5))).prior.slab
-    if family == "regularized_horseshoe":
-        assert (slab.concentration, slab.scale) == (1.5, 0.375)
-    else:
-        assert slab is None
+    slabs = {f: build_model(DEEP, prior=Prior(f, slab=(3.0, 0.5))).prior.slab for f in FAMILIES}
+    slab = slabs.pop("regularized_horseshoe")
+    assert (slab.concentration, slab.scale) == (1.5, 0.375)
+    assert set(slabs.values()) == {None}
 
 
 @pytest.mark.parametrize(
@@ -180,17 +177,13 @@ def test_defaults_stay_within_their_limits(unit, rng):
     assert delta == pytest.approx(10.0 if large else 0.1)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_only_the_scale_that_is_left_open_follows_the_data(family, rng):
+def test_only_the_scale_that_is_left_open_follows_the_data(rng):
     linear = fit_linear(linear_rows(rng, [[3.0]], 0.5))
-    prior = default_prior(family, linear)
-    if family != "student_t":
-        assert prior == Prior(family)
-        return
-    given = Prior(family, nu_local=-2.0, slab=(3.0, 1.0))
-    assert default_prior(given, linear) == replace(given, delta_global=prior.delta_global)
-    given = Prior(family, delta_global=1.25)
-    assert default_prior(given, linear) is given
+    delta = default_prior("student_t", linear).delta_global
+    given = Prior("student_t", nu_local=-2.0)
+    assert default_prior(given, linear) == replace(given, delta_global=delta)
+    for given in (Prior("student_t", delta_global=1.25), Prior("laplace")):
+        assert default_prior(given, linear) is given
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 2), (3, 8), (6, 2), (5, 1)])
@@ -215,28 +208,11 @@ def test_rows_count_by_their_weight(rng):
         np.testing.assert_allclose(getattr(linear, name), value, rtol=1e-12)
 
 
-def test_blocks_of_rows(rng):
-    rows = build_rows(rng.normal(size=(7, 2)), rng.normal(size=(7, 1)), rng.random(7))
-    blocks = split(rows, 3)
-    assert [len(block.inputs) for block in blocks] == [3, 3, 1]
-    for name, value in vars(rows).items():
-        together = np.concatenate([getattr(block, name) for block in blocks])
-        np.testing.assert_array_equal(together, value)
-        taken = getattr(take_rows(rows, np.array([4, 4, 0])), name)
-        np.testing.assert_array_equal(taken, value[[4, 4, 0]])
-
-
 def test_widths_and_counts():
     architecture = build_architecture(3, [5, 4], 2)
     assert architecture.widths == (3, 5, 4, 2)
-    assert architecture.hidden == (5, 4)
-    assert architecture.n_hidden == 2
-
-
-def test_no_hidden_layer_is_linear_regression():
-    architecture = build_architecture(3, (), 1)
-    assert architecture.widths == (3, 1)
-    assert architecture.n_hidden == 0
+    assert (architecture.hidden, architecture.n_hidden) == ((5, 4), 2)
+    assert build_architecture(3, (), 1).widths == (3, 1)
 
 
 def test_whole_numbers_of_any_kind():

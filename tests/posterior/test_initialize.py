@@ -185,28 +185,6 @@ def test_a_row_of_weight_zero_is_absent(rng):
     assert_equal(first, second)
 
 
-def test_many_rows_are_thinned(rng, monkeypatch):
-    """The knots are those of a random part of the rows."""
-    monkeypatch.setattr(module, "START_ROWS", 50)
-    inputs = np.arange(1000.0)[:, None]
-    rows = Rows(inputs=inputs, targets=inputs, weights=1.0 * (inputs[:, 0] < 900.0))
-    seen: list[np.ndarray] = []
-    original = module.random_weights
-
-    def spy(hidden: Any, temperature: float, values: np.ndarray, *rest: Any) -> Any:
-        seen.append(values[:, 0])
-        return original(hidden, temperature, values, *rest)
-
-    monkeypatch.setattr(module, "random_weights", spy)
-    initialize(model_for(rows, (8,)), rows, rng, 2, "laplace")
-    assert len(seen) == 2
-    for values in seen:
-        assert len(np.unique(values)) == 50
-        assert values.max() < 900.0
-        assert np.all(np.diff(values) > 0.0)
-        assert stats.kstest(values / 900.0, "uniform").pvalue > FALSE_ALARM
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_shrinkage_starts_with_the_mean_at_a_prior_draw(family, monkeypatch, rng):
     """Or at the least mean that a GIG of the final order has down to the smallest scale.

@@ -263,16 +263,6 @@ def test_weights_by_row_are_those_of_rows_one_by_one(warped, rng):
                 np.testing.assert_allclose(found[at[1:]], expected, rtol=1e-11)
 
 
-@pytest.mark.parametrize("warped", [False, True])
-def test_draws_with_weights_by_row(warped, rng):
-    mixture = warped_mixture(rng, (3,)) if warped else random_mixture(rng, 4, (3,))
-    weights = np.array([[0.0, 1.0, 0.2], [1.0, 0.0, 0.3], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
-    mixture = replace(mixture, weights=weights)
-    levels = mixture.cdf(mixture.rvs(4000, rng))
-    for row in range(3):
-        assert stats.kstest(levels[:, row], "uniform").pvalue > 1e-4
-
-
 # Warps
 
 

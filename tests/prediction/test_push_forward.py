@@ -146,31 +146,6 @@ def test_gated_moments_against_quadrature(temperature):
         assert np.all(np.abs(second - exact[:, 1]) <= error * square)
 
 
-def test_gates_beyond_doubt_join_the_others_smoothly():
-    """On both sides of the edge at which the integrals are no longer done."""
-    temperature, variance = 0.2, 0.7
-    widest = (temperature / min(gated.PROBIT_SLOPES)) ** 2
-    edge = gated._BEYOND_DOUBT * np.sqrt(variance + widest)
-    mean = np.array([edge, -edge])[:, None] * (1.0 + 1e-12 * np.array([-1.0, 1.0]))
-    for moment in gated_moments(mean, np.full((2, 2), variance), temperature):
-        np.testing.assert_allclose(moment[:, 0], moment[:, 1], rtol=1e-9, atol=1e-9)
-
-
-def test_symmetries_of_gated_moments(rng):
-    """sigmoid(-x) = 1 - sigmoid(x): E[g(z) z] - E[g(-z)(-z)] = E[z]; the squares add to E[z²].
-
-    z, T -> 4z, 4T: exactly 4 and 16 times the moments.
-    """
-    mean, variance = 2.0 * rng.normal(size=(6, 4)), rng.uniform(0.0, 3.0, size=(6, 4))
-    first, second = first_and_second(mean, variance, 0.3)
-    mirrored_first, mirrored_second = first_and_second(-mean, variance, 0.3)
-    np.testing.assert_allclose(first - mirrored_first, mean, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(second + mirrored_second, mean**2 + variance, rtol=1e-9)
-    wide_first, wide_second = first_and_second(4.0 * mean, 16.0 * variance, 1.2)
-    np.testing.assert_array_equal(wide_first, 4.0 * first)
-    np.testing.assert_array_equal(wide_second, 16.0 * second)
-
-
 def test_an_open_gate_passes_the_variance_on(rng):
     """As it is, not as a difference of squares, which would lose six digits with |m| = 1e3 sd."""
     model, posterior = random_network(rng, (1,), 0.1, n_inputs=1)

@@ -168,7 +168,7 @@ def build_model(
             hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
             output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
             bias_variance=positive(bias_variance, "bias_variance"),
-            slab=_slab(prior.slab) if prior.family == SLAB_FAMILY else None,
+            slab=_slab(*prior.slab) if prior.family == SLAB_FAMILY else None,
         ),
         temperature=positive(temperature, "temperature"),
         outcome=outcome,
@@ -230,26 +230,23 @@ def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
 def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
     """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is a variance."""
     free = free_parameters(prior.family)
-    nu, delta, lambda_ = (
-        getattr(prior, f"{letter}_{which}") for letter in ("nu", "delta", "lambda")
-    )
+    names = {
+        "nu": "order",
+        "delta": "variance" if "variance" in free else "scale",
+        "lambda": "rate",
+    }
     values: dict[str, float] = {}
-    for letter, name, value in (("nu", "order", nu), ("lambda", "rate", lambda_)):
+    for letter, name in names.items():
+        value = getattr(prior, f"{letter}_{which}")
         if value is None:
             continue
         if name not in free:
             raise ValueError(f"prior {prior.family!r} has no {letter}_{which}: leave it out.")
-        values[name] = number(value, f"{letter}_{which}")
-    if "rate" in values:
-        values["rate"] = 0.5 * values["rate"] ** 2
-    if delta is not None:
-        square = positive(delta, f"delta_{which}") ** 2
-        if "variance" in free:
-            values["variance"] = square
-        elif "scale" in free:
-            values["scale"] = square if prior.family.endswith("horseshoe") else 0.5 * square
-        else:
-            raise ValueError(f"prior {prior.family!r} has no delta_{which}: leave it out.")
+        check = positive if letter == "delta" else number
+        values[name] = check(value, f"{letter}_{which}")
+    is_squared = "variance" in free or prior.family.endswith("horseshoe")
+    for name in values.keys() - {"order"}:
+        values[name] = (1.0 if is_squared else 0.5) * values[name] ** 2
     return build_shrinkage(prior.family, **values)
 
 
@@ -269,9 +266,6 @@ def _noise(
     )
 
 
-def _slab(value: tuple[float, float]) -> InverseGamma:
-    freedom = positive(value[0], "the degrees of freedom of slab")
-    half = 0.5 * freedom
-    return InverseGamma(
-        concentration=half, scale=half * positive(value[1], "the scale of slab") ** 2
-    )
+def _slab(freedom: float, scale: float) -> InverseGamma:
+    half = 0.5 * positive(freedom, "the degrees of freedom of slab")
+    return InverseGamma(concentration=half, scale=half * positive(scale, "the scale of slab") ** 2)
