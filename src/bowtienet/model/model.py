@@ -14,7 +14,6 @@ from bowtienet._params import number, positive
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.shrinkage import (
-    SLAB_FAMILY,
     ShrinkagePrior,
     build_shrinkage,
     free_parameters,
@@ -168,7 +167,7 @@ def build_model(
             hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
             output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
             bias_variance=positive(bias_variance, "bias_variance"),
-            slab=_slab(*prior.slab) if prior.family == SLAB_FAMILY else None,
+            slab=_slab(*prior.slab) if prior.family == "regularized_horseshoe" else None,
         ),
         temperature=positive(temperature, "temperature"),
         outcome=outcome,
@@ -230,13 +229,9 @@ def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
 def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
     """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is a variance."""
     free = free_parameters(prior.family)
-    names = {
-        "nu": "order",
-        "delta": "variance" if "variance" in free else "scale",
-        "lambda": "rate",
-    }
+    scale = "variance" if "variance" in free else "scale"
     values: dict[str, float] = {}
-    for letter, name in names.items():
+    for letter, name in (("nu", "order"), ("delta", scale), ("lambda", "rate")):
         value = getattr(prior, f"{letter}_{which}")
         if value is None:
             continue

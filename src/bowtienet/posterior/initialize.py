@@ -40,8 +40,6 @@ from bowtienet.posterior.factors import LayerFactors, Posterior
 
 Floats = NDArray[np.float64]
 
-START_ROWS = 10_000
-"""Schemes look at no more rows than this, drawn at random: they only say where to begin."""
 START_VARIANCE = 0.01
 """The paper's, of every weight."""
 NETWORK_VARIANCE = 1e-6
@@ -58,8 +56,9 @@ def initialize(
     """
     draw = {"laplace": laplace_weights, "spike_slab": spike_slab_weights}[init]
     candidates = np.flatnonzero(rows.weights > 0.0)
-    if candidates.size > START_ROWS:
-        candidates = np.sort(rng.choice(candidates, size=START_ROWS, replace=False))
+    most = 10_000  # drawn at random: these schemes only say where to begin
+    if candidates.size > most:
+        candidates = np.sort(rng.choice(candidates, size=most, replace=False))
     rows = take_rows(rows, candidates)
     targets = model.outcome.working_targets(rows.targets)
     networks = []
