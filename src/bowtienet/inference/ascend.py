@@ -89,14 +89,13 @@ class Block(Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """M networks after a pass over the rows; the statistics are those of the last pass, if kept."""
+    """M networks after a pass over the rows."""
 
     model: BowTieModel
     posterior: Posterior
     memory: Any
     """What every block of rows remembers, where its `RowProvider` keeps it."""
     elbo_terms: ElboTerms
-    statistics: Statistics | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,7 +183,6 @@ def sweep(
         model=update_outcome_parameters(model, statistics) if em else model,
         posterior=posterior,
         memory=memory,
-        statistics=statistics,
         elbo_terms=terms,
     )
 
