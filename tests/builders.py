@@ -43,7 +43,15 @@ from bowtienet.inference.local_step import (
 )
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Prior, Rows, build_model
+from bowtienet.model.model import (
+    BowTieModel,
+    Prior,
+    Rows,
+    build_model,
+    default_output_noise,
+    default_prior,
+    fit_linear,
+)
 from bowtienet.model.shrinkage import (
     FAMILIES,
     Shrinkage,
@@ -69,8 +77,6 @@ from bowtienet.posterior.factors import (
 from bowtienet.posterior.moments import ChainMoments, chain_moments
 
 ALL_FAMILIES = FAMILIES
-LEARNT_FAMILIES = tuple(family for family in FAMILIES if family != "gaussian")
-"""Families whose scales are not held fixed."""
 M = 2
 """Networks of a point."""
 HIDDEN = ((4,), (4, 3), (3, 5, 2))
@@ -115,6 +121,9 @@ class Point:
     local: LocalFactors
 
 
+Update = Callable[[Point], Point]
+
+
 def fixed_model(
     hidden: tuple[int, ...],
     family: str = "student_t",
@@ -143,6 +152,25 @@ def fixed_model(
         local_shrinkage=tuple(scaled(local, 1.0 / width) for width in widths),
     )
     return separate_hyperparameters(replace(model, prior=prior), M)
+
+
+def default_model(
+    rows: Rows,
+    hidden: tuple[int, ...],
+    prior: str = "student_t",
+    outcome: Outcome = GAUSSIAN,
+    **settings: Any,
+) -> BowTieModel:
+    """The model with the paper's defaults for these rows."""
+    linear = fit_linear(rows, outcome)
+    widths = rows.inputs.shape[1], hidden, linear.residual_variance.size
+    return build_model(
+        build_architecture(*widths),
+        prior=default_prior(prior, linear),
+        output_noise=default_output_noise(linear),
+        outcome=outcome,
+        **settings,
+    )
 
 
 def random_rows(rng: np.random.Generator, model: BowTieModel, n: int) -> Rows:
@@ -290,11 +318,11 @@ def masked(point: Point) -> Point:
 
     The first unit of a hidden layer has no input, the last no output.
     """
-    layers, masks, n_layers = [], [], point.model.architecture.n_layers
+    layers, masks = [], []
     for index, layer in enumerate(point.factors.layers):
         rows, columns = np.indices(layer.weights.mean[0, :, 1:].shape)
         mask = (rows + 2 * columns + index) % 3 != 0
-        if index + 1 < n_layers:
+        if index + 1 < len(point.factors.layers):
             mask[0] = False
         if index:
             mask[:, -1] = False
@@ -324,6 +352,16 @@ def where_there(weights: GaussianRows, mask: np.ndarray) -> GaussianRows:
 def with_bias(mask: np.ndarray) -> np.ndarray:
     """(D, K+1): biases always exist."""
     return np.pad(mask, ((0, 0), (1, 0)), constant_values=True)
+
+
+def assert_missing(model: BowTieModel, factors: Posterior) -> None:
+    """Weights that do not exist are zero to the bit, the others vary."""
+    for layer, mask in zip(factors.layers, model.connections, strict=True):
+        zeroed = where_there(layer.weights, mask)
+        np.testing.assert_array_equal(layer.weights.mean, zeroed.mean)
+        np.testing.assert_array_equal(layer.weights.covariance, zeroed.covariance)
+        variance = np.diagonal(layer.weights.covariance, axis1=-2, axis2=-1)
+        assert np.all(variance[:, with_bias(mask)] > 0.0)
 
 
 def moments_of(point: Point) -> ChainMoments:
@@ -395,11 +433,6 @@ def _update_outcome(point: Point) -> Point:
     return replace(point, local=replace(point.local, outcome=terms))
 
 
-def _update_tilts(point: Point) -> Point:
-    tilt = update_tilts(point.model, point.factors, moments_of(point))
-    return replace(point, local=replace(point.local, tilt=tilt))
-
-
 def _update_gates(point: Point) -> Point:
     """Gates alone: `update_gates` reads E[z²] from fresh tilts, which q(omega) need not have."""
     moments = moments_of(point)
@@ -408,44 +441,30 @@ def _update_gates(point: Point) -> Point:
     return replace(point, local=replace(point.local, gate_probability=gates, gate_entropy=entropy))
 
 
-def _update_weights(point: Point) -> Point:
-    factors = update_weights(point.model, point.factors, statistics_of(point))
-    return replace(point, factors=factors)
+def _of_factors(update: Callable[..., Posterior], *, reads_rows: bool = False) -> Update:
+    """A global update as a map of points."""
+
+    def moved(point: Point) -> Point:
+        sums = (statistics_of(point),) if reads_rows else ()
+        return replace(point, factors=update(point.model, point.factors, *sums))
+
+    return moved
 
 
-def _update_noise(point: Point) -> Point:
-    factors = update_noise(point.model, point.factors, statistics_of(point))
-    return replace(point, factors=factors)
-
-
-def _update_global_shrinkage(point: Point) -> Point:
-    return replace(point, factors=update_global_shrinkage(point.model, point.factors))
-
-
-def _update_local_shrinkage(point: Point) -> Point:
-    return replace(point, factors=update_local_shrinkage(point.model, point.factors))
-
-
-def _update_slab(point: Point) -> Point:
-    return replace(point, factors=update_slab(point.model, point.factors))
-
-
-def _update_hyperparameters(point: Point) -> Point:
-    return replace(point, model=update_hyperparameters(point.model, point.factors))
-
-
-UPDATES: dict[str, Callable[[Point], Point]] = {
+UPDATES: dict[str, Update] = {
     "shared_covariance": _update_shared_covariance,
     "activations": _update_activations,
-    "tilts": _update_tilts,
+    "tilts": lambda p: replace(
+        p, local=replace(p.local, tilt=update_tilts(p.model, p.factors, moments_of(p)))
+    ),
     "gates": _update_gates,
     "outcome": _update_outcome,
-    "weights": _update_weights,
-    "noise": _update_noise,
-    "global_shrinkage": _update_global_shrinkage,
-    "local_shrinkage": _update_local_shrinkage,
-    "slab": _update_slab,
-    "hyperparameters": _update_hyperparameters,
+    "weights": _of_factors(update_weights, reads_rows=True),
+    "noise": _of_factors(update_noise, reads_rows=True),
+    "global_shrinkage": _of_factors(update_global_shrinkage),
+    "local_shrinkage": _of_factors(update_local_shrinkage),
+    "slab": _of_factors(update_slab),
+    "hyperparameters": lambda p: replace(p, model=update_hyperparameters(p.model, p.factors)),
 }
 """Every exact update, by the name of what it moves."""
 

@@ -153,11 +153,6 @@ def single(container: Any) -> Any:
     return map_arrays(lambda x: x[0], container)
 
 
-# ------------------------------------------------------------------------------------------------
-# Oracle -> bowtienet
-# ------------------------------------------------------------------------------------------------
-
-
 def to_shrinkage(gig: tuple[float, Any, float] | None, fixed: float) -> Shrinkage:
     if gig is None:
         return PointMass(value=float(fixed))
@@ -320,54 +315,9 @@ def unstack(values: tuple[Array, ...], count: int) -> list[list[Array]]:
     return [[np.asarray(value[n]) for value in values] for n in range(count)]
 
 
-# ------------------------------------------------------------------------------------------------
-# The oracle's ELBO in bowtienet's terms
-# ------------------------------------------------------------------------------------------------
-
-
 def oracle_elbo_terms(case: Case) -> dict[str, float]:
-    """The oracle's terms put together as `ElboTerms` names them.
-
-    bowtienet books the E[log tau] and E[log psi] of the weights' prior with tau and psi, and the
-    omega term of the gates' likelihood with omega.
-    """
-    state = case.state
-    terms = oracle.elbo(state, case.prior, case.x, case.y, case.weights)
-    log_tau = log_psi = omega = 0.0
-    for l in range(len(state.widths) - 1):
-        for d in range(state.widths[l + 1]):
-            for j in range(state.widths[l]):
-                log_tau += oracle._tau_moment(state, l, "log")
-                log_psi += oracle._psi_moment(state, l, d, j, "log")
-    for n in range(case.x.shape[0]):
-        for l in range(oracle.hidden_layers(state)):
-            moments = oracle.layer_moments(state, case.x[n], n, l)
-            for d in range(state.widths[l + 1]):
-                square = oracle.square_preactivation(state, moments, l, d)
-                mean = oracle.pg_mean(state.tilt[n][l][d])
-                omega -= 0.5 * case.weights[n] * mean * square / state.temperature**2
-    return {
-        "likelihood": terms["output_likelihood"],
-        "activations": terms["activation_likelihood"] + terms["activation_entropy"],
-        "gates": terms["gate_likelihood"] - omega + terms["gate_entropy"],
-        "polya_gamma": omega + terms["tilt_ratio"],
-        "weights": terms["bias_prior"]
-        + terms["weight_entropy"]
-        + terms["weight_prior"]
-        + 0.5 * (log_tau + log_psi),
-        "noise_variance": terms["noise_prior"] + terms["noise_entropy"],
-        "global_shrinkage": terms["tau_prior"] + terms["tau_entropy"] - 0.5 * log_tau,
-        "local_shrinkage": terms["psi_prior"]
-        + terms["psi_entropy"]
-        - 0.5 * log_psi
-        + terms["slab"],
-        "total": terms["total"],
-    }
-
-
-# ------------------------------------------------------------------------------------------------
-# Comparisons
-# ------------------------------------------------------------------------------------------------
+    """The oracle's bound by the names of `ElboTerms`."""
+    return oracle.elbo(case.state, case.prior, case.x, case.y, case.weights)
 
 
 def assert_close(actual: Any, expected: Any, rtol: float = RTOL, name: str = "") -> None:
@@ -375,6 +325,11 @@ def assert_close(actual: Any, expected: Any, rtol: float = RTOL, name: str = "")
     expected = np.asarray(expected, dtype=float)
     scale = float(np.max(np.abs(expected), initial=0.0))
     np.testing.assert_allclose(actual, expected, rtol=rtol, atol=rtol * scale, err_msg=name)
+
+
+def assert_equal(first: Any, second: Any) -> None:
+    """To the bit."""
+    map_arrays(np.testing.assert_array_equal, first, second)
 
 
 def assert_same(actual: Any, expected: Any, rtol: float = RTOL, name: str = "") -> None:

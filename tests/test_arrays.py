@@ -14,7 +14,7 @@ from bowtienet.distributions.gaussian import GaussianRows
 
 
 @pytest.fixture(params=[np, jnp], ids=["numpy", "jax"])
-def library(request: pytest.FixtureRequest) -> Any:
+def library(request) -> Any:
     """Array library under test."""
     return request.param
 
@@ -26,7 +26,7 @@ def symmetric(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(("batch", "size"), [((), 5), ((3,), 1), ((2, 3), 2)])
-def test_packing(library: Any, batch: tuple[int, ...], size: int, rng: np.random.Generator) -> None:
+def test_packing(library, batch, size, rng):
     matrices = symmetric(rng, *batch, size)
     packed = _arrays.pack(library.asarray(matrices))
     assert packed.shape == (*batch, _arrays.packed_size(size))
@@ -40,7 +40,7 @@ def test_packing(library: Any, batch: tuple[int, ...], size: int, rng: np.random
     np.testing.assert_array_equal(_arrays.pack_outer(library.asarray(x)), outer)
 
 
-def test_traces(library: Any, rng: np.random.Generator) -> None:
+def test_traces(library, rng):
     x, y = symmetric(rng, 3, 4), symmetric(rng, 3, 4)
     expected = np.trace(x @ y, axis1=-2, axis2=-1)
     a, b = library.asarray(x), library.asarray(y)
@@ -56,9 +56,7 @@ def test_traces(library: Any, rng: np.random.Generator) -> None:
         *[(jnp, 6, (2, 3)), (jnp, 17, (12,))],
     ],
 )
-def test_inverse_and_log_determinant(
-    library: Any, size: int, batch: tuple[int, ...], rng: np.random.Generator
-) -> None:
+def test_inverse_and_log_determinant(library, size, batch, rng):
     """Whole or by halves, matrix by matrix or all at once."""
     root = rng.normal(size=(*batch, size, size))
     matrices = root @ np.swapaxes(root, -1, -2) / size + np.eye(size)
@@ -72,9 +70,7 @@ def test_inverse_and_log_determinant(
 
 
 @pytest.mark.parametrize(("library", "size"), [(np, 9), (np, 40), (jnp, 9)])
-def test_inverse_of_a_badly_scaled_matrix(
-    library: Any, size: int, rng: np.random.Generator
-) -> None:
+def test_inverse_of_a_badly_scaled_matrix(library, size, rng):
     """Diagonal from 1e-12 to 1e12: no entry of the inverse loses digits (unscaled it loses two).
 
     Scaling by powers of 2 is exact, so the inverse is known from the well scaled matrix.
@@ -97,7 +93,7 @@ def test_inverse_of_a_badly_scaled_matrix(
 
 
 @pytest.mark.parametrize("size", [3, 20])
-def test_a_matrix_without_a_factor_spoils_no_other(size: int, rng: np.random.Generator) -> None:
+def test_a_matrix_without_a_factor_spoils_no_other(size, rng):
     matrices = np.tile(2.0 * np.eye(size), (12, 1, 1))
     matrices[3, 1, 1], matrices[5] = -1.0, np.nan
     well = np.delete(np.arange(12), [3, 5])
@@ -114,7 +110,7 @@ def test_a_matrix_without_a_factor_spoils_no_other(size: int, rng: np.random.Gen
     np.testing.assert_allclose(rebuilt[:5], matrices[:5], atol=1e-12)
 
 
-def test_shapes_of_matrices(library: Any, rng: np.random.Generator) -> None:
+def test_shapes_of_matrices(library, rng):
     x = rng.normal(size=(2, 3, 4))
     ones = np.concatenate([np.ones((2, 3, 1)), x], axis=-1)
     np.testing.assert_array_equal(_arrays.with_ones(library.asarray(x)), ones)
@@ -127,7 +123,7 @@ def test_shapes_of_matrices(library: Any, rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(_arrays.bordered(library.asarray(matrices)), expected)
 
 
-def test_namespace_and_special_functions(library: Any) -> None:
+def test_namespace_and_special_functions(library):
     x = np.asarray([0.3, 1.0, 2.5, 40.0])
     array = library.asarray(x)
     for arguments in ((array,), (2, array, 1.5), (None, array, array)):
@@ -141,14 +137,14 @@ def test_namespace_and_special_functions(library: Any) -> None:
         np.testing.assert_allclose(value, expected, rtol=1e-13, atol=1e-14)
 
 
-def test_sum_of_logs_of_many_factors(library: Any, rng: np.random.Generator) -> None:
+def test_sum_of_logs_of_many_factors(library, rng):
     x = 4.0 ** rng.uniform(-1.0, 1.0, size=(2, 1700))
     x[1] = 0.25
     total = _arrays.sum_of_logs(library.asarray(x))
     np.testing.assert_allclose(total, np.log(x).sum(axis=-1), rtol=1e-12, atol=1e-11)
 
 
-def test_map_arrays_through_containers() -> None:
+def test_map_arrays_through_containers():
     rows = GaussianRows(mean=np.ones(2), covariance=3.0)
     nested = (rows, (None, np.float64(5.0)), True)
     mapped = _arrays.map_arrays(lambda x, y: x + 2.0 * y, nested, nested)
@@ -157,7 +153,7 @@ def test_map_arrays_through_containers() -> None:
     assert mapped[1:] == ((None, 15.0), True)
 
 
-def test_slices_cover_everything_once() -> None:
+def test_slices_cover_everything_once():
     for count, size in ((10, 3), (9, 3), (2, 5), (0, 4)):
         parts = [np.arange(count)[part] for part in _arrays.slices(count, size)]
         np.testing.assert_array_equal(np.concatenate([[], *parts]), np.arange(count))

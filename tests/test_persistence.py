@@ -8,13 +8,11 @@ import os
 import pickle
 import re
 import struct
-from collections import OrderedDict, namedtuple
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,12 +84,12 @@ def assert_refused(path: Path, words: str = "") -> None:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path) -> Path:
     return tmp_path / "model.bowtie"
 
 
 @pytest.fixture
-def saved(path: Path) -> Path:
+def saved(path) -> Path:
     save(path, KIND, CONTENT)
     return path
 
@@ -161,7 +159,7 @@ def containers() -> list[Any]:
     return [fitted, whole, Prior("laplace"), *models, *practical]
 
 
-def test_every_container_comes_back(path: Path) -> None:
+def test_every_container_comes_back(path):
     seen: set[type] = set()
 
     def note(value: Any) -> None:
@@ -196,44 +194,14 @@ def test_every_container_comes_back(path: Path) -> None:
     ],
     ids=lambda content: f"{type(content).__name__}",
 )
-def test_every_leaf(content: Any, path: Path) -> None:
+def test_every_leaf(content, path):
     assert_same(through_file(path, content), content)
-
-
-Pair = namedtuple("Pair", "a b")
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (np.arange(12.0).reshape(3, 4)[::-2, 1::2], None),
-        (np.asfortranarray(np.arange(6.0).reshape(2, 3)), None),
-        (np.broadcast_to(np.float32(3.0), (2, 2)), None),
-        (np.arange(6, dtype=">f8").reshape(2, 3).T, np.arange(6.0).reshape(2, 3).T.copy()),
-        (jnp.asarray([[1.0, 2.0]]), np.array([[1.0, 2.0]])),
-        (np.str_("laplace"), "laplace"),
-        (Pair(1, 2), (1, 2)),
-        (OrderedDict(b=1, a=2), {"b": 1, "a": 2}),
-    ],
-    ids=["slices", "columns", "broadcast", "endian", "jax", "text", "named", "ordered"],
-)
-def test_what_comes_back_as_its_plain_self(given: Any, expected: Any, path: Path) -> None:
-    expected = np.array(given, order="C") if expected is None else expected
-    assert_same(through_file(path, given), expected)
-
-
-def test_loaded_arrays_are_writable_and_independent(path: Path) -> None:
-    shared = np.zeros(3)
-    first, second = through_file(path, [shared, shared])
-    first += 1.0
-    np.testing.assert_array_equal(second, 0.0)
-    np.testing.assert_array_equal(load(path, CONTAINERS)[1][0], 0.0)
 
 
 @pytest.mark.parametrize(
     "content", [1j, np.ones(2, "c16"), {1, 2}, len, np.array([1, "a"], dtype=object), b"bytes"]
 )
-def test_what_cannot_be_saved_is_said_before_anything_is_written(content: Any, saved: Path) -> None:
+def test_what_cannot_be_saved_is_said_before_anything_is_written(content, saved):
     before = saved.read_bytes()
     with pytest.raises(TypeError, match="save"):
         save(saved, KIND, [1, content])
@@ -251,9 +219,7 @@ class Stop(BaseException):
 @pytest.mark.parametrize("error", [OSError("full"), Stop()], ids=repr)
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 @pytest.mark.parametrize("exists", [True, False])
-def test_an_error_leaves_what_there_was(
-    error: BaseException, step: str, exists: bool, path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_leaves_what_there_was(error, step, exists, path, monkeypatch):
     if exists:
         save(path, KIND, 1)
 
@@ -267,26 +233,6 @@ def test_an_error_leaves_what_there_was(
     assert os.listdir(path.parent) == [path.name] * exists
     if exists:
         assert load(path, ()) == (KIND, 1)
-
-
-def test_a_new_file_replaces_the_old_one(path: Path) -> None:
-    for content in (np.ones(1000), 2, "three"):
-        assert_same(through_file(path, content), content)
-        assert os.listdir(path.parent) == [path.name]
-    save(str(path), KIND, 4)
-    assert load(str(path), ()) == (KIND, 4)
-
-
-def test_folders(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="none"):
-        save(tmp_path / "none" / "model", KIND, 1)
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(OSError, match="folder"):
-        save(tmp_path / "folder", KIND, 1)
-    assert os.listdir(tmp_path) == ["folder"]
-    for missing in (tmp_path / "missing", tmp_path / "folder"):
-        with pytest.raises(FileNotFoundError, match=missing.name):
-            load(missing, ())
 
 
 # Whatever else a file holds
@@ -303,14 +249,14 @@ def write(path: Path, about: Any, tensors: dict[str, np.ndarray] | None = None) 
     path.write_bytes(safetensors.numpy.save(tensors or {}, metadata=metadata))
 
 
-def test_a_header_by_hand_is_read(path: Path) -> None:
+def test_a_header_by_hand_is_read(path):
     """So that the refusals below are for what is changed alone."""
     write(path, header())
     assert load(path, ()) == (KIND, None)
     assert read_header(path)["version"] == "1"
 
 
-def test_damaged_bytes_anywhere(saved: Path) -> None:
+def test_damaged_bytes_anywhere(saved):
     """A bit of every byte changed: a refusal that names the file, or nothing that matters."""
     data = saved.read_bytes()
     unharmed = 0
@@ -327,7 +273,7 @@ def test_damaged_bytes_anywhere(saved: Path) -> None:
     assert unharmed < 0.05 * len(data)
 
 
-def test_truncated_and_longer(saved: Path) -> None:
+def test_truncated_and_longer(saved):
     data = saved.read_bytes()
     for end in range(0, len(data), 7):
         saved.write_bytes(data[:end])
@@ -350,7 +296,7 @@ FOREIGN: dict[str, bytes] = {
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_foreign_files(name: str, path: Path) -> None:
+def test_foreign_files(name, path):
     path.write_bytes(FOREIGN[name])
     assert_refused(path)
     with pytest.raises(ValueError, match=re.escape(str(path))):
@@ -358,7 +304,7 @@ def test_foreign_files(name: str, path: Path) -> None:
 
 
 @pytest.mark.parametrize("version", ["99.1", None])
-def test_a_newer_schema_says_so(version: str | None, path: Path) -> None:
+def test_a_newer_schema_says_so(version, path):
     about = header(schema=SCHEMA + 1, version=version)
     if version is None:
         del about["version"]
@@ -367,13 +313,13 @@ def test_a_newer_schema_says_so(version: str | None, path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["schema", "kind", "version", "content", "digest"])
-def test_a_header_without_one_of_its_entries(name: str, path: Path) -> None:
+def test_a_header_without_one_of_its_entries(name, path):
     write(path, {key: value for key, value in header().items() if key != name})
     assert_refused(path)
 
 
 @pytest.mark.parametrize("changes", [{"kind": "other"}, {"content": 1}, {"version": "2"}])
-def test_the_digest_is_of_everything(changes: dict[str, Any], path: Path) -> None:
+def test_the_digest_is_of_everything(changes, path):
     write(path, {**header(), **changes})
     assert_refused(path, "digest")
 
@@ -416,19 +362,19 @@ class Loud:
     ],
     ids=str,
 )
-def test_trees_that_save_did_not_write(content: Any, path: Path) -> None:
+def test_trees_that_save_did_not_write(content, path):
     """With a right digest: nothing is built but the classes that the reader names."""
     write(path, header(content=content))
     assert_refused(path, "damaged")
 
 
-def test_only_the_classes_that_the_reader_names(path: Path) -> None:
+def test_only_the_classes_that_the_reader_names(path):
     save(path, KIND, InverseGamma(concentration=1.0, scale=2.0))
     with pytest.raises(ValueError, match="InverseGamma"):
         load(path, (GaussianRows,))
 
 
-def test_nothing_of_a_pickle_runs(path: Path) -> None:
+def test_nothing_of_a_pickle_runs(path):
     class Bomb:
         def __reduce__(self) -> tuple[Callable[..., Any], tuple[str]]:
             return os.mkdir, (str(path.parent / "ran"),)

@@ -26,8 +26,6 @@ _LEAF = 16
 """Matrices up to this size are factorised by the library in one call; see `_leaf`."""
 _FEW = 8
 """Up to this many triangular matrices are inverted one by one; see `_inverse_lower`."""
-_FACTORS = 500
-"""The product of this many factors of at least ¼ and at most 4 is within floating point."""
 
 
 def namespace(*arrays: Array) -> Any:
@@ -227,7 +225,8 @@ def eigenvalues_and_vectors(x: Array) -> tuple[Array, Array]:
 def sum_of_logs(x: Array) -> Array:
     """Σ log x over the last axis, for entries in [¼, 4]: few logarithms of many products."""
     xp = namespace(x)
-    parts = [xp.log(xp.prod(x[..., part], axis=-1)) for part in slices(x.shape[-1], _FACTORS)]
+    # The product of 500 such factors is within floating point.
+    parts = [xp.log(xp.prod(x[..., part], axis=-1)) for part in slices(x.shape[-1], 500)]
     return sum(parts[1:], parts[0])
 
 

@@ -13,7 +13,7 @@ LOG_ODDS = np.array(
 )
 
 
-def test_probability_and_entropy_agree_with_scipy() -> None:
+def test_probability_and_entropy_agree_with_scipy():
     probability, entropy = bernoulli.probability_and_entropy(LOG_ODDS)
     np.testing.assert_allclose(probability, special.expit(LOG_ODDS), rtol=1e-15, atol=1e-300)
     np.testing.assert_array_equal(bernoulli.probability(LOG_ODDS), probability)
@@ -21,12 +21,12 @@ def test_probability_and_entropy_agree_with_scipy() -> None:
     np.testing.assert_allclose(entropy, expected, rtol=1e-14)
 
 
-def test_many_units_neither_underflow_nor_overflow() -> None:
+def test_many_units_neither_underflow_nor_overflow():
     _, entropy = bernoulli.probability_and_entropy(np.zeros((2, 5000)))
     np.testing.assert_allclose(entropy, 5000 * np.log(2.0), rtol=1e-14)
 
 
-def test_gradient_in_the_probability_is_minus_the_log_odds() -> None:
+def test_gradient_in_the_probability_is_minus_the_log_odds():
     log_odds = np.array([-4.0, -0.3, 0.7, 9.0])
     slope = jax.grad(lambda v: bernoulli.probability_and_entropy(v)[1])(jax.numpy.asarray(log_odds))
     density = special.expit(log_odds) * special.expit(-log_odds)

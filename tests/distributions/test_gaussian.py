@@ -15,7 +15,7 @@ N_DRAWS = 2000
 
 
 @pytest.fixture
-def rows(rng: np.random.Generator) -> GaussianRows:
+def rows(rng) -> GaussianRows:
     """Two networks with three rows of four, standard deviations from 1e-6 to 1."""
     root = rng.standard_normal((2, 3, 4, 6)) * np.array([1.0, 1e-2, 1e-6, 0.5])[:, None]
     return GaussianRows(
@@ -23,7 +23,7 @@ def rows(rng: np.random.Generator) -> GaussianRows:
     )
 
 
-def test_second_moments(rows: GaussianRows) -> None:
+def test_second_moments(rows):
     moment, squares = gaussian.second_moment(rows), gaussian.squares(rows)
     assert moment.shape == (2, 3, 4, 4)
     for d in ROWS:
@@ -32,7 +32,7 @@ def test_second_moments(rows: GaussianRows) -> None:
         np.testing.assert_allclose(squares[d], np.diag(expected))
 
 
-def test_entropy_agrees_with_scipy(rows: GaussianRows) -> None:
+def test_entropy_agrees_with_scipy(rows):
     entropy = gaussian.entropy(rows)
     assert entropy.shape == (2, 3)
     for d in ROWS:
@@ -43,9 +43,7 @@ def test_entropy_agrees_with_scipy(rows: GaussianRows) -> None:
         np.testing.assert_allclose(entropy[d], expected, rtol=1e-10)
 
 
-def test_constant_entries_have_no_entropy_and_stay_at_their_mean(
-    rows: GaussianRows, rng: np.random.Generator
-) -> None:
+def test_constant_entries_have_no_entropy_and_stay_at_their_mean(rows, rng):
     keep = [0, 2]
     reduced = GaussianRows(
         mean=rows.mean[..., keep], covariance=rows.covariance[..., keep, :][..., keep]
@@ -57,7 +55,7 @@ def test_constant_entries_have_no_entropy_and_stay_at_their_mean(
     np.testing.assert_array_equal(draw == padded.mean, np.broadcast_to(kept == 0.0, draw.shape))
 
 
-def test_samples_have_the_covariance(rows: GaussianRows, rng: np.random.Generator) -> None:
+def test_samples_have_the_covariance(rows, rng):
     """Whitened draws are standard: Σ z² over n draws is chi-squared, two-sided at 1e-6 per row."""
     draws = gaussian.sample(rows, rng, (N_DRAWS,))
     assert draws.shape == (N_DRAWS, 2, 3, 4)

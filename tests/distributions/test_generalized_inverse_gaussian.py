@@ -52,7 +52,7 @@ def exact_moment(q: GeneralizedInverseGaussian, power: int) -> float:
 
 
 @pytest.mark.parametrize(("order", "scale", "rate"), CASES)
-def test_moments_agree_with_quadrature(order: float, scale: float, rate: float) -> None:
+def test_moments_agree_with_quadrature(order, scale, rate):
     q = distribution(order, scale, rate)
     log_z = exact_moment(q, 0)
     np.testing.assert_allclose(gig.log_normalizer(q), log_z, rtol=1e-10, atol=1e-10)
@@ -64,7 +64,7 @@ def test_moments_agree_with_quadrature(order: float, scale: float, rate: float) 
 @pytest.mark.parametrize(
     ("order", "rate"), [(-1.5, 0.0), (-1.0, 0.6), (0.4, 1.1), (-0.5, 2.0), (-300.0, 0.5)]
 )
-def test_moments_are_gradients_of_the_log_normalizer(order: float, rate: float) -> None:
+def test_moments_are_gradients_of_the_log_normalizer(order, rate):
     """E[1/x] = -d log Z / ds and E[x] = -d log Z / dr."""
     scale = np.array([1e-19, 1e-6, 0.3, 50.0])
     q = distribution(order, scale, rate)
@@ -96,16 +96,14 @@ def test_moments_are_gradients_of_the_log_normalizer(order: float, rate: float) 
     ],
     ids=["gamma", "inverse gamma"],
 )
-def test_tiny_parameters_meet_the_limits(
-    q: GeneralizedInverseGaussian, limit: GeneralizedInverseGaussian
-) -> None:
+def test_tiny_parameters_meet_the_limits(q, limit):
     for function in MOMENTS:
         expected = np.broadcast_to(function(limit), q.scale.shape)
         np.testing.assert_allclose(function(q), expected, rtol=1e-11)
 
 
 @pytest.mark.parametrize("order", [-0.5, -1.0, 0.3, 1.0])
-def test_moments_of_tiny_scales_are_finite_and_continuous(order: float) -> None:
+def test_moments_of_tiny_scales_are_finite_and_continuous(order):
     """Across w = 1e-8, where the quadrature hands over to the leading terms."""
     rate = 0.8
     edge = (0.5e-8) ** 2 / rate
@@ -116,13 +114,8 @@ def test_moments_of_tiny_scales_are_finite_and_continuous(order: float) -> None:
         np.testing.assert_allclose(below, above, rtol=1e-8)
 
 
-def test_any_zero_that_is_a_number_is_a_limit() -> None:
-    for zero in (0, np.float64(0.0), np.float32(0.0), np.asarray(0.0)):
-        np.testing.assert_array_equal(gig.mean(distribution(-3.0, np.ones(2), zero)), [0.5, 0.5])
-
-
 @pytest.mark.parametrize(("order", "scale", "rate"), CASES)
-def test_density_agrees_with_scipy(order: float, scale: float, rate: float) -> None:
+def test_density_agrees_with_scipy(order, scale, rate):
     """SciPy's own families; its geninvgauss(p, b) is x^{p-1} exp(-b (x + 1/x) / 2)."""
     x = np.array([0.03, 0.5, 1.0, 4.0])
     if rate == 0:
@@ -136,9 +129,7 @@ def test_density_agrees_with_scipy(order: float, scale: float, rate: float) -> N
 
 
 @pytest.mark.parametrize(("order", "scale", "rate"), CASES)
-def test_samples_follow_the_distribution(
-    order: float, scale: float, rate: float, rng: np.random.Generator
-) -> None:
+def test_samples_follow_the_distribution(order, scale, rate, rng):
     """Kolmogorov-Smirnov against the integrated density, false alarm 1e-6.
 
     And the mean of log x over the draws within 5 of its standard errors, false alarm 6e-7.
@@ -165,9 +156,7 @@ def test_samples_follow_the_distribution(
         ((-30.0, 9.0, 0.4), (0.3, 0.5, 0.8)),
     ],
 )
-def test_expected_log_ratio_agrees_with_quadrature(
-    q: tuple[float, float, float], p: tuple[float, float, float]
-) -> None:
+def test_expected_log_ratio_agrees_with_quadrature(q, p):
     """E_q[log p - log q] less (order_p - order_q) E_q[log x], on a fine grid of log x."""
     q_gig, p_gig = distribution(*q), distribution(*p)
     log_x = np.linspace(-25.0, 25.0, 40001)
@@ -178,7 +167,7 @@ def test_expected_log_ratio_agrees_with_quadrature(
     np.testing.assert_allclose(gig.expected_log_ratio(q_gig, p_gig), expected, rtol=1e-8)
 
 
-def test_expected_log_ratio_leaves_out_moments_of_equal_parameters() -> None:
+def test_expected_log_ratio_leaves_out_moments_of_equal_parameters():
     """Here E[x] is infinite, and its coefficient zero; likewise E[1/x] for gammas."""
     q, p = distribution(-1.0, 0.8, 0.0), distribution(-0.5, 0.3, 0.0)
     assert np.isfinite(gig.expected_log_ratio(q, p))
@@ -191,14 +180,14 @@ def test_expected_log_ratio_leaves_out_moments_of_equal_parameters() -> None:
     ("order", "rate"),
     [(-1.5, 0.0), (-1.0, 0.7), (-0.5, 2.0), (0.0, 1.0), (0.8, 3.0), (-500.0, 0.1)],
 )
-def test_with_mean_has_that_mean(order: float, rate: float) -> None:
+def test_with_mean_has_that_mean(order, rate):
     target = np.array([[0.3, 1.0, 7.0], [400.0, 0.9, 1e3]])
     q = gig.with_mean(order, rate, target)
     assert q.scale.shape == target.shape
     np.testing.assert_allclose(gig.mean(q), target, rtol=1e-9)
 
 
-def test_with_mean_where_it_is_small_or_out_of_reach_or_infinite() -> None:
+def test_with_mean_where_it_is_small_or_out_of_reach_or_infinite():
     target = np.array([1e-12, 1e-6])
     np.testing.assert_allclose(gig.mean(gig.with_mean(-1.0, 0.7, target)), target, rtol=1e-9)
     q = gig.with_mean(2.0, 1.0, np.array([0.5, 1.5, 2.0, 2.5]))
@@ -222,6 +211,6 @@ def test_with_mean_where_it_is_small_or_out_of_reach_or_infinite() -> None:
         (1.0, float("inf"), 1.0),
     ],
 )
-def test_improper_priors_are_refused(order: float, scale: float, rate: float) -> None:
+def test_improper_priors_are_refused(order, scale, rate):
     with pytest.raises(ValueError, match="local_prior"):
         gig.check_proper(order, scale, rate, "local_prior")

@@ -14,7 +14,7 @@ POISSON = 1e-30
 
 @pytest.mark.parametrize("alpha", [POISSON, 1e-12, 1e-6, 0.2, 5.0, 1e3])
 @pytest.mark.parametrize("mean", [1e-9, 0.3, 20.0, 1e4, 1e9, 1e12])
-def test_log_probability_in_many_digits(mean: float, alpha: float) -> None:
+def test_log_probability_in_many_digits(mean, alpha):
     far = np.floor(mean + 4.0 * np.sqrt(mean + alpha * mean**2))
     with mpmath.workdps(80):
         m, r = mpmath.mpf(mean), 1 / mpmath.mpf(alpha)
@@ -25,14 +25,14 @@ def test_log_probability_in_many_digits(mean: float, alpha: float) -> None:
             np.testing.assert_allclose(found, float(exact), rtol=1e-12, atol=1e-10)
 
 
-def test_mean_zero_is_no_count() -> None:
+def test_mean_zero_is_no_count():
     logs = log_probability(np.array([0.0, 1.0]), np.zeros(2), np.array([0.5, 0.5]))
     np.testing.assert_array_equal(logs, [0.0, -np.inf])
 
 
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("alpha", [POISSON, 1e-3, 0.2, 5.0, 1e3])
-def test_tails_are_sums_of_probabilities(alpha: float, upper: bool) -> None:
+def test_tails_are_sums_of_probabilities(alpha, upper):
     means, counts = np.array([[1e-6], [0.5], [30.0]]), np.arange(2000.0)
     inside = np.exp(log_probability(counts, means, np.array([alpha])))
     below = np.cumsum(inside, axis=1)
@@ -44,7 +44,7 @@ def test_tails_are_sums_of_probabilities(alpha: float, upper: bool) -> None:
 
 
 @pytest.mark.parametrize("mean", [1.0, 1e4, 1e9])
-def test_poisson_limit(mean: float) -> None:
+def test_poisson_limit(mean):
     k = np.floor(mean + np.array([-1.0, 0.0, 3.0]) * np.sqrt(mean))
     poisson = stats.poisson(mean)
     arguments = (np.array([mean]), np.array([POISSON]))

@@ -18,12 +18,12 @@ def exact(function: Callable[[mpmath.mpf], mpmath.mpf]) -> np.ndarray:
         return np.array([float(function(mpmath.mpf(a))) for a in TILTS])
 
 
-def test_mean_agrees_with_high_precision() -> None:
+def test_mean_agrees_with_high_precision():
     expected = exact(lambda a: mpmath.tanh(a / 2) / (2 * a) if a else 0.25)
     np.testing.assert_allclose(polya_gamma.mean(TILTS), expected, rtol=1e-14)
 
 
-def test_mean_agrees_with_the_series_of_gamma_variables() -> None:
+def test_mean_agrees_with_the_series_of_gamma_variables():
     """PG(1, A) = Σ_k Gamma(1) / (2π² ((k-½)² + A²/(4π²))); the tail after n is 1/(2π² n)."""
     k = np.arange(1, 200_001)[:, None]
     tilt = np.array([0.0, 0.3, 2.0, 8.0])
@@ -32,7 +32,7 @@ def test_mean_agrees_with_the_series_of_gamma_variables() -> None:
     np.testing.assert_allclose(polya_gamma.mean(tilt), series + tail, rtol=1e-10)
 
 
-def test_log_ratio_agrees_with_high_precision() -> None:
+def test_log_ratio_agrees_with_high_precision():
     """The sum over units: one unit at a time, then all together, and very many."""
     expected = exact(
         lambda a: a / 4 * mpmath.tanh(a / 2) - a / 2 - mpmath.log1p(mpmath.exp(-a)) + mpmath.log(2)

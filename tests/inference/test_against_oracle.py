@@ -10,26 +10,17 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
 from scipy.special import expit
 
-from bowtienet._arrays import map_arrays
 from bowtienet.inference import global_step, local_step
-from bowtienet.inference.elbo import elbo
 from bowtienet.inference.empirical_bayes import (
     separate_hyperparameters,
-    update_hyperparameters,
-    update_outcome_parameters,
 )
-from bowtienet.inference.statistics import block_statistics
-from bowtienet.outcomes import GAUSSIAN
-from bowtienet.posterior.factors import network
 from bowtienet.prediction import variational
-from tests import builders, oracle_bridge
-from tests.builders import Point
+from tests import oracle_bridge
 from tests.oracle_bridge import WIDTHS, Case, alone, assert_close, assert_same, single
 from tests.oracles import plain_loops as oracle
 
@@ -59,11 +50,6 @@ def test_elbo_and_each_of_its_terms(widths, families):
     for name, value in expected.items():
         [actual] = getattr(terms, name)
         assert actual == pytest.approx(value, rel=1e-9, abs=1e-11 * size), name
-
-
-# ------------------------------------------------------------------------------------------------
-# Local updates
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("targets", ["known", "unknown"])
@@ -107,11 +93,6 @@ def test_local_step_is_the_three_updates_in_turn(widths):
     assert_same(moments, replace(c, state=state).moments)
 
 
-# ------------------------------------------------------------------------------------------------
-# Global updates
-# ------------------------------------------------------------------------------------------------
-
-
 def oracle_update(c: Case, name: str) -> oracle.OracleState:
     """One kind of update of all layers; given the others, layers do not see each other."""
     state, update = c.state, getattr(oracle, f"update_{name}")
@@ -149,21 +130,6 @@ def test_global_step_is_its_updates_in_turn(widths, families):
     model = separate_hyperparameters(c.model, 1)
     actual = global_step.global_step(model, c.factors, c.statistics, rounds=2)
     assert_same(actual, expected.factors, rtol=1e-8)
-
-
-@all_cases
-def test_hyperparameters(widths, families):
-    c = case(widths, families)
-    updated = update_hyperparameters(separate_hyperparameters(c.model, 1), c.factors)
-    expected = oracle_bridge.to_model(c.state, oracle.em_global(c.prior, c.state))
-    # A search by values finds a maximum only to the square root of rounding.
-    rtol = 1e-6 if families in ("gig", ("gig", "laplace")) else 1e-9
-    assert_same(updated.prior, separate_hyperparameters(expected, 1).prior, rtol)
-
-
-# ------------------------------------------------------------------------------------------------
-# Prediction
-# ------------------------------------------------------------------------------------------------
 
 
 def start_of_prediction(c: Case) -> oracle.OracleState:
@@ -223,60 +189,3 @@ def test_prediction(widths, monkeypatch):
         parent = oracle.layer_moments(state, x_n, n, last).parent
         by_weights = [parent @ b @ parent for b in state.weight_covariance[last]]
         np.testing.assert_allclose(moments.epistemic[n], by_weights, rtol=1e-9)
-
-
-# ------------------------------------------------------------------------------------------------
-# Networks side by side
-# ------------------------------------------------------------------------------------------------
-
-
-def everything(point: Point) -> tuple[Any, ...]:
-    """What the engine works out of a point, without what depends on the inputs alone."""
-    model, rows = point.model, point.rows
-    by_row = model.outcome.by_row
-    factors = global_step.update_shared_covariance(point.factors, by_row=by_row)
-    memory = local_step.local_memory(point.local)
-    start = local_step.initialize_local(model, factors, rows.inputs, rows.targets)
-    local, moments = local_step.local_step(model, factors, rows.inputs, rows.targets, memory)
-    sums = block_statistics(
-        local, moments, rows.targets, rows.weights, has_noise=model.outcome.has_noise
-    )
-    updated = global_step.global_step(model, factors, sums, rounds=2)
-    renewed = update_outcome_parameters(update_hyperparameters(model, updated), sums)
-    predictions = tuple(
-        variational.output_moments(model, factors, rows.inputs, name)
-        for name in variational.PROPAGATIONS
-    )
-    noise = variational.output_noise(model, factors)
-    parameters = (renewed.prior.global_shrinkage, renewed.outcome)
-    return start, local, updated, elbo(model, updated, sums), parameters, predictions, noise
-
-
-@pytest.mark.parametrize(
-    ("hidden", "family", "name"),
-    [
-        ((), "student_t", "gaussian"),
-        ((4,), "regularized_horseshoe", "gaussian"),
-        ((3, 5, 2), "gig", "gaussian"),
-        ((), "laplace", "student_t"),
-        ((4,), "laplace", "student_t of one"),
-        ((4, 3), "gaussian", "binary"),
-        ((4, 3), "normal_inverse_gaussian", "classes"),
-    ],
-    ids=str,
-)
-def test_networks_side_by_side_do_not_see_each_other(hidden, family, name, rng):
-    outcome, n_outputs = (GAUSSIAN, 2) if name == "gaussian" else builders.OUTCOMES[name]
-    point = builders.random_point(rng, hidden, family, outcome=outcome, n_outputs=n_outputs)
-    together = everything(point)
-    for index in range(builders.M):
-
-        def taken(container: Any, index: int = index) -> Any:
-            return map_arrays(lambda x: x[index : index + 1], container)
-
-        prior = point.model.prior
-        prior = replace(prior, global_shrinkage=taken(prior.global_shrinkage))
-        model = replace(point.model, prior=prior, outcome=taken(point.model.outcome))
-        factors, local = network(point.factors, index), taken(point.local)
-        by_itself = everything(replace(point, model=model, factors=factors, local=local))
-        assert_same(by_itself, taken(together), 1e-11)

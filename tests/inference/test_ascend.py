@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -22,25 +21,15 @@ from bowtienet.inference.ascend import (
     block_rows,
     build_blocks,
     is_converged,
-    local_pass,
     workers,
 )
-from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.local_step import initialize_local, local_step
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import (
-    BowTieModel,
-    Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
-)
-from bowtienet.outcomes import GAUSSIAN, Binary, Outcome, StudentT
+from bowtienet.model.model import BowTieModel, Rows
+from bowtienet.outcomes import GAUSSIAN, Binary, Classes, Outcome, StudentT
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.initialize import initialize
 from tests import builders
-from tests.oracle_bridge import assert_same
+from tests.oracle_bridge import assert_equal, assert_same
 
 Problem = tuple[BowTieModel, Posterior, Rows]
 
@@ -58,13 +47,7 @@ def problem(
     targets = np.sin(2.0 * inputs[:, :1]) * inputs[:, 1:] + 0.1 * rng.normal(size=(60, 1))
     targets = targets if outcome.has_noise else (targets > 0.0) * 1.0
     rows = Rows(inputs=inputs, targets=targets, weights=rng.uniform(0.5, 1.5, size=60))
-    linear = fit_linear(rows, outcome)
-    model = build_model(
-        build_architecture(2, hidden, 1),
-        prior=default_prior(prior, linear),
-        output_noise=default_output_noise(linear),
-        outcome=outcome,
-    )
+    model = builders.default_model(rows, hidden, prior, outcome)
     return model, initialize(model, rows, rng, count, "laplace"), rows
 
 
@@ -86,11 +69,6 @@ def assert_sound(result: Ascent) -> None:
         assert np.all(np.isfinite(layer.noise_variance.scale))
 
 
-def assert_equal(first: Any, second: Any) -> None:
-    """To the bit."""
-    map_arrays(np.testing.assert_array_equal, first, second)
-
-
 def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: float) -> None:
     """Network `index` is the only one that is expected."""
     assert result.status[index] is expected.status[0]
@@ -98,60 +76,29 @@ def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: floa
     assert_same(result.elbo_history[index], expected.elbo_history[0], rtol)
     assert_same(network(result.posterior, index), expected.posterior, rtol)
     assert_same(map_arrays(lambda x: x[[index]], result.elbo_terms), expected.elbo_terms, rtol)
-    for part in (lambda model: model.prior.global_shrinkage, lambda model: model.outcome):
-        assert_same(
-            map_arrays(lambda x: x[[index]], part(result.model)), part(expected.model), rtol
-        )
+    shrinkage = map_arrays(lambda x: x[[index]], result.model.prior.global_shrinkage)
+    assert_same(shrinkage, expected.model.prior.global_shrinkage, rtol)
 
 
 @pytest.fixture
-def three_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def three_threads(monkeypatch) -> None:
     """Blocks of 16 rows on three threads, whatever the machine."""
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
 
 
-def moved_by(monkeypatch: pytest.MonkeyPatch, factor: Callable[[int], float]) -> list[list[int]]:
-    """Momentum `factor(age)` in place of age / (age + 2); the ages that it is asked for."""
-    original, ages = module._extrapolated, []
+def moved_by(monkeypatch: pytest.MonkeyPatch, momentum: float) -> None:
+    """This momentum in place of k / (k + 2)."""
+    original = module._extrapolated
 
     def extrapolated(now: Posterior, then: Posterior, amount: np.ndarray) -> Posterior:
-        age = np.rint(2.0 * amount / (1.0 - amount)).astype(int)
-        ages.append(age.tolist())
-        factors = [factor(int(a)) if a else 0.0 for a in age]
-        return original(now, then, np.asarray(factors))
+        return original(now, then, np.where(amount > 0.0, momentum, 0.0))
 
     monkeypatch.setattr(module, "_extrapolated", extrapolated)
-    return ages
-
-
-# ------------------------------------------------------------------------------------------------
-# The climb
-# ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("hidden", "accelerate", "em"),
-    [
-        ((), True, True),
-        ((6,), False, True),
-        ((6,), True, False),
-        ((5, 4), True, True),
-        ((5, 4), False, False),
-    ],
-    ids=str,
-)
-def test_history_is_monotone_and_complete(
-    hidden: tuple[int, ...], accelerate: bool, em: bool
-) -> None:
-    result = ascend(*problem(hidden), max_iter=40, tol=0.0, accelerate=accelerate, em=em)
-    assert_sound(result)
-    assert all(history[-1] > history[0] for history in result.elbo_history)
-    assert all(number <= 40 for number in result.n_sweeps)
 
 
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
-def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden: tuple[int, ...]) -> None:
+def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden):
     plain, fast = (
         ascend(*problem(hidden), max_iter=60, tol=0.0, accelerate=accelerate)
         for accelerate in (False, True)
@@ -160,7 +107,7 @@ def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden: tuple[int
     assert np.all(fast.elbo_terms.total > plain.elbo_terms.total + 1.0)
 
 
-def test_more_rounds_within_a_sweep_climb_higher() -> None:
+def test_more_rounds_within_a_sweep_climb_higher():
     bounds = [
         ascend(*problem(), max_iter=1, em=False, rounds=rounds).elbo_terms.total
         for rounds in (1, 2, 5)
@@ -169,21 +116,19 @@ def test_more_rounds_within_a_sweep_climb_higher() -> None:
 
 
 @pytest.mark.parametrize(("hidden", "amount"), [((6,), 3.0), ((5, 4), 1e3), ((6,), 1e200)])
-def test_a_step_that_lowers_the_bound_is_undone(
-    hidden: tuple[int, ...], amount: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_that_lowers_the_bound_is_undone(hidden, amount, monkeypatch):
     """Whatever the momentum: no exception, no warning, never below the accepted bound.
 
     Every pass over the data is counted, and the limit holds for all of them.
     """
-    passes, original = [], module.local_pass
+    passes, original = [], module.sweep
 
-    def counted(*arguments: Any) -> Any:
+    def counted(*arguments: Any, **settings: Any) -> Any:
         passes.append(1)
-        return original(*arguments)
+        return original(*arguments, **settings)
 
-    monkeypatch.setattr(module, "local_pass", counted)
-    moved_by(monkeypatch, lambda age: amount)
+    monkeypatch.setattr(module, "sweep", counted)
+    moved_by(monkeypatch, amount)
     result = ascend(*problem(hidden), max_iter=20, tol=0.0)
     assert_sound(result)
     assert result.status == (Status.ITERATION_LIMIT,) * 2
@@ -192,7 +137,7 @@ def test_a_step_that_lowers_the_bound_is_undone(
     assert all(10 <= len(history) < 20 for history in result.elbo_history)
 
 
-def test_momentum_goes_on_in_the_direction_of_the_last_move(rng: np.random.Generator) -> None:
+def test_momentum_goes_on_in_the_direction_of_the_last_move(rng):
     """m + r (m - m_before) and beta (beta / beta_before)^r, with an r of each network."""
     model = builders.fixed_model((4, 3))
     now, then = (builders.random_factors(rng, model) for _ in range(2))
@@ -208,71 +153,22 @@ def test_momentum_goes_on_in_the_direction_of_the_last_move(rng: np.random.Gener
         assert layer.weights.covariance is a.weights.covariance
 
 
-def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_after_an_undone_step_the_fit_goes_on_as_if_it_was_not_taken(monkeypatch):
     """With every momentum step undone, the histories are those of plain sweeps."""
     plain = ascend(*problem(), max_iter=8, tol=0.0, accelerate=False)
-    moved_by(monkeypatch, lambda age: 1e3)
+    moved_by(monkeypatch, 1e3)
     rejected = ascend(*problem(), max_iter=14, tol=0.0)
     np.testing.assert_allclose(rejected.elbo_history, plain.elbo_history, rtol=1e-12)
     assert_same(rejected.posterior, plain.posterior, 1e-9)
 
 
-def test_momentum_begins_anew_after_an_undone_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    """k of k/(k+2) counts accepted sweeps; the sweep after an undone one is plain."""
-    ages = moved_by(monkeypatch, lambda age: 1e3 if age == 3 else 0.1)
-    ascend(*alone(problem(), 0), max_iter=12, tol=0.0)
-    # After the last sweep nothing moves on.
-    assert ages == ([[1], [2], [3]] * 3)[:-1]
-
-
-def test_each_network_has_a_momentum_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps of one network that fail leave the bits of the other as they were."""
-    original, amounts = module._extrapolated, []
-
-    def second_too_far(now: Posterior, then: Posterior, amount: np.ndarray) -> Posterior:
-        amounts.append(amount.copy())
-        return original(now, then, amount * np.where(np.arange(len(amount)) == 1, 1e3, 1.0))
-
-    expected = ascend(*problem(), max_iter=12, tol=0.0)
-    monkeypatch.setattr(module, "_extrapolated", second_too_far)
-    result = ascend(*problem(), max_iter=12, tol=0.0)
-    assert_sound(result)
-    assert result.elbo_history[0] == expected.elbo_history[0]
-    assert_equal(network(result.posterior, 0), network(expected.posterior, 0))
-    assert len(result.elbo_history[1]) < 12
-    assert any(amount[1] == 0.0 < amount[0] for amount in amounts)
-
-
-def test_the_fit_is_deterministic_and_leaves_its_arguments_alone() -> None:
+def test_the_fit_is_deterministic_and_leaves_its_arguments_alone():
     model, posterior, rows = problem((5, 4))
     before = map_arrays(np.copy, posterior)
     first, again = (ascend(model, posterior, rows, max_iter=10) for _ in range(2))
     assert first.elbo_history == again.elbo_history
     assert_equal(first.posterior, again.posterior)
     assert_equal(posterior, before)
-
-
-def test_hyperparameters_are_a_networks_own_or_stay() -> None:
-    model, *rest = problem(outcome=StudentT(freedom=3.0))
-    still = ascend(model, *rest, max_iter=3, em=False).model
-    moved = ascend(model, *rest, max_iter=3).model
-    np.testing.assert_array_equal(
-        still.prior.global_shrinkage.scale, [model.prior.global_shrinkage.scale] * 2
-    )
-    np.testing.assert_array_equal(still.outcome.freedom, [3.0, 3.0])
-    for before, values in (
-        (model.prior.global_shrinkage.scale, moved.prior.global_shrinkage.scale),
-        (3.0, moved.outcome.freedom),
-    ):
-        assert len({before, *values}) == 3
-    assert moved.prior.local_shrinkage == model.prior.local_shrinkage
-
-
-# ------------------------------------------------------------------------------------------------
-# The end
-# ------------------------------------------------------------------------------------------------
 
 
 def climbing(gains: list[float], start: float = -500.0) -> list[float]:
@@ -287,13 +183,11 @@ def climbing(gains: list[float], start: float = -500.0) -> list[float]:
         # g_2 + g_2² / (g_1 - g_2) may still come: 2 here.
         (climbing([2.0, 1.0]), 2.01 / 497.0, True),
         (climbing([2.0, 1.0]), 1.99 / 497.0, False),
-        (climbing([50.0, 2.0, 1.0]), 2.01 / 447.0, True),
         # Gains that do not fade, however small, and those that grow.
         (climbing([1e-3, 1e-3]), 0.5, False),
         (climbing([1e-3, 2e-3]), 0.5, False),
         # What stands still to rounding has converged at any tolerance.
         (climbing([1.0, 0.0]), 0.0, True),
-        (climbing([1.0, 0.3e-9], start=-1.4), 0.0, True),
         (climbing([1.0, 1e-6]), 0.0, False),
         # Bounds near zero count as 1.
         (climbing([0.2, 0.1], start=-0.3), 0.21, True),
@@ -303,44 +197,11 @@ def climbing(gains: list[float], start: float = -500.0) -> list[float]:
         ([-5.0], 1.0, False),
     ],
 )
-def test_convergence(history: list[float], tol: float, expected: bool) -> None:
+def test_convergence(history, tol, expected):
     assert is_converged(history, tol) is expected
 
 
-@pytest.mark.parametrize("fading", [0.2, 0.8])
-def test_what_is_still_to_come_of_a_geometric_climb(fading: float) -> None:
-    """It ends when all of what is to come, and the last window's gain, are below the tolerance."""
-    rest = 50.0 * fading ** (np.arange(60 * WINDOW) / WINDOW)
-    bounds = -100.0 - rest
-    ended = next(t for t in range(len(rest)) if is_converged(bounds[: t + 1], 1e-4))
-    assert rest[ended - WINDOW] < 1e-4 * 100.1 <= 1.01 * rest[ended - WINDOW - 1]
-
-
-@pytest.mark.parametrize(
-    ("hidden", "prior", "outcome"),
-    [
-        ((6,), "student_t", GAUSSIAN),
-        ((4, 3), "regularized_horseshoe", StudentT()),
-        ((5,), "laplace", Binary()),
-        ((), "normal_gamma", StudentT()),
-        ((4,), "horseshoe", GAUSSIAN),
-        ((4, 3), "gig", GAUSSIAN),
-        ((3, 2), "gaussian", Binary()),
-    ],
-    ids=str,
-)
-def test_networks_side_by_side_end_as_one_by_one(
-    hidden: tuple[int, ...], prior: str, outcome: Outcome
-) -> None:
-    # The rate that EM searches for in the general GIG is known to a few digits only.
-    settings = {"max_iter": 25, "tol": 0.0, "em": prior != "gig"}
-    given = problem(hidden, prior, count=3, outcome=outcome)
-    result = ascend(*given, **settings)
-    for index in range(3):
-        assert_same_network(result, index, ascend(*alone(given, index), **settings), 1e-7)
-
-
-def test_each_network_ends_where_its_history_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_network_ends_where_its_history_says(monkeypatch):
     """As it would alone; a callback that answers true leaves those that have ended."""
     monkeypatch.setattr(module, "WINDOW", 10)
     given, settings = problem((4,), count=3), {"max_iter": 2000, "tol": 1e-2}
@@ -363,7 +224,7 @@ def test_each_network_ends_where_its_history_says(monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("max_iter", [1, 7])
-def test_the_iteration_limit_is_honoured_and_callbacks_are_told(max_iter: int) -> None:
+def test_the_iteration_limit_is_honoured_and_callbacks_are_told(max_iter):
     """What a callback keeps does not change afterwards."""
     told: list[tuple[int, np.ndarray]] = []
     result = ascend(
@@ -379,15 +240,10 @@ def test_the_iteration_limit_is_honoured_and_callbacks_are_told(max_iter: int) -
     np.testing.assert_array_equal(np.transpose([bounds for _, bounds in told]), result.elbo_history)
 
 
-def test_errors_of_a_callback_are_the_callers() -> None:
+def test_errors_of_a_callback_are_the_callers():
     """Also those of arithmetic, which in a sweep are a status."""
     with pytest.raises(ZeroDivisionError):
         ascend(*problem(), callback=lambda number, _: bool(1 // 0))
-
-
-# ------------------------------------------------------------------------------------------------
-# Ctrl-C
-# ------------------------------------------------------------------------------------------------
 
 
 def failing(
@@ -406,9 +262,8 @@ def failing(
     monkeypatch.setattr(module, name, function)
 
 
-@pytest.mark.parametrize("at", [1, 4])
-@pytest.mark.parametrize("by_keyboard", [False, True])
-def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard: bool, at: int) -> None:
+@pytest.mark.parametrize(("by_keyboard", "at"), [(False, 4), (True, 1)])
+def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard, at):
     """By a true answer, or by Ctrl-C while it runs."""
 
     def callback(number: int, bounds: np.ndarray) -> bool:
@@ -424,33 +279,24 @@ def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard: bool,
     assert_equal(result.posterior, expected.posterior)
 
 
-@pytest.mark.parametrize("part", ["global_step", "elbo", "_extrapolated"])
-def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(
-    part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("part", "complete"), [("elbo", 4), ("_extrapolated", 6)])
+def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(part, complete, monkeypatch):
+    """It is raised where there is none; momentum follows a sweep, from the second on."""
     failing(monkeypatch, part, KeyboardInterrupt, 5)
     result = ascend(*problem(), max_iter=20)
     monkeypatch.undo()
-    # Momentum follows a sweep, from the second on.
-    complete = 6 if part == "_extrapolated" else 4
     expected = ascend(*problem(), max_iter=complete)
     assert result.status == (Status.INTERRUPTED,) * 2
     assert result.n_sweeps == expected.n_sweeps
     assert result.elbo_history == expected.elbo_history
     assert_equal(result.posterior, expected.posterior)
     assert_equal(result.elbo_terms, expected.elbo_terms)
-
-
-@pytest.mark.parametrize("part", ["global_step", "elbo", "_chosen"])
-def test_ctrl_c_before_there_is_an_accepted_state_is_raised(
-    part: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(monkeypatch, part, KeyboardInterrupt, 1)
+    failing(monkeypatch, "global_step", KeyboardInterrupt, 1)
     with pytest.raises(KeyboardInterrupt):
         ascend(*problem(), max_iter=20)
 
 
-def test_ctrl_c_between_blocks(monkeypatch: pytest.MonkeyPatch, three_threads: None) -> None:
+def test_ctrl_c_between_blocks(monkeypatch, three_threads):
     """It comes while the third sweep adds up its blocks; no thread is left behind."""
     before = set(threading.enumerate())
     failing(monkeypatch, "add", KeyboardInterrupt, 8)
@@ -458,11 +304,6 @@ def test_ctrl_c_between_blocks(monkeypatch: pytest.MonkeyPatch, three_threads: N
     left = {thread.name for thread in set(threading.enumerate()) - before}
     assert result.n_sweeps == (2, 2)
     assert not any(name.startswith("ThreadPoolExecutor") for name in left)
-
-
-# ------------------------------------------------------------------------------------------------
-# Decreases and breakdowns
-# ------------------------------------------------------------------------------------------------
 
 
 def spoil_second(monkeypatch: pytest.MonkeyPatch, at: int, factor: float) -> None:
@@ -483,13 +324,11 @@ def spoil_second(monkeypatch: pytest.MonkeyPatch, at: int, factor: float) -> Non
     monkeypatch.setattr(module, "global_step", wrong)
 
 
-@pytest.mark.parametrize("accelerate", [False, True])
 @pytest.mark.parametrize(
-    ("factor", "status"), [(50.0, Status.DECREASED), (np.nan, Status.NON_FINITE)]
+    ("factor", "status", "accelerate"),
+    [(50.0, Status.DECREASED, True), (np.nan, Status.NON_FINITE, False)],
 )
-def test_a_failure_is_a_status_of_the_network_concerned(
-    factor: float, status: Status, accelerate: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_is_a_status_of_the_network_concerned(factor, status, accelerate, monkeypatch):
     """It keeps its better state; after momentum it is tried once more without."""
     settings = {"tol": 0.0, "accelerate": accelerate}
     whole = ascend(*problem(), max_iter=9, **settings)
@@ -507,9 +346,7 @@ def test_a_failure_is_a_status_of_the_network_concerned(
 
 
 @pytest.mark.parametrize("at", [1, 4])
-def test_an_error_of_arithmetic_keeps_the_last_good_state(
-    at: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_of_arithmetic_keeps_the_last_good_state(at, monkeypatch):
     failing(monkeypatch, "global_step", np.linalg.LinAlgError, *range(at, 100))
     result = ascend(*problem(), max_iter=20, accelerate=False)
     monkeypatch.undo()
@@ -524,11 +361,8 @@ def test_an_error_of_arithmetic_keeps_the_last_good_state(
     assert_equal(result.posterior, expected.posterior)
 
 
-@pytest.mark.parametrize("error", [np.linalg.LinAlgError, OverflowError, FloatingPointError])
-def test_an_error_of_arithmetic_by_momentum_is_tried_again_without(
-    error: type[Exception], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failing(monkeypatch, "global_step", error, 5)
+def test_an_error_of_arithmetic_by_momentum_is_tried_again_without(monkeypatch):
+    failing(monkeypatch, "global_step", OverflowError, 5)
     result = ascend(*problem(), max_iter=9, tol=0.0)
     assert_sound(result)
     assert result.status == (Status.ITERATION_LIMIT,) * 2
@@ -548,16 +382,12 @@ def with_far_start(given: Problem, factor: float) -> Problem:
     ("hidden", "prior", "factor"),
     [
         ((6,), "student_t", np.nan),
-        ((5, 4), "laplace", np.inf),
         ((5, 4), "gig", 1e200),
-        ((6,), "normal_inverse_gaussian", np.nan),
-        ((6,), "horseshoe", 1e200),
+        ((6,), "horseshoe", np.inf),
     ],
     ids=str,
 )
-def test_a_start_without_a_finite_bound_stays(
-    hidden: tuple[int, ...], prior: str, factor: float
-) -> None:
+def test_a_start_without_a_finite_bound_stays(hidden, prior, factor):
     """It is the network's alone, without a warning; the one beside it goes on."""
     given = with_far_start(problem(hidden, prior), factor)
     result = ascend(*given, max_iter=5)
@@ -565,6 +395,7 @@ def test_a_start_without_a_finite_bound_stays(
     assert result.status == (Status.ITERATION_LIMIT, Status.NON_FINITE)
     assert result.n_sweeps == (5, 1)
     assert result.elbo_history[1] == ()
+    assert np.isnan(result.elbo_terms.total[1])
     for index in range(len(hidden) + 1):
         first, second = (p.layers[index] for p in (result.posterior, given[1]))
         np.testing.assert_array_equal(first.weights.mean[1], second.weights.mean[1])
@@ -572,38 +403,12 @@ def test_a_start_without_a_finite_bound_stays(
     assert_same(network(result.posterior, 0), expected.posterior, 1e-6)
 
 
-@pytest.mark.parametrize("max_iter", [1, 5])
-def test_the_terms_of_the_bound_are_known_beside_a_network_without(max_iter: int) -> None:
-    result = ascend(*with_far_start(problem(), np.nan), max_iter=max_iter)
-    assert result.elbo_terms.total[0] == result.elbo_history[0][-1]
-    assert np.isnan(result.elbo_terms.total[1])
-
-
-# ------------------------------------------------------------------------------------------------
-# Blocks and threads
-# ------------------------------------------------------------------------------------------------
-
-
-def leaves(value: Any) -> list[np.ndarray]:
-    """All arrays of nested containers."""
-    if is_dataclass(value):
-        return [leaf for field in fields(value) for leaf in leaves(getattr(value, field.name))]
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves(part)]
-    return [value] if isinstance(value, np.ndarray) else []
-
-
 @pytest.mark.parametrize(
     ("hidden", "outcome"),
-    [((), GAUSSIAN), ((7,), GAUSSIAN), ((5, 4), GAUSSIAN), ((5, 4), StudentT()), ((6,), Binary())],
+    [((7,), GAUSSIAN), ((5, 4), StudentT()), ((6,), Binary())],
     ids=str,
 )
-def test_blocks_and_threads_change_nothing(
-    hidden: tuple[int, ...],
-    outcome: Outcome,
-    monkeypatch: pytest.MonkeyPatch,
-    three_threads: None,
-) -> None:
+def test_blocks_and_threads_change_nothing(hidden, outcome, monkeypatch, three_threads):
     """Threads not a bit, other blocks no more than rounding; nor whether squares are kept."""
     given = problem(hidden, outcome=outcome)
     threads = ascend(*given, max_iter=8, tol=0.0)
@@ -620,9 +425,7 @@ def test_blocks_and_threads_change_nothing(
         assert_same(thread.posterior, other.posterior, 1e-7)
 
 
-def test_blocks_hold_every_row_once_and_squares_if_there_is_room(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_blocks_hold_every_row_once_and_squares_if_there_is_room(monkeypatch):
     model, _, rows = problem()
     monkeypatch.setattr(module, "BLOCK_BYTES", 1)
     for room in (8 * 60 * 6, 8 * 60 * 6 - 1):
@@ -635,7 +438,7 @@ def test_blocks_hold_every_row_once_and_squares_if_there_is_room(
         assert all((block.input_second is not None) == (room == 2880) for block in blocks)
 
 
-def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads: None) -> None:
+def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads):
     """Momentum may overflow on any thread; warnings are errors in this suite."""
     meeting = threading.Barrier(2, timeout=20)
 
@@ -655,16 +458,11 @@ def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads: None)
         (30, (20,), StudentT()),
         (5, (20, 12), GAUSSIAN),
         (5, (8, 20), StudentT()),
+        (3, (20,), Classes(n_classes=2)),
     ],
     ids=str,
 )
-def test_no_array_of_a_block_is_large(
-    n_inputs: int,
-    hidden: tuple[int, ...],
-    outcome: Outcome,
-    rng: np.random.Generator,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_no_array_of_a_block_is_large(n_inputs, hidden, outcome, rng, monkeypatch):
     """Local factors and moments of as many rows as a block may have."""
     monkeypatch.setattr(module, "BLOCK_BYTES", 400_000)
     model = builders.fixed_model(hidden, n_inputs=n_inputs, n_outputs=2, outcome=outcome)
@@ -672,23 +470,8 @@ def test_no_array_of_a_block_is_large(
     rows = builders.random_rows(rng, model, size)
     posterior = builders.random_factors(rng, model)
     memory = initialize_local(model, posterior, rows.inputs, rows.targets)
-    sizes = [
-        leaf.nbytes
-        for leaf in leaves(local_step(model, posterior, rows.inputs, rows.targets, memory))
-    ]
+    held, sizes = local_step(model, posterior, rows.inputs, rows.targets, memory), []
+    map_arrays(lambda x: sizes.append(x.nbytes), held)
     assert size > 16
     assert max(sizes) <= 400_000
     assert max(sizes) >= 50_000  # or blocks are needlessly small
-
-
-def test_only_gates_and_upper_tilts_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each row Σ D_l gates and Σ_{l>1} D_l tilts, nothing square."""
-    model, posterior, rows = problem((5, 4))
-    posterior = update_shared_covariance(posterior)
-    monkeypatch.setattr(module, "BLOCK_BYTES", 1)
-    blocks = build_blocks(rows, model, 2)
-    memory = [initialize_local(model, posterior, b.inputs, b.targets) for b in blocks]
-    _, renewed = local_pass(model, posterior, blocks, memory)
-    for block, kept in zip(blocks, renewed, strict=True):
-        n = len(block.inputs)
-        assert [leaf.shape for leaf in leaves(kept)] == [(2, n, 5), (2, n, 4), (2, n, 4)]

@@ -14,13 +14,10 @@ import pytest
 
 from bowtienet._arrays import map_arrays
 from bowtienet.distributions.half_cauchy import HalfCauchy
-from bowtienet.inference.ascend import ascend
 from bowtienet.inference.empirical_bayes import separate_hyperparameters, update_hyperparameters
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Rows, build_model
-from bowtienet.posterior.initialize import initialize, stacked
+from bowtienet.model.model import BowTieModel
+from bowtienet.posterior.initialize import stacked
 from tests import oracle_bridge
-from tests.builders import M
 from tests.oracle_bridge import Case, assert_same
 from tests.oracles import plain_loops as oracle
 
@@ -171,26 +168,3 @@ def test_best_rate_of_nearly_zero(rng, order):
     for _ in range(4):
         case = updated(case)
     assert abs(newton_step(case, case.model.prior.global_shrinkage, "rate")) < 1e-5
-
-
-def test_gaussian_prior_is_left_alone(rng):
-    case = oracle_bridge.random_case(rng, WIDTHS, "gaussian")
-    model = case.model
-    assert update_hyperparameters(model, case.factors) is model
-
-
-@pytest.mark.parametrize("family", ["student_t", "laplace", "gig", "horseshoe"])
-def test_fit_with_empirical_bayes_ends_higher(family, rng):
-    inputs = rng.normal(size=(30, 2))
-    targets = np.sin(inputs[:, :1]) + 0.1 * rng.normal(size=(30, 1))
-    rows = Rows(inputs=inputs, targets=targets, weights=np.ones(30))
-    model = build_model(build_architecture(2, (4,), 1), prior=family)
-    start = initialize(model, rows, rng, M, "laplace")
-    without, with_em = (
-        ascend(model, start, rows, max_iter=20, em=em, accelerate=False) for em in (False, True)
-    )
-    for m in range(M):
-        assert shrinkage_of(without.model, m) == model.prior.global_shrinkage
-        assert shrinkage_of(with_em.model, m) != model.prior.global_shrinkage
-        assert with_em.elbo_history[m][-1] > without.elbo_history[m][-1]
-        assert np.all(np.diff(with_em.elbo_history[m]) > -1e-9)

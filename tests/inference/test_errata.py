@@ -13,21 +13,20 @@ import numpy as np
 import pytest
 from scipy import special
 
-from bowtienet.distributions import generalized_inverse_gaussian as gig
-from bowtienet.distributions import inverse_gamma, polya_gamma
+from bowtienet._arrays import transpose
+from bowtienet.distributions import polya_gamma
 from bowtienet.distributions.gaussian import GaussianRows
-from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference import global_step
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.empirical_bayes import update_hyperparameters
+from bowtienet.inference.global_step import update_noise
 from bowtienet.inference.local_step import settle, update_activations
 from bowtienet.inference.statistics import block_statistics
-from bowtienet.model.shrinkage import build_shrinkage
-from bowtienet.model.simulate import sample_shrinkage
-from bowtienet.posterior.initialize import _draw
-from bowtienet.posterior.moments import preactivation_mean, preactivation_square
+from bowtienet.posterior.moments import preactivation_mean
 from bowtienet.prediction.variational import without_targets
-from tests import oracle_bridge
+from tests import builders, oracle_bridge
+from tests.autodiff import gradient
+from tests.builders import Point
 from tests.oracle_bridge import Case, assert_close
 from tests.oracles import plain_loops as oracle
 
@@ -74,6 +73,37 @@ def test_erratum_1_residual_keeps_the_covariance_between_layers(case):
             dropped = -2.0 * np.einsum("nd,ndj,dj->d", rho, cross[0], mean)
         papers = residual(case, layer) - dropped
         assert np.allclose(papers, expected, rtol=1e-3) == (layer == 0)
+
+
+def printed_noise(point: Point) -> Point:
+    """q(eta²) from sums Σ rho E[a_d a~] without the covariance between a_l and a_{l-1}."""
+    statistics, moments = builders.statistics_of(point), builders.moments_of(point)
+    hidden = []
+    for index, sums in enumerate(statistics.hidden):
+        gates = point.local.gate_probability[index] * point.rows.weights[:, None]
+        cross = transpose(gates * moments.means[index]) @ moments.inputs[index]
+        hidden.append(replace(sums, gate_cross=cross))
+    printed = replace(statistics, hidden=tuple(hidden))
+    return replace(point, factors=update_noise(point.model, point.factors, printed))
+
+
+def scale_gradient(point: Point, index: int) -> np.ndarray:
+    """Gradient of the ELBO in the logarithms of the scales of q(eta²) of one layer."""
+    scale = point.factors.layers[index].noise_variance.scale
+    return scale * gradient(point, "student_t", ("noise",))["noise"][f"scale {index}"]
+
+
+def test_erratum_1_the_printed_noise_leaves_a_gradient_from_the_second_layer_on(rng):
+    """A fit with it can climb all the way: watching the bound rise does not find the mistake."""
+    point = builders.random_point(rng, (4, 3), "student_t")
+    printed, exact = printed_noise(point), builders.UPDATES["noise"](point)
+    for index in range(3):
+        np.testing.assert_allclose(scale_gradient(exact, index), 0.0, atol=1e-10)
+    # Inputs are known and the output has no chain behind it: there the formulas agree.
+    for index in (0, 2):
+        np.testing.assert_allclose(scale_gradient(printed, index), 0.0, atol=1e-10)
+    assert np.all(np.abs(scale_gradient(printed, 1)).max(axis=1) > 1e-2)
+    assert np.all(builders.bound_of(exact).total > builders.bound_of(printed).total + 1e-4)
 
 
 def test_erratum_2_second_moment_of_activations_is_symmetric(rng):
@@ -137,11 +167,8 @@ def test_erratum_4_omega_term_of_the_prediction_bound_is_negative(case):
     )
     expected = sum(oracle.local_elbo(state, case.x, None).values())
     assert actual == pytest.approx(expected, rel=1e-10)
-    omega = sum(
-        float(np.sum(polya_gamma.mean(tilt) * preactivation_square(layer.weights, second)))
-        for tilt, layer, second in zip(local.tilt, factors.layers, moments.second, strict=False)
-    )
-    papers = actual + omega / case.model.temperature**2
+    # Tilts are fresh: A² = E[z²] / T².
+    papers = actual + sum(float(np.sum(polya_gamma.mean(a) * a**2)) for a in local.tilt)
     assert papers != pytest.approx(expected, rel=1e-2)
 
 
@@ -192,16 +219,6 @@ def test_erratum_7_gates_enter_the_bound_once(rng):
     assert actual != pytest.approx(twice, rel=1e-2)
 
 
-def test_erratum_7_products_over_weights_reach_the_output(case):
-    """The prior of the output's weights (l = L+1) is in the bound, the update and the oracle."""
-    last = len(WIDTHS) - 2
-    wider = with_weights(case, last, weight_mean=2.0 * case.state.weight_mean[last])
-    [change] = wider.elbo.weights - case.elbo.weights
-    a, b = oracle_bridge.oracle_elbo_terms(wider), oracle_bridge.oracle_elbo_terms(case)
-    assert change == pytest.approx(a["weights"] - b["weights"], rel=1e-9)
-    assert abs(change) > 0.1
-
-
 def test_erratum_8_divergence_of_q_equal_to_the_prior_is_zero(rng):
     """With q(W), q(eta²) at the prior every constant must cancel: D_l (D_{l-1}+1)/2, log 2pi..."""
     case = oracle_bridge.random_case(rng, WIDTHS, "gaussian")
@@ -223,23 +240,6 @@ def test_erratum_8_divergence_of_q_equal_to_the_prior_is_zero(rng):
     np.testing.assert_allclose(terms.noise_variance, 0.0, atol=1e-10)
 
 
-def test_erratum_8_terms_have_their_own_layers_parameters(case):
-    """lambda_loc in psi's normaliser and eta_{l,d} in layer l, where the paper has others."""
-    expected = oracle_bridge.oracle_elbo_terms(case)
-    for name in ("activations", "local_shrinkage", "total"):
-        assert getattr(case.elbo, name)[0] == pytest.approx(expected[name], rel=1e-10), name
-    papers = 0.0  # log K of q(psi) at the global rate instead of the local one
-    for layer in case.factors.layers:
-        psi = layer.local_shrinkage
-        for rate, sign in ((psi.rate, -1.0), (case.model.prior.global_shrinkage.rate, 1.0)):
-            papers += sign * np.sum(np.log(special.kv(psi.order, 2 * np.sqrt(psi.scale * rate))))
-    assert abs(papers) > 1e-2
-    right, first = (
-        inverse_gamma.mean_inverse(case.factors.layers[l].noise_variance)[0, :2] for l in (1, 0)
-    )
-    assert abs(0.5 * np.sum((right - first) * residual(case, 1))) > 1e-2
-
-
 def test_erratum_9_output_sum_of_squares(case):
     """Σ E[(y - z)²] = Σ (y - E[z])² + Var[z]; the appendix doubles a part of the variance."""
     last = len(WIDTHS) - 2
@@ -257,39 +257,6 @@ def test_erratum_9_output_sum_of_squares(case):
         assert actual[d] == pytest.approx(error + variance, rel=1e-10)
         weights_only = np.sum((second * moment)[1:, 1:]) - m[1:] @ outer[1:, 1:] @ m[1:]
         assert actual[d] != pytest.approx(error + variance + float(weights_only), rel=1e-2)
-
-
-@pytest.mark.parametrize(
-    ("family", "count", "shape"),
-    [
-        ("student_t", 6, (1,)),
-        ("student_t", 1, (1, 4, 3)),
-        ("normal_inverse_gaussian", 6, (1,)),
-        ("gig", 1, (1, 4, 3)),
-        ("gaussian", 6, (1,)),
-    ],
-)
-def test_erratum_11_shrinkage_starts_at_a_draw_from_the_prior(family, count, shape):
-    """The mean of q is the draw; the paper's nu - 1 with nu = -1.5 would be a negative scale."""
-    prior = build_shrinkage(family)
-    q = _draw(prior, count, shape, np.random.default_rng(5))
-    expected = sample_shrinkage(prior, np.random.default_rng(5), shape)
-    if isinstance(prior, PointMass):
-        assert q is prior
-        return
-    assert (q.order, q.rate) == (prior.order - 0.5 * count, prior.rate)
-    assert np.shape(q.scale) == shape
-    assert np.all(q.scale > 0.0)
-    np.testing.assert_allclose(gig.mean(q), expected, rtol=1e-9)
-
-
-def test_erratum_11_student_t_draws_are_inverse_gamma_with_minus_nu(rng):
-    """1/x ~ Gamma(1.5) / 0.5 has mean 3; 20,000 draws, limit 5 standard errors, alarm rate 6e-7."""
-    prior = build_shrinkage("student_t", order=-1.5, scale=0.5)
-    inverse = 1.0 / sample_shrinkage(prior, rng, (20_000,))
-    error = inverse.std() / np.sqrt(inverse.size)
-    assert abs(inverse.mean() - 3.0) < 5.0 * error
-    assert 5.0 * error < 0.1
 
 
 def test_erratum_11_each_output_row_is_fitted_to_its_own_target(case):

@@ -13,17 +13,13 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import global_step
 from bowtienet.inference.ascend import ascend
-from bowtienet.inference.statistics import block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import Prior, Rows, build_model
 from bowtienet.model.shrinkage import build_shrinkage
-from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.initialize import build_posterior, initialize, stacked
-from bowtienet.posterior.moments import chain_moments
 from bowtienet.prediction.variational import PROPAGATIONS, output_moments, output_noise
 from tests.builders import M, weight_block, where_there, with_bias
 
@@ -83,11 +79,6 @@ def exact_posterior(inputs, target, noise, there):
     return covariance @ design(inputs).T @ target / noise, covariance, float(log_evidence)
 
 
-# ------------------------------------------------------------------------------------------------
-# Noise held
-# ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("mask", "weighted"), [(ALL, False), (ALL, True), (SOME, False)])
 def test_held_noise_is_exact_bayesian_regression(rng, mask, weighted):
     """Posterior and prediction to 1e-6: the noise itself moves by about N / HELD = 3e-7.
@@ -122,11 +113,6 @@ def test_held_noise_is_exact_bayesian_regression(rng, mask, weighted):
                 assert not each.chance.any()
 
 
-# ------------------------------------------------------------------------------------------------
-# Noise learned
-# ------------------------------------------------------------------------------------------------
-
-
 def learned_log_evidence(inputs, target, concentration, scale):
     """log ∫ N(y | 0, s² I + Phi S0 Phi') IG(s²) ds², a quadrature over log s²."""
     prior = stats.invgamma(concentration, scale=scale)
@@ -153,10 +139,6 @@ def test_learned_noise_bound_lies_just_below_the_exact_evidence(rng):
     assert 0.2 > gaps[0] > gaps[1] > gaps[2] > 0.0
     assert gaps[2] < 0.03
 
-
-# ------------------------------------------------------------------------------------------------
-# One conjugate block: the shrinkage scales, given weights that are known exactly
-# ------------------------------------------------------------------------------------------------
 
 SHARP = 1e-14
 """Variance of q(W) that makes the weights known: it adds SHARP / tau to the bound."""
@@ -225,31 +207,6 @@ def test_one_scale_alone_is_conjugate(rng, family, mask):
     assert weight_block(model, factors) < expected - 1e-3
 
 
-HORSESHOE = HalfCauchy(scale=0.6)
-
-
-def log_horseshoe(weights, prior, variance):
-    """log ∫ Π_j N(W_j | 0, x · variance) p(x) dx of a half-Cauchy scale, by quadrature."""
-
-    grid = np.linspace(-50.0, 50.0, 10_001)
-    x = np.exp(grid)
-    log_p = stats.norm(0.0, np.sqrt(x[:, None] * variance)).logpdf(weights).sum(axis=1)
-    log_p = log_p + stats.f(1, 1, scale=prior.scale).logpdf(x) + grid
-    return float(special.logsumexp(log_p) + np.log(grid[1] - grid[0]))
-
-
-def test_half_cauchy_scales_are_below_their_marginals(rng):
-    """q(x) q(nu) is not exact: the block lies below log p(W), by less than 0.5 for each scale."""
-    model, factors, weights = known_weights(rng, global_shrinkage=HORSESHOE)
-    updated = global_step.update_global_shrinkage(model, factors)
-    exact = sum(log_horseshoe(w, HORSESHOE, PSI) for w in weights)
-    assert exact - 0.5 * M < weight_block(model, updated) < exact
-    model, factors, weights = known_weights(rng, local_shrinkage=(HORSESHOE,))
-    updated = global_step.update_local_shrinkage(model, factors)
-    exact = sum(log_horseshoe(np.array([w]), HORSESHOE, TAU) for w in weights.ravel())
-    assert exact - 0.5 * weights.size < weight_block(model, updated) < exact
-
-
 def test_slab_alone_is_conjugate(rng):
     """With the weights known it adds log t(W) - log t(0), t the Student-t that c² makes."""
     model, factors, weights = known_weights(rng)
@@ -281,17 +238,3 @@ def test_a_slab_without_an_end_is_the_horseshoe(rng):
         np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-6, atol=1e-9)
     scales = (ascent.model.prior.global_shrinkage.scale for ascent in (found, expected))
     np.testing.assert_allclose(*scales, rtol=1e-8)
-
-
-def test_noise_alone_is_conjugate(rng):
-    """With the weights known, eta² ~ IG(a + N/2, b + ½ Σ (y - z)²)."""
-    model, factors, _ = known_weights(rng)
-    inputs, targets = regression_data(rng)
-    empty = LocalFactors(activations=(), gate_probability=(), gate_entropy=(), tilt=())
-    statistics = block_statistics(empty, chain_moments((), inputs), targets, np.ones(30))
-    noise = global_step.update_noise(model, factors, statistics).layers[0].noise_variance
-    assert noise.concentration.shape == noise.scale.shape == (M, 2)
-    np.testing.assert_allclose(noise.concentration, 2.0 + 15.0)
-    for mean, scale in zip(factors.layers[0].weights.mean, noise.scale, strict=True):
-        residual = targets - design(inputs) @ mean.T
-        np.testing.assert_allclose(scale, 0.5 + 0.5 * np.sum(residual**2, axis=0), rtol=1e-11)

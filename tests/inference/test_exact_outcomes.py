@@ -59,7 +59,7 @@ def log_evidence(likelihood: Any, x: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize(("n", "gap"), [(1, 0.1), (20, 0.4)])
-def test_logistic_regression(n: int, gap: float, rng: np.random.Generator) -> None:
+def test_logistic_regression(n, gap, rng):
     """The bound is below the evidence, by less than `gap`.
 
     It is the integral of the parabolas in place of the likelihood, exactly: with
@@ -88,7 +88,7 @@ def test_logistic_regression(n: int, gap: float, rng: np.random.Generator) -> No
     assert exact - gap < bound < exact
 
 
-def test_students_noise_of_known_scale(rng: np.random.Generator) -> None:
+def test_students_noise_of_known_scale(rng):
     """A tight prior of eta² holds it; the bound is below the evidence by less than 0.5."""
     x = rng.normal(size=(15, 1))
     y = 0.4 + 0.8 * x + 0.5 * rng.standard_t(3.0, size=(15, 1))
@@ -103,7 +103,7 @@ def test_students_noise_of_known_scale(rng: np.random.Generator) -> None:
     assert exact - 0.5 < float(result.elbo_terms.total[0]) < exact
 
 
-def test_em_of_a_fit_finds_planted_degrees_of_freedom(rng: np.random.Generator) -> None:
+def test_em_of_a_fit_finds_planted_degrees_of_freedom(rng):
     """Within 4 standard errors, which are those of nu with eta² unknown (false alarms 6e-5)."""
     planted, count, scale = 4.0, 3000, 0.3
     x = rng.normal(size=(count, 1))
@@ -135,7 +135,7 @@ def hessian(function: Any, at: np.ndarray, steps: np.ndarray) -> np.ndarray:
     return result
 
 
-def test_outliers_pull_less_on_students_noise(rng: np.random.Generator) -> None:
+def test_outliers_pull_less_on_students_noise(rng):
     """Ten of a hundred rows are 20 standard deviations off on one side.
 
     A start around the line has the noise of its residuals, outliers included; it loses that soon.

@@ -18,10 +18,9 @@ from bowtienet._arrays import map_arrays
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import ascend as module
-from bowtienet.inference.ascend import Ascent, ascend, build_blocks, local_pass
+from bowtienet.inference.ascend import Ascent, BlockProvider, ascend, build_blocks
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.local_step import initialize_local, local_step
-from bowtienet.inference.statistics import add
 from bowtienet.model.model import BowTieModel, Rows, take_rows
 from bowtienet.outcomes import GAUSSIAN, Classes
 from bowtienet.posterior.factors import LayerFactors, Posterior
@@ -47,7 +46,7 @@ CASES = [
 
 
 @pytest.fixture(params=CASES, ids=str)
-def point(request: pytest.FixtureRequest, rng: np.random.Generator) -> Point:
+def point(request, rng) -> Point:
     """Two networks of which nothing is equal, with rows of unequal weights."""
     hidden, family, name = request.param
     outcome, n_outputs = builders.OUTCOMES.get(name, (GAUSSIAN, 2))
@@ -64,11 +63,6 @@ def assert_same_fit(first: Ascent, second: Ascent) -> None:
     assert_same(first.elbo_history, second.elbo_history, rtol=HISTORY)
     assert_same(first.posterior, second.posterior, rtol=FACTORS)
     assert_same(first.elbo_terms, second.elbo_terms, rtol=FACTORS)
-
-
-# ------------------------------------------------------------------------------------------------
-# Order
-# ------------------------------------------------------------------------------------------------
 
 
 def rearranged_layer(layer: LayerFactors, inputs: np.ndarray, units: np.ndarray) -> LayerFactors:
@@ -104,7 +98,7 @@ def rearranged_model(model: BowTieModel, order: np.ndarray) -> BowTieModel:
     return replace(model, prior=replace(model.prior, output_noise=noise))
 
 
-def test_order_of_rows_columns_units_and_outputs(point: Point, rng: np.random.Generator) -> None:
+def test_order_of_rows_columns_units_and_outputs(point, rng):
     orders = [np.roll(np.arange(width), 1) for width in point.model.architecture.widths]
     outputs = orders[-1]
     rows = take_rows(point.rows, rng.permutation(N))
@@ -128,22 +122,18 @@ def test_order_of_rows_columns_units_and_outputs(point: Point, rng: np.random.Ge
     assert_same(output_noise(second.model, second.posterior), expected, rtol=FACTORS)
 
 
-# ------------------------------------------------------------------------------------------------
-# Blocks
-# ------------------------------------------------------------------------------------------------
-
-
 def pass_in_blocks(point: Point, rows: Rows, size: int, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(module, "block_rows", lambda *_: size)
     model, factors, blocks = point.model, point.factors, build_blocks(rows, point.model)
     assert len(blocks) == -(-len(rows.inputs) // size)
     memory = [initialize_local(model, factors, b.inputs, b.targets) for b in blocks]
-    _, memory = local_pass(model, factors, blocks, memory)
+    provider = BlockProvider(blocks=blocks)
+    _, memory = provider.local_pass(model, factors, memory)
     # A second pass reads what the first one kept.
-    return local_pass(model, factors, blocks, memory)[0]
+    return provider.local_pass(model, factors, memory)[0]
 
 
-def test_blocks_of_any_size(point: Point, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_of_any_size(point, monkeypatch):
     whole = pass_in_blocks(point, point.rows, N, monkeypatch)
     bound = elbo(point.model, point.factors, whole)
     expected = fit(point)
@@ -155,22 +145,7 @@ def test_blocks_of_any_size(point: Point, monkeypatch: pytest.MonkeyPatch) -> No
     assert_same_fit(fit(point), expected)
 
 
-def test_statistics_add_in_any_order_and_in_every_field(
-    point: Point, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rows = point.rows
-    statistics = partial(pass_in_blocks, point, size=N, monkeypatch=monkeypatch)
-    parts = (slice(0, 5), slice(5, 6), slice(6, N))
-    a, b, c = (statistics(take_rows(rows, part)) for part in parts)
-    whole = statistics(rows)
-    assert_same(add(add(a, b), c), add(a, add(b, c)), rtol=STEP)
-    assert_same(add(a, b), add(b, a), rtol=0.0)
-    assert_same(add(add(c, a), b), whole, rtol=STEP)
-    twice = statistics(replace(rows, weights=2.0 * rows.weights))
-    assert_same(add(whole, whole), twice, rtol=STEP)
-
-
-def test_local_step_of_a_row_does_not_see_other_rows(point: Point) -> None:
+def test_local_step_of_a_row_does_not_see_other_rows(point):
     def step(index: slice):
         part = take_rows(point.rows, index)
         memory = initialize_local(point.model, point.factors, part.inputs, part.targets)
@@ -185,12 +160,7 @@ def test_local_step_of_a_row_does_not_see_other_rows(point: Point) -> None:
         assert_same(moments_alone.means, row(moments.means), rtol=STEP)
 
 
-# ------------------------------------------------------------------------------------------------
-# Row weights
-# ------------------------------------------------------------------------------------------------
-
-
-def test_weight_two_is_the_row_twice_and_weight_zero_its_absence(point: Point) -> None:
+def test_weight_two_is_the_row_twice_and_weight_zero_its_absence(point):
     weights = np.arange(N) % 3 * 1.0
     repeated = take_rows(point.rows, np.repeat(np.arange(N), weights.astype(int)))
     expected = fit(replace(point, rows=replace(repeated, weights=np.ones(len(repeated.weights)))))
@@ -204,12 +174,7 @@ def test_weight_two_is_the_row_twice_and_weight_zero_its_absence(point: Point) -
     assert_same_fit(fit(replace(point, rows=rows)), expected)
 
 
-# ------------------------------------------------------------------------------------------------
-# Networks
-# ------------------------------------------------------------------------------------------------
-
-
-def test_networks_side_by_side_are_networks_one_by_one(point: Point) -> None:
+def test_networks_side_by_side_are_networks_one_by_one(point):
     """The bound, every update from a generic point, the start of local factors, fits with EM.
 
     Fits are long enough for momentum to fail in one network and go on in the other.

@@ -15,8 +15,6 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.inference.ascend import Ascent, ascend
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel
-from bowtienet.posterior.factors import Posterior
 from bowtienet.posterior.initialize import initialize
 from tests.autodiff import Parameters, assert_stationary, outcome_gradient
 from tests.builders import (
@@ -24,6 +22,7 @@ from tests.builders import (
     UPDATES,
     M,
     Point,
+    assert_missing,
     masked,
     network_of,
     random_point,
@@ -50,16 +49,6 @@ def fit(point: Point, sweeps: int = 12) -> Ascent:
     return ascend(point.model, point.factors, point.rows, max_iter=sweeps, tol=0.0)
 
 
-def assert_missing(model: BowTieModel, factors: Posterior) -> None:
-    """Weights that do not exist are zero to the bit, the others vary."""
-    for layer, mask in zip(factors.layers, model.connections, strict=True):
-        zeroed = where_there(layer.weights, mask)
-        np.testing.assert_array_equal(layer.weights.mean, zeroed.mean)
-        np.testing.assert_array_equal(layer.weights.covariance, zeroed.covariance)
-        variance = np.diagonal(layer.weights.covariance, axis1=-2, axis2=-1)
-        assert np.all(variance[:, with_bias(mask)] > 0.0)
-
-
 def of_present(slopes: Parameters, factor: str, masks: tuple[np.ndarray, ...]) -> Parameters:
     """Gradient in a factor without the entries of missing weights, which are set to zero."""
     result = {}
@@ -82,7 +71,7 @@ def of_present(slopes: Parameters, factor: str, masks: tuple[np.ndarray, ...]) -
         for family in ALL_FAMILIES
     ],
 )
-def test_updates_are_stationary(family: str, rng: np.random.Generator) -> None:
+def test_updates_are_stationary(family, rng):
     """Local factors and noise ask nobody which weights exist, so their updates are not here."""
     names = {"gaussian": MOVED[:1], SLAB_FAMILY: (*MOVED, "slab")}.get(family, MOVED)
     point = masked(random_point(rng, (4, 3), family))
@@ -98,9 +87,7 @@ def test_updates_are_stationary(family: str, rng: np.random.Generator) -> None:
 
 
 @families
-def test_missing_weights_stay_away_through_momentum_and_em(
-    family: str, rng: np.random.Generator
-) -> None:
+def test_missing_weights_stay_away_through_momentum_and_em(family, rng):
     """From a start that has them: the first sweep takes them out."""
     point = start_point(rng, (3, 5), family)
     model = replace(point.model, connections=masked(point).model.connections)
@@ -119,9 +106,7 @@ def test_missing_weights_stay_away_through_momentum_and_em(
 
 
 @families
-def test_an_input_that_leads_nowhere_is_as_good_as_absent(
-    family: str, rng: np.random.Generator
-) -> None:
+def test_an_input_that_leads_nowhere_is_as_good_as_absent(family, rng):
     """The same bound, sweep by sweep, as in a network of two inputs instead of three."""
     point = start_point(rng, (4, 3), family)
     first, *others = point.factors.layers

@@ -102,7 +102,7 @@ inference/elbo.py | oracle | bound, psi and slab: sign of the squares
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def source(tmp_path_factory) -> Path:
     """A copy of src."""
     copy = tmp_path_factory.mktemp("mutants") / "src"
     shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("_old", "__pycache__"))
@@ -127,7 +127,7 @@ def rewrite(path: Path, text: str) -> None:
     Path(cache_from_source(path)).unlink(missing_ok=True)
 
 
-def test_the_copy_is_green(source: Path) -> None:
+def test_the_copy_is_green(source):
     where = run(source, "-c", "import bowtienet; print(bowtienet.__file__)").stdout
     assert Path(where.strip()).is_relative_to(source)
     result = run_tests(source, *TESTS.values())
@@ -135,7 +135,7 @@ def test_the_copy_is_green(source: Path) -> None:
 
 
 @pytest.mark.parametrize("i", range(0, len(MUTANTS), 3), ids=MUTANTS[::3])
-def test_a_mutant_is_red(i: int, source: Path) -> None:
+def test_a_mutant_is_red(i, source):
     file, tests, _ = MUTANTS[i].split(" | ")
     line, mutated = (text[2:] for text in MUTANTS[i + 1 : i + 3])
     path = source / "bowtienet" / file

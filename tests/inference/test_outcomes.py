@@ -13,20 +13,12 @@ import pytest
 
 from bowtienet._arrays import map_arrays
 from bowtienet.inference.ascend import (
-    BLOCK_BYTES,
+    BlockProvider,
     ascend,
-    block_rows,
     build_blocks,
-    local_pass,
     sweep,
 )
 from bowtienet.inference.local_step import initialize_local
-from bowtienet.inference.stochastic import (
-    ascend_stochastic,
-    begin,
-    minibatches,
-    stochastic_step,
-)
 from bowtienet.model.model import BowTieModel, Rows
 from bowtienet.outcomes import GAUSSIAN, StudentT
 from bowtienet.posterior.factors import Posterior
@@ -34,11 +26,8 @@ from bowtienet.posterior.initialize import initialize
 from tests import builders
 from tests.autodiff import assert_stationary, outcome_gradient
 from tests.builders import M
-from tests.oracle_bridge import assert_same
 
 ROUNDING = 1e-9
-
-all_outcomes = pytest.mark.parametrize("name", builders.OUTCOMES)
 
 
 def problem(hidden: tuple[int, ...], name: str, n: int = 40) -> tuple[BowTieModel, Posterior, Rows]:
@@ -66,9 +55,7 @@ def problem(hidden: tuple[int, ...], name: str, n: int = 40) -> tuple[BowTieMode
     ],
     ids=str,
 )
-def test_updates_are_stationary(
-    name: str, hidden: tuple[int, ...], rng: np.random.Generator
-) -> None:
+def test_updates_are_stationary(name, hidden, rng):
     outcome, n_outputs = builders.OUTCOMES[name]
     point = builders.random_point(rng, hidden, n=5, outcome=outcome, n_outputs=n_outputs)
     names = ("activations", "weights", "noise")
@@ -84,7 +71,7 @@ def test_updates_are_stationary(
 
 
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
-def test_em_from_any_degrees_of_freedom(hidden: tuple[int, ...]) -> None:
+def test_em_from_any_degrees_of_freedom(hidden):
     """Far from their place, too, the bound rises; without EM they stay."""
     model, start, rows = problem(hidden, "student_t")
     for freedom in (0.7, 16.0):
@@ -97,7 +84,7 @@ def test_em_from_any_degrees_of_freedom(hidden: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(still.model.outcome.freedom, [16.0] * M)
 
 
-def test_classes_swap_with_the_sign_of_the_output() -> None:
+def test_classes_swap_with_the_sign_of_the_output():
     """Binary: y -> 1 - y, z -> -z."""
     model, start, rows = problem((4,), "binary")
     *hidden, output = start.layers
@@ -113,7 +100,7 @@ def test_classes_swap_with_the_sign_of_the_output() -> None:
     np.testing.assert_allclose(second.elbo_terms.total, first.elbo_terms.total, rtol=1e-10)
 
 
-def test_many_degrees_of_freedom_are_gaussian_noise() -> None:
+def test_many_degrees_of_freedom_are_gaussian_noise():
     """Sweep by sweep: with one round of global updates S_L is renewed at the same places."""
     model, start, rows = problem((4,), "student_t")
     settings = {"max_iter": 6, "tol": 0.0, "rounds": 1, "em": False, "accelerate": False}
@@ -135,78 +122,12 @@ def test_many_degrees_of_freedom_are_gaussian_noise() -> None:
     assert errors[2] < 0.02 * errors[1]
 
 
-# ------------------------------------------------------------------------------------------------
-# Stochastic steps
-# ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "hidden"),
-    [("student_t", ()), ("student_t of one", (4,)), ("classes", (4,)), ("binary", (4, 3))],
-    ids=str,
-)
-def test_a_full_stochastic_step_is_a_sweep(name: str, hidden: tuple[int, ...]) -> None:
-    model, start, rows = problem(hidden, name)
-    state = begin(model, start)
-    memory = initialize_local(model, state.posterior, rows.inputs, rows.targets)
-    blocks = build_blocks(rows, model, M)
-    expected = sweep(model, state.posterior, blocks, [memory])
-    found, terms = stochastic_step(state, rows, float(rows.weights.sum()), 1.0, most_steps=1)
-    assert_same(found.posterior, expected.posterior, rtol=1e-12)
-    assert_same(terms, expected.elbo_terms, rtol=1e-12)
-    assert_same(found.model, expected.model, rtol=1e-12)
-
-
-@all_outcomes
-def test_stochastic_steps_climb_too(name: str) -> None:
-    """The bound of all rows, where half of them at a time have led."""
-    model, start, rows = problem((4,), name, n=80)
-    count = float(rows.weights.sum())
-    best = ascend(model, start, rows, max_iter=80).elbo_history
-    _, state = ascend_stochastic(
-        begin(model, start), minibatches(rows, 40, 0), count, max_iter=30, tol=0.0
-    )
-    there = ascend(state.model, state.posterior, rows, max_iter=1).elbo_terms.total
-    for bound, history in zip(there, best, strict=True):
-        assert history[0] < bound < history[-1] + 1.0
-
-
-# ------------------------------------------------------------------------------------------------
-# What is held
-# ------------------------------------------------------------------------------------------------
-
-
-@all_outcomes
-def test_what_is_remembered(name: str) -> None:
-    """p and k of every row and output."""
-    model, start, rows = problem((4,), name)
-    blocks = build_blocks(rows, model, M)
-    memory = initialize_local(model, start, rows.inputs, rows.targets)
-    _, memory = local_pass(model, start, blocks, [memory])
-    shape = (M, 40, model.architecture.n_outputs)
-    assert [np.shape(x) for x in memory[0].outcome] == [shape] * 2
-    assert start.shared_covariance is None
-
-
-def test_blocks_of_rows_with_matrices_of_their_own_are_smaller() -> None:
-    model, _, _ = problem((4,), "classes")
-    wide = replace(model, architecture=replace(model.architecture, hidden=(100,)))
-    gaussian = replace(wide, outcome=GAUSSIAN)
-    for count in (1, M):
-        assert block_rows(wide, count) * count * 100 * 100 * 8 <= BLOCK_BYTES
-        assert block_rows(gaussian, count) > block_rows(wide, count)
-    assert block_rows(replace(wide, outcome=StudentT())) == block_rows(wide)
-    line = replace(wide, architecture=replace(wide.architecture, n_outputs=1))
-    line, gaussian = (replace(line, outcome=each) for each in (StudentT(), GAUSSIAN))
-    assert block_rows(line) == block_rows(gaussian)
-
-
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
-def test_no_rows_with_weight_leave_the_prior(hidden: tuple[int, ...]) -> None:
+def test_no_rows_with_weight_leave_the_prior(hidden):
     model, start, rows = problem(hidden, "binary")
     blocks = build_blocks(replace(rows, weights=0.0 * rows.weights), model, M)
     memory = [initialize_local(model, start, b.inputs, b.targets) for b in blocks]
-    found = sweep(model, start, blocks, memory, rounds=1, em=False)
+    found = sweep(model, start, BlockProvider(blocks=blocks), memory, rounds=1, em=False)
     np.testing.assert_array_equal(found.elbo_terms.likelihood, 0.0)
     for layer in found.posterior.layers:
         np.testing.assert_array_equal(layer.weights.mean, 0.0)

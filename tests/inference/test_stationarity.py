@@ -72,9 +72,7 @@ def orders(point: Point) -> list[float]:
     ],
     ids=str,
 )
-def test_update_is_stationary(
-    hidden: tuple[int, ...], family: str, name: str, rng: np.random.Generator
-) -> None:
+def test_update_is_stationary(hidden, family, name, rng):
     point = builders.random_point(rng, hidden, family)
     updated = builders.UPDATES[name](point)
     assert orders(updated) == orders(point)
@@ -85,7 +83,7 @@ def test_update_is_stationary(
         assert_stationary(before[factor], after[factor], tolerance)
 
 
-def test_what_is_fixed_stays(rng: np.random.Generator) -> None:
+def test_what_is_fixed_stays(rng):
     point = builders.random_point(rng, (4, 3), "gaussian")
     for name in ("global_shrinkage", "local_shrinkage"):
         assert builders.UPDATES[name](point).factors == point.factors
@@ -94,7 +92,7 @@ def test_what_is_fixed_stays(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("order", [0.3, pytest.param(6.5, marks=pytest.mark.slow)])
-def test_bessel_derivatives(order: float) -> None:
+def test_bessel_derivatives(order):
     argument = jnp.asarray([0.2, 1.0, 7.0])
     ones = jnp.ones_like(argument)
     real, quick = (
@@ -106,7 +104,7 @@ def test_bessel_derivatives(order: float) -> None:
 
 
 @pytest.mark.slow
-def test_gradient_through_quadrature(rng: np.random.Generator) -> None:
+def test_gradient_through_quadrature(rng):
     point = builders.random_point(rng, (4,), "laplace")
     names = names_of("laplace")
     quick, real = (gradient(point, "laplace", names, recurrence) for recurrence in (True, False))

@@ -19,11 +19,10 @@ from bowtienet.model.model import (
     default_output_noise,
     default_prior,
     fit_linear,
-    split,
     take_rows,
 )
 from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, scaled
-from bowtienet.outcomes import Binary, Classes
+from bowtienet.outcomes import Classes
 
 DEEP = build_architecture(4, (10, 6), 2)
 LINEAR = build_architecture(1, (), 1)
@@ -35,7 +34,7 @@ def build_rows(inputs: np.ndarray, targets: np.ndarray, weights: Any = None) -> 
     return Rows(inputs=inputs, targets=targets, weights=weights)
 
 
-def test_everything_lands_where_it_belongs() -> None:
+def test_everything_lands_where_it_belongs():
     model = build_model(
         DEEP,
         hidden_noise=(3.0, 0.5),
@@ -53,14 +52,6 @@ def test_everything_lands_where_it_belongs() -> None:
         assert (noise.concentration, noise.scale) == (3.0, 0.5)
     assert model.prior.noise(2).concentration == 4.0
     np.testing.assert_array_equal(model.prior.noise(2).scale, [0.1, 0.2])
-
-
-def test_weights_that_exist_are_counted() -> None:
-    model = build_model(DEEP)
-    assert [model.n_weights(layer) for layer in range(3)] == [40, 60, 12]
-    there = tuple(np.arange(n).reshape(-1, 2) % 3 > 0 for n in (40, 60, 12))
-    pruned = replace(model, connections=there)
-    assert [pruned.n_weights(layer) for layer in range(3)] == [26, 40, 8]
 
 
 def gig(order: float, scale: float, rate: float) -> GeneralizedInverseGaussian:
@@ -85,7 +76,7 @@ LETTERS: dict[str, tuple[tuple[float | None, ...], Any, Any]] = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_letters_of_the_paper(family: str) -> None:
+def test_letters_of_the_paper(family):
     """x^(nu-1) exp(-(delta²/x + lambda² x)/2): scale delta²/2 and rate lambda²/2.
 
     Or delta² is the half-Cauchy's scale, or a tau or psi held fixed.
@@ -97,7 +88,7 @@ def test_letters_of_the_paper(family: str) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("hidden", [(), (3,), (3, 20, 5, 2, 7)], ids=len)
-def test_tau_falls_with_depth_and_psi_with_width(family: str, hidden: tuple[int, ...]) -> None:
+def test_tau_falls_with_depth_and_psi_with_width(family, hidden):
     """tau is that of one hidden layer over their number, psi over the inputs of its layer."""
     architecture = build_architecture(8, hidden, 1)
     prior, plain = build_model(architecture, prior=family).prior, build_shrinkage(family)
@@ -106,14 +97,12 @@ def test_tau_falls_with_depth_and_psi_with_width(family: str, hidden: tuple[int,
     assert prior.local_shrinkage == expected
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_slab_belongs_to_a_single_family(family: str) -> None:
+def test_the_slab_belongs_to_a_single_family():
     """c² ~ IG(v/2, v s²/2), that of a single weight: it does not follow the size."""
-    slab = build_model(DEEP, prior=Prior(family, slab=(3.0, 0.5))).prior.slab
-    if family == "regularized_horseshoe":
-        assert (slab.concentration, slab.scale) == (1.5, 0.375)
-    else:
-        assert slab is None
+    slabs = {f: build_model(DEEP, prior=Prior(f, slab=(3.0, 0.5))).prior.slab for f in FAMILIES}
+    slab = slabs.pop("regularized_horseshoe")
+    assert (slab.concentration, slab.scale) == (1.5, 0.375)
+    assert set(slabs.values()) == {None}
 
 
 @pytest.mark.parametrize(
@@ -131,14 +120,14 @@ def test_the_slab_belongs_to_a_single_family(family: str) -> None:
         (Prior("gig", nu_global="1"), "nu_global"),  # type: ignore[arg-type]
     ],
 )
-def test_a_prior_that_is_none(prior: Prior, words: str) -> None:
+def test_a_prior_that_is_none(prior, words):
     with pytest.raises(ValueError, match=words):
         build_model(DEEP, prior=prior)
 
 
 @pytest.mark.parametrize("name", ["temperature", "bias_variance"])
 @pytest.mark.parametrize("bad", [0.0, float("nan"), float("inf"), "0.1"])
-def test_temperature_and_bias_variance_must_be_positive(name: str, bad: Any) -> None:
+def test_temperature_and_bias_variance_must_be_positive(name, bad):
     with pytest.raises(ValueError, match=name):
         build_model(DEEP, **{name: bad})
 
@@ -147,7 +136,7 @@ def test_temperature_and_bias_variance_must_be_positive(name: str, bad: Any) -> 
 @pytest.mark.parametrize(
     "bad", [(0.0, 1.0), (2.0, 0.0), (np.nan, 1.0), (2.0, np.inf), (2.0, [1, 1, 1]), (2.0, [1, -1])]
 )
-def test_noise_must_be_a_pair_of_positive_numbers(name: str, bad: Any) -> None:
+def test_noise_must_be_a_pair_of_positive_numbers(name, bad):
     with pytest.raises(ValueError, match=name):
         build_model(DEEP, **{name: bad})
 
@@ -160,7 +149,7 @@ def linear_rows(
     return build_rows(inputs, targets + noise * rng.normal(size=targets.shape))
 
 
-def test_defaults_agree_with_a_linear_fit(rng: np.random.Generator) -> None:
+def test_defaults_agree_with_a_linear_fit(rng):
     rows = linear_rows(rng, [[3.0, 1.0], [-0.2, 0.5]], 0.3, 60)
     rows = replace(rows, targets=rows.targets + np.array([0.4, -7.0]))
     linear = fit_linear(rows)
@@ -179,7 +168,7 @@ def test_defaults_agree_with_a_linear_fit(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("unit", [0.0, 1e-150, 1e6, 1e150])
-def test_defaults_stay_within_their_limits(unit: float, rng: np.random.Generator) -> None:
+def test_defaults_stay_within_their_limits(unit, rng):
     rows = linear_rows(rng, [[3.0], [1.0]], 0.5)
     linear = fit_linear(replace(rows, targets=unit * rows.targets))
     large = unit > 1.0
@@ -188,25 +177,17 @@ def test_defaults_stay_within_their_limits(unit: float, rng: np.random.Generator
     assert delta == pytest.approx(10.0 if large else 0.1)
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_only_the_scale_that_is_left_open_follows_the_data(
-    family: str, rng: np.random.Generator
-) -> None:
+def test_only_the_scale_that_is_left_open_follows_the_data(rng):
     linear = fit_linear(linear_rows(rng, [[3.0]], 0.5))
-    prior = default_prior(family, linear)
-    if family != "student_t":
-        assert prior == Prior(family)
-        return
-    given = Prior(family, nu_local=-2.0, slab=(3.0, 1.0))
-    assert default_prior(given, linear) == replace(given, delta_global=prior.delta_global)
-    given = Prior(family, delta_global=1.25)
-    assert default_prior(given, linear) is given
+    delta = default_prior("student_t", linear).delta_global
+    given = Prior("student_t", nu_local=-2.0)
+    assert default_prior(given, linear) == replace(given, delta_global=delta)
+    for given in (Prior("student_t", delta_global=1.25), Prior("laplace")):
+        assert default_prior(given, linear) is given
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 2), (3, 8), (6, 2), (5, 1)])
-def test_few_rows_have_the_variance_of_their_targets(
-    n: int, width: int, rng: np.random.Generator
-) -> None:
+def test_few_rows_have_the_variance_of_their_targets(n, width, rng):
     """No two rows for each coefficient, unless there is but one input."""
     inputs = rng.normal(size=(n, width))
     linear = fit_linear(build_rows(inputs, inputs[:, :1]))
@@ -215,16 +196,7 @@ def test_few_rows_have_the_variance_of_their_targets(
     assert default_output_noise(linear)[1] > 0.0
 
 
-def test_classes_are_fitted_by_their_working_targets(rng: np.random.Generator) -> None:
-    inputs, labels = rng.normal(size=(50, 2)), rng.integers(0, 2, size=(50, 1)).astype(float)
-    binary = fit_linear(build_rows(inputs, labels), Binary())
-    gaussian = fit_linear(build_rows(inputs, 4.0 * labels - 2.0))
-    classes = fit_linear(build_rows(inputs, labels), Classes(n_classes=2))
-    np.testing.assert_allclose(binary.residual_variance, gaussian.residual_variance)
-    np.testing.assert_allclose(classes.residual_variance, np.tile(binary.residual_variance, 2))
-
-
-def test_rows_count_by_their_weight(rng: np.random.Generator) -> None:
+def test_rows_count_by_their_weight(rng):
     """Weight 0 is absence and weight 2 the row twice."""
     inputs, targets = rng.normal(size=(30, 2)), rng.normal(size=(30, 1))
     weights = np.array([0.0] + [1.0] * 20 + [2.0] * 9)
@@ -236,12 +208,31 @@ def test_rows_count_by_their_weight(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(getattr(linear, name), value, rtol=1e-12)
 
 
-def test_blocks_of_rows(rng: np.random.Generator) -> None:
-    rows = build_rows(rng.normal(size=(7, 2)), rng.normal(size=(7, 1)), rng.random(7))
-    blocks = split(rows, 3)
-    assert [len(block.inputs) for block in blocks] == [3, 3, 1]
-    for name, value in vars(rows).items():
-        together = np.concatenate([getattr(block, name) for block in blocks])
-        np.testing.assert_array_equal(together, value)
-        taken = getattr(take_rows(rows, np.array([4, 4, 0])), name)
-        np.testing.assert_array_equal(taken, value[[4, 4, 0]])
+def test_widths_and_counts():
+    architecture = build_architecture(3, [5, 4], 2)
+    assert architecture.widths == (3, 5, 4, 2)
+    assert (architecture.hidden, architecture.n_hidden) == ((5, 4), 2)
+    assert build_architecture(3, (), 1).widths == (3, 1)
+
+
+def test_whole_numbers_of_any_kind():
+    architecture = build_architecture(np.int64(3), np.array([4, 2]), np.int32(1))
+    assert architecture == build_architecture(3, (w for w in (4, 2)), 1)
+    assert all(type(width) is int for width in architecture.widths)
+
+
+@pytest.mark.parametrize("bad", [0, -1, 2.0, 1.5, "3", None, float("nan")])
+def test_a_bad_width_is_named_with_its_value(bad):
+    for name, arguments in {
+        "n_inputs": (bad, (4,), 1),
+        r"hidden_layer_sizes\[1\]": (2, (4, bad), 1),
+        "n_outputs": (2, (4,), bad),
+    }.items():
+        with pytest.raises(ValueError, match=rf"{name}.*at least 1.*{bad!r}"):
+            build_architecture(*arguments)
+
+
+@pytest.mark.parametrize("bad", [50, 5.0, None, "50", b"50"])
+def test_hidden_must_be_a_sequence(bad):
+    with pytest.raises(ValueError, match=r"hidden.*such as \(50,\)"):
+        build_architecture(2, bad, 1)

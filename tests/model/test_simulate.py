@@ -60,7 +60,7 @@ def small_model(family: str = "student_t") -> BowTieModel:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_prior_draws_follow_the_prior(family: str, rng: np.random.Generator) -> None:
+def test_prior_draws_follow_the_prior(family, rng):
     model = small_model(family)
     prior = model.prior
     draws = [sample_prior(model, rng) for _ in range(150)]
@@ -106,9 +106,7 @@ def preactivations(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("temperature", [0.2, 1.0, 10.0])
-def test_gates_open_with_the_sigmoid_of_the_preactivation(
-    temperature: float, rng: np.random.Generator
-) -> None:
+def test_gates_open_with_the_sigmoid_of_the_preactivation(temperature, rng):
     parameters, n = fixed_parameters(), 20_000
     for x in (-1.0, 0.1, 0.8):
         gates = sample_model(parameters, temperature, np.full((n, 1), x), rng).gates[0]
@@ -119,9 +117,7 @@ def test_gates_open_with_the_sigmoid_of_the_preactivation(
         assert np.all(np.abs(gates.mean(axis=0) - probability) < SIGMAS * error)
 
 
-def test_activations_and_targets_are_gaussian_given_the_layer_below(
-    rng: np.random.Generator,
-) -> None:
+def test_activations_and_targets_are_gaussian_given_the_layer_below(rng):
     parameters, inputs = fixed_parameters(), rng.normal(size=(4000, 1))
     drawn = sample_model(parameters, 0.5, inputs, rng)
     hidden, output = parameters.weights
@@ -130,25 +126,8 @@ def test_activations_and_targets_are_gaussian_given_the_layer_below(
     assert_normal((drawn.targets - preactivations(output, below)) / 0.5)
 
 
-def test_moments_of_the_targets(rng: np.random.Generator) -> None:
-    """E[y] and Var[y] at one input, from the mixture of the two gates, in closed form."""
-    parameters, n, temperature, x = fixed_parameters(), 40_000, 0.7, 0.4
-    hidden, output = parameters.weights
-    z = preactivations(hidden, np.array([x]))
-    probability = expit(z / temperature)
-    mean = output[0, 0] + output[0, 1:] @ (probability * z)
-    spread = probability * (1.0 - probability) * z**2 + 0.04
-    variance = output[0, 1:] ** 2 @ spread + 0.25
-    targets = sample_model(parameters, temperature, np.full((n, 1), x), rng).targets[:, 0]
-    assert abs(targets.mean() - mean) < SIGMAS * np.sqrt(variance / n)
-    fourth = np.mean((targets - targets.mean()) ** 4)
-    assert abs(targets.var() - variance) < SIGMAS * np.sqrt((fourth - variance**2) / n)
-
-
 @pytest.mark.parametrize("temperature", [1e-3, 1e-300])
-def test_low_temperature_is_relu_without_overflow(
-    temperature: float, rng: np.random.Generator
-) -> None:
+def test_low_temperature_is_relu_without_overflow(temperature, rng):
     parameters, inputs = fixed_parameters(), np.linspace(-40.0, 41.0, 500)[:, None]
     drawn = sample_model(parameters, temperature, inputs, rng)
     z = preactivations(parameters.weights[0], inputs)
@@ -157,7 +136,7 @@ def test_low_temperature_is_relu_without_overflow(
     assert np.all(np.isfinite(drawn.targets))
 
 
-def test_no_hidden_layer_and_another_outcome(rng: np.random.Generator) -> None:
+def test_no_hidden_layer_and_another_outcome(rng):
     """Linear and logistic regression; the noise is not read where the outcome has none."""
     parameters = Parameters(
         weights=(np.array([[1.0, 2.0]]),),
@@ -174,16 +153,3 @@ def test_no_hidden_layer_and_another_outcome(rng: np.random.Generator) -> None:
     chance = expit(1.0 + 2.0 * inputs)
     error = np.sqrt(np.sum(chance * (1.0 - chance)))
     assert abs(np.sum(labels - chance)) < SIGMAS * error
-
-
-def test_same_seed_same_draws() -> None:
-    model, inputs = small_model(), np.ones((6, 3))
-
-    def draw(seed: int) -> tuple[np.ndarray, np.ndarray]:
-        generator = np.random.default_rng(seed)
-        parameters = sample_prior(model, generator)
-        return parameters.weights[0], sample_model(parameters, 0.1, inputs, generator).targets
-
-    for first, again, other in zip(draw(3), draw(3), draw(4), strict=True):
-        np.testing.assert_array_equal(first, again)
-        assert not np.array_equal(first, other)

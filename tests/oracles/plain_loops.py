@@ -21,7 +21,7 @@ from typing import TypeVar
 import mpmath
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from tests.oracles import outcome_loops
 from tests.oracles.outcome_loops import Local, OracleOutcome
@@ -89,11 +89,6 @@ class OraclePrior:
     output_noise: tuple[float, float | Array]
     bias_variance: float
     slab: tuple[float, float] | None = None  # concentration and scale of c^2
-
-
-# ------------------------------------------------------------------------------------------------
-# Generalised inverse Gaussian: density proportional to x^(p-1) exp(-s/x - r x)
-# ------------------------------------------------------------------------------------------------
 
 
 def gig_is_proper(order: float, scale: float, rate: float) -> bool:
@@ -217,11 +212,6 @@ def updated_scale(prior: ScalePrior, count: int, half_squares: float) -> Gig:
         if abs(scale - before) < 1e-15 * scale:
             return order, scale, 0.0
     raise AssertionError("q(x) and q(nu) did not come to rest")
-
-
-# ------------------------------------------------------------------------------------------------
-# Moments
-# ------------------------------------------------------------------------------------------------
 
 
 def pg_mean(tilt: float) -> float:
@@ -465,38 +455,23 @@ def noise_prior(state: OracleState, prior: OraclePrior, layer: int, d: int) -> t
     return alpha, float(np.broadcast_to(beta, (state.widths[-1],))[d])
 
 
-# ------------------------------------------------------------------------------------------------
-# ELBO
-# ------------------------------------------------------------------------------------------------
-
-
 def local_elbo(
     state: OracleState, x: Array, y: Array | None, weights: Array | None = None
 ) -> Terms:
     """Terms of the observations: likelihood, gates, omega, activations; y None: no output."""
-    terms = dict.fromkeys(
-        (
-            "output_likelihood",
-            "activation_likelihood",
-            "gate_likelihood",
-            "tilt_ratio",
-            "gate_entropy",
-            "activation_entropy",
-        ),
-        0.0,
-    )
+    terms = dict.fromkeys(("likelihood", "activations", "gates", "polya_gamma"), 0.0)
     last = hidden_layers(state)
     temperature = state.temperature
     for n in range(x.shape[0]):
         weight = 1.0 if weights is None else float(weights[n])
         y_n = None if y is None else y[n]
         if y_n is not None and state.outcome is not None:
-            terms["output_likelihood"] += weight * outcome_bound(state, x[n], y_n, n)
+            terms["likelihood"] += weight * outcome_bound(state, x[n], y_n, n)
         elif y_n is not None:
             moments = layer_moments(state, x[n], n, last)
             for d in range(state.widths[-1]):
                 error = expected_square_error(state, moments, y_n, n, last, d)
-                terms["output_likelihood"] += weight * (
+                terms["likelihood"] += weight * (
                     -0.5 * LOG_2PI
                     - 0.5 * mean_log_noise(state, last, d)
                     - 0.5 * mean_precision(state, last, d) * error
@@ -508,7 +483,7 @@ def local_elbo(
                 tilt = float(state.tilt[n][layer][d])
                 omega = pg_mean(tilt)
                 error = expected_square_error(state, moments, None, n, layer, d)
-                terms["activation_likelihood"] += weight * (
+                terms["activations"] += weight * (
                     -0.5 * LOG_2PI
                     - 0.5 * mean_log_noise(state, layer, d)
                     - 0.5 * mean_precision(state, layer, d) * error
@@ -516,46 +491,32 @@ def local_elbo(
                 # 1/2 exp((gamma - 1/2) z/T - omega z^2/(2 T^2)), times PG(omega | 1, 0)
                 z = mean_preactivation(state, moments, layer, d)
                 z_square = square_preactivation(state, moments, layer, d)
-                terms["gate_likelihood"] += weight * (
-                    -math.log(2.0)
-                    + (rho - 0.5) * z / temperature
-                    - 0.5 * omega * z_square / temperature**2
-                )
+                entropy = float(special.entr(rho) + special.entr(1 - rho))
+                gate = -math.log(2.0) + (rho - 0.5) * z / temperature + entropy
+                terms["gates"] += weight * gate
                 # PG(w | 1, A) = cosh(A/2) exp(-A^2 w/2) PG(w | 1, 0)
-                terms["tilt_ratio"] += weight * (0.5 * tilt**2 * omega - log_cosh(tilt / 2))
-                terms["gate_entropy"] += weight * float(special.entr(rho) + special.entr(1 - rho))
+                ratio = 0.5 * tilt**2 * omega - log_cosh(tilt / 2)
+                terms["polya_gamma"] += weight * (ratio - 0.5 * omega * z_square / temperature**2)
         if last > 0:
             _, covariance = joint_moments(state, x[n], n)
             log_determinant = float(np.linalg.slogdet(covariance)[1])
             size = covariance.shape[0]
-            terms["activation_entropy"] += weight * (
-                0.5 * log_determinant + 0.5 * size * (1 + LOG_2PI)
-            )
+            terms["activations"] += weight * (0.5 * log_determinant + 0.5 * size * (1 + LOG_2PI))
     return terms
 
 
 def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
-    """Terms of the weights, biases, noise and shrinkage: E_q[log p] and -E_q[log q] apart."""
-    terms = dict.fromkeys(
-        (
-            "bias_prior",
-            "weight_prior",
-            "weight_entropy",
-            "noise_prior",
-            "noise_entropy",
-            "tau_prior",
-            "tau_entropy",
-            "psi_prior",
-            "psi_entropy",
-            "slab",
-        ),
-        0.0,
-    )
+    """Terms of the weights, noise and shrinkage.
+
+    E[log tau] and E[log psi] of N(W | 0, tau psi) are booked with tau and psi, a slab with psi.
+    """
+    names = ("weights", "noise_variance", "global_shrinkage", "local_shrinkage")
+    terms = dict.fromkeys(names, 0.0)
     for layer in range(hidden_layers(state) + 1):
         width, width_before = state.widths[layer + 1], state.widths[layer]
         for d in range(width):
             second = weight_second_moment(state, layer, d)
-            terms["bias_prior"] += (
+            terms["weights"] += (
                 -0.5 * LOG_2PI
                 - 0.5 * math.log(prior.bias_variance)
                 - 0.5 * float(second[0, 0]) / prior.bias_variance
@@ -564,30 +525,21 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
                 inverse = _tau_moment(state, layer, "inverse") * _psi_moment(
                     state, layer, d, j, "inverse"
                 )
-                log_variance = _tau_moment(state, layer, "log") + _psi_moment(
-                    state, layer, d, j, "log"
-                )
-                terms["weight_prior"] += (
-                    -0.5 * LOG_2PI
-                    - 0.5 * log_variance
-                    - 0.5 * inverse * mean_square_weight(state, layer, d, j)
-                )
+                square = mean_square_weight(state, layer, d, j)
+                terms["weights"] += -0.5 * LOG_2PI - 0.5 * inverse * square
+                terms["global_shrinkage"] -= 0.5 * _tau_moment(state, layer, "log")
+                terms["local_shrinkage"] -= 0.5 * _psi_moment(state, layer, d, j, "log")
             log_determinant = float(np.linalg.slogdet(state.weight_covariance[layer][d])[1])
-            terms["weight_entropy"] += 0.5 * log_determinant + 0.5 * (width_before + 1) * (
-                1 + LOG_2PI
-            )
+            terms["weights"] += 0.5 * log_determinant + 0.5 * (width_before + 1) * (1 + LOG_2PI)
             # E_q of log IG(alpha, beta) = alpha log beta - lgamma(alpha) - (alpha+1) log x - beta/x
             own = (
                 float(state.noise_concentration[layer][d]),
                 float(state.noise_scale[layer][d]),
             )
-            for name, sign, (alpha, beta) in (
-                ("noise_prior", 1.0, noise_prior(state, prior, layer, d)),
-                ("noise_entropy", -1.0, own),
-            ):
+            for sign, (alpha, beta) in ((1.0, noise_prior(state, prior, layer, d)), (-1.0, own)):
                 if not has_noise(state, layer):
                     continue
-                terms[name] += sign * (
+                terms["noise_variance"] += sign * (
                     alpha * math.log(beta)
                     - math.lgamma(alpha)
                     - (alpha + 1) * mean_log_noise(state, layer, d)
@@ -596,8 +548,8 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
         tau = state.tau[layer]
         if tau is not None:
             assert prior.global_gig is not None
-            terms["tau_prior"] += expected_log_scale_prior(prior.global_gig, tau)
-            terms["tau_entropy"] -= gig_expected_log_density(tau, tau)
+            terms["global_shrinkage"] += expected_log_scale_prior(prior.global_gig, tau)
+            terms["global_shrinkage"] -= gig_expected_log_density(tau, tau)
         psi = state.psi[layer]
         local_gig = prior.local_gig[layer]
         if psi is not None:
@@ -605,9 +557,9 @@ def global_elbo(state: OracleState, prior: OraclePrior) -> Terms:
             for d in range(width):
                 for j in range(width_before):
                     q = (psi[0], float(psi[1][d, j]), psi[2])
-                    terms["psi_prior"] += expected_log_scale_prior(local_gig, q)
-                    terms["psi_entropy"] -= gig_expected_log_density(q, q)
-        terms["slab"] += slab_elbo(state, prior, layer)
+                    terms["local_shrinkage"] += expected_log_scale_prior(local_gig, q)
+                    terms["local_shrinkage"] -= gig_expected_log_density(q, q)
+        terms["local_shrinkage"] += slab_elbo(state, prior, layer)
     return terms
 
 
@@ -640,11 +592,6 @@ def elbo(
     terms = local_elbo(state, x, y, weights) | global_elbo(state, prior)
     terms["total"] = sum(terms.values())
     return terms
-
-
-# ------------------------------------------------------------------------------------------------
-# Local updates
-# ------------------------------------------------------------------------------------------------
 
 
 def dense_joint_precision(
@@ -787,11 +734,6 @@ def update_gates(state: OracleState, x: Array) -> OracleState:
     return replace(state, gate=gate)
 
 
-# ------------------------------------------------------------------------------------------------
-# Global updates
-# ------------------------------------------------------------------------------------------------
-
-
 def _put(values: Sequence[T], index: int, value: T) -> list[T]:
     """Copy of a list with one element replaced."""
     copy = list(values)
@@ -918,59 +860,6 @@ def update_slab(state: OracleState, prior: OraclePrior, layer: int) -> OracleSta
     return replace(state, slab=_put(state.slab, layer, (np.full(shape, a + 0.5), scale)))
 
 
-def em_global(prior: OraclePrior, state: OracleState) -> OraclePrior:
-    """Maximise sum_l E_q[log p(tau_l)] in the prior's scale (rate 0) or else in its rate.
-
-    The prior is an exponential family in each, so the maximum matches a moment: the prior's
-    E[1/tau] (scale) or E[tau] (rate) equals the average of q's. Where even rate 0 has too small
-    a mean (possible only for order < -1), the maximum is at rate 0. Of a Cauchy, nu and its
-    scale are updated in turn: scale = 2 mean E[1/nu].
-    """
-    if prior.global_gig is None:
-        return prior
-    if isinstance(prior.global_gig, Cauchy):
-        return replace(prior, global_gig=_em_cauchy(prior.global_gig, state))
-    order, scale, rate = prior.global_gig
-    factors = [tau for tau in state.tau if tau is not None]
-    if rate == 0.0:
-        target = sum(gig_mean_inverse(*tau) for tau in factors) / len(factors)
-    else:
-        target = sum(gig_mean(*tau) for tau in factors) / len(factors)
-        if gig_is_proper(order, scale, 0.0) and gig_mean(order, scale, 0.0) <= target:
-            return replace(prior, global_gig=(order, scale, 0.0))
-
-    def excess(log_value: float) -> float:
-        value = math.exp(log_value)
-        if rate == 0.0:
-            return math.log(gig_mean_inverse(order, value, 0.0)) - math.log(target)
-        return math.log(gig_mean(order, scale, value)) - math.log(target)
-
-    low = high = 0.0
-    while excess(low) < 0:
-        low -= 1.0
-    while excess(high) > 0:
-        high += 1.0
-    best = math.exp(optimize.brentq(excess, low, high, xtol=1e-13)) if low < high else 1.0
-    new = (order, best, 0.0) if rate == 0.0 else (order, scale, best)
-    return replace(prior, global_gig=new)
-
-
-def _em_cauchy(prior: Cauchy, state: OracleState) -> Cauchy:
-    inverses = [gig_mean_inverse(*tau) for tau in state.tau if tau is not None]
-    scale = prior.scale
-    for _ in range(100_000):
-        mixed = [1 / (1 / scale + inverse) for inverse in inverses]
-        before, scale = scale, 2 * sum(mixed) / len(mixed)
-        if abs(scale - before) < 1e-15 * scale:
-            return Cauchy(scale=scale)
-    raise AssertionError("EM did not come to rest")
-
-
-# ------------------------------------------------------------------------------------------------
-# Prediction
-# ------------------------------------------------------------------------------------------------
-
-
 def predict_mean_and_variance(state: OracleState, x: Array) -> tuple[Array, Array, Array]:
     """E[y], Var[z_{L+1}] and E[eta2_{L+1}], each (N, D_out), from the local factors."""
     last = hidden_layers(state)
@@ -983,11 +872,6 @@ def predict_mean_and_variance(state: OracleState, x: Array) -> tuple[Array, Arra
             signal[n, d] = square_preactivation(state, moments, last, d) - mean[n, d] ** 2
             noise[n, d] = state.noise_scale[last][d] / (state.noise_concentration[last][d] - 1)
     return mean, signal, noise
-
-
-# ------------------------------------------------------------------------------------------------
-# Random states
-# ------------------------------------------------------------------------------------------------
 
 
 def random_gig(rng: np.random.Generator, family: str) -> ScalePrior | None:

@@ -11,7 +11,7 @@ from scipy.special import log_softmax
 from bowtienet.outcomes import Softmax
 
 
-def test_the_loss_is_minus_the_log_of_the_softmax(rng: np.random.Generator) -> None:
+def test_the_loss_is_minus_the_log_of_the_softmax(rng):
     """With its derivative by autodiff, for two networks at once."""
     outcome, z = Softmax(n_classes=3), rng.normal(size=(2, 20, 3))
     targets = rng.integers(0, 3, size=(20, 1)).astype(float)
@@ -25,7 +25,7 @@ def test_the_loss_is_minus_the_log_of_the_softmax(rng: np.random.Generator) -> N
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("size", [30.0, 1e4, 1e30])
-def test_outputs_far_away_stay_finite(size: float, dtype: type) -> None:
+def test_outputs_far_away_stay_finite(size, dtype):
     """A sure and right row costs nothing, a sure and wrong one the difference of its outputs."""
     z = np.array([[size, 0.0, -size], [size, 0.0, -size]], dtype=dtype)
     targets = np.array([[0.0], [2.0]], dtype=dtype)
@@ -35,6 +35,6 @@ def test_outputs_far_away_stay_finite(size: float, dtype: type) -> None:
     np.testing.assert_allclose(slope, [[0.0, 0.0, 0.0], [1.0, 0.0, -1.0]], atol=1e-12)
 
 
-def test_working_targets() -> None:
+def test_working_targets():
     working = Softmax(n_classes=3).working_targets(np.array([[0.0], [1.0]]))
     np.testing.assert_array_equal(working, [[2.0, -2.0, -2.0], [-2.0, 2.0, -2.0]])

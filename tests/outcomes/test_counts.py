@@ -18,9 +18,7 @@ def case(rng: np.random.Generator, n: int = 50) -> tuple[np.ndarray, np.ndarray]
 
 
 @pytest.mark.parametrize("dispersion", [0.0, 0.3, 5.0])
-def test_the_loss_is_the_likelihood_but_for_a_constant(
-    dispersion: float, rng: np.random.Generator
-) -> None:
+def test_the_loss_is_the_likelihood_but_for_a_constant(dispersion, rng):
     """Differences between two outputs; the Poisson distribution where the dispersion is zero."""
     targets, first = case(rng)
     second = first + rng.normal(size=first.shape)
@@ -39,14 +37,14 @@ def test_the_loss_is_the_likelihood_but_for_a_constant(
 
 
 @pytest.mark.parametrize("dispersion", [0.0, 0.3, 5.0])
-def test_the_derivative_is_that_of_the_loss(dispersion: float, rng: np.random.Generator) -> None:
+def test_the_derivative_is_that_of_the_loss(dispersion, rng):
     targets, z = case(rng)
     outcome = Counts(dispersion=dispersion)
     expected = jax.grad(lambda x: jnp.sum(outcome.loss(jnp.asarray(targets), x)[0]))(jnp.asarray(z))
     np.testing.assert_allclose(outcome.loss(targets, z)[1], expected, rtol=1e-9, atol=1e-12)
 
 
-def test_an_exposure_shifts_the_output(rng: np.random.Generator) -> None:
+def test_an_exposure_shifts_the_output(rng):
     """And none is an exposure of one."""
     targets, z = case(rng)
     shifted, plain = Counts().loss(targets, z), Counts().loss(targets[:, :1], z + targets[:, 1:])
@@ -56,7 +54,7 @@ def test_an_exposure_shifts_the_output(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("dispersion", [0.0, 0.2, 100.0])
-def test_outputs_far_away_stay_finite(dispersion: float, dtype: type) -> None:
+def test_outputs_far_away_stay_finite(dispersion, dtype):
     """For counts from nothing to millions; slopes are between -y and r, to rounding."""
     z = np.array([-1e4, -700.0, 0.0, 700.0, 1e4], dtype=dtype)[:, None]
     for count in (0.0, 1.0, 3e6):
@@ -68,7 +66,7 @@ def test_outputs_far_away_stay_finite(dispersion: float, dtype: type) -> None:
         assert slope[-1, 0] == pytest.approx(1.0 / max(dispersion, 1e-9))
 
 
-def test_large_counts_lose_no_digit_of_the_slope() -> None:
+def test_large_counts_lose_no_digit_of_the_slope():
     """At mu = y (1 + d) the slope is r d y / (r + mu)."""
     count, step, size = 1e9, 1e-3, 5.0
     z = np.array([[np.log(count) + np.log1p(step)]], dtype=np.float64)
@@ -77,7 +75,7 @@ def test_large_counts_lose_no_digit_of_the_slope() -> None:
     assert slope == pytest.approx(expected, rel=1e-9)
 
 
-def test_working_targets_are_log_rates(rng: np.random.Generator) -> None:
+def test_working_targets_are_log_rates(rng):
     """Those of large counts are the observed ones; without exposure that of the whole table.
 
     The unit of the exposures, however large, only shifts them.

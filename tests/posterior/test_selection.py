@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.model.model import BowTieModel
 from bowtienet.posterior.factors import Posterior, network
-from bowtienet.posterior.selection import largest_doubt, on_paths, select, sign_error
+from bowtienet.posterior.selection import largest_doubt, on_paths, select
 from tests import builders
 
 Masks = list[np.ndarray]
@@ -35,11 +33,6 @@ def random_network(
         for layer in posterior.layers
     )
     return model, replace(posterior, layers=layers)
-
-
-# ------------------------------------------------------------------------------------------------
-# The obvious versions
-# ------------------------------------------------------------------------------------------------
 
 
 def slow_choice(
@@ -105,16 +98,9 @@ def assert_masks(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -
         np.testing.assert_array_equal(a, b)
 
 
-# ------------------------------------------------------------------------------------------------
-# The choice
-# ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("missing", [False, True])
 @pytest.mark.parametrize("hidden", DEPTHS, ids=str)
-def test_choice_against_sorting_and_counting(
-    hidden: tuple[int, ...], missing: bool, rng: np.random.Generator
-) -> None:
+def test_choice_against_sorting_and_counting(hidden, missing, rng):
     """Missing weights are neither counted nor kept."""
     counts = np.zeros((len(RATES), 3), dtype=int)
     for row, rate in enumerate(RATES):
@@ -139,42 +125,7 @@ def test_choice_against_sorting_and_counting(
     assert counts[-1, -1] > counts[0, -1]
 
 
-def test_sign_error(rng: np.random.Generator) -> None:
-    """Of two networks; ½ for a weight that is not there."""
-    weights = builders.random_factors(rng, builders.fixed_model((4,))).layers[0].weights
-    mean, covariance = weights.mean, weights.covariance
-    mean[0, 0, 1], mean[1, 1, 2], mean[1, 2, 3] = 0.0, 3.0, -30.0
-    covariance[1, 1, 2, :] = covariance[1, 1, :, 2] = 0.0
-    doubts = sign_error(weights)
-    assert doubts.shape == (2, 4, 3)
-    assert doubts[0, 0, 0] == 0.5
-    assert doubts[1, 1, 1] == 0.5
-    assert 0.0 <= doubts[1, 2, 2] < 1e-100
-    for m, d, k in [(0, 0, 1), (1, 3, 2)]:
-        z = abs(mean[m, d, k + 1]) / np.sqrt(covariance[m, d, k + 1, k + 1])
-        assert doubts[m, d, k] == pytest.approx(norm.sf(z), rel=1e-12)
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.999])
-def test_from_a_half_on_all_are_kept(rate: float, rng: np.random.Generator) -> None:
-    for sureness in (1e-3, 1.0):
-        model, posterior = random_network(rng, (4, 3), sureness)
-        selection = select(model, posterior, rate)
-        assert_masks(selection.connections, all_of(posterior))
-        assert selection.inputs.all()
-        assert all(unit.all() for unit in (*selection.units, *selection.varying))
-
-
-@pytest.mark.parametrize("hidden", DEPTHS, ids=str)
-def test_nothing_survives(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
-    selection = select(*random_network(rng, hidden, 1e-3), 0.3)
-    assert not any(mask.any() for mask in selection.connections)
-    assert not any(u.any() for u in (*selection.units, *selection.varying, selection.inputs))
-    assert [len(unit) for unit in selection.units] == list(hidden)
-    assert (selection.keep_threshold, selection.estimated_rate) == (1.0, 0.0)
-
-
-def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) -> None:
+def test_sure_weights_without_a_path_do_not_survive(rng):
     """The first layer is sure and the second is not: chosen weights, none of them of use."""
     model, posterior = random_network(rng, (4,), 100.0)
     output = posterior.layers[1]
@@ -186,66 +137,12 @@ def test_sure_weights_without_a_path_do_not_survive(rng: np.random.Generator) ->
 
 
 @pytest.mark.parametrize("rate", [0, 1.0, np.nan, "0.01", True, None])
-def test_rates_that_are_none(rate: Any, rng: np.random.Generator) -> None:
+def test_rates_that_are_none(rate, rng):
     with pytest.raises(ValueError, match="false_discovery_rate"):
         select(*random_network(rng, (4,)), rate)
 
 
-# ------------------------------------------------------------------------------------------------
-# Order and ties
-# ------------------------------------------------------------------------------------------------
-
-
-def permuted(posterior: Posterior, orders: Sequence[np.ndarray]) -> Posterior:
-    """The same network with its inputs, units and outputs in other orders."""
-    layers = []
-    for layer, (below, above) in zip(posterior.layers, pairwise(orders), strict=True):
-        columns = np.concatenate([[0], 1 + below])
-        weights = GaussianRows(
-            mean=layer.weights.mean[:, above][:, :, columns],
-            covariance=layer.weights.covariance[:, above][:, :, columns][..., columns],
-        )
-        layers.append(replace(layer, weights=weights))
-    return replace(posterior, layers=tuple(layers))
-
-
-def with_few_values(rng: np.random.Generator, posterior: Posterior) -> Posterior:
-    """Weights whose |m| / sd takes four values only."""
-    layers = []
-    for layer in posterior.layers:
-        shape = layer.weights.mean.shape
-        mean = rng.choice([0.25, 1.0, 1.75, 2.5], size=shape) * rng.choice([-1.0, 1.0], size=shape)
-        identity = np.broadcast_to(np.eye(shape[-1]), (*shape, shape[-1])).copy()
-        weights = GaussianRows(mean=mean, covariance=identity)
-        layers.append(replace(layer, weights=weights))
-    return replace(posterior, layers=tuple(layers))
-
-
-@pytest.mark.parametrize(
-    ("hidden", "ties"), [((), True), ((4,), False), ((4, 3), True), ((3, 5, 2), False)], ids=str
-)
-def test_the_order_of_units_and_inputs_has_no_part(
-    hidden: tuple[int, ...], ties: bool, rng: np.random.Generator
-) -> None:
-    sizes = set()
-    for rate in np.linspace(0.005, 0.25, 30):
-        model, posterior = random_network(rng, hidden)
-        posterior = with_few_values(rng, posterior) if ties else posterior
-        orders = [rng.permutation(width) for width in model.architecture.widths]
-        there = select(model, permuted(posterior, orders), float(rate))
-        here = select(model, posterior, float(rate))
-        moved = [
-            mask[np.ix_(above, below)]
-            for mask, (below, above) in zip(here.connections, pairwise(orders), strict=True)
-        ]
-        assert_masks(there.connections, moved)
-        varying = [unit[order] for unit, order in zip(here.varying, orders[1:-1], strict=True)]
-        assert_masks(there.varying, varying)
-        sizes.add(sum(int(mask.sum()) for mask in here.connections))
-    assert len(sizes) > 2
-
-
-def test_ties_at_the_edge_go_together() -> None:
+def test_ties_at_the_edge_go_together():
     doubts = np.array([0.02, 0.001, 0.02, 0.02])
     # One of the three would still be below 0.012, all three are not.
     assert largest_doubt(doubts, 0.012) == 0.001
@@ -260,7 +157,7 @@ def test_ties_at_the_edge_go_together() -> None:
     rate=st.integers(1, 63),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
-def test_the_largest_set_of_whole_groups(numerators: list[int], rate: int) -> None:
+def test_the_largest_set_of_whole_groups(numerators, rate):
     """Doubts and rates in 64ths, so that sums are exact."""
     doubts = np.array(numerators) / 64.0
     edge = largest_doubt(doubts, rate / 64.0)
@@ -273,13 +170,8 @@ def test_the_largest_set_of_whole_groups(numerators: list[int], rate: int) -> No
         assert 64 * group.sum() >= rate * group.size
 
 
-# ------------------------------------------------------------------------------------------------
-# Paths
-# ------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("n_hidden", [0, 1, 4])
-def test_paths_against_taking_units_out_one_by_one(n_hidden: int, rng: np.random.Generator) -> None:
+def test_paths_against_taking_units_out_one_by_one(n_hidden, rng):
     removed = kept = 0
     for _ in range(100):
         widths = rng.integers(1, 5, size=n_hidden + 2)

@@ -8,9 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 from scipy import integrate, stats
-from scipy.special import logsumexp, ndtri
+from scipy.special import logsumexp
 
-from bowtienet.prediction import components
 from bowtienet.prediction import mixture as module
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.warp import fit_warp, forward, inverse
@@ -52,7 +51,7 @@ def assert_quantiles(mixture: Mixture, levels: np.ndarray, rtol: float = 1e-8) -
 
 
 @pytest.mark.parametrize("base", BASES, ids=str)
-def test_one_component_is_a_gaussian(base: tuple[int, ...], rng: np.random.Generator) -> None:
+def test_one_component_is_a_gaussian(base, rng):
     mixture = random_mixture(rng, 1, base)
     gaussian = stats.norm(mixture.means[0], np.hypot(mixture.epistemic[0], mixture.noise[0]))
     np.testing.assert_array_equal(mixture.mean(), mixture.means[0])
@@ -70,7 +69,7 @@ def test_one_component_is_a_gaussian(base: tuple[int, ...], rng: np.random.Gener
     np.testing.assert_allclose(mixture.interval(0.9), gaussian.interval(0.9), rtol=1e-13)
 
 
-def test_several_components_written_out(rng: np.random.Generator) -> None:
+def test_several_components_written_out(rng):
     """Every entry, for a point, a point of each row, and several points of each row."""
     mixture = random_mixture(rng, base=(3, 2))
     y = 3.0 * rng.normal(size=(4, 3, 2))
@@ -95,22 +94,7 @@ def test_several_components_written_out(rng: np.random.Generator) -> None:
         )
 
 
-def test_moments_by_integration(rng: np.random.Generator) -> None:
-    mixture = random_mixture(rng, base=(1,))
-
-    def moment(power: int, center: float) -> float:
-        def integrand(y: float) -> float:
-            return float((y - center) ** power * mixture.pdf(y)[0])
-
-        return float(integrate.quad(integrand, -60.0, 60.0, points=[center], limit=500)[0])
-
-    mean = moment(1, 0.0)
-    assert moment(0, 0.0) == pytest.approx(1.0, rel=1e-8)
-    assert mixture.mean()[0] == pytest.approx(mean, rel=1e-8)
-    assert mixture.std()[0] ** 2 == pytest.approx(moment(2, mean), rel=1e-8)
-
-
-def test_parts_of_the_variance(rng: np.random.Generator) -> None:
+def test_parts_of_the_variance(rng):
     """Means that differ are epistemic; nothing cancels beside a large mean."""
     mixture = random_mixture(rng, base=(3, 2))
     epistemic, noise = mixture.parts()
@@ -130,26 +114,11 @@ def test_parts_of_the_variance(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(far.parts(), [[0.5 * step], [1e-5]], rtol=1e-6)
 
 
-@pytest.mark.parametrize("base", BASES, ids=str)
-def test_shapes(base: tuple[int, ...], rng: np.random.Generator) -> None:
-    mixture = random_mixture(rng, base=base)
-    for result in (mixture.mean(), mixture.std(), *mixture.parts(), *mixture.interval(0.9)):
-        assert result.shape == base
-    for name in FUNCTIONS:
-        for shape in ((), base, (7, *base), (0, *base)):
-            result = getattr(mixture, name)(np.zeros(shape))
-            assert result.shape == (shape if shape else base)
-    assert mixture.ppf(0.3).shape == base
-    for m in (0, 1, 3):
-        assert mixture.ppf(np.full(m, 0.3)).shape == (m, *base)
-    assert mixture.rvs(6, rng).shape == (6, *base)
-
-
 # Quantiles
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1e2, 1e6, 1e12])
-def test_quantiles_have_their_levels(ratio: float, rng: np.random.Generator) -> None:
+def test_quantiles_have_their_levels(ratio, rng):
     """Also where deviations differ by many orders, and far out in both tails."""
     for _ in range(20):
         mixture = random_mixture(rng, 5, (4,), ratio)
@@ -160,7 +129,7 @@ def test_quantiles_have_their_levels(ratio: float, rng: np.random.Generator) -> 
 
 
 @pytest.mark.parametrize("level", [1e-12, 0.02, 0.5, 0.99, 1.0 - 1e-12])
-def test_quantiles_in_fifty_digits(level: float, rng: np.random.Generator) -> None:
+def test_quantiles_in_fifty_digits(level, rng):
     mixture = random_mixture(rng, 3, (2,))
     y = mixture.ppf(level)
     with mpmath.workdps(50):
@@ -182,74 +151,8 @@ def test_quantiles_in_fifty_digits(level: float, rng: np.random.Generator) -> No
             assert abs(y[row] - float(exact)) < 1e-10
 
 
-def test_cdf_and_ppf_are_inverse(rng: np.random.Generator) -> None:
-    mixture = random_mixture(rng, base=(6,))
-    y = mixture.mean() + rng.uniform(-2.0, 2.0, size=6) * mixture.std()
-    levels = mixture.cdf(y)
-    np.testing.assert_allclose(np.diagonal(mixture.ppf(levels)), y, rtol=1e-8)
-    np.testing.assert_array_equal(mixture.ppf([0.0, 1.0]), [[-np.inf] * 6, [np.inf] * 6])
-    low, high = mixture.interval(0.8)
-    np.testing.assert_allclose(mixture.cdf(high) - mixture.cdf(low), 0.8, rtol=1e-10)
-    np.testing.assert_allclose(mixture.cdf(low), 0.1, rtol=1e-10)
-
-
-def test_quantiles_of_a_single_row(rng: np.random.Generator) -> None:
-    """Nothing goes on after the first row has settled, so that no later step mends it."""
-    for _ in range(300):
-        mixture = random_mixture(rng, int(rng.integers(2, 6)), (1,), 10.0 ** rng.uniform(0.0, 4.0))
-        assert_quantiles(mixture, rng.choice([0.05, 0.25, 0.5, 0.95, rng.random()], size=1))
-
-
-def test_far_apart_components() -> None:
-    """Between two narrow components the distribution function is flat."""
-    mixture = Mixture(
-        weights=np.array([0.3, 0.7]),
-        means=np.array([[-1e6], [1e6]]),
-        epistemic=np.zeros((2, 1)),
-        noise=np.full((2, 1), 1e-3),
-    )
-    assert_quantiles(mixture, np.array([0.1, 0.29999, 0.30001, 0.9]), rtol=1e-6)
-    assert -1e6 < mixture.ppf(0.3)[0] < 1e6
-
-
-def test_means_that_are_large_next_to_the_deviations(rng: np.random.Generator) -> None:
-    """The level is reached within four roundings of the quantile, which is all that doubles say."""
-    for size in 10.0 ** np.repeat([3, 6, 8], 30):
-        mixture = Mixture(
-            weights=rng.dirichlet(np.ones(3)),
-            means=size * (1.0 + 1e-3 * rng.normal(size=(3, 1))),
-            epistemic=np.zeros((3, 1)),
-            noise=1e-9 * size * rng.uniform(1.0, 3.0, size=(3, 1)),
-        )
-        q = rng.uniform(0.01, 0.99)
-        y = mixture.ppf(q)
-        step = 4.0 * np.spacing(y)
-        assert mixture.cdf(y - step) - 1e-9 <= q <= mixture.cdf(y + step) + 1e-9
-
-
-def test_quantiles_near_zero_settle_soon(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where doubles are dense no step is as small as their distance."""
-    mixture = random_mixture(rng, base=(200,))
-    mixture = replace(mixture, means=mixture.means - mixture.ppf(0.5))
-    steps = []
-    monkeypatch.setattr(components, "ndtri", lambda p: steps.append(0) or ndtri(p))
-    assert np.abs(mixture.ppf(0.5)).max() < 1e-13
-    assert len(steps) < 20
-
-
-def test_blocks_of_rows_change_nothing(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    mixture = random_mixture(rng, base=(13, 2))
-    whole = mixture.ppf([0.1, 0.6])
-    monkeypatch.setattr(module, "_BLOCK", 24)
-    np.testing.assert_allclose(mixture.ppf([0.1, 0.6]), whole, rtol=1e-13)
-
-
 @pytest.mark.parametrize("q", [-0.1, 1.1, np.nan, [0.5, 2.0], [[0.5]]], ids=str)
-def test_levels_that_are_none_are_refused(q: object, rng: np.random.Generator) -> None:
+def test_levels_that_are_none_are_refused(q, rng):
     with pytest.raises(ValueError, match="levels"):
         random_mixture(rng).ppf(q)
 
@@ -257,41 +160,8 @@ def test_levels_that_are_none_are_refused(q: object, rng: np.random.Generator) -
 # Weights, units, draws
 
 
-def test_components_without_weight_are_as_good_as_absent(rng: np.random.Generator) -> None:
-    kept = random_mixture(rng, 3, (4, 2))
-    shape = (1, 4, 2)
-    mixture = Mixture(
-        weights=np.array([0.0, *kept.weights, 0.0]),
-        means=np.concatenate([np.full(shape, 1e5), kept.means, np.full(shape, -1e100)]),
-        epistemic=np.concatenate([np.full(shape, 1e9), kept.epistemic, np.zeros(shape)]),
-        noise=np.concatenate([np.full(shape, 1.0), kept.noise, np.full(shape, 1e-9)]),
-    )
-    for name in FUNCTIONS:
-        np.testing.assert_allclose(
-            getattr(mixture, name)(0.3), getattr(kept, name)(0.3), rtol=1e-14
-        )
-    np.testing.assert_allclose(mixture.mean(), kept.mean(), rtol=1e-14)
-    np.testing.assert_allclose(mixture.parts(), kept.parts(), rtol=1e-14)
-    np.testing.assert_allclose(mixture.ppf(LEVELS), kept.ppf(LEVELS), rtol=1e-13)
-    assert np.abs(mixture.rvs(200, rng)).max() < 1e3
-
-
-@pytest.mark.parametrize("unit", [1e-150, 1e150])
-def test_units_do_not_matter(unit: float, rng: np.random.Generator) -> None:
-    plain = random_mixture(rng, base=(3, 2))
-    mixture, y = in_unit(plain, unit), rng.normal(size=(3, 2))
-    np.testing.assert_allclose(mixture.mean(), unit * plain.mean(), rtol=1e-13)
-    np.testing.assert_allclose(mixture.std(), unit * plain.std(), rtol=1e-13)
-    np.testing.assert_allclose(mixture.parts(), unit * np.array(plain.parts()), rtol=1e-13)
-    np.testing.assert_allclose(mixture.logpdf(unit * y), plain.logpdf(y) - np.log(unit), rtol=1e-13)
-    for name in ("cdf", "sf"):
-        expected = getattr(plain, name)(y)
-        np.testing.assert_allclose(getattr(mixture, name)(unit * y), expected, rtol=1e-11)
-    np.testing.assert_allclose(mixture.ppf(LEVELS), unit * plain.ppf(LEVELS), rtol=1e-11)
-
-
 @pytest.mark.parametrize("y", [1e160, -1e300, np.inf, -np.inf])
-def test_beyond_all_doubles(y: float, rng: np.random.Generator) -> None:
+def test_beyond_all_doubles(y, rng):
     mixture = in_unit(random_mixture(rng), 1e-10)
     assert np.all(mixture.logpdf(y) == -np.inf)
     assert np.all(mixture.pdf(y) == 0.0)
@@ -299,7 +169,7 @@ def test_beyond_all_doubles(y: float, rng: np.random.Generator) -> None:
     assert np.all(mixture.sf(y) == pytest.approx(float(y < 0.0)))
 
 
-def test_far_tails_keep_their_digits(rng: np.random.Generator) -> None:
+def test_far_tails_keep_their_digits(rng):
     """Where densities underflow their logarithm does not, and no tail is a difference from one."""
     mixture = random_mixture(rng, base=(3,))
     y = mixture.mean() + 200.0
@@ -312,7 +182,7 @@ def test_far_tails_keep_their_digits(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(mixture.sf(near), mixture.weights @ tails, rtol=1e-12)
 
 
-def test_draws_follow_the_mixture(rng: np.random.Generator) -> None:
+def test_draws_follow_the_mixture(rng):
     """Kolmogorov and Smirnov's test in every row, and no two rows share their components."""
     mixture = random_mixture(rng, 3, (2, 2))
     draws = mixture.rvs(4000, rng)
@@ -328,9 +198,7 @@ def test_draws_follow_the_mixture(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("warped", [False, True])
 @pytest.mark.parametrize("width", [1e-1, 1e-3, 1e-6])
 @pytest.mark.parametrize("share", [0.3, 1e-2, 1e-4])
-def test_narrow_components_do_not_catch_the_search(
-    share: float, width: float, warped: bool, rng: np.random.Generator
-) -> None:
+def test_narrow_components_do_not_catch_the_search(share, width, warped, rng):
     """Newton's method goes to and fro over a narrow component until the bracket decides."""
     base = (400,)
     mixture = warped_mixture(rng, base) if warped else random_mixture(rng, 4, base, 2.0)
@@ -347,7 +215,7 @@ def test_narrow_components_do_not_catch_the_search(
 
 
 @pytest.mark.parametrize("warped", [False, True])
-def test_upper_tails_are_as_precise_as_lower_ones(warped: bool, rng: np.random.Generator) -> None:
+def test_upper_tails_are_as_precise_as_lower_ones(warped, rng):
     mixture = warped_mixture(rng, (6,)) if warped else random_mixture(rng)
     tails = np.array([1e-300, 1e-100, 1e-17, 0.01, 0.5, 0.9])
     reached = mixture.sf(mixture.isf(tails))
@@ -360,9 +228,7 @@ def test_upper_tails_are_as_precise_as_lower_ones(warped: bool, rng: np.random.G
 
 
 @pytest.mark.parametrize("warped", [False, True])
-def test_weights_by_row_are_those_of_rows_one_by_one(
-    warped: bool, rng: np.random.Generator
-) -> None:
+def test_weights_by_row_are_those_of_rows_one_by_one(warped, rng):
     base = (6, 2)
     plain = warped_mixture(rng, base) if warped else random_mixture(rng, 4, base)
     mixture = replace(plain, weights=np.moveaxis(rng.dirichlet(np.ones(4), size=base), -1, 0))
@@ -381,16 +247,6 @@ def test_weights_by_row_are_those_of_rows_one_by_one(
             )
             for found, expected in zip(whole, answers(alone, y[at[1:]]), strict=True):
                 np.testing.assert_allclose(found[at[1:]], expected, rtol=1e-11)
-
-
-@pytest.mark.parametrize("warped", [False, True])
-def test_draws_with_weights_by_row(warped: bool, rng: np.random.Generator) -> None:
-    mixture = warped_mixture(rng, (3,)) if warped else random_mixture(rng, 4, (3,))
-    weights = np.array([[0.0, 1.0, 0.2], [1.0, 0.0, 0.3], [0.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
-    mixture = replace(mixture, weights=weights)
-    levels = mixture.cdf(mixture.rvs(4000, rng))
-    for row in range(3):
-        assert stats.kstest(levels[:, row], "uniform").pvalue > 1e-4
 
 
 # Warps
@@ -424,7 +280,7 @@ def answers(mixture: Mixture, y: np.ndarray) -> list[np.ndarray]:
     return [mixture.mean(), mixture.std(), *mixture.parts(), *mixture.interval(0.8), *functions]
 
 
-def test_affine_warps_are_another_unit(rng: np.random.Generator) -> None:
+def test_affine_warps_are_another_unit(rng):
     """z = (y - center) / scale: everything in closed form, as without warps."""
     mixture = warped_mixture(rng, (40, 2))
     affine = mixture.warps[0]
@@ -444,7 +300,7 @@ def test_affine_warps_are_another_unit(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(*draws, rtol=1e-12)
 
 
-def test_warped_moments_by_integration(rng: np.random.Generator) -> None:
+def test_warped_moments_by_integration(rng):
     mixture = warped_mixture(rng, (3,))
     grid = np.concatenate([np.linspace(-40.0, 60.0, 400_001), np.geomspace(60.0, 1e4, 10_001)[1:]])
     density = mixture.pdf(grid[:, None])
@@ -463,9 +319,7 @@ def test_warped_moments_by_integration(rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("base", [(50,), (50, 1), (20, 3)], ids=str)
 @pytest.mark.parametrize("spread", [1.0, 1e-3, 1e-8])
-def test_warped_quantiles_have_their_levels(
-    base: tuple[int, ...], spread: float, rng: np.random.Generator
-) -> None:
+def test_warped_quantiles_have_their_levels(base, spread, rng):
     """Far out in both tails, beyond the ends of the warps, and where components are far apart."""
     mixture = warped_mixture(rng, base)
     mixture = replace(mixture, epistemic=mixture.epistemic * spread, noise=mixture.noise * spread)
@@ -475,7 +329,7 @@ def test_warped_quantiles_have_their_levels(
     assert np.all(np.diff(mixture.ppf(np.linspace(0.0, 1.0, 21)[1:-1]), axis=0) > 0.0)
 
 
-def test_one_warped_component_and_draws(rng: np.random.Generator) -> None:
+def test_one_warped_component_and_draws(rng):
     """Quantiles are those of a Gaussian behind the warp; mean and deviation those of draws."""
     mixture = warped_mixture(rng, (4,))
     mixture = replace(mixture, weights=np.array([0.0, 1.0, 0.0, 0.0]))
@@ -496,21 +350,25 @@ def test_one_warped_component_and_draws(rng: np.random.Generator) -> None:
     assert all(stats.kstest(column, "uniform").pvalue > 1e-4 for column in levels.T)
 
 
-@pytest.mark.parametrize("unit", [1e-200, 1e200])
-def test_units_do_not_matter_behind_warps(unit: float) -> None:
-    plain, mixture = (warped_mixture(np.random.default_rng(0), (7, 2), u) for u in (1.0, unit))
+@pytest.mark.parametrize(
+    ("warped", "unit"), [(False, 1e-150), (False, 1e150), (True, 1e-200), (True, 1e200)]
+)
+def test_units_do_not_matter(warped, unit, rng):
+    if warped:
+        plain, mixture = (warped_mixture(np.random.default_rng(0), (7, 2), u) for u in (1.0, unit))
+    else:
+        plain = random_mixture(rng, base=(3, 2))
+        mixture = in_unit(plain, unit)
     y = plain.ppf(0.3)
     factors = [unit] * 6 + [1.0 / unit, 0.0, 1.0, 1.0]
     for found, expected, factor in zip(
         answers(mixture, unit * y), answers(plain, y), factors, strict=True
     ):
         expected = expected - np.log(unit) if factor == 0.0 else factor * expected
-        np.testing.assert_allclose(found, expected, rtol=1e-4)
+        np.testing.assert_allclose(found, expected, rtol=1e-4 if warped else 1e-11)
 
 
-def test_blocks_of_warped_rows_change_nothing(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_warped_rows_change_nothing(rng, monkeypatch):
     mixture = warped_mixture(rng, (13, 3))
     whole = [*mixture.parts(), mixture.ppf([0.1, 0.6])]
     monkeypatch.setattr(module, "_CACHED", 24)

@@ -82,7 +82,7 @@ def function_moments(
     return means @ output.mean[0].T, signal
 
 
-def test_parameters_have_the_moments_of_q(rng: np.random.Generator) -> None:
+def test_parameters_have_the_moments_of_q(rng):
     """Mean and covariance of a row of weights, mean and variance of the noise: 40 comparisons."""
     _, posterior, _ = random_network(rng, (3,))
     draws = [sample_parameters(posterior, rng) for _ in range(N_DRAWS)]
@@ -99,9 +99,7 @@ def test_parameters_have_the_moments_of_q(rng: np.random.Generator) -> None:
 
 
 @pytest.mark.parametrize("hidden", [(), (4,)], ids=str)
-def test_targets_have_the_predictive_moments(
-    hidden: tuple[int, ...], rng: np.random.Generator
-) -> None:
+def test_targets_have_the_predictive_moments(hidden, rng):
     """Without or with one hidden layer closed forms are exact (up to the probits)."""
     model, posterior, inputs = random_network(rng, hidden)
     draws = sample_functions(model, posterior, inputs, N_DRAWS, rng, noise=True)
@@ -111,7 +109,7 @@ def test_targets_have_the_predictive_moments(
     assert_moments(draws, new.mean[0], (new.epistemic + new.chance + noise)[0])
 
 
-def test_functions_have_the_moments_of_the_mean_response(rng: np.random.Generator) -> None:
+def test_functions_have_the_moments_of_the_mean_response(rng):
     """Their variance is what the weights leave open."""
     model, posterior, inputs = random_network(rng, (4,))
     draws = sample_functions(model, posterior, inputs, N_DRAWS, rng, noise=False)
@@ -122,7 +120,7 @@ def test_functions_have_the_moments_of_the_mean_response(rng: np.random.Generato
     np.testing.assert_allclose(new.epistemic[0], variance, rtol=PROBIT_ERROR)
 
 
-def test_a_draw_is_a_single_function(rng: np.random.Generator) -> None:
+def test_a_draw_is_a_single_function(rng):
     """Without hidden layers a straight line through all rows, another for every draw."""
     model, posterior, _ = random_network(rng, ())
     inputs = np.linspace(-1.0, 1.0, 9)[:, None] * np.array([1.0, -2.0, 0.5])
@@ -134,17 +132,3 @@ def test_a_draw_is_a_single_function(rng: np.random.Generator) -> None:
     binary = replace(model, outcome=Binary())
     labels = sample_functions(binary, posterior, inputs, 5, rng, noise=True)
     assert set(np.unique(labels)) == {0.0, 1.0}
-
-
-def test_draws_are_repeatable_and_do_not_depend_on_other_rows(rng: np.random.Generator) -> None:
-    model, posterior, inputs = random_network(rng, (4, 3))
-
-    def draw(rows: np.ndarray, seed: int) -> np.ndarray:
-        generator = np.random.default_rng(seed)
-        return sample_functions(model, posterior, rows, 3, generator, noise=False)
-
-    first = draw(inputs, 8)
-    np.testing.assert_array_equal(first, draw(inputs, 8))
-    assert np.all(first != draw(inputs, 9))
-    # The generator of parameters is asked once for each draw, whatever the rows.
-    np.testing.assert_allclose(draw(inputs[:2], 8), first[:, :2], rtol=1e-12)

@@ -15,13 +15,13 @@ import polyagamma
 import pytest
 from scipy import stats
 
-from bowtienet.inference import local_step
+from bowtienet._arrays import pack_for_trace, transpose
+from bowtienet.distributions.gaussian import second_moment
 from bowtienet.inference.global_step import expected_residual
 from bowtienet.posterior.moments import (
+    covariance_with_preactivation,
     last_covariance,
     preactivation_mean,
-    preactivation_square,
-    product_with_preactivation,
 )
 from tests import oracle_bridge
 from tests.oracle_bridge import Case
@@ -102,11 +102,6 @@ def draws(case, rng) -> Draws:
     return draw(case, rng, 100_000)
 
 
-# ------------------------------------------------------------------------------------------------
-# Moments, block by block
-# ------------------------------------------------------------------------------------------------
-
-
 def test_means_and_second_moments_of_activations(case, draws):
     """E[a], E[a a'] of both hidden layers and E[a_2 a_1']: 63 comparisons."""
     moments, activations = case.moments, case.local.activations
@@ -131,11 +126,11 @@ def test_preactivations(case, draws):
         weights = layers[index].weights
         mean = preactivation_mean(weights, moments.inputs[index])
         assert_within_error(mean, z[index])
-        square = preactivation_square(weights, moments.second[index])
+        square = moments.second[index] @ transpose(pack_for_trace(second_moment(weights)))
         assert_within_error(square, z[index] ** 2)
-        product = product_with_preactivation(
-            weights, moments.means[index], mean, moments.cross[index]
-        )
+        product = moments.means[index] * mean
+        if index:
+            product += covariance_with_preactivation(weights, moments.cross[index])
         assert_within_error(product, draws.activations[index] * z[index])
     output = preactivation_mean(layers[2].weights, moments.inputs[2])
     assert_within_error(output, z[2])
@@ -151,34 +146,6 @@ def test_expected_residuals(case, draws):
             squares = (case.y - z[index]) ** 2
         summed = np.einsum("n,snd->sd", case.weights, squares)
         assert_within_error(expected_residual(case.factors, case.statistics, index), summed)
-
-
-def test_polya_gamma_moments(case, rng):
-    """E[omega] of PG(1, A), and the statistic with E[z²] made from it."""
-    tilt = np.concatenate([t[0].ravel() for t in case.local.tilt])
-    draws = polyagamma.random_polyagamma(
-        1.0, tilt, size=(40_000, tilt.size), method="devroye", random_state=rng
-    )
-    expected = np.tanh(tilt / 2) / (2 * tilt)
-    assert_within_error(expected[None], draws)
-    count = case.weights[:, None] * expected[: case.local.tilt[0].size].reshape(3, -1)
-    constant = case.statistics.hidden[0].polya_gamma_moment[0, :, 0]
-    np.testing.assert_allclose(constant, count.sum(axis=0), rtol=1e-12)
-
-
-def test_optimal_gates_follow_from_drawn_moments(case, draws):
-    """logit rho = E[1/eta²] (E[a z] - ½ E[z²]) + E[z]/T, every expectation by draws: 15."""
-    tilt = local_step.update_tilts(case.model, case.factors, case.moments)
-    gates, _ = local_step.update_gates(case.model, case.factors, case.moments, tilt)
-    for index, (rho, z) in enumerate(zip(gates, preactivations(case, draws)[:2], strict=True)):
-        precision = 1 / draws.noise[index][:, None, :]
-        gain = precision * (draws.activations[index] * z - 0.5 * z**2) + z / case.state.temperature
-        assert_within_error(np.log(rho) - np.log1p(-rho), gain)
-
-
-# ------------------------------------------------------------------------------------------------
-# The ELBO
-# ------------------------------------------------------------------------------------------------
 
 
 def log_normal(x, mean, variance):

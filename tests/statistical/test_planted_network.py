@@ -19,19 +19,15 @@ import pytest
 from scipy import stats
 
 from bowtienet.inference.ascend import ascend
-from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import (
     BowTieModel,
     Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
 )
 from bowtienet.posterior.factors import Posterior, network
 from bowtienet.posterior.initialize import initialize
 from bowtienet.posterior.prune import prune
 from bowtienet.posterior.selection import select
+from tests.builders import default_model
 
 RATES = (0.01, 0.05)
 RELEVANT, INPUTS = 3, 10
@@ -54,12 +50,7 @@ def planted_table(seed: int) -> Rows:
 def fitted(seed: int) -> tuple[BowTieModel, Posterior]:
     """The best of four networks for a seed's table."""
     rows = planted_table(seed)
-    linear = fit_linear(rows)
-    model = build_model(
-        build_architecture(INPUTS, (20,), 1),
-        prior=default_prior("student_t", linear),
-        output_noise=default_output_noise(linear),
-    )
+    model = default_model(rows, (20,))
     start = initialize(model, rows, np.random.default_rng(seed), 4, "laplace")
     result = ascend(model, start, rows, max_iter=300, tol=0.0)
     return model, network(result.posterior, int(np.argmax(result.elbo_terms.total)))
@@ -85,7 +76,7 @@ def check(networks: list[tuple[BowTieModel, Posterior]], rate: float) -> None:
     )
 
 
-def test_a_planted_network_is_found() -> None:
+def test_a_planted_network_is_found():
     """Five tables of some 35 kept weights: at most 3 may be false at 0.01, and 7 at 0.05."""
     networks = [fitted(seed) for seed in range(5)]
     for rate in RATES:
@@ -93,7 +84,7 @@ def test_a_planted_network_is_found() -> None:
 
 
 @pytest.mark.slow
-def test_thirty_tables_stay_near_the_stated_rate() -> None:
+def test_thirty_tables_stay_near_the_stated_rate():
     """Thirty tables of some 200 kept weights: at most 7 and 22 may be false."""
     networks = [fitted(seed) for seed in range(30)]
     for rate in RATES:

@@ -54,8 +54,6 @@ BLOCK_BYTES = 4_000_000
 """Largest array of a block: large enough for fast products, small enough for the cache."""
 KEPT_BYTES = 256_000_000
 """Second moments of the inputs are kept between sweeps if all of them take no more than this."""
-ROUNDS = 3
-"""Global updates within a sweep: they read no data, and three climb fastest (measured)."""
 ROUNDING = 1e-9
 """A fall of the bound by this relative amount is rounding, not a decrease."""
 WINDOW = 100
@@ -91,14 +89,13 @@ class Block(Rows):
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep:
-    """M networks after a pass over the rows; the statistics are those of the last pass, if kept."""
+    """M networks after a pass over the rows."""
 
     model: BowTieModel
     posterior: Posterior
     memory: Any
     """What every block of rows remembers, where its `RowProvider` keeps it."""
     elbo_terms: ElboTerms
-    statistics: Statistics | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,7 +143,14 @@ class BlockProvider:
         self, model: BowTieModel, posterior: Posterior, memory: Sequence[LocalMemory]
     ) -> tuple[Statistics, tuple[LocalMemory, ...]]:
         """As of `RowProvider`."""
-        return local_pass(model, posterior, self.blocks, memory, self.apply)
+        step = partial(block_pass, model, for_rows(posterior))
+        total, renewed = None, []
+        # Sums are taken in the order of the blocks.
+        for statistics, remembered in self.apply(step, self.blocks, memory):
+            total = statistics if total is None else add(total, statistics)
+            renewed.append(remembered)
+        assert total is not None
+        return total, tuple(renewed)
 
     def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
         """As of `RowProvider`."""
@@ -160,29 +164,17 @@ Callback: TypeAlias = Callable[[int, NDArray[np.float64]], bool | None]
 def sweep(
     model: BowTieModel,
     posterior: Posterior,
-    blocks: Sequence[Block],
-    memory: Sequence[LocalMemory],
+    provider: RowProvider,
+    memory: Any,
     *,
-    rounds: int = ROUNDS,
+    rounds: int = 3,
     em: bool = True,
-    apply: Mapper = map,
 ) -> Sweep:
     """One pass over the rows: local step and sums by block, then W, eta², tau, psi, EM, bound.
 
     It raises the bound of each network or leaves it. The bound is that of the outcome's parameters
     during the pass; EM moves them after it.
     """
-    return _sweep(model, posterior, BlockProvider(blocks=blocks, apply=apply), memory, rounds, em)
-
-
-def _sweep(
-    model: BowTieModel,
-    posterior: Posterior,
-    provider: RowProvider,
-    memory: Any,
-    rounds: int,
-    em: bool,
-) -> Sweep:
     statistics, memory = provider.local_pass(model, posterior, memory)
     posterior = global_step(model, posterior, statistics, rounds)
     model = update_hyperparameters(model, posterior) if em else model
@@ -191,26 +183,8 @@ def _sweep(
         model=update_outcome_parameters(model, statistics) if em else model,
         posterior=posterior,
         memory=memory,
-        statistics=statistics,
         elbo_terms=terms,
     )
-
-
-def local_pass(
-    model: BowTieModel,
-    posterior: Posterior,
-    blocks: Iterable[Block],
-    memory: Sequence[LocalMemory],
-    apply: Mapper = map,
-) -> tuple[Statistics, tuple[LocalMemory, ...]]:
-    """Local factors of all blocks, updated; sums are taken in the order of the blocks."""
-    step = partial(block_pass, model, for_rows(posterior))
-    total, renewed = None, []
-    for statistics, remembered in apply(step, blocks, memory):
-        total = statistics if total is None else add(total, statistics)
-        renewed.append(remembered)
-    assert total is not None
-    return total, tuple(renewed)
 
 
 def block_pass(
@@ -233,7 +207,7 @@ def ascend(
     *,
     max_iter: int = 500,
     tol: float = 1e-4,
-    rounds: int = ROUNDS,
+    rounds: int = 3,
     em: bool = True,
     accelerate: bool = True,
     callback: Callback | None = None,
@@ -326,7 +300,7 @@ def ascend(
 def _tried(state: Sweep, provider: RowProvider, rounds: int, em: bool) -> Sweep:
     """A sweep; one that breaks down leaves the state with a bound that is not finite."""
     try:
-        return _sweep(state.model, state.posterior, provider, state.memory, rounds, em)
+        return sweep(state.model, state.posterior, provider, state.memory, rounds=rounds, em=em)
     except (ArithmeticError, np.linalg.LinAlgError):
         return replace(state, elbo_terms=unknown_bound(n_networks(state.posterior)))
 
@@ -353,8 +327,7 @@ def is_converged(history: Sequence[float], tol: float) -> bool:
         return False
     before, middle, now = history[-1 - 2 * WINDOW], history[-1 - WINDOW], history[-1]
     first, second = middle - before, now - middle
-    least = ROUNDING * abs(now)
-    if second <= least:
+    if second <= ROUNDING * abs(now):
         return True
     to_come = second**2 / (first - second) if first > second else np.inf
     return second + to_come < tol * max(abs(now), 1.0)
@@ -367,9 +340,7 @@ def build_blocks(rows: Rows, model: BowTieModel, count: int = 1) -> tuple[Block,
     keep = model.architecture.n_hidden > 0 and 8 * numbers <= KEPT_BYTES
     return tuple(
         Block(
-            inputs=part.inputs,
-            targets=part.targets,
-            weights=part.weights,
+            **vars(part),
             input_second=pack_outer(with_ones(part.inputs)) if keep else None,
         )
         for part in split(rows, block_rows(model, count))
@@ -440,7 +411,6 @@ def _chosen(mask: NDArray[np.bool_], first: Sweep, second: Sweep, provider: RowP
     """The networks of the first where the mask (M,) says so, those of the second elsewhere."""
     if mask.all():
         return first
-
     choose = partial(_where, mask)
     return Sweep(
         model=_with_hyperparameters(first.model, choose, second.model),

@@ -49,28 +49,15 @@ class ElboTerms:
 def elbo(model: BowTieModel, factors: Posterior, statistics: Statistics) -> ElboTerms:
     """Evidence lower bound of the local factors behind `statistics` and the global `factors`."""
     zero = 0.0 * factors.layers[-1].weights.mean[..., 0, 0]
-    n_hidden = len(statistics.hidden)
-    hidden = range(n_hidden)
-    layers = range(n_hidden + 1)
+    hidden, layers = range(len(statistics.hidden)), range(len(statistics.hidden) + 1)
+    noisy = layers if model.outcome.has_noise else hidden
     return ElboTerms(
         likelihood=_likelihood(model, factors, statistics),
-        activations=sum(
-            (
-                _gaussian_term(factors, statistics, i) + _activation_entropy(factors, statistics, i)
-                for i in hidden
-            ),
-            zero,
-        ),
+        activations=sum((_activation_term(factors, statistics, i) for i in hidden), zero),
         gates=sum((_gate_term(model, factors, statistics, i) for i in hidden), zero),
         polya_gamma=sum((_polya_gamma_term(model, factors, statistics, i) for i in hidden), zero),
         weights=sum((_weight_term(model, factors, i) for i in layers), zero),
-        noise_variance=sum(
-            (
-                _noise_term(model, factors, i)
-                for i in (layers if model.outcome.has_noise else hidden)
-            ),
-            zero,
-        ),
+        noise_variance=sum((_noise_term(model, factors, i) for i in noisy), zero),
         global_shrinkage=sum((_global_term(model, factors, i) for i in layers), zero),
         local_shrinkage=sum((_local_term(model, factors, i) for i in layers), zero),
     )
@@ -87,16 +74,12 @@ def _likelihood(model: BowTieModel, factors: Posterior, statistics: Statistics) 
         term = _gaussian_term(factors, statistics, len(statistics.hidden))
         return term if constant is None else term + constant
     assert constant is not None
-    moment = output_moment(factors, statistics)
-    return constant + parabola(factors, moment, statistics.output.target_cross)
-
-
-def parabola(factors: Posterior, moment: Array, cross: Array) -> Array:
-    """Σ k E[z] - ½ p E[z²] () of the output from Σ p E[a~ a~'] (D, K+1, K+1) and Σ k E[a~]."""
-    weights = factors.layers[-1].weights
+    weights, cross = factors.layers[-1].weights, statistics.output.target_cross
     xp = namespace(weights.mean)
+    moment = output_moment(factors, statistics)
     squares = trace_of_product(gaussian.second_moment(weights), moment)
-    return xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
+    parabola = xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
+    return constant + parabola
 
 
 def _gaussian_term(factors: Posterior, statistics: Statistics, index: int) -> Array:
@@ -108,14 +91,15 @@ def _gaussian_term(factors: Posterior, statistics: Statistics, index: int) -> Ar
     return -0.5 * xp.sum(constant + inverse_gamma.mean_inverse(noise) * residual, axis=-1)
 
 
-def _activation_entropy(factors: Posterior, statistics: Statistics, index: int) -> Array:
-    """Σ ½ log|S| + ½ D (1 + log 2pi)."""
+def _activation_term(factors: Posterior, statistics: Statistics, index: int) -> Array:
+    """The Gaussian term and the entropy Σ ½ log|S| + ½ D (1 + log 2pi)."""
     width = factors.layers[index].weights.mean.shape[-2]
     entropy = statistics.hidden[index].activation_entropy
     if index == len(statistics.hidden) - 1 and factors.shared_covariance is not None:
         shared = log_determinant(factors.shared_covariance)
         entropy = entropy + 0.5 * statistics.count * shared
-    return entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
+    entropy = entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
+    return _gaussian_term(factors, statistics, index) + entropy
 
 
 def _gate_term(model: BowTieModel, factors: Posterior, statistics: Statistics, index: int) -> Array:
@@ -170,14 +154,8 @@ def _local_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior, and the slab's."""
     layer, prior = factors.layers[index], model.prior.local_shrinkage[index]
     there = None if model.connections is None else model.connections[index]
-    scales = elbo_term(
-        layer.local_shrinkage,
-        prior,
-        1,
-        n_scales=model.n_weights(index),
-        present=there,
-        axes=(-2, -1),
-    )
+    count = model.n_weights(index)
+    scales = elbo_term(layer.local_shrinkage, prior, 1, count, present=there, axes=(-2, -1))
     return scales + _slab_term(model, layer, there)
 
 

@@ -18,12 +18,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import exp, inf, isfinite, log, nan
-from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from bowtienet._arrays import Array, is_number
+from bowtienet._arrays import Array
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
@@ -33,15 +32,6 @@ from bowtienet.model.model import BowTieModel
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.outcomes import StudentT
 from bowtienet.posterior.factors import Posterior
-
-_SEARCH_WIDTH = 20.0
-"""The search for the rate covers e^±20 around its present value in one step."""
-_TOLERANCE = 1e-14
-_MAX_ITERATIONS = 60
-"""Bisection alone narrows any bracket to rounding in 60; Newton steps usually need 5."""
-_SMALLEST_PRODUCT = 1e-16
-"""Least scale · rate that the search goes to: where the best rate is 0 (an order below -1 and large
-tau), the prior is an inverse gamma to rounding there, and still a member of its own family."""
 
 
 def update_hyperparameters(model: BowTieModel, factors: Posterior) -> BowTieModel:
@@ -84,34 +74,24 @@ def update_outcome_parameters(model: BowTieModel, statistics: Statistics) -> Bow
 def _maximize(prior: GeneralizedInverseGaussian, factors: Posterior) -> GeneralizedInverseGaussian:
     count = len(factors.layers)
     if gig.is_zero(prior.rate):
-        inverse = _sum_over_layers(gig.mean_inverse, factors)
+        inverse = _of_layers(gig.mean_inverse, factors).sum(axis=0)
         return replace(prior, scale=count * -prior.order / inverse)
-    total = _sum_over_layers(gig.mean, factors)
+    total = _of_layers(gig.mean, factors).sum(axis=0)
     if gig.is_zero(prior.scale):
         return replace(prior, rate=count * prior.order / total)
     if prior.order == -0.5:
         # lambda = count · delta / total in the paper's letters; rate = lambda²/2, scale = delta²/2.
         return replace(prior, rate=prior.scale * (count / total) ** 2)
-    if is_number(total):
-        return replace(prior, rate=_search_rate(prior, count, total))
     rates = np.broadcast_to(prior.rate, total.shape)
     members = zip(rates, total, strict=True)
-    found = [_search_rate(replace(prior, rate=float(r)), count, float(t)) for r, t in members]
-    return replace(prior, rate=np.asarray(found))
-
-
-def _sum_over_layers(
-    moment: Callable[[GeneralizedInverseGaussian], Array], factors: Posterior
-) -> Any:
-    """A number, or one for each network."""
-    total = np.sum(_of_layers(moment, factors), axis=0)
-    return total if total.ndim else float(total)
+    best = [_search_rate(replace(prior, rate=float(r)), count, float(t)) for r, t in members]
+    return replace(prior, rate=np.asarray(best))
 
 
 def _of_layers(
     moment: Callable[[GeneralizedInverseGaussian], Array], factors: Posterior
 ) -> np.ndarray:
-    """(layers,), or (layers, networks)."""
+    """(layers, networks)."""
     values = []
     for layer in factors.layers:
         assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
@@ -119,7 +99,7 @@ def _of_layers(
     return np.stack(values)
 
 
-def _half_cauchy_scale(factors: Posterior) -> Any:
+def _half_cauchy_scale(factors: Posterior) -> np.ndarray:
     """argmax over A² of Σ ½ log A² - log(1 + A² E[1/tau]), concave in log A².
 
     Its derivative there is half the number of layers less a sum of logistic functions: Newton
@@ -128,18 +108,18 @@ def _half_cauchy_scale(factors: Posterior) -> Any:
     shifts = np.log(_of_layers(gig.mean_inverse, factors))
     low, high = -np.max(shifts, axis=0), -np.min(shifts, axis=0)
     log_scale = -np.mean(shifts, axis=0)
-    for _ in range(_MAX_ITERATIONS):
+    # Bisection alone narrows any bracket to rounding in 60 steps; Newton usually needs 5.
+    for _ in range(60):
         share = expit(log_scale + shifts)
         excess = np.mean(share - 0.5, axis=0)
-        if np.all(np.abs(excess) < _TOLERANCE):
+        if np.all(np.abs(excess) < 1e-14):
             break
         low, high = np.where(excess > 0.0, low, log_scale), np.where(excess > 0.0, log_scale, high)
         slope = np.mean(share * (1.0 - share), axis=0)
         newton = log_scale - excess / np.maximum(slope, np.finfo(float).tiny)
         inside = (newton >= low) & (newton <= high)
         log_scale = np.where(inside, newton, 0.5 * (low + high))
-    scale = np.exp(log_scale)
-    return scale if scale.ndim else float(scale)
+    return np.exp(log_scale)
 
 
 def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) -> float:
@@ -155,10 +135,12 @@ def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) ->
     from scipy.optimize import minimize_scalar  # heavy to load, and needed for this family alone
 
     center = log(prior.rate)
-    lowest = min(center, log(_SMALLEST_PRODUCT / prior.scale))
+    # Where the best rate is 0 (an order below -1 and large tau), the prior is an inverse gamma to
+    # rounding at scale · rate = 1e-16, and still a member of its own family.
+    lowest = min(center, log(1e-16 / prior.scale))
     found = minimize_scalar(
         loss,
-        bounds=(max(center - _SEARCH_WIDTH, lowest), center + _SEARCH_WIDTH),
+        bounds=(max(center - 20.0, lowest), center + 20.0),
         method="bounded",
         options={"xatol": 1e-10},
     )

@@ -8,7 +8,9 @@ M networks stand on the leading axis of all arrays, hyperparameters of the prior
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -29,18 +31,17 @@ from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.statistics import Statistics
 from bowtienet.model.model import BowTieModel
-from bowtienet.model.shrinkage import (
-    conjugate_update,
-    mean_inverse,
-    slab_update,
-)
+from bowtienet.model.shrinkage import conjugate_update, mean_inverse, slab_update
 from bowtienet.posterior.factors import LayerFactors, Posterior
 
 
 def global_step(
-    model: BowTieModel, factors: Posterior, statistics: Statistics, rounds: int = 1
+    model: BowTieModel, factors: Posterior, statistics: Statistics, rounds: int = 3
 ) -> Posterior:
-    """Update W, eta², tau, psi, c² and S_L in turn, `rounds` times."""
+    """Update W, eta², tau, psi, c² and S_L in turn, `rounds` times.
+
+    They read no data, and three rounds a sweep climb fastest (measured).
+    """
     for _ in range(rounds):
         factors = update_weights(model, factors, statistics)
         factors = update_noise(model, factors, statistics)
@@ -62,7 +63,7 @@ def update_weights(model: BowTieModel, factors: Posterior, statistics: Statistic
 
     A weight that does not exist is zero: its row and column are left out of B^{-1}.
     """
-    layers = []
+    updated = []
     for index, layer in enumerate(factors.layers):
         noise_precision = inverse_gamma.mean_inverse(layer.noise_variance)
         if index < len(statistics.hidden):
@@ -85,8 +86,8 @@ def update_weights(model: BowTieModel, factors: Posterior, statistics: Statistic
         precision = precision + diagonal_matrix(prior_precision(model, layer))
         covariance = _inverse_where_present(model, index, precision)
         mean = (covariance @ linear[..., None])[..., 0]
-        layers.append(replace(layer, weights=GaussianRows(mean=mean, covariance=covariance)))
-    return replace(factors, layers=tuple(layers))
+        updated.append(GaussianRows(mean=mean, covariance=covariance))
+    return _with_factors(factors, "weights", updated)
 
 
 def update_noise(model: BowTieModel, factors: Posterior, statistics: Statistics) -> Posterior:
@@ -94,21 +95,17 @@ def update_noise(model: BowTieModel, factors: Posterior, statistics: Statistics)
 
     That of an output without noise stays and is not used.
     """
-    layers = []
-    for index, layer in enumerate(factors.layers):
-        if index == len(statistics.hidden) and not model.outcome.has_noise:
-            layers.append(layer)
-            continue
+    updated = [layer.noise_variance for layer in factors.layers]
+    for index in range(len(statistics.hidden) + model.outcome.has_noise):
         squares = expected_residual(factors, statistics, index)
         prior = model.prior.noise(index)
         xp = namespace(squares)
         concentration = prior.concentration + 0.5 * statistics.count[..., None]
-        noise = InverseGamma(
+        updated[index] = InverseGamma(
             concentration=concentration * xp.ones_like(squares),
             scale=prior.scale + 0.5 * squares,
         )
-        layers.append(replace(layer, noise_variance=noise))
-    return replace(factors, layers=tuple(layers))
+    return _with_factors(factors, "noise_variance", updated)
 
 
 def update_global_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior:
@@ -116,27 +113,24 @@ def update_global_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior
 
     A half-Cauchy tau has p = -½, r = 0 and E[1/nu] for s, with q(nu) updated along with it.
     """
-    layers = []
-    for index, layer in enumerate(factors.layers):
-        updated = conjugate_update(
-            model.prior.global_shrinkage, model.n_weights(index), 0.5 * scaled_squares(layer)
-        )
-        layers.append(replace(layer, global_shrinkage=updated))
-    return replace(factors, layers=tuple(layers))
+    prior = model.prior.global_shrinkage
+    updated = [
+        conjugate_update(prior, model.n_weights(index), 0.5 * scaled_squares(layer))
+        for index, layer in enumerate(factors.layers)
+    ]
+    return _with_factors(factors, "global_shrinkage", updated)
 
 
 def update_local_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior:
     """psi ~ GIG(p - ½, s + ½ E[1/tau] E[W²], r), one for each weight; a half-Cauchy as tau."""
-    layers = []
-    for index, (layer, prior) in enumerate(
-        zip(factors.layers, model.prior.local_shrinkage, strict=True)
-    ):
+    updated = []
+    for index, layer in enumerate(factors.layers):
         half_squares = 0.5 * global_precision(layer) * weight_squares(layer)
         if model.connections is not None:
             # The scale of a weight that does not exist is never read; any but 0 is safe.
             half_squares = np.where(model.connections[index], half_squares, 1.0)
-        layers.append(replace(layer, local_shrinkage=conjugate_update(prior, 1, half_squares)))
-    return replace(factors, layers=tuple(layers))
+        updated.append(conjugate_update(model.prior.local_shrinkage[index], 1, half_squares))
+    return _with_factors(factors, "local_shrinkage", updated)
 
 
 def update_slab(model: BowTieModel, factors: Posterior) -> Posterior:
@@ -144,11 +138,8 @@ def update_slab(model: BowTieModel, factors: Posterior) -> Posterior:
     prior = model.prior.slab
     if prior is None:
         return factors
-    layers = tuple(
-        replace(layer, slab_variance=slab_update(prior, weight_squares(layer)))
-        for layer in factors.layers
-    )
-    return replace(factors, layers=layers)
+    updated = [slab_update(prior, weight_squares(layer)) for layer in factors.layers]
+    return _with_factors(factors, "slab_variance", updated)
 
 
 def update_shared_covariance(factors: Posterior, *, by_row: bool = False) -> Posterior:
@@ -236,6 +227,12 @@ def scaled_squares(layer: LayerFactors) -> Array:
 def weight_squares(layer: LayerFactors) -> Array:
     """E[W²] (D, K) without the biases."""
     return gaussian.squares(layer.weights)[..., 1:]
+
+
+def _with_factors(factors: Posterior, name: str, updated: Sequence[Any]) -> Posterior:
+    """One kind of factor replaced in every layer."""
+    layers = zip(factors.layers, updated, strict=True)
+    return replace(factors, layers=tuple(replace(layer, **{name: q}) for layer, q in layers))
 
 
 def _inverse_where_present(model: BowTieModel, index: int, precision: Array) -> Array:

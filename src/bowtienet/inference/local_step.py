@@ -158,11 +158,10 @@ def local_step(
     The packed second moments of the inputs may be handed in.
     """
     factors = for_rows(factors)
-    first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
-    activations = update_activations(model, factors, inputs, targets, memory, first=first)
+    activations = update_activations(model, factors, inputs, targets, memory)
     moments = chain_moments(activations, inputs, input_second)
     tilt = update_tilts(model, factors, moments)
-    gates, entropy = update_gates(model, factors, moments, tilt, first=first)
+    gates, entropy = update_gates(model, factors, moments, tilt)
     local = LocalFactors(
         activations=activations,
         gate_probability=gates,
@@ -204,23 +203,19 @@ def update_activations(
     inputs: Array,
     targets: Array | None,
     memory: LocalMemory,
-    *,
-    first: Array | None = None,
 ) -> tuple[Activations, ...]:
     """Backward recursion for q(a_l | a_{l-1}) = N(t_l + M_l a_{l-1}, S_l), l = L..1.
 
         S_l^{-1} = diag(E[1/eta²_l]) + J_l,   t_l = S_l r_l,   M_l = S_l G_l,
         G_l = diag(E[1/eta²_l] rho_l) E[W_l],   r_l = E[1/eta²_l] rho_l E[b_l] + h_l,
 
-    with J_l and h_l the message of the layer above. E[z] (n, D) of the first layer, whose inputs
-    are known, may be handed in as `first`.
+    with J_l and h_l the message of the layer above.
     """
     if model.architecture.n_hidden == 0:
         return ()
     result: list[Activations] = []
     factors = for_rows(factors)
-    if first is None:
-        first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
+    first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
     if factors.output is None:
         covariance, log_determinant, linear = _output_message(factors, inputs, targets)
     else:
@@ -230,20 +225,12 @@ def update_activations(
             memory,
             as_matrices=model.architecture.n_hidden > 1,
         )
-        if model.architecture.n_hidden == 1 and isinstance(covariance, CommonAxes):
-            pull = factors.noise_precision[0] * memory.gate_probability[0]
-            offset = _apply(covariance, pull * first + linear)
-            return (
-                Activations(
-                    offset=offset, gain=None, covariance=covariance, log_determinant=log_determinant
-                ),
-            )
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
         pull = factors.noise_precision[index] * memory.gate_probability[index]
-        # E[z] without its random input, which the first layer does not have.
+        # E[z] without its random input; that of the first layer is known.
         constant = first if index == 0 else layer.weights.mean[..., None, :, 0]
-        # G, the preactivation's pull on its activation: the first layer's input is known.
+        # G, the preactivation's pull on its activation.
         pulled = pull[..., None] * layer.weights.mean[..., None, :, 1:] if index > 0 else None
         factor = Activations(
             offset=_apply(covariance, pull * constant + linear),
@@ -291,21 +278,16 @@ def update_gates(
     factors: Posterior,
     moments: ChainMoments,
     tilt: tuple[Array, ...],
-    *,
-    first: Array | None = None,
 ) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
     """rho = sigmoid(E[1/eta²] (E[a z] - ½ E[z²]) + E[z] / T), where E[z²] = A² T² (fresh tilts).
 
-    With the probabilities come the entropies, summed over the units; `first` is E[z] of the first
-    layer, if it is known.
+    With the probabilities come the entropies, summed over the units.
     """
     factors = for_rows(factors)
     gates, entropies = [], []
     for index, layer in enumerate(factors.layers[:-1]):
         noise_precision = factors.noise_precision[index]
-        preactivation = first if index == 0 else None
-        if preactivation is None:
-            preactivation = preactivation_mean(layer.weights, moments.inputs[index])
+        preactivation = preactivation_mean(layer.weights, moments.inputs[index])
         # With E[a z] = E[a] E[z] + Cov(a, z), as few passes over (n, D) as there are terms.
         slope = noise_precision * moments.means[index] + 1.0 / model.temperature
         curvature = noise_precision * (0.5 * model.temperature**2)
@@ -318,12 +300,6 @@ def update_gates(
         gates.append(probability)
         entropies.append(entropy)
     return tuple(gates), tuple(entropies)
-
-
-def _with_last_ones(targets: Array) -> Array:
-    """(y, 1)."""
-    xp = namespace(targets)
-    return xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1)
 
 
 def _output_message(
@@ -343,7 +319,7 @@ def _output_message(
     if targets is None:
         linear = xp.zeros_like(inputs[..., :1] * message[..., :1, :])
     else:
-        linear = _with_last_ones(targets) @ message
+        linear = xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1) @ message
     return covariance[..., None, :, :], determinant[..., None], linear
 
 

@@ -132,9 +132,7 @@ def _statistics_by_row(
     if spreads is not None:
         squares = _weighted(row_weights, moments.means[-1] ** 2) + diagonal(spreads[..., -1, :, :])
     hidden = tuple(
-        _hidden_statistics(
-            local, moments, row_weights, index, last_squares=squares, shares_covariance=False
-        )
+        _hidden_statistics(local, moments, row_weights, index, last_squares=squares)
         for index in range(len(local.activations))
     )
     output = OutputStatistics(
@@ -171,7 +169,6 @@ def _hidden_statistics(
     index: int,
     *,
     last_squares: Array,
-    shares_covariance: bool = True,
 ) -> HiddenStatistics:
     """Sums of one layer; those of the last layer's squares are known from the output's moments."""
     xp = namespace(row_weights)
@@ -187,7 +184,7 @@ def _hidden_statistics(
     else:
         squares = _weighted(row_weights, own_squares(local.activations, moments, index))
     entropy = 0.5 * local.activations[index].log_determinant * row_weights
-    if is_last and shares_covariance:
+    if is_last and local.outcome is None:
         entropy = xp.zeros_like(row_weights)
     return HiddenStatistics(
         polya_gamma_moment=transpose(column * polya_gamma_mean) @ second,

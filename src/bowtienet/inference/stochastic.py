@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from bowtienet._arrays import map_arrays, slices
 from bowtienet.inference.ascend import (
-    ROUNDS,
     Ascent,
     Callback,
     Mapper,
@@ -49,10 +48,6 @@ from bowtienet.posterior.factors import Posterior, n_networks
 
 ADAPTIVE_RATE = 0.7
 """k of the steps that shrink once whole steps have stopped to raise the bound."""
-SETTLED = 1e-3
-"""Largest move of a batch's gate probabilities at which its local factors count as settled."""
-LOCAL_STEPS = 20
-"""Most local steps of a batch."""
 WINDOW = 40
 """Fewest steps whose bounds are averaged; half of the rows are visited in a window."""
 STILL_WINDOWS = 3
@@ -92,11 +87,14 @@ def stochastic_step(
     n_rows: float,
     amount: float,
     *,
-    tolerance: float = SETTLED,
-    most_steps: int = LOCAL_STEPS,
+    tolerance: float = 1e-3,
+    most_steps: int = 20,
     apply: Mapper = map,
 ) -> tuple[StochasticState, ElboTerms]:
-    """Local factors of a batch, blended statistics, and the updates that follow from them."""
+    """Local factors of a batch, blended statistics, and the updates that follow from them.
+
+    Local factors are settled when no gate probability moves by more than `tolerance`.
+    """
     model = state.model
     settled = partial(_settled, model, for_rows(state.posterior), tolerance, most_steps)
     blocks = split(batch, block_rows(model, n_networks(state.posterior)))
@@ -107,7 +105,7 @@ def stochastic_step(
         blended = map_arrays(
             lambda old, new: (1.0 - amount) * old + amount * new, state.statistics, sums
         )
-    posterior = global_step(model, state.posterior, blended, ROUNDS)
+    posterior = global_step(model, state.posterior, blended)
     model = update_hyperparameters(model, posterior)
     terms = elbo(model, posterior, sums)
     model = update_outcome_parameters(model, blended)
@@ -179,7 +177,8 @@ def ascend_stochastic(
                     break
                 state, terms = after, new_terms
                 history.append(bound)
-                still = _count_still(still, history, _window(n_rows, heaviest), tol)
+                window = max(WINDOW, round(0.5 * n_rows / heaviest))
+                still = _count_still(still, history, window, tol)
                 if callback is not None and callback(state.step - start, bound):
                     status = Status.INTERRUPTED
                     break
@@ -222,11 +221,6 @@ def _settled(
     return block_statistics(
         local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
     )
-
-
-def _window(n_rows: float, batch_rows: float) -> int:
-    """Steps of a window over which the noisy bound is averaged."""
-    return max(WINDOW, round(0.5 * n_rows / batch_rows))
 
 
 def _count_still(still: int, history: list[NDArray[np.float64]], window: int, tol: float) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import pairwise
 
 from bowtienet._params import whole
 
@@ -26,16 +25,6 @@ class Architecture:
     def n_hidden(self) -> int:
         """L, the number of hidden layers."""
         return len(self.hidden)
-
-    @property
-    def n_layers(self) -> int:
-        """L + 1, the number of layers that have weights."""
-        return len(self.hidden) + 1
-
-    @property
-    def n_weights(self) -> int:
-        """Weights of all layers if none is missing, without biases."""
-        return sum(below * above for below, above in pairwise(self.widths))
 
 
 def build_architecture(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from bowtienet._params import number, positive
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.shrinkage import (
-    SLAB_FAMILY,
     ShrinkagePrior,
     build_shrinkage,
     free_parameters,
@@ -23,13 +22,6 @@ from bowtienet.model.shrinkage import (
 from bowtienet.outcomes import GAUSSIAN, Outcome
 
 Floats = NDArray[np.float64]
-
-LARGEST_DELTA = 10.0
-"""The paper's bound of the global scale delta."""
-LARGEST_NOISE_SCALE = 30.0
-"""The authors' bound of the scale of the output noise's prior."""
-SMALLEST_NOISE_SCALE = 1e-6
-"""Keeps that prior proper for targets that a line fits exactly; of standardised targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,8 +157,7 @@ def build_model(
         The likelihood of the targets; `output_noise` is read by those with a noise variance alone.
     """
     prior = Prior(prior) if isinstance(prior, str) else prior
-    shared = _shrinkage(prior, "global")
-    local = _shrinkage(prior, "local")
+    shared, local = _shrinkage(prior, "global"), _shrinkage(prior, "local")
     depth = max(architecture.n_hidden, 1)
     return BowTieModel(
         architecture=architecture,
@@ -176,7 +167,7 @@ def build_model(
             hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
             output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
             bias_variance=positive(bias_variance, "bias_variance"),
-            slab=_slab(prior.slab) if prior.family == SLAB_FAMILY else None,
+            slab=_slab(*prior.slab) if prior.family == "regularized_horseshoe" else None,
         ),
         temperature=positive(temperature, "temperature"),
         outcome=outcome,
@@ -223,40 +214,34 @@ def default_prior(prior: str | Prior, linear: LinearFit) -> Prior:
     prior = Prior(prior) if isinstance(prior, str) else prior
     if prior.family != "student_t" or prior.delta_global is not None:
         return prior
-    largest = min(max(linear.largest_coefficient, 1e-2), LARGEST_DELTA**2)
-    values = {**vars(prior), "delta_global": math.sqrt(largest)}
-    return Prior(**values)
+    largest = min(max(linear.largest_coefficient, 1e-2), 10.0**2)
+    return replace(prior, delta_global=math.sqrt(largest))
 
 
 def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
-    """The authors' IG(2, min(residual variance / 4, 30)) for each output."""
-    scale = np.clip(linear.residual_variance / 4.0, SMALLEST_NOISE_SCALE, LARGEST_NOISE_SCALE)
-    return 2.0, scale
+    """The authors' IG(2, min(residual variance / 4, 30)) for each output.
+
+    At least 1e-6, so that the prior is proper for targets that a line fits exactly.
+    """
+    return 2.0, np.clip(linear.residual_variance / 4.0, 1e-6, 30.0)
 
 
 def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
     """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is a variance."""
     free = free_parameters(prior.family)
-    nu, delta, lambda_ = (
-        getattr(prior, f"{letter}_{which}") for letter in ("nu", "delta", "lambda")
-    )
+    scale = "variance" if "variance" in free else "scale"
     values: dict[str, float] = {}
-    for letter, name, value in (("nu", "order", nu), ("lambda", "rate", lambda_)):
+    for letter, name in (("nu", "order"), ("delta", scale), ("lambda", "rate")):
+        value = getattr(prior, f"{letter}_{which}")
         if value is None:
             continue
         if name not in free:
             raise ValueError(f"prior {prior.family!r} has no {letter}_{which}: leave it out.")
-        values[name] = number(value, f"{letter}_{which}")
-    if "rate" in values:
-        values["rate"] = 0.5 * values["rate"] ** 2
-    if delta is not None:
-        square = positive(delta, f"delta_{which}") ** 2
-        if "variance" in free:
-            values["variance"] = square
-        elif "scale" in free:
-            values["scale"] = square if prior.family.endswith("horseshoe") else 0.5 * square
-        else:
-            raise ValueError(f"prior {prior.family!r} has no delta_{which}: leave it out.")
+        check = positive if letter == "delta" else number
+        values[name] = check(value, f"{letter}_{which}")
+    is_squared = "variance" in free or prior.family.endswith("horseshoe")
+    for name in values.keys() - {"order"}:
+        values[name] = (1.0 if is_squared else 0.5) * values[name] ** 2
     return build_shrinkage(prior.family, **values)
 
 
@@ -276,9 +261,6 @@ def _noise(
     )
 
 
-def _slab(value: tuple[float, float]) -> InverseGamma:
-    freedom = positive(value[0], "the degrees of freedom of slab")
-    half = 0.5 * freedom
-    return InverseGamma(
-        concentration=half, scale=half * positive(value[1], "the scale of slab") ** 2
-    )
+def _slab(freedom: float, scale: float) -> InverseGamma:
+    half = 0.5 * positive(freedom, "the degrees of freedom of slab")
+    return InverseGamma(concentration=half, scale=half * positive(scale, "the scale of slab") ** 2)

@@ -51,7 +51,6 @@ _FIXED: dict[str, dict[str, float]] = {
     "gig": {},
 }
 FAMILIES = tuple(_DEFAULTS)
-SLAB_FAMILY = "regularized_horseshoe"
 
 
 def build_shrinkage(family: str, **parameters: float) -> ShrinkagePrior:

@@ -97,19 +97,20 @@ def sample_model(
     gates: list[Floats] = []
     layers = list(zip(parameters.weights, parameters.noise_variance, strict=True))
     for weights, noise in layers[:-1]:
-        preactivation = _preactivation(weights, values)
+        z = preactivation(weights, values)
         # P(logistic noise < z/T) is the sigmoid; this form cannot overflow at low temperature.
-        gate = (rng.logistic(size=preactivation.shape) < preactivation / temperature).astype(float)
-        values = rng.normal(gate * preactivation, np.sqrt(noise))
+        gate = (rng.logistic(size=z.shape) < z / temperature).astype(float)
+        values = rng.normal(gate * z, np.sqrt(noise))
         gates.append(gate)
         activations.append(values)
     weights, noise = layers[-1]
     return Simulation(
-        targets=outcome.sample(_preactivation(weights, values), noise, rng),
+        targets=outcome.sample(preactivation(weights, values), noise, rng),
         activations=tuple(activations),
         gates=tuple(gates),
     )
 
 
-def _preactivation(weights: Floats, values: Floats) -> Floats:
+def preactivation(weights: Floats, values: Floats) -> Floats:
+    """z = b + W a (n, D) for weights (D, K+1), bias first."""
     return weights[:, 0] + values @ weights[:, 1:].T

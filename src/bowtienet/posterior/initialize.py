@@ -35,22 +35,16 @@ from bowtienet.model.shrinkage import (
     mean_inverse,
     slab_update,
 )
-from bowtienet.model.simulate import sample_shrinkage
+from bowtienet.model.simulate import preactivation, sample_shrinkage
 from bowtienet.posterior.factors import LayerFactors, Posterior
 
 Floats = NDArray[np.float64]
 
-START_ROWS = 10_000
-"""Schemes look at no more rows than this, drawn at random: they only say where to begin."""
 START_VARIANCE = 0.01
 """The paper's, of every weight."""
 NETWORK_VARIANCE = 1e-6
 """Of the weights of a given network: little compared with the noise, also where there is hardly
 any, or the first sweep forgets the network."""
-RIDGE_PENALTY = 1.0
-"""Of the output layer's ridge regression: next to nothing for standardised features."""
-_HEAVIEST = 1e12
-"""Largest weighted sum of squares of a ridge regression: its penalty keeps some digits."""
 
 
 def initialize(
@@ -62,8 +56,9 @@ def initialize(
     """
     draw = {"laplace": laplace_weights, "spike_slab": spike_slab_weights}[init]
     candidates = np.flatnonzero(rows.weights > 0.0)
-    if candidates.size > START_ROWS:
-        candidates = np.sort(rng.choice(candidates, size=START_ROWS, replace=False))
+    most = 10_000  # drawn at random: these schemes only say where to begin
+    if candidates.size > most:
+        candidates = np.sort(rng.choice(candidates, size=most, replace=False))
     rows = take_rows(rows, candidates)
     targets = model.outcome.working_targets(rows.targets)
     networks = []
@@ -88,7 +83,7 @@ def around(
         updated = [_with_suited_shrinkage(model, *each) for each in enumerate(posterior.layers)]
         if model.outcome.has_noise:
             activations = mean_activations(means[:-1], rows.inputs, model.temperature)
-            errors = rows.targets - _preactivations(means[-1], activations)
+            errors = rows.targets - preactivation(means[-1], activations)
             prior = model.prior.noise(len(means) - 1)
             noise = InverseGamma(
                 concentration=prior.concentration
@@ -176,25 +171,22 @@ def spike_slab_weights(rng: np.random.Generator, width: int, fan_in: int) -> Flo
 def mean_activations(means: Sequence[Floats], values: Floats, temperature: float) -> Floats:
     """Activations through hidden layers with these weights: a = sigmoid(z / T) z."""
     for mean in means:
-        preactivation = _preactivations(mean, values)
-        values = expit(preactivation / temperature) * preactivation
+        z = preactivation(mean, values)
+        values = expit(z / temperature) * z
     return values
 
 
 def ridge(features: Floats, targets: Floats, row_weights: Floats) -> Floats:
     """Rows (b, W) (D_out, K+1) of a ridge regression whose bias is free."""
     design = np.column_stack([np.ones(len(features)), features])
-    # No row has more than its share of a sum of squares next to which the penalty keeps digits.
-    most = _HEAVIEST / len(design) / np.maximum(np.sum(design**2, axis=1), 1e-300)
+    # No row has more than its share of 1e12, a sum of squares next to which the penalty of 1, next
+    # to nothing for standardised features, keeps digits.
+    most = 1e12 / len(design) / np.maximum(np.sum(design**2, axis=1), 1e-300)
     weighted = design * np.minimum(row_weights, most)[:, None]
     # The tiny entry for the bias only decides between equals when there are no rows to speak of.
-    penalty = np.diag([1e-10] + [RIDGE_PENALTY] * features.shape[1])
+    penalty = np.diag([1e-10] + [1.0] * features.shape[1])
     solution = np.linalg.solve(design.T @ weighted + penalty, weighted.T @ targets)
     return np.asarray(solution.T, dtype=np.float64)
-
-
-def _preactivations(mean: Floats, values: Floats) -> Floats:
-    return mean[:, 0] + values @ mean[:, 1:].T
 
 
 def _draw(

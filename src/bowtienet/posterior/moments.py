@@ -21,7 +21,6 @@ from bowtienet._arrays import (
     diagonal,
     namespace,
     pack,
-    pack_for_trace,
     pack_outer,
     transpose,
     with_ones,
@@ -113,11 +112,6 @@ def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
     return mean @ transpose(weights.mean)
 
 
-def preactivation_square(weights: GaussianRows, second: Array) -> Array:
-    """E[z²] = Tr((B + m m') P~) (n, D) from P~ packed."""
-    return second @ transpose(pack_for_trace(gaussian.second_moment(weights)))
-
-
 def output_moments(
     weights: GaussianRows, activations: Sequence[Activations], moments: ChainMoments
 ) -> tuple[Array, Array]:
@@ -151,14 +145,6 @@ def weight_spread(weights: GaussianRows, mean: Array) -> Array:
     """mu~'B mu~ (n, D) from mu~ (n, K+1): the variance that the weights give to z."""
     rows = mean[..., None, :, :]
     return transpose(namespace(mean).sum((rows @ weights.covariance) * rows, axis=-1))
-
-
-def product_with_preactivation(
-    weights: GaussianRows, mean: Array, preactivation: Array, cross: Array | None
-) -> Array:
-    """E[a z] (n, D) from E[a] (n, D), E[z] (n, D) and Cov(a_l, a_{l-1})."""
-    product = mean * preactivation
-    return product if cross is None else product + covariance_with_preactivation(weights, cross)
 
 
 def covariance_with_preactivation(weights: GaussianRows, cross: Array) -> Array:

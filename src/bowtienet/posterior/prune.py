@@ -31,7 +31,6 @@ from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInve
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.model import BowTieModel
-from bowtienet.model.shrinkage import Shrinkage
 from bowtienet.posterior.factors import LayerFactors, Posterior
 from bowtienet.posterior.selection import Mask, NetworkSelection
 
@@ -110,7 +109,10 @@ def _part_of(
 ) -> LayerFactors:
     """The factors of the units and inputs that are left, with a leading axis of 1."""
     rows, columns = np.flatnonzero(units), np.flatnonzero(np.concatenate([[True], below]))
-    weights = np.ix_(units, below)
+    weights, psi = np.ix_(units, below), layer.local_shrinkage
+    if isinstance(psi, GeneralizedInverseGaussian):
+        # Any scale but 0 will do for weights that do not exist.
+        psi = replace(psi, scale=np.where(mask, psi.scale, 1.0)[0][weights][None])
     return LayerFactors(
         weights=GaussianRows(
             mean=q.mean[None, rows[:, None], columns],
@@ -118,16 +120,9 @@ def _part_of(
         ),
         noise_variance=map_arrays(lambda x: x[:, units], layer.noise_variance),
         global_shrinkage=layer.global_shrinkage,
-        local_shrinkage=_part_of_scales(layer.local_shrinkage, mask, units, below),
+        local_shrinkage=psi,
         slab_variance=map_arrays(lambda x: x[0][weights][None], layer.slab_variance),
     )
-
-
-def _part_of_scales(q: Shrinkage, mask: Mask, units: Mask, below: Mask) -> Shrinkage:
-    """psi of the units that are left, with 1 as the scale of weights that do not exist."""
-    if not isinstance(q, GeneralizedInverseGaussian):
-        return q
-    return replace(q, scale=np.where(mask, q.scale, 1.0)[:, units][:, :, below])
 
 
 def _assembled(

@@ -24,17 +24,6 @@ Evaluate = Callable[[Floats], tuple[Floats, Floats, Any]]
 NODES, NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(12)
 """Standard deviations to about 1e-3, or 1e-2 where a component reaches over both ends of its warp,
 where a slope changes; twice the nodes halve that."""
-_PATIENCE = 20
-"""Steps of a search after which every other one is a bisection; few rows need half of them."""
-_STEPS = (2, 1, 100)
-"""Steps of all rows, of those that are left, and of those that are left then; bisection alone
-narrows any bracket to rounding in 60."""
-_SETTLED = 1e-10
-"""Distance of Φ^{-1}(F(u)) from where it should be that is no distance."""
-_CLOSE = 1e-5
-"""The same, from which one more of Halley's steps leads there, unless the slope changes by"""
-_STRAIGHT = 1e-2
-"""this share on the way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,10 +83,11 @@ def mixture_quantiles(groups: Sequence[Components], tail: float, *, upper: bool)
         return np.full(groups[0].means.shape[1], -sign * np.inf)
     low, high, x = _bracket(groups, float(ndtri(tail)), sign)
     left = np.arange(x.size)
-    for most in _STEPS:
+    # Steps of all rows, of those that are left, and of those that are left then.
+    for most in (2, 1, 100):
         part = groups if left.size == x.size else [_of_rows(group, left) for group in groups]
         x[left], low[left], high[left], ended = search(
-            _tail_of(part, sign), low[left], high[left], x[left], tail, settled=_SETTLED, most=most
+            _tail_of(part, sign), low[left], high[left], x[left], tail, settled=1e-10, most=most
         )
         left = left[~ended]
         if not left.size:
@@ -113,12 +103,13 @@ def search(
     tail: Any,
     *,
     settled: float,
-    most: int = _STEPS[-1],
+    most: int = 100,
 ) -> tuple[Floats, Floats, Floats, NDArray[np.bool_]]:
     """x with F(x) = tail, the bracket around it, and whether the search has ended.
 
     Newton's or Halley's method for G(x) = Φ^{-1}(F(x)), on which scale one Gaussian is a line, in a
-    bracket that always shrinks. `evaluate` gives F, √(2π) F' and F''/F', or None for Newton's.
+    bracket that always shrinks; bisection alone narrows any to rounding in 60. `evaluate` gives F,
+    √(2π) F' and F''/F', or None for Newton's.
     """
     target = ndtri(tail)
     infinite = ~(np.isfinite(low) & np.isfinite(high))
@@ -133,14 +124,16 @@ def search(
                 step = np.where(there, 0.0, step)
             else:
                 turn = 0.5 * step * (bending + u * density * np.exp(0.5 * u * u))
-                done = there | (np.abs(target - u) <= _CLOSE) & (np.abs(turn) <= _STRAIGHT)
+                # One more of Halley's steps leads there, unless the slope changes on the way.
+                done = there | (np.abs(target - u) <= 1e-5) & (np.abs(turn) <= 1e-2)
                 # Beyond a factor of two neither method is to be trusted: the bracket decides.
                 step = step / np.clip(1.0 + turn, 0.5, 2.0)
             low, high = np.where(reached < tail, x, low), np.where(reached < tail, high, x)
             new = x + step
             inside = (new >= low) & (new <= high)
-            if count >= _PATIENCE and count % 2:
-                # A narrow component between two points may throw the search to and fro.
+            if count >= 20 and count % 2:
+                # A narrow component between two points may throw the search to and fro: bisection
+                # then is every other step. Few rows need half as many.
                 inside &= still | done
             # x is an end of the bracket now, which a last step may pass by rounding.
             new = np.where(inside, new, np.where(there, x, 0.5 * low + 0.5 * high))

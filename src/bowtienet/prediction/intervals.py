@@ -24,9 +24,6 @@ from bowtienet.prediction.mixture import Mixture
 
 Floats = NDArray[np.float64]
 
-_ROUNDING = 1e-10
-"""Share by which tails are made smaller, so that a target that is an end lies inside."""
-
 
 def conformal_scores(distribution: Mixture | CountMixture, y: Any) -> Floats:
     """|Φ^{-1}(F(y))| of held-out targets, of the shape of the rows.
@@ -65,7 +62,8 @@ def conformal_interval(
 
     Both tails are Φ(-radius), so that no digits are lost far out.
     """
-    tails = ndtr(-np.asarray(radius, dtype=float)) * (1.0 - _ROUNDING)
+    # A little smaller, so that a target that is an end lies inside.
+    tails = ndtr(-np.asarray(radius, dtype=float)) * (1.0 - 1e-10)
     low, high = distribution.ppf(tails), distribution.isf(tails)
     if tails.ndim == 0:
         return low, high

@@ -32,8 +32,6 @@ from bowtienet.tables.warp import Warp, forward_and_slopes, inverse
 
 Floats = NDArray[np.float64]
 
-_SETTLED = 1e-14
-"""Distance of Φ^{-1}(F(x)) from where it should be, at which a quantile is known to rounding."""
 _BLOCK = 2**18
 """Numbers in the largest temporary array of a quantile, 2 MB."""
 _CACHED = 2**16
@@ -271,6 +269,6 @@ def _quantiles(
         density = np.sum(weights * np.exp(-0.5 * z * z) / deviations, axis=0)
         return np.sum(weights * ndtr(z), axis=0), density, None
 
-    x = search(evaluate, low, high, 0.5 * low + 0.5 * high, tail, settled=_SETTLED)[0]
+    x = search(evaluate, low, high, 0.5 * low + 0.5 * high, tail, settled=1e-14)[0]
     finite = np.isfinite(low) & np.isfinite(high)
     return np.asarray(sign * np.where(finite, x, np.where(tail < 0.5, -np.inf, np.inf)))

@@ -17,15 +17,15 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from bowtienet._arrays import diagonal_matrix, map_arrays, slices
 from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.ascend import block_rows, workers
 from bowtienet.inference.local_step import FactorsForRows, for_rows, settle
 from bowtienet.model.model import BowTieModel
-from bowtienet.model.simulate import Parameters, sample_model
+from bowtienet.model.simulate import Parameters, preactivation, sample_model
 from bowtienet.posterior.factors import Posterior, n_networks
+from bowtienet.posterior.initialize import mean_activations
 from bowtienet.posterior.moments import activation_spread, preactivation_mean, weight_spread
 from bowtienet.prediction.push_forward import Moments, push_forward
 
@@ -111,7 +111,8 @@ def sample_functions(
                 parameters, model.temperature, inputs, rng, outcome=model.outcome
             ).targets
         else:
-            drawn = _mean_response(parameters, model.temperature, inputs)
+            *hidden, output = parameters.weights
+            drawn = preactivation(output, mean_activations(hidden, inputs, model.temperature))
         draws.append(drawn)
     return np.stack(draws)
 
@@ -128,12 +129,3 @@ def sample_parameters(posterior: Posterior, rng: np.random.Generator) -> Paramet
         global_shrinkage=(),
         local_shrinkage=(),
     )
-
-
-def _mean_response(parameters: Parameters, temperature: float, inputs: Floats) -> Floats:
-    values = inputs
-    for weights in parameters.weights[:-1]:
-        preactivation = weights[:, 0] + values @ weights[:, 1:].T
-        values = expit(preactivation / temperature) * preactivation
-    weights = parameters.weights[-1]
-    return np.asarray(weights[:, 0] + values @ weights[:, 1:].T)
