@@ -61,6 +61,17 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{100.0 * share:.{decimals}f} %" if math.isfinite(share) else "unknown"
 
 
+def score(name: str, value: float) -> str:
+    """A score, of which some are shares.
+
+    Examples
+    --------
+    >>> score("accuracy", 0.9), score("CRPS", 12.3456)
+    ('90.0 %', '12.35')
+    """
+    return percent(value, 1) if name in ("accuracy", "in 90 % intervals") else number(value, 4)
+
+
 def printable(text: object) -> str:
     r"""Text in one line of a screen: what is not printable is escaped.
 

@@ -25,11 +25,18 @@ from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_features, open_rows
 from bowtienet.tables.representation import learn_representation, standardize
 
-OURS = {
+OURS: dict[str, Any] = {
     "numbers": BowTieRegressor,
     "classes": BowTieClassifier,
     "counts": BowTieCountRegressor,
 }
+
+
+def outcome_of(model: Any) -> str:
+    """What a fitted estimator predicts: numbers, classes or counts."""
+    if hasattr(model, "predict_proba"):
+        return "classes"
+    return "counts" if isinstance(model, BowTieCountRegressor) else "numbers"
 
 
 def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str, Any]:
