@@ -14,7 +14,7 @@ import typer
 from bowtienet._format import count, duration, percent, score
 from bowtienet.cli import options
 from bowtienet.cli.console import as_json, note, say, table
-from bowtienet.cli.data import announce, hold_out, read_rows
+from bowtienet.cli.data import Rows, announce, hold_out, read_rows
 from bowtienet.cli.refusals import Problems
 
 
@@ -28,28 +28,12 @@ def fit(
     effort: options.Effort = "balanced",
     outcome: options.Outcome = "auto",
     exclude: options.Exclude = [],  # noqa: B006 (typer copies it)
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="How many times each row counts.")
-    ] = None,
+    weight: options.Weight = None,
     exposure: options.Exposure = None,
-    test_size: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of rows to hold out; 0 for none.")
-    ] = 0.2,
-    test_last: Annotated[
-        float | None,
-        typer.Option(
-            min=0, max=1, help="The share of last rows instead: for rows in order of time."
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="PAGE", help="Write a page about the model as well.")
-    ] = None,
-    settings: Annotated[
-        list[str],
-        typer.Option(
-            "--set", metavar="NAME=VALUE", help="A parameter of the estimator; may be repeated."
-        ),
-    ] = [],  # noqa: B006
+    test_size: options.TestSize = 0.2,
+    test_last: options.TestLast = None,
+    report: options.Report = None,
+    settings: options.Settings = [],  # noqa: B006
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
@@ -59,8 +43,6 @@ def fit(
 ) -> None:
     """Fit a model to a table, score it on held-out rows and save it."""
     from bowtienet.evaluation.competitors import OURS
-    from bowtienet.report import write_report
-    from bowtienet.report.assessment import assess
 
     problems, rows = Problems(), None
     out = out or Path("model.btn" if data == "-" else Path(data).stem + ".btn")
@@ -87,33 +69,40 @@ def fit(
     began = time.perf_counter()
     estimator.fit(training.features, training.target, **training.extra)
     seconds = time.perf_counter() - began
+    estimator.save(out)
     for text in dict.fromkeys((*rows.notes, *estimator._fitted.representation.notes)):
         note(text)
     content = {"outcome": rows.outcome, "rows": len(training.target), "seconds": seconds}
     if held_out is not None:
-        about: Any = {
-            "exposure": held_out.extra.get("exposure"),
-            "training": (training.features, training.target, training.extra.get("exposure")),
-        }
-        assessment = assess(estimator, held_out.features, held_out.target, **about)
-        if not json:
-            show_scores(assessment, "at random" if test_last is None else "the last ones", seconds)
+        assessment = judge(estimator, training, held_out, report)
         content |= {
             "held_out_rows": assessment.n_rows,
             "scores": assessment.means,
             "gain_over_linear": assessment.gains["linear"]._asdict(),
         }
-    estimator.save(out)
-    if report is not None and held_out is not None:
-        write_report(estimator, held_out.features, held_out.target, report, **about)
     if json:
         as_json({**content, "model": str(out), "report": report and str(report)})
         return
-    fate = "the model of these scores; --test-size 0 fits all rows"
-    say(f"Wrote {out} ({'fitted to all rows' if held_out is None else fate}).")
+    fate = "fitted to all rows"
+    if held_out is not None:
+        show_scores(assessment, "at random" if test_last is None else "the last ones", seconds)
+        fate = "the model of these scores; --test-size 0 fits all rows"
+    say(f"Wrote {out} ({fate}).")
     if report is not None:
         say(f"Wrote {report}.")
     say(f"Next: bowtienet predict {quote(str(out))} NEW_DATA --out predictions.csv", style="dim")
+
+
+def judge(estimator: Any, training: Rows, held_out: Rows, page: Path | None) -> Any:
+    """Scores of held-out rows, and a page about them if it has a name."""
+    from bowtienet.report import write_report
+    from bowtienet.report.assessment import assess
+
+    exposure, past = (rows.extra.get("exposure") for rows in (held_out, training))
+    known: Any = {"exposure": exposure, "training": (training.features, training.target, past)}
+    if page is not None:
+        write_report(estimator, held_out.features, held_out.target, page, **known)
+    return assess(estimator, held_out.features, held_out.target, **known)
 
 
 def setting(text: str) -> tuple[str, Any]:

@@ -29,6 +29,41 @@ Exclude = Annotated[
 Exposure = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Time or area that counts refer to.")
 ]
+Weight = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="How many times each row counts.")
+]
+TestSize = Annotated[
+    float, typer.Option(min=0, max=1, help="Share of rows to hold out; 0 for none.")
+]
+TestLast = Annotated[
+    float | None,
+    typer.Option(min=0, max=1, help="The share of last rows instead: for rows in order of time."),
+]
+Report = Annotated[
+    Path | None, typer.Option(metavar="PAGE", help="Write a page about the model as well.")
+]
+Settings = Annotated[
+    list[str],
+    typer.Option(
+        "--set", metavar="NAME=VALUE", help="A parameter of the estimator; may be repeated."
+    ),
+]
+Identify = Annotated[
+    list[str],
+    typer.Option(
+        "--id", metavar="COLUMN", help="Column to carry into the predictions; may be repeated."
+    ),
+]
+Calibration = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="Rows with known targets that the fit has not seen: intervals become conformal.",
+    ),
+]
+Quantiles = Annotated[
+    str, typer.Option(metavar="LEVELS", help="Further quantiles, as 0.1,0.5,0.9.")
+]
 Seed = Annotated[int, typer.Option(help="Source of all randomness.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]

@@ -32,22 +32,9 @@ def predict(
         typer.Option("--out", "-o", metavar="CSV", help="Where predictions go. [the screen]"),
     ] = None,
     coverage: Annotated[float, typer.Option(help="Share of new targets in the intervals.")] = 0.9,
-    quantiles: Annotated[
-        str, typer.Option(metavar="LEVELS", help="Further quantiles, as 0.1,0.5,0.9.")
-    ] = "",
-    calibration: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Rows with known targets that the fit has not seen: intervals become conformal.",
-        ),
-    ] = None,
-    identify: Annotated[
-        list[str],
-        typer.Option(
-            "--id", metavar="COLUMN", help="Column to carry into the predictions; may be repeated."
-        ),
-    ] = [],  # noqa: B006 (typer copies it)
+    quantiles: options.Quantiles = "",
+    calibration: options.Calibration = None,
+    identify: options.Identify = [],  # noqa: B006 (typer copies it)
     exposure: options.Exposure = None,
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
