@@ -137,6 +137,6 @@ def test_calibration_error_and_chance(rng: np.random.Generator) -> None:
     assert apart < 3.0 * np.std(errors) / np.sqrt(40) + 0.02 * np.mean(chances)
     sure = np.tile([0.9, 0.05, 0.05], (600, 1))
     labels = np.repeat([0, 1], [300, 300])[rng.permutation(600)]
-    single = calibration_error(labels, sure, classes, bins=1)
-    assert single.error == pytest.approx(0.4)
-    assert single.by_chance == pytest.approx(np.sqrt(2 / np.pi * 0.9 * 0.1 / 600))
+    error, by_chance = calibration_error(labels, sure, classes, bins=1)
+    assert error == pytest.approx(0.4)
+    assert by_chance == pytest.approx(np.sqrt(2 / np.pi * 0.9 * 0.1 / 600))

@@ -7,20 +7,11 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from bowtienet._format import count, duration, number, score
+from bowtienet._format import SCORES, count, duration, number, score
 from bowtienet.cli import options
 from bowtienet.cli.console import as_json, console, note, say, table
 from bowtienet.cli.data import announce, read_rows
 from bowtienet.cli.refusals import Problems
-
-HEADERS = {
-    "crps": "CRPS",
-    "rmse": "RMSE",
-    "log_score": "log score",
-    "brier_score": "Brier score",
-    "coverage": "in 90 % intervals",
-    "accuracy": "accuracy",
-}
 
 
 def compare(
@@ -84,15 +75,15 @@ def compare(
 
 def show(columns: dict[str, list[Any]]) -> None:
     """The comparison as a table."""
-    scores = [name for name in columns if name in HEADERS]
-    header = ["model", *(HEADERS[name] for name in scores), "seconds"]
+    scores = [name for name in columns if name in SCORES and name != "interval_score"]
+    header = ["model", *(SCORES[name] for name in scores), "seconds"]
     header.insert(2, "difference")
     lines = []
     for i, name in enumerate(columns["model"]):
         apart, error = columns["difference"][i], columns["standard_error"][i]
         sign = "\N{MINUS SIGN}" if apart < 0.0 else "+"
         difference = f"{sign}{number(abs(apart), 2)} ± {number(error, 2)}"
-        cells = [score(HEADERS[each], columns[each][i]) for each in scores]
+        cells = [score(each, columns[each][i]) for each in scores]
         cells.insert(1, difference if i and math.isfinite(apart) else "")
         lines.append([name, *cells, duration(columns["seconds"][i])])
     table(header, lines)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bowtienet._format import count, duration, percent, score
+from bowtienet._format import SCORES, count, duration, percent, score
 from bowtienet.cli import options
 from bowtienet.cli.console import as_json, note, say, table
 from bowtienet.cli.data import Rows, announce, hold_out, read_rows
@@ -78,7 +78,7 @@ def fit(
         content |= {
             "held_out_rows": assessment.n_rows,
             "scores": assessment.means,
-            "gain_over_linear": assessment.gains["linear"]._asdict(),
+            "gain_over_linear": assessment.gains["linear"],
         }
     if json:
         as_json({**content, "model": str(out), "report": report and str(report)})
@@ -117,18 +117,15 @@ def setting(text: str) -> tuple[str, Any]:
 def show_scores(assessment: Any, how: str, seconds: float) -> None:
     """Scores of held-out rows compared with a linear model."""
     ours, linear = assessment.means["bow tie"], assessment.means["linear"]
-    lines = [[name, score(name, ours[name]), score(name, linear[name])] for name in ours]
+    lines = [[SCORES[name], score(name, ours[name]), score(name, linear[name])] for name in ours]
     lines.append(["seconds", duration(seconds), duration(assessment.seconds["linear"])])
     table([f"{count(assessment.n_rows, 'held-out row')} ({how})", "bow tie", "linear"], lines)
-    band = assessment.sureness
+    value, low, high = (assessment.sureness[end] for end in ("value", "low", "high"))
     if assessment.outcome == "classes":
         say(
-            f"Calibration error {percent(band.value, 1)}; a calibrated model of as many rows "
-            f"has up to {percent(band.high, 1)} by chance."
+            f"Calibration error {percent(value, 1)}; a calibrated model of as many rows "
+            f"has up to {percent(high, 1)} by chance."
         )
         return
-    most = "or more" if assessment.outcome == "counts" else f"to {percent(band.high)}"
-    say(
-        f"90 % intervals hold {percent(band.value)} of the rows; chance allows "
-        f"{percent(band.low)} {most}."
-    )
+    most = "or more" if assessment.outcome == "counts" else f"to {percent(high)}"
+    say(f"90 % intervals hold {percent(value)} of the rows; chance allows {percent(low)} {most}.")

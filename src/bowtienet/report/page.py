@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bowtienet._format import count, number, percent, shorten
+from bowtienet._format import SCORES, count, number, percent, score, shorten
 from bowtienet.persistence import replacing
 from bowtienet.report.assessment import assess
 from bowtienet.report.columns import REPEATS, column_name, groups, importances, outside
@@ -82,6 +82,7 @@ def write_report(
             n_columns=len(model._fitted.representation.columns),
             n_training=None if training is None else len(training[1]),
             result=assessment,
+            names=SCORES,
             ranked=ranked,
             repeats=REPEATS,
             groups=groups(X, assessment.hits, assessment.stated),
@@ -109,6 +110,7 @@ def _environment() -> Environment:
         "count": count,
         "number": number,
         "percent": percent,
+        "score": score,
         "shorten": shorten,
     }
     return environment
