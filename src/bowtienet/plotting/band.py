@@ -212,7 +212,7 @@ def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
     predict = getattr(estimator, "predict_proba", estimator.predict)
     before = predict(rows_of(X, some))
     moves = {
-        name: float(np.mean(np.abs(predict(_gather(X, {name: permuted}, some)) - before)))
+        name: float(np.mean(np.abs(predict(gather(X, {name: permuted}, some)) - before)))
         for name in columns
     }
     return sorted(moves, key=lambda name: -moves[name])[:count]
@@ -257,7 +257,7 @@ def _held(
 ) -> Any:
     """Rows that differ in one feature; others have their typical value, or that of `at`."""
     typical = {name: np.full(len(chosen), _typical(values)) for name, values in columns.items()}
-    gathered = _gather(X, {**typical, feature: chosen}, chosen)
+    gathered = gather(X, {**typical, feature: chosen}, chosen)
     frame = nw.from_native(gathered, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         given = [nw.lit(v).cast(frame.schema[name]).alias(name) for name, v in at.items()]
@@ -267,7 +267,7 @@ def _held(
     return gathered
 
 
-def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
+def gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
     """A table whose columns take values from rows of their own: types stay as they are."""
     table = rows_of(X, default)
     frame = nw.from_native(table, eager_only=True, pass_through=True)

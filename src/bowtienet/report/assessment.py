@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,24 @@ class Assessment:
     """Of the fits of simple models."""
 
 
+class _AtExposure:
+    """A model of counts with the exposures of given rows, to predict exactly these rows."""
+
+    def __init__(self, model: Any, exposure: Floats) -> None:
+        self._model, self._exposure = model, exposure
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        return partial(value, exposure=self._exposure) if name.startswith("predict") else value
+
+
+def at_exposure(model: Any, exposure: Any, rows: Any = slice(None)) -> Any:
+    """The model, of counts with the exposures of some rows."""
+    if exposure is None:
+        return model
+    return _AtExposure(model, np.asarray(exposure, dtype=float)[rows])
+
+
 def assess(model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = None) -> Assessment:
     """Score a fitted model on rows that it has not seen.
 
@@ -68,9 +87,7 @@ def assess(model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = 
     targets, outcome, classes = np.asarray(y), outcome_of(model), None
     if outcome == "classes":
         classes = np.unique(np.concatenate([model.classes_, targets]))
-    forecast = forecast_of(
-        model, X, classes, **({} if exposure is None else {"exposure": exposure})
-    )
+    forecast = forecast_of(at_exposure(model, exposure), X, classes)
     ours = scores_of_rows(targets, forecast, classes)
     scores, seconds, decides = {"bow tie": ours}, {}, next(iter(ours))
     X, models = _with_exposure(X, exposure), default_models(outcome)

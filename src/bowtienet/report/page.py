@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from bowtienet._format import SCORES, count, number, percent, score, shorten
 from bowtienet.persistence import replacing
 from bowtienet.report.assessment import assess
-from bowtienet.report.columns import REPEATS, column_name, groups, importances, outside
+from bowtienet.report.columns import column_name, groups, importances, outside
 from bowtienet.report.figures import images
 from bowtienet.tables.door import hints_of
 from bowtienet.tables.texts import CATEGORY, distinct_cells, read_cells
@@ -84,11 +84,10 @@ def write_report(
             result=assessment,
             names=SCORES,
             ranked=ranked,
-            repeats=REPEATS,
             groups=groups(X, assessment.hits, assessment.stated),
             outside=outside(model, X),
             notes=model._fitted.representation.notes,
-            images=images(model, X, y, exposure, [each.column for each in ranked[:n_bands]]),
+            images=images(model, X, y, exposure, [each["column"] for each in ranked[:n_bands]]),
             version=version("bowtienet"),
         )
     )
