@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -11,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from bowtienet.evaluation.competitors import features_and_targets, rows_of
+from bowtienet.evaluation.competitors import features_and_targets, outcome_of, rows_of
 from bowtienet.plotting._display import (
     BLUE,
     COLORS,
     GREY,
     SKY,
-    TICK,
     Display,
     column_of,
     label,
@@ -26,17 +24,7 @@ from bowtienet.plotting._display import (
     shortened,
     target_name,
 )
-from bowtienet.prediction.discrete import CountMixture
 from bowtienet.tables.texts import is_missing
-
-MOST_POINTS = 80
-"""Values of a number along which a band is drawn."""
-MOST_LEVELS = 12
-"""Levels of a category, the most frequent ones, and dates."""
-MOST_DOTS = 1000
-TYPICAL = "other columns at typical values"
-ROWS = 200
-"""Rows that say which columns move predictions most."""
 
 
 class PredictiveBandDisplay(Display):
@@ -124,7 +112,9 @@ class PredictiveBandDisplay(Display):
             "coverage": coverage,
             "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
-            "held": ", ".join([*(f"{k} = {v}" for k, v in (at or {}).items()), TYPICAL]),
+            "held": ", ".join(
+                [*(f"{k} = {v}" for k, v in (at or {}).items()), "other columns at typical values"]
+            ),
         }
         if hasattr(estimator, "predict_proba"):
             shares = estimator.predict_proba(rows)
@@ -135,14 +125,14 @@ class PredictiveBandDisplay(Display):
         ends = np.asarray(estimator.predict_interval(rows, coverage))
         points = None
         if y is not None and columns[feature].dtype.kind in "iuf":
-            some = np.random.default_rng(0).permutation(len(y))[:MOST_DOTS]
+            some = np.random.default_rng(0).permutation(len(y))[:1000]
             held = _held(X, columns, feature, some, at or {})
             along, each = (
                 column_of(estimator.predict(table), target) for table in (held, rows_of(X, some))
             )
             known = column_of(y, target)[some]
             # Errors of counts grow with their means.
-            is_count = isinstance(estimator.predict_dist(rows_of(X, some[:1])), CountMixture)
+            is_count = outcome_of(estimator) == "counts"
             dots = along * known / each if is_count else along + known - each
             points = columns[feature][some], dots
         return cls(
@@ -165,10 +155,11 @@ class PredictiveBandDisplay(Display):
         if is_line:
             plain_numbers(ax.xaxis)
         elif self.values.dtype.kind == "M":
-            dates = import_module("matplotlib.dates")
+            from matplotlib import dates
+
             ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
         else:
-            names = [shortened(value, TICK) for value in self.values]
+            names = [shortened(value) for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
         title = self.held
@@ -185,7 +176,7 @@ class PredictiveBandDisplay(Display):
         largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
         shown = [1] if len(self.classes) == 2 else sorted(largest)
         for color, index in zip(COLORS, shown, strict=False):
-            name = shortened(self.classes[index], TICK)
+            name = shortened(self.classes[index])
             style = "-" if is_line else "o"
             ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
         ax.set_ylim(-0.02, 1.02)
@@ -203,11 +194,9 @@ def columns_of(X: Any) -> dict[Any, NDArray[Any]]:
 
 
 def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
-    """The columns whose permutation changes predictions most, in the mean over some rows."""
-    columns = columns_of(X)
-    n_rows = len(next(iter(columns.values())))
-    rng = np.random.default_rng(0)
-    some = rng.permutation(n_rows)[:ROWS]
+    """The columns whose permutation changes predictions most, in the mean over 200 rows."""
+    columns, rng = columns_of(X), np.random.default_rng(0)
+    some = rng.permutation(len(next(iter(columns.values()))))[:200]
     permuted = rng.permutation(some)
     predict = getattr(estimator, "predict_proba", estimator.predict)
     before = predict(rows_of(X, some))
@@ -221,13 +210,12 @@ def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
 def _along(values: NDArray[Any]) -> NDArray[np.intp]:
     """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
     if values.dtype.kind not in "iufM":
-        return np.asarray(sorted(_levels(values)[:MOST_LEVELS], key=lambda row: str(values[row])))
+        return np.asarray(sorted(_levels(values)[:12], key=lambda row: str(values[row])))
     order = _sorted(values)
     if not len(order):
         return order
     numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
-    most = MOST_LEVELS if values.dtype.kind == "M" else MOST_POINTS
-    wanted = np.linspace(numbers[0], numbers[-1], most)
+    wanted = np.linspace(numbers[0], numbers[-1], 12 if values.dtype.kind == "M" else 80)
     near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     _, first = np.unique(numbers[near], return_index=True)
     return np.asarray(order[near[first]])
