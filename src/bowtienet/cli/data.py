@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bowtienet._format import count, shorten
 from bowtienet.cli.console import say
@@ -143,30 +142,23 @@ def hold_out(rows: Rows, share: float, *, last: bool, seed: int) -> tuple[Rows, 
         return rows, None
     is_class = rows.outcome == "classes" and not last
     frequent = is_class and rows.target.value_counts().min() * share >= 1.0
-    train, test = train_test_split(
+    indices = train_test_split(
         np.arange(len(rows.target)),
         test_size=share,
         shuffle=not last,
         random_state=None if last else seed,
         stratify=rows.target if frequent else None,
     )
-    return take(rows, np.sort(train)), take(rows, np.sort(test))
-
-
-def take(rows: Rows, index: NDArray[np.intp]) -> Rows:
-    """Some of the rows."""
-    return Rows(
-        features=rows.features.iloc[index],
-        target=rows.target.iloc[index],
-        outcome=rows.outcome,
-        extra={name: values.iloc[index] for name, values in rows.extra.items()},
-        notes=rows.notes,
+    train, test = (
+        replace(
+            rows,
+            features=rows.features.iloc[index],
+            target=rows.target.iloc[index],
+            extra={name: values.iloc[index] for name, values in rows.extra.items()},
+        )
+        for index in map(np.sort, indices)
     )
-
-
-def target_of(model: Any) -> str:
-    """Name of the column that a model predicts."""
-    return str(model._target_names[0])
+    return train, test
 
 
 def features_for(model: Any, frame: pd.DataFrame, problems: Problems) -> pd.DataFrame:

@@ -14,7 +14,7 @@ import typer
 from bowtienet._format import count, listed
 from bowtienet.cli import options
 from bowtienet.cli.console import note, say
-from bowtienet.cli.data import features_for, numbers_of, read_rows, target_of
+from bowtienet.cli.data import features_for, numbers_of, read_rows
 from bowtienet.cli.refusals import Problems
 
 if TYPE_CHECKING:  # slow to import, and not needed for --help
@@ -50,7 +50,7 @@ def predict(
 
     problems, fitted = Problems(), load(model)
     problems.output(out, model, data)
-    outcome, target = outcome_of(fitted), target_of(fitted)
+    outcome, target = outcome_of(fitted), fitted._target_names[0]
     if outcome == "classes" and (quantiles or calibration):
         option = "--quantiles" if quantiles else "--calibration"
         problems.add(f"{option} is for numbers and counts; classes have probabilities.")

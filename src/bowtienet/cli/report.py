@@ -9,7 +9,7 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import note, say
-from bowtienet.cli.data import features_for, read_rows, target_of
+from bowtienet.cli.data import features_for, read_rows
 from bowtienet.cli.refusals import Problems
 
 
@@ -33,7 +33,7 @@ def report(
     out = out or Path(model.stem + ".html")
     problems.output(out, model, data)
     how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
-    target, outcome = target_of(fitted), outcome_of(fitted)
+    target, outcome = fitted._target_names[0], outcome_of(fitted)
     rows = read_rows(data, how, problems, target=target, outcome=outcome, exposure=exposure)
     features = features_for(fitted, rows.features, problems)
     for text in rows.notes:
