@@ -51,8 +51,6 @@ class PredictiveBandDisplay(Display):
         Names of the feature and the target.
     classes : sequence, optional
         Names of the columns of probabilities.
-    held : str
-        Where other columns stand, for the title.
     """
 
     def __init__(
@@ -67,12 +65,10 @@ class PredictiveBandDisplay(Display):
         feature: str = "x",
         name: str = "y",
         classes: Any = (),
-        held: str = "",
     ) -> None:
         self.values, self.mean = np.asarray(values), np.asarray(mean)
         self.epistemic, self.interval, self.points = epistemic, interval, points
-        self.coverage, self.feature, self.name = coverage, feature, name
-        self.classes, self.held = classes, held
+        self.coverage, self.feature, self.name, self.classes = coverage, feature, name, classes
 
     @classmethod
     def from_estimator(
@@ -82,7 +78,6 @@ class PredictiveBandDisplay(Display):
         feature: Any,
         y: Any = None,
         *,
-        at: Mapping[Any, Any] | None = None,
         coverage: float = 0.9,
         target: int = 0,
         ax: Any = None,
@@ -95,8 +90,6 @@ class PredictiveBandDisplay(Display):
             As everywhere.
         feature : str or int
             Name of a column of a frame, or number of a column of an array.
-        at : dict of column and value, optional
-            Where other columns stand.
         """
         if y is not None:
             X, y = features_and_targets(X, y)
@@ -106,15 +99,12 @@ class PredictiveBandDisplay(Display):
         chosen = _along(columns[feature])
         if not len(chosen):
             raise ValueError(f"feature {feature!r} has no value in these rows.")
-        rows = _held(X, columns, feature, chosen, at or {})
+        rows = _held(X, columns, feature, chosen)
         shared: dict[str, Any] = {
             "values": columns[feature][chosen],
             "coverage": coverage,
             "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
-            "held": ", ".join(
-                [*(f"{k} = {v}" for k, v in (at or {}).items()), "other columns at typical values"]
-            ),
         }
         if hasattr(estimator, "predict_proba"):
             shares = estimator.predict_proba(rows)
@@ -126,7 +116,7 @@ class PredictiveBandDisplay(Display):
         points = None
         if y is not None and columns[feature].dtype.kind in "iuf":
             some = np.random.default_rng(0).permutation(len(y))[:1000]
-            held = _held(X, columns, feature, some, at or {})
+            held = _held(X, columns, feature, some)
             along, each = (
                 column_of(estimator.predict(table), target) for table in (held, rows_of(X, some))
             )
@@ -162,7 +152,7 @@ class PredictiveBandDisplay(Display):
             names = [shortened(value) for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = self.held
+        title = "other columns at typical values"
         if self.mean.ndim == 1:
             share = f"{100.0 * self.coverage:g} %"
             title = f"{share} bands of the mean (dark) and new targets (pale)\n{title}"
@@ -240,19 +230,10 @@ def _levels(values: NDArray[Any]) -> NDArray[np.intp]:
     return np.asarray(present[first[np.argsort(-times, kind="stable")]])
 
 
-def _held(
-    X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp], at: Mapping[Any, Any]
-) -> Any:
-    """Rows that differ in one feature; others have their typical value, or that of `at`."""
+def _held(X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp]) -> Any:
+    """Rows that differ in one feature; others have their typical value."""
     typical = {name: np.full(len(chosen), _typical(values)) for name, values in columns.items()}
-    gathered = gather(X, {**typical, feature: chosen}, chosen)
-    frame = nw.from_native(gathered, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        given = [nw.lit(v).cast(frame.schema[name]).alias(name) for name, v in at.items()]
-        return frame.with_columns(*given).to_native() if given else gathered
-    for name, value in at.items():
-        gathered[:, name] = value
-    return gathered
+    return gather(X, {**typical, feature: chosen}, chosen)
 
 
 def gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
