@@ -159,13 +159,10 @@ def test_parameters_and_weights(houses: pd.DataFrame) -> None:
 
 
 def test_comparison(houses: pd.DataFrame) -> None:
-    options = ("--effort", "fast", "--exclude", "address", "--json")
-    content = json.loads(run("compare", "houses.csv", "-t", "price", *options).stdout)
-    assert {"bow tie", "linear", "constant"} <= set(content["models"]["model"])
-    assert content["rows"] == 120
-    said = run("compare", "houses.csv", "-t", "price", *options[:-1]).stdout
-    assert "gradient boosting" in " ".join(said.split())
-    assert "120 held-out rows" in said
+    options = ("--effort", "fast", "--exclude", "address")
+    said = " ".join(run("compare", "houses.csv", "-t", "price", *options).stdout.split())
+    for word in ("bow tie", "linear", "constant", "gradient boosting", "120 held-out rows"):
+        assert word in said
 
 
 def test_names_are_no_markup(folder: Path, rng: np.random.Generator) -> None:
@@ -188,10 +185,11 @@ def test_check_of_many_columns_is_short(folder: Path, rng: np.random.Generator) 
 
 
 def test_check_names_what_becomes_of_columns(houses: pd.DataFrame) -> None:
-    content = json.loads(run("check", "houses.csv", "-t", "price", "--json").stdout)
-    kinds = {column["name"]: column["kind"] for column in content["columns"]}
-    assert (kinds["city"], kinds["area"]) == ("category", "number")
-    assert content["outcome"] == "numbers"
+    said = run("check", "houses.csv", "-t", "price").stdout
+    kinds = [line.split()[:2] for line in said.splitlines()]
+    assert ["city", "category"] in kinds
+    assert ["area", "number"] in kinds
+    assert "(numbers)" in said
     # A target in doubt is said with the option that decides.
     assert "--outcome" in run("check", "houses.csv", "-t", "rooms").stderr
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from shlex import quote
 from typing import TYPE_CHECKING
 
 from bowtienet._format import listed, shorten
 from bowtienet.cli import options
-from bowtienet.cli.console import as_json, note, say, table
+from bowtienet.cli.console import note, say, table
 from bowtienet.cli.data import announce, read_rows
 from bowtienet.cli.refusals import Problems
 
@@ -26,7 +25,6 @@ def check(
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    json: options.Json = False,
 ) -> None:
     """Say what a fit makes of each column, without fitting."""
     from bowtienet.evaluation.competitors import OURS
@@ -43,16 +41,10 @@ def check(
         representation, _ = learn_representation(training, estimator.max_categories)
     problems.refuse_if_any()
     columns = describe_columns(representation.columns, training.table)
-    notes = tuple(dict.fromkeys((*rows.notes, *representation.notes)))
-    if json:
-        facts = [asdict(column) for column in columns]
-        content = {"rows": len(rows.target), "outcome": rows.outcome, "columns": facts}
-        as_json({**content, "notes": notes})
-        return
     announce(data, rows)
     show = list_columns if len(columns) <= 60 else summarize  # three screens
     show(columns)
-    for text in notes:
+    for text in dict.fromkeys((*rows.notes, *representation.notes)):
         note(text)
     say(f"Next: bowtienet fit {quote(data)} --target {quote(target)}", style="dim")
 

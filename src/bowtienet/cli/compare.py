@@ -9,7 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bowtienet._format import SCORES, count, duration, number, score
 from bowtienet.cli import options
-from bowtienet.cli.console import as_json, console, note, say, table
+from bowtienet.cli.console import console, note, say, table
 from bowtienet.cli.data import announce, read_rows
 from bowtienet.cli.refusals import Problems
 
@@ -23,9 +23,7 @@ def compare(
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
-    json: options.Json = False,
 ) -> None:
     """Compare with a linear model, a constant and boosted trees in the same five folds.
 
@@ -38,11 +36,10 @@ def compare(
     how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
     rows = read_rows(data, how, problems, target=target, outcome=outcome, exclude=exclude)
     problems.refuse_if_any()
-    if not json:
-        announce(data, rows)
+    announce(data, rows)
     for text in rows.notes:
         note(text)
-    models = default_models(rows.outcome, seed)
+    models = default_models(rows.outcome)
     models["bow tie"].set_params(effort=effort, n_jobs=jobs)
     screen, doing = console(stderr=True), TextColumn("{task.description}", markup=False)
     line = (doing, BarColumn(24), TextColumn("{task.percentage:3.0f} %"), TimeRemainingColumn())
@@ -57,13 +54,8 @@ def compare(
             rows.target,
             models,
             outcome=rows.outcome,
-            random_state=seed,
             callback=step,
         )
-    if json:
-        content = {"rows": len(rows.target), "models": result.columns}
-        as_json({**content, "notes": result.notes})
-        return
     show(result.columns)
     say(
         f"Means of {count(len(rows.target), 'held-out row')} in 5 folds; the difference from the "

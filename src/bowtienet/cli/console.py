@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -70,16 +68,3 @@ def _print(screen: Console, content: Any) -> None:
     with screen.capture() as captured:
         screen.print(content)
     print("\n".join(map(str.rstrip, captured.get().splitlines())), file=screen.file)
-
-
-def as_json(content: dict[str, Any]) -> None:
-    """The result for machines; JSON has no word for NaN and infinity, and null stands for both."""
-    print(json.dumps(_plain(content), indent=2, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(each) for name, each in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from ast import literal_eval
+from json import dumps
 from pathlib import Path
 from shlex import quote
 from typing import Annotated, Any
@@ -13,7 +14,7 @@ import typer
 
 from bowtienet._format import SCORES, count, duration, percent, score
 from bowtienet.cli import options
-from bowtienet.cli.console import as_json, note, say, table
+from bowtienet.cli.console import note, say, table
 from bowtienet.cli.data import Rows, announce, hold_out, read_rows
 from bowtienet.cli.refusals import Problems
 
@@ -37,9 +38,9 @@ def fit(
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    seed: options.Seed = 0,
+    seed: Annotated[int, typer.Option(help="Source of all randomness.")] = 0,
     jobs: options.Jobs = 1,
-    json: options.Json = False,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows and save it."""
     from bowtienet.evaluation.competitors import OURS
@@ -81,7 +82,7 @@ def fit(
             "gain_over_linear": assessment.gains["linear"],
         }
     if json:
-        as_json({**content, "model": str(out), "report": report and str(report)})
+        print(dumps({**content, "model": str(out), "report": report and str(report)}, indent=2))
         return
     fate = "fitted to all rows"
     if held_out is not None:

@@ -64,9 +64,7 @@ Calibration = Annotated[
 Quantiles = Annotated[
     str, typer.Option(metavar="LEVELS", help="Further quantiles, as 0.1,0.5,0.9.")
 ]
-Seed = Annotated[int, typer.Option(help="Source of all randomness.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 MissingValues = Annotated[
     list[str],
     typer.Option("--na", metavar="TEXT", help="Text of a missing value; may be repeated."),
