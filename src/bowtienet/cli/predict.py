@@ -80,10 +80,9 @@ def predict(
             if not n_rows and outcome == "counts" and exposure is None:
                 note("counts are for an exposure of 1: --exposure COLUMN if rows differ.")
             extra = {} if exposure is None else {"exposure": numbers_of(frame, exposure)}
-            columns = {name: frame[name].to_numpy() for name in identify}
-            columns |= predictions(fitted, features, how_sure, levels, extra)
+            answers = pd.DataFrame(predictions(fitted, features, how_sure, levels, extra))
+            table = pd.concat([frame[identify].reset_index(drop=True), answers], axis=1)
             # Of predictions more than six digits would be noise.
-            table = pd.DataFrame(columns, copy=False)
             table.to_csv(file, header=not n_rows, index=False, float_format="%.6g")
             n_rows += len(frame)
     if out is not None:
