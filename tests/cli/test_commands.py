@@ -159,9 +159,9 @@ def test_parameters_and_weights(houses: pd.DataFrame) -> None:
 
 
 def test_comparison(houses: pd.DataFrame) -> None:
-    options = ("--effort", "fast", "--exclude", "address")
+    options = ("--splits", 2, "--effort", "fast", "--exclude", "address")
     said = " ".join(run("compare", "houses.csv", "-t", "price", *options).stdout.split())
-    for word in ("bow tie", "linear", "constant", "gradient boosting", "120 held-out rows"):
+    for word in ("bow tie", "linear", "constant", "gradient boosting", "120 held-out rows in 2"):
         assert word in said
 
 

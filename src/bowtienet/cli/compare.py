@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from bowtienet._format import SCORES, count, duration, number, score
@@ -17,6 +18,7 @@ from bowtienet.cli.refusals import Problems
 def compare(
     data: options.Data,
     target: options.Target,
+    splits: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
     effort: options.Effort = "balanced",
     outcome: options.Outcome = "auto",
     exclude: options.Exclude = [],  # noqa: B006 (typer copies it)
@@ -25,7 +27,7 @@ def compare(
     day_first: options.DayFirst = None,
     jobs: options.Jobs = 1,
 ) -> None:
-    """Compare with a linear model, a constant and boosted trees in the same five folds.
+    """Compare with a linear model, a constant and boosted trees on the same splits.
 
     LightGBM and CatBoost take part when they are installed.
     """
@@ -54,11 +56,12 @@ def compare(
             rows.target,
             models,
             outcome=rows.outcome,
+            cv=splits,
             callback=step,
         )
     show(result.columns)
     say(
-        f"Means of {count(len(rows.target), 'held-out row')} in 5 folds; the difference from the "
+        f"Means of {count(len(rows.target), 'held-out row')} in {splits} folds; the difference from the "
         "first model in the first score is followed by its standard error."
     )
     for name, text in result.notes.items():
