@@ -61,8 +61,8 @@ def compare(
         )
     show(result.columns)
     say(
-        f"Means of {count(len(rows.target), 'held-out row')} in {splits} folds; the difference from the "
-        "first model in the first score is followed by its standard error."
+        f"Means of {count(len(rows.target), 'held-out row')} in {splits} folds; the difference "
+        "from the first model in the first score is followed by its standard error."
     )
     for name, text in result.notes.items():
         note(f"{name} {text}")
