@@ -31,7 +31,7 @@ help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(CLI) ## install into .venv, then run the commands on a real table and draw it
-	$(BIN)/bowtienet demo --force
+	$(BIN)/bowtienet demo
 
 test: lint ## lint, types, import order and all tests but the slow ones
 	$(PYTEST)

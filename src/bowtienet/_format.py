@@ -5,6 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+SCORES = {
+    "crps": "CRPS",
+    "rmse": "RMSE",
+    "log_score": "log score",
+    "brier_score": "Brier score",
+    "interval_score": "interval score",
+    "coverage": "in 90 % intervals",
+    "accuracy": "accuracy",
+}
+"""Names of scores for people."""
+
 
 def number(value: float, digits: int = 3) -> str:
     """A number with so many significant digits, without an exponent where it reads well.
@@ -59,6 +70,17 @@ def percent(share: float, decimals: int = 0) -> str:
     ('90 %', '12.3 %')
     """
     return f"{100.0 * share:.{decimals}f} %" if math.isfinite(share) else "unknown"
+
+
+def score(name: str, value: float) -> str:
+    """A score, of which some are shares.
+
+    Examples
+    --------
+    >>> score("accuracy", 0.9), score("crps", 12.3456)
+    ('90.0 %', '12.35')
+    """
+    return percent(value, 1) if name in ("accuracy", "coverage") else number(value, 4)
 
 
 def printable(text: object) -> str:

@@ -40,14 +40,6 @@ from bowtienet.tables.texts import CATEGORY, DATE, NUMBER
 from bowtienet.tables.views import FARTHEST_SEEN, View
 from bowtienet.tables.warp import Warp, forward
 
-OPSETS = (helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3))
-IR_VERSION = 8
-"""Of these sets of operators: newer ones are refused by older programs."""
-TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
-PARTS, ROUNDS = 8.0, 10
-"""Of a quantile's bracket, in all 1e9 parts."""
-LEAST_POWER = 1e-8
-"""Of Yeo and Johnson's transform, which below it is exponential to eight digits."""
 SCALED_ERFC = Chebyshev.interpolate(lambda t: erfcx(4.0 * (1.0 + t) / (1.0 - t)), 16)
 """e^{x²} erfc(x) by t = (x - 4) / (x + 4), to ten digits: onnxruntime has no erf of doubles."""
 
@@ -127,13 +119,13 @@ def export(
 ) -> None:
     """Write the graph of an ensemble."""
     levels = np.atleast_1d(np.asarray(quantiles, dtype=np.float64))
-    if dtype not in TYPES:
+    if dtype not in ("float32", "float64"):
         raise ValueError(f"dtype must be None, 'float32' or 'float64', got {dtype!r}.")
     if levels.ndim > 1 or not np.all((levels > 0.0) & (levels < 1.0)):
         raise ValueError(f"quantiles must lie strictly between 0 and 1, got {quantiles!r}.")
     if levels.size and not ensemble.warps:
         raise ValueError("quantiles are for numbers alone: counts and classes leave them out.")
-    graph = _Graph(TYPES[dtype])
+    graph = _Graph(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
     scaling, encoded = representation.scaling, _encoded(graph, representation.columns)
     scaled = (encoded * 0.5 - 0.5 * scaling.center) / scaling.scale * 2.0
     inputs = graph.clip(scaled, -FARTHEST, FARTHEST)
@@ -147,7 +139,9 @@ def export(
     if len(set(names)) < len(names):
         raise ValueError("a column has the name of an output or of exposure: give it another.")
     parts = (graph.nodes, "bowtienet", graph.inputs, graph.outputs, graph.constants)
-    made = helper.make_model(helper.make_graph(*parts), opset_imports=OPSETS, ir_version=IR_VERSION)
+    # Older programs refuse newer versions, and these have all operators.
+    opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
+    made = helper.make_model(helper.make_graph(*parts), opset_imports=opsets, ir_version=8)
     checker.check_model(made)
     with replacing(path) as file:
         file.write(made.SerializeToString())
@@ -157,12 +151,14 @@ def _encoded(graph: _Graph, columns: tuple[Column, ...]) -> _Value:
     """Encoded columns (n, E), as `tables.columns.encode` makes them."""
     if all(column.kind == NUMBER for column in columns):
         return _numbers(graph, "X", columns)
-    blocks, encoders = [], {CATEGORY: _category, LEVELS: _category, DATE: _date}
+    blocks = []
     for column in columns:
         if column.kind == NUMBER:
             blocks.append(_numbers(graph, column.name, (column,)))
-        elif column.kind in encoders:
-            blocks.append(encoders[column.kind](graph, column))
+        elif column.kind in (CATEGORY, LEVELS):
+            blocks.append(_category(graph, column))
+        elif column.kind == DATE:
+            blocks.append(_date(graph, column))
         else:
             raise ValueError(f"column {column.name!r} is of texts: fit with numbers in its place.")
     return graph("Concat", *blocks, axis=1)
@@ -338,12 +334,12 @@ def _quantiles(graph: _Graph, warp: Warp, levels: Any, *components: _Value) -> _
     """u (m, n, D): the bracket of all components, and again the eighth that has the quantile."""
     weights, means, deviations = components
     levels = levels.reshape(-1, 1, 1, 1, 1)
-    steps = np.arange(1.0, PARTS).reshape(-1, 1, 1, 1, 1, 1)
+    steps = np.arange(1.0, 8.0).reshape(-1, 1, 1, 1, 1, 1)
     ends = _inverse(graph, warp, deviations * ndtri(levels) + means)
     low, high = (graph(each, ends, np.array([1, 2])) for each in ("ReduceMin", "ReduceMax"))
     width = high - low
-    for _ in range(ROUNDS):
-        width = width / PARTS
+    for _ in range(10):  # to 1e-9 of the bracket
+        width = width / 8.0
         z = (_forward(graph, warp, width * steps + low) - means) / deviations
         reached = graph.sum(_normal_cdf(graph, z) * weights, 2, 3, keepdims=1)
         low = low + width * graph.sum(graph.cast(graph("Less", reached, levels)), 0)
@@ -366,7 +362,8 @@ def _side(graph: _Graph, exponent: Any, u: _Value) -> tuple[_Value, _Value, _Val
     is_upper = graph("GreaterOrEqual", u, 0.0)
     power = graph("Where", is_upper, exponent, 2.0 - exponent)
     sign = graph("Where", is_upper, 1.0, -1.0)
-    return sign, graph("Abs", u), graph("Max", power, LEAST_POWER)
+    # Below 1e-8 the transform is exponential to eight digits.
+    return sign, graph("Abs", u), graph("Max", power, 1e-8)
 
 
 def _forward(graph: _Graph, warp: Warp, u: _Value) -> _Value:

@@ -23,12 +23,8 @@ from bowtienet.prediction.mixture import Mixture
 
 
 def gaussian(means: np.ndarray, deviations: np.ndarray) -> Mixture:
-    return Mixture(
-        weights=np.ones(1),
-        means=means[None],
-        epistemic=np.zeros((1, len(means))),
-        noise=deviations[None],
-    )
+    parts = {"means": means[None], "epistemic": 0.0 * means[None], "noise": deviations[None]}
+    return Mixture(weights=np.ones(1), **parts)
 
 
 def test_crps_of_gaussians_and_mixtures(rng: np.random.Generator) -> None:
@@ -42,12 +38,8 @@ def test_crps_of_gaussians_and_mixtures(rng: np.random.Generator) -> None:
     exact = scoringrules.crps_mixnorm(y, centers.T, spread.T, np.tile(weights, (50, 1)))
     np.testing.assert_allclose(crps(y, mixture), exact, rtol=1e-2)
     # Two targets of a row, and a column of one target, have the shape of the predictions.
-    pair = Mixture(
-        weights=weights,
-        means=centers.reshape(2, 25, 2),
-        epistemic=0.0 * spread.reshape(2, 25, 2),
-        noise=spread.reshape(2, 25, 2),
-    )
+    means, noise = centers.reshape(2, 25, 2), spread.reshape(2, 25, 2)
+    pair = Mixture(weights=weights, means=means, epistemic=0.0 * noise, noise=noise)
     np.testing.assert_allclose(crps(y.reshape(25, 2), pair).ravel(), crps(y, mixture))
     np.testing.assert_array_equal(crps(y[:, None], mixture), crps(y, mixture))
 
@@ -77,13 +69,15 @@ def test_crps_of_many_counts_by_blocks() -> None:
     np.testing.assert_allclose(crps(y, poisson), exact, rtol=5e-3)
 
 
-def test_intervals(rng: np.random.Generator) -> None:
+def test_intervals_and_chance(rng: np.random.Generator) -> None:
     y, low = rng.normal(size=(2, 40))
     ends = np.stack([low, low + 1.0], axis=-1)
     known = scoringrules.interval_score(y, low, low + 1.0, 0.2)
     np.testing.assert_allclose(interval_score(y, ends, coverage=0.8), known)
     assert coverage(y, ends) == np.mean([a <= v <= b for v, (a, b) in zip(y, ends, strict=True)])
     assert coverage([0.0, 1.0, 3.0], [[0.0, 1.0]] * 3) == pytest.approx(2 / 3)
+    for end, level in zip(chance_band([0.5, 0.9], 200), (0.025, 0.975), strict=True):
+        np.testing.assert_allclose(end * 200, binom.ppf(level, 200, [0.5, 0.9]))
 
 
 def test_logs(rng: np.random.Generator) -> None:
@@ -116,12 +110,6 @@ def test_pit_is_uniform_for_right_distributions(rng: np.random.Generator) -> Non
     assert kstest(pit(y, gaussian(means, np.full(2000, 1.0))), "uniform").pvalue < 1e-4
 
 
-def test_chance_band() -> None:
-    low, high = chance_band([0.5, 0.9], 200)
-    np.testing.assert_allclose(low * 200, binom.ppf(0.025, 200, [0.5, 0.9]))
-    np.testing.assert_allclose(high * 200, binom.ppf(0.975, 200, [0.5, 0.9]))
-
-
 def test_calibration_error_and_chance(rng: np.random.Generator) -> None:
     """Calibrated forecasts have on average what is expected by chance."""
     classes = np.arange(3)
@@ -137,6 +125,6 @@ def test_calibration_error_and_chance(rng: np.random.Generator) -> None:
     assert apart < 3.0 * np.std(errors) / np.sqrt(40) + 0.02 * np.mean(chances)
     sure = np.tile([0.9, 0.05, 0.05], (600, 1))
     labels = np.repeat([0, 1], [300, 300])[rng.permutation(600)]
-    single = calibration_error(labels, sure, classes, bins=1)
-    assert single.error == pytest.approx(0.4)
-    assert single.by_chance == pytest.approx(np.sqrt(2 / np.pi * 0.9 * 0.1 / 600))
+    error, by_chance = calibration_error(labels, sure, classes, bins=1)
+    assert error == pytest.approx(0.4)
+    assert by_chance == pytest.approx(np.sqrt(2 / np.pi * 0.9 * 0.1 / 600))

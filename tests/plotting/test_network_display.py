@@ -13,7 +13,8 @@ from matplotlib.colors import to_rgb
 
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier
 from bowtienet.plotting import NetworkDisplay
-from bowtienet.plotting.network import ABSENT, MOST_EDGES, NEGATIVE, POSITIVE
+from bowtienet.plotting._display import BLUE, ORANGE, PALE
+from bowtienet.plotting.network import MOST_EDGES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -37,7 +38,7 @@ def names(ax: Any) -> list[str]:
 def greys(ax: Any) -> list[list[bool]]:
     """Which circles of each layer are grey."""
     layers = [circles.get_facecolors() for circles in ax.collections]
-    return [[to_rgb(face[:3]) == to_rgb(ABSENT) for face in faces] for faces in layers]
+    return [[to_rgb(face[:3]) == to_rgb(PALE) for face in faces] for faces in layers]
 
 
 def test_every_weight_is_one_line_between_its_units() -> None:
@@ -50,7 +51,7 @@ def test_every_weight_is_one_line_between_its_units() -> None:
             layer,
             heights[layer][k],
             heights[layer + 1][d],
-            POSITIVE if matrix[d, k] > 0 else NEGATIVE,
+            BLUE if matrix[d, k] > 0 else ORANGE,
         )
         for layer, matrix in enumerate((first, last))
         for d, k in zip(*np.nonzero(matrix), strict=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
+from importlib.metadata import version
 
 import typer
 
@@ -17,7 +17,7 @@ from bowtienet.cli.report import report
 
 app = typer.Typer(
     name="bowtienet",
-    help="Calibrated prediction from tables with bow tie networks.",
+    help=f"Calibrated prediction from tables with bow tie networks, version {version('bowtienet')}",
     no_args_is_help=True,
     rich_markup_mode=None,  # plain help reads the same in a terminal, a pipe and a log
     pretty_exceptions_enable=False,
@@ -34,20 +34,3 @@ EXAMPLES: dict[Callable[..., None], str] = {
 """Commands in the order of the help, each with an example."""
 for command, example in EXAMPLES.items():
     app.command(epilog=f"Example: {example}")(guarded(command))
-
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"bowtienet {version('bowtienet')}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Calibrated prediction from tables with bow tie networks."""

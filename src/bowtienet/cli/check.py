@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bowtienet._format import listed, shorten
 from bowtienet.cli import options
-from bowtienet.cli.console import as_json, note, say, table
-from bowtienet.cli.data import Rows, estimator_of, read_rows
-from bowtienet.cli.fit import announce
+from bowtienet.cli.console import note, say, table
+from bowtienet.cli.data import announce, read_rows
 from bowtienet.cli.refusals import Problems
 
 if TYPE_CHECKING:  # slow to import, and not needed for --help
     from bowtienet.tables.notes import ColumnFacts
-
-MOST_LINES = 60
-"""Columns that are listed one by one; of more there is a summary."""
 
 
 def check(
@@ -27,73 +22,40 @@ def check(
     target: options.Target,
     outcome: options.Outcome = "auto",
     exclude: options.Exclude = [],  # noqa: B006 (typer copies it)
-    weight: options.Weight = None,
-    exposure: options.Exposure = None,
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    json: options.Json = False,
 ) -> None:
     """Say what a fit makes of each column, without fitting."""
-    problems = Problems()
-    problems.choice("--outcome", outcome, options.OUTCOMES)
-    how = options.reading(missing_values, day_first, decimal, problems)
-    roles: Any = {"target": target, "weight": weight, "exposure": exposure}
-    rows = read_rows(data, how, problems, outcome=outcome, exclude=exclude, **roles)
-    columns: Sequence[ColumnFacts] = ()
-    notes: Sequence[str] = ()
-    if rows is not None:
-        with problems.gather():
-            columns, notes = learnt(rows)
-    problems.refuse_if_any()
-    assert rows is not None
-    notes = tuple(dict.fromkeys((*rows.notes, *notes)))
-    if json:
-        facts = [asdict(column) for column in columns]
-        content = {"rows": len(rows.target), "outcome": rows.outcome, "columns": facts}
-        as_json({**content, "notes": notes})
-        return
-    announce(data, rows)
-    if len(columns) <= MOST_LINES:
-        show(columns)
-    else:
-        summarize(columns)
-    for text in notes:
-        note(text)
-    say(f"Next: bowtienet fit {quote(data)} --target {quote(target)}", style="dim")
-
-
-def learnt(rows: Rows) -> tuple[tuple[ColumnFacts, ...], tuple[str, ...]]:
-    """What a fit learns of the columns, and its notes."""
+    from bowtienet.evaluation.competitors import OURS
     from bowtienet.tables.door import open_rows
     from bowtienet.tables.notes import describe_columns
     from bowtienet.tables.representation import learn_representation
 
-    estimator = estimator_of(rows.outcome, {})
-    training = open_rows(
-        estimator,
-        rows.features,
-        rows.target,
-        rows.weights,
-        rows.exposure,
-        labels=rows.outcome == "classes",
-    )
-    representation, _ = learn_representation(training, estimator.max_categories)
-    return describe_columns(representation.columns, training.table), representation.notes
+    problems = Problems()
+    how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
+    rows = read_rows(data, how, problems, target=target, outcome=outcome, exclude=exclude)
+    with problems.gather():
+        estimator, labels = OURS[rows.outcome](), rows.outcome == "classes"
+        training = open_rows(estimator, rows.features, rows.target, labels=labels)
+        representation, _ = learn_representation(training, estimator.max_categories)
+    problems.refuse_if_any()
+    columns = describe_columns(representation.columns, training.table)
+    announce(data, rows)
+    show = list_columns if len(columns) <= 60 else summarize  # three screens
+    show(columns)
+    for text in dict.fromkeys((*rows.notes, *representation.notes)):
+        note(text)
+    say(f"Next: bowtienet fit {quote(data)} --target {quote(target)}", style="dim")
 
 
-def show(columns: Sequence[ColumnFacts]) -> None:
+def list_columns(columns: Sequence[ColumnFacts]) -> None:
     """A line for each column."""
-    lines = [
-        [
-            shorten(column.name, 30),
-            column.kind,
-            column.becomes,
-            str(column.missing or ""),
-            ", ".join(shorten(example, 12) for example in column.examples),
-        ]
-        for column in columns
-    ]
+    lines = []
+    for column in columns:
+        examples = ", ".join(shorten(example, 12) for example in column.examples)
+        name, missing = shorten(column.name, 30), str(column.missing or "")
+        lines.append([name, column.kind, column.becomes, missing, examples])
     table(["column", "kind", "becomes", "missing", "such as"], lines, n_texts=5)
 
 

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated, Any
 
-from bowtienet._format import count, duration, number
+import typer
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from bowtienet._format import SCORES, count, duration, number, score
 from bowtienet.cli import options
-from bowtienet.cli.console import as_json, bar, note, say, table
-from bowtienet.cli.data import estimator_of, hold_out, read_rows
-from bowtienet.cli.fit import announce, check_options, score
+from bowtienet.cli.console import console, note, say, table
+from bowtienet.cli.data import announce, read_rows
 from bowtienet.cli.refusals import Problems
-
-HEADERS = {
-    "crps": "CRPS",
-    "rmse": "RMSE",
-    "log_score": "log score",
-    "brier_score": "Brier score",
-    "coverage": "in 90 % intervals",
-    "accuracy": "accuracy",
-}
 
 
 def compare(
     data: options.Data,
     target: options.Target,
-    splits: options.Splits = 5,
+    splits: Annotated[int, typer.Option(min=2, help="Folds of the cross-validation.")] = 5,
     effort: options.Effort = "balanced",
     outcome: options.Outcome = "auto",
     exclude: options.Exclude = [],  # noqa: B006 (typer copies it)
-    test_last: options.TestLast = None,
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
-    json: options.Json = False,
 ) -> None:
     """Compare with a linear model, a constant and boosted trees on the same splits.
 
@@ -45,40 +35,34 @@ def compare(
     from bowtienet.evaluation import default_models
 
     problems = Problems()
-    check_options(problems, effort, outcome, None, test_last)
-    how = options.reading(missing_values, day_first, decimal, problems)
+    how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
     rows = read_rows(data, how, problems, target=target, outcome=outcome, exclude=exclude)
-    if rows is not None and splits > len(rows.target):
-        problems.add(f"--splits must be at most the number of rows, got {splits}.")
     problems.refuse_if_any()
-    assert rows is not None
-    if not json:
-        announce(data, rows)
+    announce(data, rows)
     for text in rows.notes:
         note(text)
-    task = "numbers" if rows.outcome == "student_t" else rows.outcome
-    ours = {"effort": effort, "random_state": seed, "n_jobs": jobs}
-    models = {**default_models(task, seed), "bow tie": estimator_of(rows.outcome, ours)}
-    cv: Any = splits if test_last is None else [hold_out(rows.target, task, 0.0, test_last, seed)]
-    with bar("comparing", len(models) * (splits if test_last is None else 1)) as step:
+    models = default_models(rows.outcome)
+    models["bow tie"].set_params(effort=effort, n_jobs=jobs)
+    screen, doing = console(stderr=True), TextColumn("{task.description}", markup=False)
+    line = (doing, BarColumn(24), TextColumn("{task.percentage:3.0f} %"), TimeRemainingColumn())
+    with Progress(*line, console=screen, transient=True, disable=not screen.is_terminal) as bar:
+        task = bar.add_task("comparing")
+
+        def step(done: int, total: int, name: str) -> None:
+            bar.update(task, completed=done, total=total, description=name)
+
         result = compare_models(
             rows.features,
             rows.target,
             models,
-            outcome=task,
-            cv=cv,
-            random_state=seed,
-            callback=lambda done, total, name: step(name),
+            outcome=rows.outcome,
+            cv=splits,
+            callback=step,
         )
-    n_rows = len(rows.target) if test_last is None else len(cv[0][1])
-    if json:
-        as_json({"rows": n_rows, "models": result.columns, "notes": result.notes})
-        return
     show(result.columns)
-    held_out = f"in {splits} folds" if test_last is None else "the last ones"
     say(
-        f"Means of {count(n_rows, 'held-out row')} ({held_out}); the difference from the first "
-        "model in the first score is followed by its standard error."
+        f"Means of {count(len(rows.target), 'held-out row')} in {splits} folds; the difference "
+        "from the first model in the first score is followed by its standard error."
     )
     for name, text in result.notes.items():
         note(f"{name} {text}")
@@ -86,17 +70,15 @@ def compare(
 
 def show(columns: dict[str, list[Any]]) -> None:
     """The comparison as a table."""
-    scores = [name for name in columns if name in HEADERS]
-    header = ["model", *(HEADERS[name] for name in scores), "seconds"]
+    scores = [name for name in columns if name in SCORES and name != "interval_score"]
+    header = ["model", *(SCORES[name] for name in scores), "seconds"]
     header.insert(2, "difference")
     lines = []
     for i, name in enumerate(columns["model"]):
         apart, error = columns["difference"][i], columns["standard_error"][i]
         sign = "\N{MINUS SIGN}" if apart < 0.0 else "+"
-        words = (
-            f"{sign}{number(abs(apart), 2)} ± {number(error, 2)}" if math.isfinite(apart) else ""
-        )
-        cells = [score(HEADERS[each], columns[each][i]) for each in scores]
-        cells.insert(1, words if i else "")
+        difference = f"{sign}{number(abs(apart), 2)} ± {number(error, 2)}"
+        cells = [score(each, columns[each][i]) for each in scores]
+        cells.insert(1, difference if i and math.isfinite(apart) else "")
         lines.append([name, *cells, duration(columns["seconds"][i])])
     table(header, lines)

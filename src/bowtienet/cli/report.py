@@ -9,7 +9,7 @@ import typer
 
 from bowtienet.cli import options
 from bowtienet.cli.console import note, say
-from bowtienet.cli.data import features_for, read_rows, target_of
+from bowtienet.cli.data import features_for, read_rows
 from bowtienet.cli.refusals import Problems
 
 
@@ -23,30 +23,20 @@ def report(
     missing_values: options.MissingValues = [],  # noqa: B006 (typer copies it)
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    force: options.Force = False,
 ) -> None:
     """Write a page about a saved model, judged by rows that its fit has not seen."""
     from bowtienet.estimators.saving import load
+    from bowtienet.evaluation.competitors import outcome_of
     from bowtienet.report import write_report
 
-    problems = Problems()
+    problems, fitted = Problems(), load(model)
     out = out or Path(model.stem + ".html")
-    problems.output(out, force=force)
-    how = options.reading(missing_values, day_first, decimal, problems)
-    fitted, rows, features = None, None, None
-    with problems.gather():
-        fitted = load(model)
-    if fitted is not None:
-        kind = {"BowTieClassifier": "classes", "BowTieCountRegressor": "counts"}
-        outcome = kind.get(type(fitted).__name__, "numbers")
-        rows = read_rows(
-            data, how, problems, target=target_of(fitted), outcome=outcome, exposure=exposure
-        )
-    if rows is not None:
-        features = features_for(fitted, rows.features, problems)
-    problems.refuse_if_any()
-    assert rows is not None
+    problems.output(out, model, data)
+    how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
+    target, outcome = fitted._target_names[0], outcome_of(fitted)
+    rows = read_rows(data, how, problems, target=target, outcome=outcome, exposure=exposure)
+    features = features_for(fitted, rows.features, problems)
     for text in rows.notes:
         note(text)
-    write_report(fitted, features, rows.target, out, exposure=rows.exposure)
+    write_report(fitted, features, rows.target, out, exposure=rows.extra.get("exposure"))
     say(f"Wrote {out}.")

@@ -4,7 +4,6 @@ from bowtienet.evaluation.compare import Comparison, compare
 from bowtienet.evaluation.competitors import default_models
 from bowtienet.evaluation.scorers import log_score, neg_crps, neg_interval_score
 from bowtienet.evaluation.scores import (
-    CalibrationError,
     calibration_error,
     chance_band,
     coverage,
@@ -16,7 +15,6 @@ from bowtienet.evaluation.scores import (
 )
 
 __all__ = [
-    "CalibrationError",
     "Comparison",
     "calibration_error",
     "chance_band",

@@ -23,12 +23,11 @@ from bowtienet.evaluation.competitors import (
     rows_of,
     with_distribution,
 )
-from bowtienet.evaluation.scorers import last_step
-from bowtienet.evaluation.scores import crps, interval_score, log_density, log_probability
+from bowtienet.evaluation.scorers import forecast_of
+from bowtienet.evaluation.scores import mean_score, scores_of_rows
 from bowtienet.tables.texts import is_missing
 
 Scores = dict[str, NDArray[np.float64]]
-Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -63,7 +62,7 @@ def compare(
     cv: Any = 5,
     coverage: float = 0.9,
     random_state: int = 0,
-    callback: Progress | None = None,
+    callback: Callable[[int, int, str], None] | None = None,
 ) -> Comparison:
     """Fit and score models on the same splits of a table.
 
@@ -103,9 +102,9 @@ def compare(
     """
     X, y = features_and_targets(X, y)
     outcome = outcome or ("classes" if y.dtype.kind in "OUSb" else "numbers")
-    y, n_classes = _targets(y, outcome)
+    y, classes = _targets(y, outcome)
     if isinstance(cv, int):
-        folds = StratifiedKFold if n_classes else KFold
+        folds = KFold if classes is None else StratifiedKFold
         cv = folds(cv, shuffle=True, random_state=random_state)
     splits = list(check_cv(cv, y).split(np.zeros((len(y), 1)), y))
     models = default_models(outcome, random_state) if models is None else dict(models)
@@ -119,7 +118,8 @@ def compare(
                 warnings.simplefilter("ignore")
                 fitted = clone(with_distribution(model, outcome)).fit(rows_of(X, train), y[train])
                 seconds[name] += time.perf_counter() - began
-                scores[name] += [_score(fitted, rows_of(X, test), y[test], n_classes, coverage)]
+                forecast = forecast_of(fitted, rows_of(X, test), classes)
+                scores[name] += [scores_of_rows(y[test], forecast, classes, coverage)]
         except Exception as error:  # a failure of one model is a result of the comparison
             first, *_ = [*str(error).splitlines(), ""]
             notes[name] = f"failed: {type(error).__name__}, {first}"
@@ -129,40 +129,18 @@ def compare(
     return Comparison(columns=_columns(scores, rows, seconds, notes), notes=notes)
 
 
-def _targets(y: Any, outcome: str) -> tuple[NDArray[Any], int]:
-    """Numbers with 0, or numbers of classes, which every library takes, and how many there are."""
+def _targets(y: Any, outcome: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
+    """Numbers, or numbers of classes, which every library takes, and all of these."""
     if outcome not in OURS:
         raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
     if y.ndim != 1:
         raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
     if outcome != "classes":
-        return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"), 0
+        return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"), None
     if y.dtype.kind == "O" and any(map(is_missing, y)):
         raise ValueError("y has missing labels: leave their rows out.")
     classes, numbers = np.unique(y, return_inverse=True)
-    return numbers, len(classes)
-
-
-def _score(fitted: Any, X: Any, y: Any, n_classes: int, coverage: float) -> Scores:
-    """Scores of held-out rows, the most telling first."""
-    fitted, X = last_step(fitted, X)
-    if n_classes:
-        shares = np.zeros((len(y), n_classes))
-        shares[:, fitted.classes_] = fitted.predict_proba(X)
-        return {
-            "log_score": log_probability(y, shares, np.arange(n_classes)),
-            "brier_score": np.sum((shares - np.eye(n_classes)[y]) ** 2, axis=1),
-            "accuracy": (np.argmax(shares, axis=1) == y).astype(float),
-        }
-    distribution = fitted.predict_dist(X)
-    ends = np.stack(distribution.interval(coverage), axis=-1)
-    return {
-        "crps": crps(y, distribution),
-        "rmse": (y - distribution.mean()) ** 2,
-        "log_score": log_density(y, distribution),
-        "interval_score": interval_score(y, ends, coverage),
-        "coverage": ((ends[:, 0] <= y) & (y <= ends[:, 1])).astype(float),
-    }
+    return numbers, np.arange(len(classes))
 
 
 def _columns(
@@ -181,10 +159,9 @@ def _columns(
             missing if model in notes else np.concatenate([split[name] for split in splits])
             for model, splits in scores.items()
         ]
-        means = np.mean(each, axis=1)
-        columns[name] = (np.sqrt(means) if name == "rmse" else means).tolist()
+        columns[name] = [mean_score(name, values) for values in each]
         if name == names[0]:
-            columns["difference"] = (means - means[0]).tolist()
+            columns["difference"] = [mean - columns[name][0] for mean in columns[name]]
             apart = np.array([np.bincount(places, values - each[0]) / times for values in each])
             errors = np.std(apart, axis=1, ddof=1) / np.sqrt(len(times))
             columns["standard_error"] = errors.tolist()

@@ -25,11 +25,18 @@ from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_features, open_rows
 from bowtienet.tables.representation import learn_representation, standardize
 
-OURS = {
+OURS: dict[str, Any] = {
     "numbers": BowTieRegressor,
     "classes": BowTieClassifier,
     "counts": BowTieCountRegressor,
 }
+
+
+def outcome_of(model: Any) -> str:
+    """What a fitted estimator predicts: numbers, classes or counts."""
+    if hasattr(model, "predict_proba"):
+        return "classes"
+    return "counts" if isinstance(model, BowTieCountRegressor) else "numbers"
 
 
 def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str, Any]:
@@ -38,29 +45,27 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
     These are a linear model, a constant, scikit-learn's gradient boosting, and LightGBM and
     CatBoost when they are installed, all behind the bow tie estimators' encoding of the columns.
     """
-    seed = {"random_state": random_state}
+    seed: dict[str, Any] = {"random_state": random_state}
     poisson, task = outcome == "counts", "Classifier" if outcome == "classes" else "Regressor"
-    others: list[Any]
+    models: dict[str, Any]
     if task == "Classifier":
-        boosting = HistGradientBoostingClassifier(**seed)
-        others = [LogisticRegression(max_iter=1000), DummyClassifier(), boosting]
+        models = {"linear": LogisticRegression(max_iter=1000), "constant": DummyClassifier()}
+        models["gradient boosting"] = HistGradientBoostingClassifier(**seed)
     else:
-        loss = "poisson" if poisson else "squared_error"
-        boosting = HistGradientBoostingRegressor(loss=loss, **seed)
         # scikit-learn's penalty of 1 on the mean Poisson loss would be a strong one.
         linear = PoissonRegressor(alpha=1e-3, max_iter=1000) if poisson else RidgeCV((0.1, 1, 10))
-        others = [linear, DummyRegressor(), boosting]
-    models = dict(zip(("linear", "constant", "gradient boosting"), others, strict=True))
+        models = {"linear": linear, "constant": DummyRegressor()}
+        loss = "poisson" if poisson else "squared_error"
+        models["gradient boosting"] = HistGradientBoostingRegressor(loss=loss, **seed)
     if find_spec("lightgbm"):
-        options: dict[str, Any] = {"objective": "poisson"} if poisson else {}
+        more = {"objective": "poisson"} if poisson else {}
         kind = getattr(import_module("lightgbm"), f"LGBM{task}")
-        models["LightGBM"] = kind(verbose=-1, n_jobs=1, **options, **seed)
+        models["LightGBM"] = kind(verbose=-1, n_jobs=1, **more, **seed)
     if find_spec("catboost"):
-        loss_of_counts = {"loss_function": "Poisson"} if poisson else {}
+        more = {"loss_function": "Poisson"} if poisson else {}
         kind = getattr(import_module("catboost"), f"CatBoost{task}")
-        models["CatBoost"] = kind(
-            verbose=0, thread_count=1, allow_writing_files=False, **loss_of_counts, **seed
-        )
+        quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
+        models["CatBoost"] = kind(**quiet, **more, **seed)
     encoded = {
         name: make_pipeline(TableEncoder(labels=outcome == "classes"), model)
         for name, model in models.items()

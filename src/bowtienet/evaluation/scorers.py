@@ -41,6 +41,16 @@ def neg_interval_score(
     return -_average(interval_score(targets, ends, coverage), sample_weight)
 
 
+def forecast_of(estimator: Any, X: Any, classes: Any = None) -> Any:
+    """Predictive distributions, or probabilities (n, C) of classes: zero if a fit had none."""
+    estimator, X = last_step(estimator, X)
+    if classes is None:
+        return estimator.predict_dist(X)
+    shares = np.zeros((len(X), len(classes)))
+    shares[:, np.searchsorted(classes, estimator.classes_)] = estimator.predict_proba(X)
+    return shares
+
+
 def last_step(estimator: Any, X: Any) -> tuple[Any, Any]:
     """The estimator that predicts, of a search or a pipeline, and the rows that it sees."""
     estimator = getattr(estimator, "best_estimator_", estimator)

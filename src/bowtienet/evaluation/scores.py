@@ -6,7 +6,7 @@ pairs. A distribution is what `predict_dist` returns. Other scores are in `sklea
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,6 @@ from bowtienet.prediction.discrete import CountMixture
 
 Floats = NDArray[np.float64]
 
-LEVELS = (np.arange(99) + 0.5) / 99.0
-"""Midpoints of 99 equal steps: the CRPS of a Gaussian is then exact to 5e-4."""
 BLOCKS = 128
 """Counts up to which the CRPS sums over each; over more, it sums over blocks."""
 
@@ -46,10 +44,11 @@ def crps(y: Any, distribution: Any) -> Floats:
     if isinstance(distribution, CountMixture):
         return _crps_of_counts(targets, distribution)
     total = np.zeros(targets.shape)
-    for level in LEVELS:
+    # At the midpoints of 99 equal steps the CRPS of a Gaussian is exact to 5e-4.
+    for level in (np.arange(99) + 0.5) / 99.0:
         apart = distribution.ppf(level) - targets
         total += ((apart > 0.0) - level) * apart
-    return 2.0 * total / len(LEVELS)
+    return 2.0 * total / 99.0
 
 
 def interval_score(y: Any, intervals: Any, coverage: float = 0.9) -> Floats:
@@ -86,19 +85,15 @@ def chance_band(share: Any, n_rows: int, level: float = 0.95) -> tuple[Floats, F
     return low / n_rows, high / n_rows
 
 
-class CalibrationError(NamedTuple):
-    """Expected calibration error, and what a calibrated forecast of as many rows has on average."""
+def calibration_error(
+    y: Any, probabilities: Any, classes: Any, bins: int = 15
+) -> tuple[float, float]:
+    """Expected calibration error, and what a calibrated forecast of as many rows has on average.
 
-    error: float
-    by_chance: float
-
-
-def calibration_error(y: Any, probabilities: Any, classes: Any, bins: int = 15) -> CalibrationError:
-    """Σ_b (n_b / n) abs(accuracy_b - confidence_b) over bins of equally many rows.
-
-    Confidence is the probability of the predicted class. Under calibration the hits of a bin have
-    the variance Σ p (1 - p), and a Gaussian deviation the mean size sqrt(2/π) times its root. It is
-    no proper score: probabilities that ignore the features can have the best.
+    Σ_b (n_b / n) abs(accuracy_b - confidence_b) over bins of equally many rows, where confidence is
+    the probability of the predicted class. Under calibration the hits of a bin have the variance
+    Σ p (1 - p), and a Gaussian deviation the mean size sqrt(2/π) times its root. It is no proper
+    score: probabilities that ignore the features can have the best.
     """
     shares = np.asarray(probabilities, dtype=float)
     predicted = np.argmax(shares, axis=1)
@@ -108,7 +103,38 @@ def calibration_error(y: Any, probabilities: Any, classes: Any, bins: int = 15) 
     apart = [abs(np.sum(hits[rows] - confidence[rows])) for rows in groups]
     variances = [np.sum(confidence[rows] * (1.0 - confidence[rows])) for rows in groups]
     chance = np.sqrt(2.0 / np.pi) * np.sum(np.sqrt(variances))
-    return CalibrationError(float(np.sum(apart)) / len(hits), float(chance) / len(hits))
+    return float(np.sum(apart)) / len(hits), float(chance) / len(hits)
+
+
+def scores_of_rows(
+    y: Any, forecast: Any, classes: Any = None, coverage: float = 0.9
+) -> dict[str, Floats]:
+    """Scores (n,) of distributions, or of probabilities (n, C) of classes, the most telling first.
+
+    "rmse" has squared errors, and "coverage" and "accuracy" have zeros and ones: `mean_score` makes
+    of each what its name says.
+    """
+    if classes is not None:
+        hits = np.asarray(classes) == np.asarray(y)[:, None]
+        return {
+            "log_score": log_probability(y, forecast, classes),
+            "brier_score": np.sum((forecast - hits) ** 2, axis=1),
+            "accuracy": hits[np.arange(len(hits)), np.argmax(forecast, axis=1)].astype(float),
+        }
+    ends = np.stack(forecast.interval(coverage), axis=-1)
+    return {
+        "crps": crps(y, forecast),
+        "rmse": (y - forecast.mean()) ** 2,
+        "log_score": log_density(y, forecast),
+        "interval_score": interval_score(y, ends, coverage),
+        "coverage": ((ends[:, 0] <= y) & (y <= ends[:, 1])).astype(float),
+    }
+
+
+def mean_score(name: str, values: Floats) -> float:
+    """The mean of a score over rows, of squared errors its root."""
+    mean = float(np.mean(values))
+    return mean**0.5 if name == "rmse" else mean
 
 
 def _like_mean(y: Any, distribution: Any) -> Floats:

@@ -14,8 +14,6 @@ Floats = NDArray[np.float64]
 COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
 """Okabe and Ito's, which colour-blind people can tell apart."""
 BLUE, ORANGE, SKY, GREY, PALE = COLORS[0], COLORS[1], COLORS[4], "#6E6E6E", "#D9D9D9"
-TITLE, NAME, TICK = 58, 38, 18
-"""Characters of a line that fit above a plot of 600 pixels, along its axes, and at a tick."""
 
 
 class Display:
@@ -59,19 +57,27 @@ def pyplot() -> Any:
         raise ImportError("plots need matplotlib: pip install matplotlib.") from error
 
 
+def write_title(ax: Any, title: str) -> None:
+    """A title in lines of 58 characters, which fit above a plot of 600 pixels."""
+    lines = [textwrap.fill(line, 58) for line in title.splitlines()]
+    ax.set_title("\n".join(lines), loc="left", fontsize="medium")
+
+
 def label(ax: Any, title: str, x: str, y: str) -> None:
     """Title, names of the axes, a quiet grid and no box."""
-    lines = [textwrap.fill(line, TITLE) for line in title.splitlines()]
-    ax.set_title("\n".join(lines), loc="left", fontsize="medium")
-    ax.set_xlabel(shortened(x, NAME))
-    ax.set_ylabel(shortened(y, NAME))
+    write_title(ax, title)
+    ax.set_xlabel(shortened(x, 38))
+    ax.set_ylabel(shortened(y, 38))
     ax.grid(color=PALE, linewidth=0.6)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def shortened(text: Any, width: int) -> str:
-    """A name without its middle if it is too long: names often differ in their ends."""
+def shortened(text: Any, width: int = 18) -> str:
+    """A name without its middle if it is too long: names often differ in their ends.
+
+    At a tick 18 characters fit, along an axis 38.
+    """
     name, half = str(text), width // 2
     return name if len(name) <= width else f"{name[:half]}…{name[1 - half :]}"
 

@@ -21,9 +21,6 @@ from bowtienet.plotting._display import (
     target_name,
 )
 
-MOST_BARS = 300
-"""Rows up to which intervals are drawn; more of them hide each other."""
-
 
 class PredictedActualDisplay(Display):
     """Actual values against predicted means; targets outside their intervals are orange.
@@ -76,7 +73,7 @@ class PredictedActualDisplay(Display):
         both = np.concatenate([self.actual, self.predicted])
         margin = 0.04 * float(np.ptp(both)) or 1.0
         limits = float(np.min(both)) - margin, float(np.max(both)) + margin
-        if len(self.actual) <= MOST_BARS:
+        if len(self.actual) <= 300:  # more hide each other
             ax.vlines(self.predicted, low, high, color=PALE, linewidth=0.8, zorder=1)
         ax.plot(limits, limits, color=GREY, linewidth=1.0, linestyle="--", zorder=2)
         size = float(np.clip(4000.0 / len(self.actual), 4.0, 22.0))

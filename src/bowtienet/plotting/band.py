@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any, Self
 
 import narwhals.stable.v2 as nw
@@ -11,13 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from bowtienet.evaluation.competitors import features_and_targets, rows_of
+from bowtienet.evaluation.competitors import features_and_targets, outcome_of, rows_of
 from bowtienet.plotting._display import (
     BLUE,
     COLORS,
     GREY,
     SKY,
-    TICK,
     Display,
     column_of,
     label,
@@ -26,17 +24,7 @@ from bowtienet.plotting._display import (
     shortened,
     target_name,
 )
-from bowtienet.prediction.discrete import CountMixture
 from bowtienet.tables.texts import is_missing
-
-MOST_POINTS = 80
-"""Values of a number along which a band is drawn."""
-MOST_LEVELS = 12
-"""Levels of a category, the most frequent ones, and dates."""
-MOST_DOTS = 1000
-TYPICAL = "other columns at typical values"
-ROWS = 200
-"""Rows that say which columns move predictions most."""
 
 
 class PredictiveBandDisplay(Display):
@@ -63,8 +51,6 @@ class PredictiveBandDisplay(Display):
         Names of the feature and the target.
     classes : sequence, optional
         Names of the columns of probabilities.
-    held : str
-        Where other columns stand, for the title.
     """
 
     def __init__(
@@ -79,12 +65,10 @@ class PredictiveBandDisplay(Display):
         feature: str = "x",
         name: str = "y",
         classes: Any = (),
-        held: str = "",
     ) -> None:
         self.values, self.mean = np.asarray(values), np.asarray(mean)
         self.epistemic, self.interval, self.points = epistemic, interval, points
-        self.coverage, self.feature, self.name = coverage, feature, name
-        self.classes, self.held = classes, held
+        self.coverage, self.feature, self.name, self.classes = coverage, feature, name, classes
 
     @classmethod
     def from_estimator(
@@ -94,7 +78,6 @@ class PredictiveBandDisplay(Display):
         feature: Any,
         y: Any = None,
         *,
-        at: Mapping[Any, Any] | None = None,
         coverage: float = 0.9,
         target: int = 0,
         ax: Any = None,
@@ -107,8 +90,6 @@ class PredictiveBandDisplay(Display):
             As everywhere.
         feature : str or int
             Name of a column of a frame, or number of a column of an array.
-        at : dict of column and value, optional
-            Where other columns stand.
         """
         if y is not None:
             X, y = features_and_targets(X, y)
@@ -118,13 +99,12 @@ class PredictiveBandDisplay(Display):
         chosen = _along(columns[feature])
         if not len(chosen):
             raise ValueError(f"feature {feature!r} has no value in these rows.")
-        rows = _held(X, columns, feature, chosen, at or {})
+        rows = _held(X, columns, feature, chosen)
         shared: dict[str, Any] = {
             "values": columns[feature][chosen],
             "coverage": coverage,
             "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
             "name": target_name(estimator, target),
-            "held": ", ".join([*(f"{k} = {v}" for k, v in (at or {}).items()), TYPICAL]),
         }
         if hasattr(estimator, "predict_proba"):
             shares = estimator.predict_proba(rows)
@@ -135,14 +115,14 @@ class PredictiveBandDisplay(Display):
         ends = np.asarray(estimator.predict_interval(rows, coverage))
         points = None
         if y is not None and columns[feature].dtype.kind in "iuf":
-            some = np.random.default_rng(0).permutation(len(y))[:MOST_DOTS]
-            held = _held(X, columns, feature, some, at or {})
+            some = np.random.default_rng(0).permutation(len(y))[:1000]
+            held = _held(X, columns, feature, some)
             along, each = (
                 column_of(estimator.predict(table), target) for table in (held, rows_of(X, some))
             )
             known = column_of(y, target)[some]
             # Errors of counts grow with their means.
-            is_count = isinstance(estimator.predict_dist(rows_of(X, some[:1])), CountMixture)
+            is_count = outcome_of(estimator) == "counts"
             dots = along * known / each if is_count else along + known - each
             points = columns[feature][some], dots
         return cls(
@@ -165,13 +145,14 @@ class PredictiveBandDisplay(Display):
         if is_line:
             plain_numbers(ax.xaxis)
         elif self.values.dtype.kind == "M":
-            dates = import_module("matplotlib.dates")
+            from matplotlib import dates
+
             ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
         else:
-            names = [shortened(value, TICK) for value in self.values]
+            names = [shortened(value) for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = self.held
+        title = "other columns at typical values"
         if self.mean.ndim == 1:
             share = f"{100.0 * self.coverage:g} %"
             title = f"{share} bands of the mean (dark) and new targets (pale)\n{title}"
@@ -185,7 +166,7 @@ class PredictiveBandDisplay(Display):
         largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
         shown = [1] if len(self.classes) == 2 else sorted(largest)
         for color, index in zip(COLORS, shown, strict=False):
-            name = shortened(self.classes[index], TICK)
+            name = shortened(self.classes[index])
             style = "-" if is_line else "o"
             ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
         ax.set_ylim(-0.02, 1.02)
@@ -203,16 +184,14 @@ def columns_of(X: Any) -> dict[Any, NDArray[Any]]:
 
 
 def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
-    """The columns whose permutation changes predictions most, in the mean over some rows."""
-    columns = columns_of(X)
-    n_rows = len(next(iter(columns.values())))
-    rng = np.random.default_rng(0)
-    some = rng.permutation(n_rows)[:ROWS]
+    """The columns whose permutation changes predictions most, in the mean over 200 rows."""
+    columns, rng = columns_of(X), np.random.default_rng(0)
+    some = rng.permutation(len(next(iter(columns.values()))))[:200]
     permuted = rng.permutation(some)
     predict = getattr(estimator, "predict_proba", estimator.predict)
     before = predict(rows_of(X, some))
     moves = {
-        name: float(np.mean(np.abs(predict(_gather(X, {name: permuted}, some)) - before)))
+        name: float(np.mean(np.abs(predict(gather(X, {name: permuted}, some)) - before)))
         for name in columns
     }
     return sorted(moves, key=lambda name: -moves[name])[:count]
@@ -221,13 +200,12 @@ def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
 def _along(values: NDArray[Any]) -> NDArray[np.intp]:
     """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
     if values.dtype.kind not in "iufM":
-        return np.asarray(sorted(_levels(values)[:MOST_LEVELS], key=lambda row: str(values[row])))
+        return np.asarray(sorted(_levels(values)[:12], key=lambda row: str(values[row])))
     order = _sorted(values)
     if not len(order):
         return order
     numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
-    most = MOST_LEVELS if values.dtype.kind == "M" else MOST_POINTS
-    wanted = np.linspace(numbers[0], numbers[-1], most)
+    wanted = np.linspace(numbers[0], numbers[-1], 12 if values.dtype.kind == "M" else 80)
     near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
     _, first = np.unique(numbers[near], return_index=True)
     return np.asarray(order[near[first]])
@@ -252,22 +230,13 @@ def _levels(values: NDArray[Any]) -> NDArray[np.intp]:
     return np.asarray(present[first[np.argsort(-times, kind="stable")]])
 
 
-def _held(
-    X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp], at: Mapping[Any, Any]
-) -> Any:
-    """Rows that differ in one feature; others have their typical value, or that of `at`."""
+def _held(X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp]) -> Any:
+    """Rows that differ in one feature; others have their typical value."""
     typical = {name: np.full(len(chosen), _typical(values)) for name, values in columns.items()}
-    gathered = _gather(X, {**typical, feature: chosen}, chosen)
-    frame = nw.from_native(gathered, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        given = [nw.lit(v).cast(frame.schema[name]).alias(name) for name, v in at.items()]
-        return frame.with_columns(*given).to_native() if given else gathered
-    for name, value in at.items():
-        gathered[:, name] = value
-    return gathered
+    return gather(X, {**typical, feature: chosen}, chosen)
 
 
-def _gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
+def gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
     """A table whose columns take values from rows of their own: types stay as they are."""
     table = rows_of(X, default)
     frame = nw.from_native(table, eager_only=True, pass_through=True)

@@ -63,8 +63,8 @@ class CalibrationDisplay(Display):
             note = f"90 % intervals hold {inside:.0f} % ({low:.0f} to {high:.0f} % by chance)"
             return cls(pit=values, note=note).plot(ax)
         classes, shares = estimator.classes_, estimator.predict_proba(X)
-        error = calibration_error(y, shares, classes)
-        note = f"calibration error {number(error.error, 2)}, {number(error.by_chance, 2)} by chance"
+        error, by_chance = calibration_error(y, shares, classes)
+        note = f"calibration error {number(error, 2)}, {number(by_chance, 2)} by chance"
         if len(classes) == 2:
             hits, stated, name = y == classes[1], shares[:, 1], f"probability of {classes[1]}"
         else:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from textwrap import fill
 from typing import Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._display import BLUE, ORANGE, PALE, TITLE, Display, Floats
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, Floats, write_title
 
 MOST_EDGES = 400
 """Weights up to which all are drawn; of more the largest ones."""
-POSITIVE, NEGATIVE, ABSENT = BLUE, ORANGE, PALE
 
 
 class NetworkDisplay(Display):
@@ -61,43 +59,32 @@ class NetworkDisplay(Display):
         widths = [self.weights[0].shape[1], *(len(matrix) for matrix in self.weights)]
         heights = [_spread(width) for width in widths]
         n_weights = sum(int(np.count_nonzero(matrix)) for matrix in self.weights)
-        for index, matrix in enumerate(self.weights):
-            self._draw_edges(ax, index, matrix, heights[index], heights[index + 1], n_weights)
+        shares = [matrix / (np.abs(matrix).max(initial=0.0) or 1.0) for matrix in self.weights]
+        sizes = np.sort(np.abs(np.concatenate([matrix.ravel() for matrix in shares])))
+        least = sizes[-MOST_EDGES] if n_weights > MOST_EDGES else 0.0
+        for layer, matrix in enumerate(shares):
+            for unit, column in np.argwhere((matrix != 0.0) & (np.abs(matrix) >= least)):
+                share = abs(matrix[unit, column])
+                ax.plot(
+                    [layer, layer + 1],
+                    [heights[layer][column], heights[layer + 1][unit]],
+                    color=BLUE if matrix[unit, column] > 0.0 else ORANGE,
+                    linewidth=0.3 + 2.2 * share,
+                    alpha=0.25 + 0.65 * share,
+                    zorder=1,
+                )
         leaving = [*(np.any(matrix, axis=0) for matrix in self.weights), False]
         arriving = [False, *(np.any(matrix, axis=1) for matrix in self.weights)]
-        for index, height in enumerate(heights):
-            alive = leaving[index] | arriving[index]
-            colors = np.where(alive, "white", ABSENT)
-            ax.scatter(np.full(len(height), index), height, s=70, c=colors, ec="0.3", zorder=3)
+        for layer, height in enumerate(heights):
+            colors = np.where(leaving[layer] | arriving[layer], "white", PALE)
+            ax.scatter(np.full(len(height), layer), height, s=70, c=colors, ec="0.3", zorder=3)
         self._write_names(ax, heights)
         ax.set(xlim=(-0.15, len(heights) - 0.85), xticks=[], yticks=[])
         ax.spines[:].set_visible(False)
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
         title = f"{units} hidden units, {n_weights:,} weights{shown} (blue > 0, orange < 0)"
-        ax.set_title(fill(title, TITLE), loc="left", fontsize="medium")
-
-    def _draw_edges(
-        self, ax: Any, index: int, matrix: Floats, below: Floats, above: Floats, n_weights: int
-    ) -> None:
-        sizes = np.abs(matrix)
-        largest = sizes.max(initial=0.0)
-        least = 0.0
-        if n_weights > MOST_EDGES:
-            shares = [np.abs(w) / (np.abs(w).max(initial=0.0) or 1.0) for w in self.weights]
-            least = float(np.sort(np.concatenate([w.ravel() for w in shares]))[-MOST_EDGES])
-        for unit, column in zip(*np.nonzero(sizes), strict=True):
-            share = sizes[unit, column] / largest
-            if share < least:
-                continue
-            ax.plot(
-                [index, index + 1],
-                [below[column], above[unit]],
-                color=POSITIVE if matrix[unit, column] > 0.0 else NEGATIVE,
-                linewidth=0.3 + 2.2 * share,
-                alpha=0.25 + 0.65 * share,
-                zorder=1,
-            )
+        write_title(ax, title)
 
     def _write_names(self, ax: Any, heights: Sequence[Floats]) -> None:
         style = {"textcoords": "offset points", "va": "center"}

@@ -13,8 +13,6 @@ from bowtienet.plotting.band import PredictiveBandDisplay, strongest_columns
 from bowtienet.plotting.calibration import CalibrationDisplay
 from bowtienet.plotting.network import NetworkDisplay
 
-MOST_PLOTS = 4
-
 
 class OverviewDisplay(Display):
     """Up to four plots: predicted and actual values, calibration, bands, the network.
@@ -39,7 +37,7 @@ class OverviewDisplay(Display):
         plots: list[Any] = [partial(CalibrationDisplay.from_estimator, estimator, X, y)]
         if not hasattr(estimator, "predict_proba"):
             plots.insert(0, partial(PredictedActualDisplay.from_estimator, estimator, X, y))
-        strongest = strongest_columns(estimator, X, MOST_PLOTS - len(plots) - is_network)
+        strongest = strongest_columns(estimator, X, 4 - len(plots) - is_network)
         band = PredictiveBandDisplay.from_estimator
         plots += [partial(band, estimator, X, name, y) for name in strongest]
         if is_network:

@@ -12,43 +12,22 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import KFold
 
-from bowtienet.evaluation import (
-    calibration_error,
-    chance_band,
-    crps,
-    default_models,
-    log_density,
-    log_probability,
-)
-from bowtienet.evaluation.competitors import rows_of, with_distribution
+from bowtienet.evaluation import calibration_error, chance_band, default_models
+from bowtienet.evaluation.competitors import outcome_of, rows_of, with_distribution
+from bowtienet.evaluation.scorers import forecast_of
+from bowtienet.evaluation.scores import mean_score, scores_of_rows
 
 Floats = NDArray[np.float64]
-
-COVERAGE = 0.9
-"""Of the intervals that are looked at."""
-RESAMPLES = 2_000
-"""Of the bootstrap: the ends of intervals are then good to a few per cent of their width."""
-FOLDS = 5
-"""For the width of simple models, and for themselves where the rows of the fit are not at hand."""
-OURS, LINEAR, CONSTANT = "bow tie", "linear", "constant"
-"""Models, as `default_models` names them."""
-HIT, RIGHT = "in 90 % intervals", "accuracy"
-"""Scores that are shares of rows."""
-
-
-class Interval(NamedTuple):
-    """A value, and the ends of an interval that belongs to it."""
-
-    value: float
-    low: float
-    high: float
+Interval = dict[str, float]
+"""A "value", and "low" and "high" ends of an interval that belongs to it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,12 +37,10 @@ class Assessment:
     outcome: str
     """Numbers, classes or counts."""
     n_rows: int
-    main: str
-    """Name of the score that decides; the lower, the better."""
     means: dict[str, dict[str, float]]
-    """Scores of each model."""
+    """Scores of the bow tie model, the linear one and the constant; the first decides."""
     gains: dict[str, Interval]
-    """Of the main score over each simple model; positive is better."""
+    """Over each simple model in the score that decides; positive is better."""
     sureness: Interval
     """Share of targets inside their intervals, and the ends of what chance allows; for classes the
     calibration error, and zero and twice what chance has on average."""
@@ -75,9 +52,25 @@ class Assessment:
     """Of the fits of simple models."""
 
 
-def assess(
-    model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = None, seed: int = 0
-) -> Assessment:
+class _AtExposure:
+    """A model of counts with the exposures of given rows, to predict exactly these rows."""
+
+    def __init__(self, model: Any, exposure: Floats) -> None:
+        self._model, self._exposure = model, exposure
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._model, name)
+        return partial(value, exposure=self._exposure) if name.startswith("predict") else value
+
+
+def at_exposure(model: Any, exposure: Any, rows: Any = slice(None)) -> Any:
+    """The model, of counts with the exposures of some rows."""
+    if exposure is None:
+        return model
+    return _AtExposure(model, np.asarray(exposure, dtype=float)[rows])
+
+
+def assess(model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = None) -> Assessment:
     """Score a fitted model on rows that it has not seen.
 
     Parameters
@@ -90,104 +83,60 @@ def assess(
         Of counts.
     training : (X, y, exposure), optional
         Rows of the fit, to which simple models are fitted; else these are cross-validated.
-    seed : int
-        Of the bootstrap and the folds.
     """
-    targets, labels, outcome = np.asarray(y), None, "numbers"
-    if hasattr(model, "predict_proba"):
-        labels, outcome = np.unique(np.concatenate([model.classes_, targets])), "classes"
-        forecast = _forecast(model, X, labels)
+    targets, outcome, classes = np.asarray(y), outcome_of(model), None
+    if outcome == "classes":
+        classes = np.unique(np.concatenate([model.classes_, targets]))
+    forecast = forecast_of(at_exposure(model, exposure), X, classes)
+    ours = scores_of_rows(targets, forecast, classes)
+    scores, seconds, decides = {"bow tie": ours}, {}, next(iter(ours))
+    X, models = _with_exposure(X, exposure), default_models(outcome)
+    if training is None:
+        folds = KFold(min(5, len(targets)), shuffle=True, random_state=0).split(targets)
+        splits = [(rows_of(X, train), targets[train], test) for train, test in folds]
     else:
-        outcome = "counts" if type(model).__name__ == "BowTieCountRegressor" else outcome
-        forecast = model.predict_dist(X, **({} if exposure is None else {"exposure": exposure}))
-    scores, seconds = {OURS: _scores(targets, forecast, labels)}, {}
-    X, models = _with_exposure(X, exposure), default_models(outcome, seed)
-    for name in (LINEAR, CONSTANT):
-        simple = with_distribution(models[name], outcome, fifths=FOLDS)
+        rows, known = _with_exposure(training[0], training[2]), np.asarray(training[1])
+        splits = [(rows, known, np.arange(len(targets)))]
+    for name in ("linear", "constant"):
+        by_row: dict[str, Floats] = {}
+        simple = with_distribution(models[name], outcome, fifths=5)
         began = time.perf_counter()
-        if training is None:
-            scores[name] = _cross_validated(simple, X, targets, labels, seed)
-        else:
-            rows, known, exposures = training
-            fitted = simple.fit(_with_exposure(rows, exposures), np.asarray(known))
-            scores[name] = _scores(targets, _forecast(fitted, X, labels), labels)
-        seconds[name] = time.perf_counter() - began
-    ours, rng = scores[OURS], np.random.default_rng(seed)
-    main = next(iter(ours))
-    if labels is None:
-        low, high = chance_band(COVERAGE, len(targets))
-        sureness = Interval(float(np.mean(ours[HIT])), float(low), float(high))
+        for rows, known, test in splits:
+            other = forecast_of(clone(simple).fit(rows, known), rows_of(X, test), classes)
+            for each, values in scores_of_rows(targets[test], other, classes).items():
+                by_row.setdefault(each, np.empty(len(targets)))[test] = values
+        scores[name], seconds[name] = by_row, time.perf_counter() - began
+    if classes is None:
+        low, high = map(float, chance_band(0.9, len(targets)))
+        sureness = {"value": float(np.mean(ours["coverage"])), "low": low, "high": high}
     else:
-        found = calibration_error(targets, forecast, labels)
-        sureness = Interval(found.error, 0.0, 2.0 * found.by_chance)
+        error, by_chance = calibration_error(targets, forecast, classes)
+        sureness = {"value": error, "low": 0.0, "high": 2.0 * by_chance}
     return Assessment(
         outcome=outcome,
         n_rows=len(targets),
-        main=main,
-        means={name: _means(each) for name, each in scores.items()},
-        gains={name: _gain(ours[main], scores[name][main], rng) for name in (LINEAR, CONSTANT)},
+        means={
+            name: {each: mean_score(each, values) for each, values in by_row.items()}
+            for name, by_row in scores.items()
+        },
+        gains={name: _gain(ours[decides], scores[name][decides]) for name in seconds},
         sureness=sureness,
-        hits=ours[HIT if labels is None else RIGHT] > 0.0,
-        stated=np.full(len(targets), COVERAGE) if labels is None else forecast.max(axis=1),
+        hits=ours["coverage" if classes is None else "accuracy"] > 0.0,
+        stated=np.full(len(targets), 0.9) if classes is None else forecast.max(axis=1),
         seconds=seconds,
     )
 
 
-def _scores(targets: Any, forecast: Any, labels: Any) -> dict[str, Floats]:
-    """Scores by row, that which decides first."""
-    if labels is not None:
-        return {
-            "log loss": -log_probability(targets, forecast, labels),
-            "Brier score": np.sum((forecast - (labels == targets[:, None])) ** 2, axis=1),
-            RIGHT: (labels[np.argmax(forecast, axis=1)] == targets).astype(float),
-        }
-    low, high = forecast.interval(COVERAGE)
-    return {
-        "CRPS": crps(targets, forecast),
-        "RMSE": (targets - forecast.mean()) ** 2,
-        "log density": log_density(targets, forecast),
-        "width of 90 % intervals": high - low,
-        HIT: ((low <= targets) & (targets <= high)).astype(float),
-    }
-
-
-def _means(scores: dict[str, Floats]) -> dict[str, float]:
-    means = {name: float(np.mean(each)) for name, each in scores.items()}
-    return {name: mean**0.5 if name == "RMSE" else mean for name, mean in means.items()}
-
-
-def _gain(ours: Floats, theirs: Floats, rng: np.random.Generator) -> Interval:
+def _gain(ours: Floats, theirs: Floats) -> Interval:
     def share(model: Any, simple: Any) -> Any:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.nan_to_num(1.0 - model / simple, posinf=0.0, neginf=-1e9)
 
-    counts = rng.multinomial(len(ours), np.full(len(ours), 1.0 / len(ours)), size=RESAMPLES)
+    # Of 2,000 samples the ends of intervals are good to a few per cent of their width.
+    equal = np.full(len(ours), 1.0 / len(ours))
+    counts = np.random.default_rng(0).multinomial(len(ours), equal, size=2_000)
     low, high = np.quantile(share(counts @ ours, counts @ theirs), [0.05, 0.95])
-    return Interval(float(share(ours.sum(), theirs.sum())), float(low), float(high))
-
-
-def _forecast(fitted: Any, X: Any, labels: Any) -> Any:
-    """A distribution, or probabilities (n, C) of all labels: zero for those that are unknown."""
-    if labels is None:
-        return fitted.predict_dist(X)
-    known = fitted.predict_proba(X)
-    shares = np.zeros((len(known), len(labels)))
-    shares[:, np.searchsorted(labels, fitted.classes_)] = known
-    return shares
-
-
-def _cross_validated(
-    simple: Any, X: Any, targets: Any, labels: Any, seed: int
-) -> dict[str, Floats]:
-    """Scores by row of models that were fitted to other rows."""
-    folds = KFold(min(FOLDS, len(targets)), shuffle=True, random_state=seed)
-    scores: dict[str, Floats] = {}
-    for train, test in folds.split(targets):
-        fitted = clone(simple).fit(rows_of(X, train), targets[train])
-        forecast = _forecast(fitted, rows_of(X, test), labels)
-        for name, values in _scores(targets[test], forecast, labels).items():
-            scores.setdefault(name, np.empty(len(targets)))[test] = values
-    return scores
+    return {"value": float(share(ours.sum(), theirs.sum())), "low": float(low), "high": float(high)}
 
 
 def _with_exposure(X: Any, exposure: Any) -> Any:

@@ -4,78 +4,45 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import ndtr
-from sklearn.inspection import permutation_importance
 
 from bowtienet._format import number, shorten
 from bowtienet.evaluation import log_score
 from bowtienet.evaluation.competitors import rows_of
-from bowtienet.plotting.band import columns_of
-
-REPEATS, ROWS, MOST_COLUMNS = 3, 500, 30
-"""Of permutation importance: more take longer and change no ranking that one should rely on."""
-LEAST_ROWS, MOST_LEVELS = 10, 30
-"""Of groups: the share of fewer rows says nothing; columns of more levels are rather texts."""
-FALSE_ALARM = 0.05
-"""Probability that any group is doubtful where the model is right in all."""
+from bowtienet.plotting.band import columns_of, gather
+from bowtienet.report.assessment import at_exposure
 
 
-class Importance(NamedTuple):
-    """Mean loss of the log score when a column is permuted."""
-
-    column: Any
-    loss: float
-    is_clear: bool
-    """Whether it is more than two standard deviations of the repeats."""
-
-
-class Group(NamedTuple):
-    """Rows that a column sets apart."""
-
-    name: str
-    n_rows: int
-    observed: float
-    """Share of hits."""
-    stated: float
-    """Probability of hits as the model has it."""
-    is_doubtful: bool
-    """Whether there are fewer hits than chance explains."""
-
-
-def importances(model: Any, X: Any, y: Any, exposure: Any = None) -> list[Importance]:
+def importances(
+    model: Any, X: Any, y: Any, exposure: Any = None, most: int = 30
+) -> list[dict[str, Any]]:
     """Permutation importance over at most 500 rows, the largest first.
 
-    Of more than 30 columns only those are permuted whose numbers vary most with predictions.
+    It is the mean "loss" of the log score when a "column" is permuted three times, and "is_clear"
+    if it is above two standard deviations. More rows or times take longer and change no ranking
+    that one should rely on. Of many columns only those are permuted whose numbers vary `most` with
+    predictions.
     """
-    rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
-    X, y = rows_of(X, rows), np.asarray(y)[rows]
+    rng = np.random.default_rng(0)
+    rows = rng.permutation(len(y))[:500]
+    fitted, X, y = at_exposure(model, exposure, rows), rows_of(X, rows), np.asarray(y)[rows]
     names = list(columns_of(X))
-    chosen = names if len(names) <= MOST_COLUMNS else _related(model, X, names)
-
-    def score(fitted: Any, some: Any, targets: Any) -> float:
-        everything = some
-        if len(chosen) < len(names):
-            everything = X.copy()
-            (everything if hasattr(X, "iloc") else everything.T)[chosen] = (
-                some if hasattr(X, "iloc") else some.T
-            )
-        if exposure is None:
-            return log_score(fitted, everything, targets)
-        distribution = fitted.predict_dist(everything, exposure=np.asarray(exposure)[rows])
-        return float(np.mean(distribution.logpdf(targets)))
-
-    some = X[chosen] if hasattr(X, "iloc") else X[:, chosen]
-    found = permutation_importance(model, some, y, scoring=score, n_repeats=REPEATS, random_state=0)
-    each = zip(chosen, found.importances_mean, found.importances_std, strict=True)
-    result = [Importance(name, float(m), bool(m > 2.0 * s)) for name, m, s in each]
-    return sorted(result, key=lambda importance: -importance.loss)
+    whole, result = log_score(fitted, X, y), []
+    for name in names if len(names) <= most else _related(model, X, names, most):
+        orders = [rng.permutation(len(rows)) for _ in range(3)]
+        tables = [gather(X, {name: order}, np.arange(len(rows))) for order in orders]
+        losses = [whole - log_score(fitted, table, y) for table in tables]
+        loss, is_clear = float(np.mean(losses)), bool(np.mean(losses) > 2.0 * np.std(losses))
+        result.append({"column": name, "loss": loss, "is_clear": is_clear})
+    return sorted(result, key=lambda importance: -importance["loss"])
 
 
-def _related(model: Any, X: Any, names: list[Any]) -> list[Any]:
+def _related(model: Any, X: Any, names: list[Any], most: int) -> list[Any]:
     """Columns whose standardised numbers have the largest correlations with predictions."""
     inputs, owners = model._inputs(X), model._fitted.representation.owners
     answer = getattr(model, "predict_proba", model.predict)(X)
@@ -85,33 +52,35 @@ def _related(model: Any, X: Any, names: list[Any]) -> list[Any]:
     strength = np.linalg.norm(inputs.T @ answer, axis=1) / np.where(size > 0.0, size, np.inf)
     by_column = np.zeros(len(names))
     np.maximum.at(by_column, owners, strength)
-    return [names[i] for i in np.sort(np.argsort(-by_column, kind="stable")[:MOST_COLUMNS])]
+    return [names[i] for i in np.sort(np.argsort(-by_column, kind="stable")[:most])]
 
 
-def groups(X: Any, hits: NDArray[np.bool_], stated: NDArray[np.float64]) -> list[Group]:
+def groups(X: Any, hits: NDArray[np.bool_], stated: NDArray[np.float64]) -> list[dict[str, Any]]:
     """Thirds of numbers and dates, and levels of categories, those with too few hits first.
 
-    Under the model, hits of a group are Σ p with the variance Σ p (1 - p); a group is doubtful if
-    its shortfall has a probability below 5 % over the number of groups.
+    Each has a "name", "n_rows", the "observed" and the "stated" share of hits. Under the model,
+    hits of a group are Σ p with the variance Σ p (1 - p); a group "is_doubtful" if its shortfall
+    has a probability below 5 % over the number of groups.
     """
-    named = [(name, rows) for name, rows in _grouped(X) if rows.sum() >= LEAST_ROWS]
-    found = []
+    # The share of fewer rows than ten says nothing.
+    named = [(name, rows) for name, rows in _grouped(X) if rows.sum() >= 10]
+    result = []
     for name, rows in named:
         expected, spread = stated[rows].sum(), np.sqrt(np.sum(stated[rows] * (1.0 - stated[rows])))
         # Half a row closer: hits are whole numbers.
         chance = float(ndtr((hits[rows].sum() + 0.5 - expected) / max(float(spread), 1e-9)))
-        shares = float(hits[rows].mean()), float(stated[rows].mean())
-        doubtful = chance < FALSE_ALARM / len(named)
-        found.append((chance, Group(name, int(rows.sum()), *shares, doubtful)))
-    return [group for _, group in sorted(found, key=lambda pair: pair[0])]
+        group = {"name": name, "n_rows": int(rows.sum()), "is_doubtful": chance < 0.05 / len(named)}
+        shares = {"observed": float(hits[rows].mean()), "stated": float(stated[rows].mean())}
+        result.append((chance, {**group, **shares}))
+    return [group for _, group in sorted(result, key=lambda pair: pair[0])]
 
 
 def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
     for key, values in columns_of(X).items():
-        name, missing = column_name(key), _missing(values)
-        present = np.sort(values[~missing]) if _is_ordered(values) else values
-        if _is_ordered(values) and len(np.unique(present)) > 3:
-            low, high = present[[len(present) // 3, 2 * len(present) // 3]]
+        name, missing = column_name(key), pd.isna(values)
+        present = values[~missing]
+        if values.dtype.kind in "iufM" and len(np.unique(present)) > 3:
+            low, high = np.sort(present)[[len(present) // 3, 2 * len(present) // 3]]
             yield f"{name} below {_text(low)}", values < low
             middle = (values >= low) & (values <= high)
             yield f"{name} from {_text(low)} to {_text(high)}", middle
@@ -119,7 +88,8 @@ def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         else:
             texts = np.array([_text(value) for value in values])
             levels, times = np.unique(texts[~missing], return_counts=True)
-            for level in levels[np.argsort(-times, kind="stable")[:MOST_LEVELS]]:
+            # Columns of more than thirty levels are rather texts.
+            for level in levels[np.argsort(-times, kind="stable")[:30]]:
                 yield f"{name} = {level}", texts == level
         yield f"{name} missing", missing
 
@@ -138,16 +108,6 @@ def outside(model: Any, X: Any) -> tuple[int, list[tuple[str, int]]]:
     ]
     reasons = sorted((reason for reason in reasons if reason[1]), key=lambda reason: -reason[1])
     return int(away.any(axis=1).sum()), reasons
-
-
-def _is_ordered(values: NDArray[Any]) -> bool:
-    return values.dtype.kind in "iufM"
-
-
-def _missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    if values.dtype.kind == "O":
-        return np.array([value is None or value != value for value in values], dtype=bool)
-    return np.asarray(values != values)
 
 
 def column_name(column: Any) -> str:

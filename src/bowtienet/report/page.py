@@ -10,10 +10,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from bowtienet._format import count, number, percent, shorten
+from bowtienet._format import SCORES, count, number, percent, score, shorten
 from bowtienet.persistence import replacing
 from bowtienet.report.assessment import assess
-from bowtienet.report.columns import REPEATS, column_name, groups, importances, outside
+from bowtienet.report.columns import column_name, groups, importances, outside
 from bowtienet.report.figures import images
 from bowtienet.tables.door import hints_of
 from bowtienet.tables.texts import CATEGORY, distinct_cells, read_cells
@@ -82,12 +82,12 @@ def write_report(
             n_columns=len(model._fitted.representation.columns),
             n_training=None if training is None else len(training[1]),
             result=assessment,
+            names=SCORES,
             ranked=ranked,
-            repeats=REPEATS,
             groups=groups(X, assessment.hits, assessment.stated),
             outside=outside(model, X),
             notes=model._fitted.representation.notes,
-            images=images(model, X, y, exposure, [each.column for each in ranked[:n_bands]]),
+            images=images(model, X, y, exposure, [each["column"] for each in ranked[:n_bands]]),
             version=version("bowtienet"),
         )
     )
@@ -109,6 +109,7 @@ def _environment() -> Environment:
         "count": count,
         "number": number,
         "percent": percent,
+        "score": score,
         "shorten": shorten,
     }
     return environment
