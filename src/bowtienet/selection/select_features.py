@@ -23,7 +23,7 @@ from bowtienet._params import number
 from bowtienet.selection.conditional import Columns, columns_of, fit_conditional, p_value
 from bowtienet.selection.regression import regress, shapes_of, standardized
 from bowtienet.tables.columns import learn_columns, owners
-from bowtienet.tables.door import Table, open_rows, take
+from bowtienet.tables.door import Table, open_rows, take_training
 from bowtienet.tables.representation import fit_scaling, to_scale
 
 Floats = NDArray[np.float64]
@@ -155,7 +155,8 @@ def _opened(
     if n_rows < FEWEST_ROWS:
         raise ValueError(f"select_features needs {FEWEST_ROWS} rows with weight, got {n_rows}.")
     rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:MOST_ROWS])
-    targets, weights = training.targets[rows], training.weights[rows]
+    training = take_training(training, rows)
+    targets, weights = training.targets, training.weights
     by_row = weights
     if labels:
         classes, counts = np.unique(targets, return_counts=True)
@@ -166,9 +167,9 @@ def _opened(
     elif (outcome == "counts" or exposure is not None) and np.any(targets < 0.0):
         raise ValueError(f"y must be counts from 0 on, got {targets.min():g}.")
     if training.exposure is not None:
-        exposures = training.exposure[rows]
-        targets, by_row = targets / exposures[:, None], weights * np.sqrt(exposures)
-    return take(training.table, rows), weights, targets, by_row / by_row.mean()
+        targets = targets / training.exposure[:, None]
+        by_row = weights * np.sqrt(training.exposure)
+    return training.table, weights, targets, by_row / by_row.mean()
 
 
 def _p_values(columns: Columns, target: Floats, weights: Floats, most_draws: int) -> Floats:

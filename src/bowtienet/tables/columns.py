@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.tables.dates import DAY, PARTS, date_parts, days_of
-from bowtienet.tables.door import Table, refuse
+from bowtienet.tables.door import Table, arrays_of, refuse
 from bowtienet.tables.levels import LevelStatistic, learn_means, statistic_folds
 from bowtienet.tables.quantiles import weighted_quantiles
 from bowtienet.tables.texts import (
@@ -83,7 +83,7 @@ def learn_columns(
 
     Targets (n, T) are numbers. In the rows, statistics of a target are out of fold.
     """
-    arrays = _arrays(table)
+    arrays = arrays_of(table)
     cells = [_cells(array) for array in arrays]
     readings = _learn_readings(arrays, cells, weights, table.hints)
     columns: list[Column] = []
@@ -123,7 +123,7 @@ def encode(columns: Sequence[Column], table: Table) -> Floats:
     blocks = [np.zeros((table.n_rows, 0))]
     problems: list[str] = []
     unknown: list[str] = []
-    for column, array in zip(columns, _arrays(table), strict=True):
+    for column, array in zip(columns, arrays_of(table), strict=True):
         block, problem, new = _encoded(column, array, _cells(array), table.hints)
         blocks.append(block)
         problems += [problem] * bool(problem)
@@ -169,7 +169,7 @@ def missing_cells(column: Column, array: NDArray[Any], hints: Hints) -> NDArray[
 
 
 def _learn_readings(
-    arrays: list[NDArray[Any]], cells: list[Cells | None], weights: Floats, hints: Hints
+    arrays: Sequence[NDArray[Any]], cells: list[Cells | None], weights: Floats, hints: Hints
 ) -> list[Reading]:
     """How each column is read; columns that leave it open follow those that decide."""
     readings = [
@@ -310,10 +310,6 @@ def _varies(values: Floats) -> bool:
         return False
     # Halves, so that no difference overflows.
     return bool(np.ptp(0.5 * values) > 0.5 * CONSTANT * np.abs(values).max())
-
-
-def _arrays(table: Table) -> list[NDArray[Any]]:
-    return list(table.columns if table.matrix is None else table.matrix.T)
 
 
 def _is_ready(columns: Sequence[Column], table: Table) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from bowtienet._format import count, number
 from bowtienet.tables.columns import TEXT, Column, encoded_names, missing_cells
 from bowtienet.tables.dates import PARTS
-from bowtienet.tables.door import Table, TrainingTable
+from bowtienet.tables.door import Table, TrainingTable, arrays_of
 from bowtienet.tables.texts import DATE, NUMBER
 
 Floats = NDArray[np.float64]
@@ -50,8 +50,7 @@ class ColumnFacts:
 def describe_columns(columns: Sequence[Column], table: Table) -> tuple[ColumnFacts, ...]:
     """Kind, fate, missing cells and examples of each column of a table."""
     described = []
-    for i, column in enumerate(columns):
-        values = table.matrix[:, i] if table.matrix is not None else table.columns[i]
+    for column, values in zip(columns, arrays_of(table), strict=True):
         missing = missing_cells(column, values, table.hints)
         examples = dict.fromkeys(str(value) for value in values[~missing][:100].tolist())
         described.append(
