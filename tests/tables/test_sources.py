@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import starmap
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from bowtienet.tables.sources import (
     Source,
     batches_of,
     collect_facts,
-    open_batches,
     reader_of,
     source_of,
 )
@@ -95,7 +95,7 @@ def rows_of(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> list
     source = source_of(X, y)
     assert source is not None
     reader = reader_of(Estimator(), source, weight, labels=labels)
-    return [rows for rows, _ in open_batches(reader, batches_of(source)) if rows is not None]
+    return [rows for rows, _ in starmap(reader, batches_of(source)) if rows is not None]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -148,7 +148,7 @@ def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) ->
 
 
 def facts_of(parts: list[TrainingTable], size: int) -> sampling.Facts:
-    facts = collect([(part, 0) for part in parts], size, labels=False)
+    facts = collect([(part, 0) for part in parts], size)
     assert facts is not None
     return facts
 

@@ -83,7 +83,7 @@ def sample_of(rows: TrainingTable) -> TrainingTable:
     """The rows that a fit starts from: of many those with the smallest keys, in their order."""
     if len(rows.weights) <= sources.SAMPLE:
         return rows
-    return facts_of(rows, sources.SAMPLE, labels=False).sample
+    return facts_of(rows, sources.SAMPLE).sample
 
 
 def as_numbers(rows: TrainingTable) -> TrainingTable:

@@ -45,7 +45,7 @@ class Facts:
     """Rows that were left out."""
 
 
-def facts_of(rows: TrainingTable, size: int, *, labels: bool) -> Facts:
+def facts_of(rows: TrainingTable, size: int) -> Facts:
     """Facts of a batch, with a sample of at most `size` rows."""
     keys, folds = keys_and_folds(rows)
     facts = Facts(
@@ -54,7 +54,7 @@ def facts_of(rows: TrainingTable, size: int, *, labels: bool) -> Facts:
         folds=folds,
         n_rows=len(keys),
         fold_weights=np.roll(np.bincount(folds + 1, rows.weights, HELD_OUT + 1), -1),
-        labels=Counter(rows.targets.tolist()) if labels else Counter(),
+        labels=Counter(rows.targets.tolist() if rows.is_labels else ()),
     )
     return merge([facts], size)
 
@@ -74,9 +74,7 @@ def merge(parts: Sequence[Facts], size: int) -> Facts:
     )
 
 
-def collect(
-    batches: Iterable[tuple[TrainingTable | None, int]], size: int, *, labels: bool
-) -> Facts | None:
+def collect(batches: Iterable[tuple[TrainingTable | None, int]], size: int) -> Facts | None:
     """Facts of all batches, which come with their numbers of rows without a target."""
     waiting: list[Facts] = []
     n_without = 0
@@ -84,7 +82,7 @@ def collect(
         n_without += n_absent
         if rows is None:
             continue
-        waiting.append(facts_of(rows, size, labels=labels))
+        waiting.append(facts_of(rows, size))
         if sum(len(each.keys) for each in waiting) >= 2 * size:
             waiting = [merge(waiting, size)]
     return replace(merge(waiting, size), n_without_target=n_without) if waiting else None

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import starmap
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -21,18 +23,11 @@ from bowtienet.tables.sample import Facts, collect
 
 Batch = tuple[Any, Any]
 """X, and targets or their names."""
+Reader = Callable[[Any, Any], tuple[TrainingTable | None, int]]
+"""`open_batch` for an estimator that has seen the columns of the first batch, without its fit."""
 
 SAMPLE = 100_000
 """Rows that stay in memory: tables of no more are fitted as if they had come in memory."""
-BATCH_ROWS = 65_536
-"""Rows of a file that are read at a time."""
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".csv": "csv",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,16 +39,6 @@ class Source:
     read: Callable[[Any], Iterator[Batch]]
     """The batches of a part."""
     is_dask: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """How batches become rows of a fit."""
-
-    estimator: Any
-    """That has seen the columns of the first batch, without its fit."""
-    sample_weight: str | None
-    labels: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,25 +97,16 @@ def reader_of(estimator: Any, source: Source, sample_weight: Any, *, labels: boo
         rows, _ = open_batch(estimator, X, y, sample_weight, labels=labels, reset=True)
         if rows is not None:
             known = type(estimator)()
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(estimator, name):
-                    setattr(known, name, getattr(estimator, name))
-            return Reader(estimator=known, sample_weight=sample_weight, labels=labels)
+            vars(known).update({k: v for k, v in vars(estimator).items() if k.endswith("_in_")})
+            return partial(
+                open_batch, known, sample_weight=sample_weight, labels=labels, reset=False
+            )
     raise ValueError("the source has no row with a target: there is nothing to fit.")
-
-
-def open_batches(
-    reader: Reader, batches: Iterable[Batch]
-) -> Iterator[tuple[TrainingTable | None, int]]:
-    """Rows of a fit, batch by batch, and how many of each have no target."""
-    weight, labels = reader.sample_weight, reader.labels
-    for X, y in batches:
-        yield open_batch(reader.estimator, X, y, weight, labels=labels, reset=False)
 
 
 def collect_facts(source: Source, reader: Reader) -> Facts:
     """One pass over a source."""
-    facts = collect(open_batches(reader, batches_of(source)), SAMPLE, labels=reader.labels)
+    facts = collect(starmap(reader, batches_of(source)), SAMPLE)
     assert facts is not None
     return facts
 
@@ -138,7 +114,7 @@ def collect_facts(source: Source, reader: Reader) -> Facts:
 def reread(stream: Stream) -> Iterator[TrainingTable]:
     """All rows again."""
     n_rows = 0
-    for rows, _ in open_batches(stream.reader, batches_of(stream.source)):
+    for rows, _ in starmap(stream.reader, batches_of(stream.source)):
         if rows is not None:
             n_rows += len(rows.weights)
             yield rows
@@ -171,7 +147,7 @@ def _read_dataset(part: tuple[Any, Any]) -> Iterator[Batch]:
     import pyarrow as pa
 
     dataset, y = part
-    for batch in dataset.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1):
+    for batch in dataset.to_batches(batch_size=65_536, batch_readahead=1, fragment_readahead=1):
         yield pa.Table.from_batches([batch]), y
 
 
@@ -181,6 +157,8 @@ def _dataset(path: Any) -> Any:
         from pyarrow import dataset, fs
     except ImportError:
         raise ImportError("files are read by pyarrow: pip install 'bowtienet[bigdata]'.") from None
+    formats = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+    formats |= {".feather": "feather", ".arrow": "feather"}
     text = os.fspath(path)
     system, inside = fs.FileSystem.from_uri(text) if "://" in text else (fs.LocalFileSystem(), text)
     kind = system.get_file_info(inside).type
@@ -190,13 +168,14 @@ def _dataset(path: Any) -> Any:
     if kind == fs.FileType.Directory:
         listed = system.get_file_info(fs.FileSelector(inside, recursive=True))
         names = [info.path for info in listed if info.type == fs.FileType.File]
-    known = {FORMATS.get(os.path.splitext(name)[1].lower()) for name in names} - {None}
+    form_of = {name: formats.get(os.path.splitext(name)[1].lower()) for name in sorted(names)}
+    known = set(form_of.values()) - {None}
     if len(known) != 1:
         raise ValueError(
-            f"{text!r} must be or hold files of one kind, {', '.join(FORMATS)}: it has "
+            f"{text!r} must be or hold files of one kind, {', '.join(formats)}: it has "
             f"{len(known)} of these kinds."
         )
-    wanted = [name for name in sorted(names) if os.path.splitext(name)[1].lower() in FORMATS]
+    wanted = [name for name, form in form_of.items() if form]
     return dataset.dataset(wanted, format=known.pop(), filesystem=system)
 
 

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._format import listed
 from bowtienet.tables.dates import (
     DAY,
     DAY_FIRST,
@@ -232,7 +233,7 @@ def _learn_texts(texts: list[str], counts: Floats, hints: Hints) -> Reading:
     moments = parse_dates(texts, order)
     if np.isnat(moments).all():
         several = len(units) > 1 and np.isfinite(numbers).all()
-        doubt = f"numbers in several units ({_some(sorted(units))}); convert them to one."
+        doubt = f"numbers in several units ({listed(sorted(units), 3)}); convert them to one."
         return Reading(kind=CATEGORY, doubt=doubt if several else "")
     doubt = ""
     if is_unsure:
@@ -250,8 +251,7 @@ def _mostly(
     if strange and not (few and np.count_nonzero(~unread) > 3 * len(strange)):
         return None
     if strange:
-        words = _some(strange)
-        doubt = f"read as {kind}s, with {words} missing; missing_values names such codes."
+        doubt = f"read as {kind}s, with {listed(strange)} missing; missing_values names such codes."
     return Reading(kind=kind, style=style, codes=tuple(sorted(strange)), doubt=doubt)
 
 
@@ -311,8 +311,3 @@ def _unit(text: str) -> str:
     """A unit or currency in one form: EUR and €, year and years."""
     plain = text.strip().rstrip(".").casefold()
     return _CURRENCIES.get(plain, plain.removesuffix("s") if len(plain) > 3 else plain)
-
-
-def _some(texts: Sequence[str]) -> str:
-    """The first of several texts."""
-    return ", ".join(map(repr, texts[:3])) + (" ..." if len(texts) > 3 else "")
