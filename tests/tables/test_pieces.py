@@ -76,12 +76,9 @@ def test_components_are_centred_and_on_a_common_scale(rng: np.random.Generator) 
     pieces = fitted(weights=weights)
     values = components(pieces, X)
     np.testing.assert_allclose(share @ values, 0.0, atol=1e-12)
-    deviation = np.sqrt(share @ values**2)
-    assert np.mean(deviation**2) == pytest.approx(0.25, rel=1e-12)
+    assert np.mean(share @ values**2) == pytest.approx(0.25, rel=1e-12)
     assert np.ptp(pieces.scale) == 0.0
-    constant = pieces.column == NAMES.index("constant")
-    np.testing.assert_array_equal(values[:, constant], 0.0)
-    np.testing.assert_array_equal(deviation == 0.0, constant)
+    np.testing.assert_array_equal(values[:, pieces.column == NAMES.index("constant")], 0.0)
 
 
 def test_a_straight_line_is_a_sum_of_components() -> None:
@@ -134,18 +131,9 @@ def test_values_that_many_rows_share_end_a_bin_each(rng: np.random.Generator) ->
     x = np.where(np.arange(N_ROWS) < N_ROWS // N_BINS - 1, 0.25, rng.normal(size=N_ROWS))
     np.testing.assert_allclose(edges(fitted(x[:, None])), quantiles(x, N_BINS + 1), rtol=1e-12)
     x = np.concatenate([np.full(300, 2.0), np.full(100, -0.5), rng.normal(size=400)])
-    weights = np.concatenate([np.full(300, 1.0), np.full(100, 3.0), np.ones(400)])
+    weights = np.where(x == -0.5, 3.0, 1.0)
     ends = edges(fitted(x[:, None], weights, n_bins=8))
     np.testing.assert_allclose(ends, np.sort([2.0, -0.5, *quantiles(x[400:], 7)]), rtol=1e-12)
-
-
-def test_a_column_that_is_nearly_always_the_same_has_bins_for_the_others() -> None:
-    x = np.zeros((1_000, 1))
-    x[:120, 0] = np.arange(1.0, 121.0)
-    ends = edges(fitted(x, n_bins=8))
-    assert (ends[0], ends[1], ends[-1], len(ends)) == (0.0, 1.0, 120.0, 9)
-    beside = np.column_stack([x, np.arange(1_000.0)])
-    assert np.bincount(fitted(beside).column).tolist() == [16, 16]
 
 
 def test_every_bin_has_rows(rng: np.random.Generator) -> None:
@@ -197,14 +185,6 @@ def test_of_more_columns_each_has_fewer_bins(n_columns: int, n_bins: int | None)
     if pieces is not None:
         assert np.bincount(pieces.column).tolist() == [n_bins] * n_columns
         assert len(pieces.column) <= 96
-
-
-def test_columns_that_stay_as_they_are_count_too(rng: np.random.Generator) -> None:
-    """Seventy of two values leave 26 components for the others."""
-    several, two = rng.normal(size=(600, 5)), rng.integers(0, 2, size=(600, 95))
-    pieces = fitted(np.column_stack([several, two[:, :70]]))
-    assert np.bincount(pieces.column).tolist() == [5] * 5 + [1] * 70
-    assert fit_pieces(np.column_stack([several, two]), np.ones(600), N_BINS) is None
 
 
 def test_columns_in_another_order_have_the_same_components() -> None:
