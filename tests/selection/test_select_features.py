@@ -189,7 +189,7 @@ def test_draws_have_the_distribution_of_the_column(rng: np.random.Generator) -> 
     x = rng.normal(size=(400, 1))
     level = (x[:, 0] + rng.normal(size=400) > 0.0) * 1.0
     inputs = np.column_stack([x, 0.8 * x + 0.6 * rng.normal(size=(400, 1)), level])
-    columns = columns_of(inputs, np.arange(3), 3)
+    columns = columns_of(inputs, np.arange(3))
     for column, near in ((1, 0.03), (2, 0.07)):
         drawn = draw(fit_conditional(columns, column), 500, rng)[0]
         values = columns.scores[:, column]
