@@ -154,12 +154,14 @@ def open_batch(
     known, is_single = _known_targets(targets), targets.ndim == 1
     if not labels:
         targets = targets.reshape(len(targets), -1)
+        if targets.shape[1] > 1:
+            target_names = target_names or tuple(f"y{i}" for i in range(targets.shape[1]))
     rows = TrainingTable(
         table=table,
         targets=targets,
         weights=weights,
         exposure=None if exposure is None else exposure_of(exposure, table.n_rows),
-        target_names=target_names or _default_names(1 if labels else targets.shape[1]),
+        target_names=target_names or ("y",),
         is_single=is_single,
         is_labels=labels,
         notes=notes_of(X),
@@ -198,11 +200,8 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
     else:
         frame = frame if reset else _in_order(estimator, frame)
         validate_data(estimator, frame.to_native(), skip_check_array=True, reset=reset)
-        if not frame.shape[0] or not frame.shape[1]:
-            raise ValueError(
-                f"Found array with {frame.shape[0]} sample(s) and {frame.shape[1]} feature(s) "
-                f"(shape={frame.shape}) while a minimum of 1 is required."
-            )
+        if 0 in frame.shape:
+            check_array(np.empty(frame.shape))  # scikit-learn's own words
         names = tuple(map(str, frame.columns))
         array = matrix_of(frame)
         if array is None:
@@ -295,10 +294,6 @@ def _refuse_others(X: Any) -> None:
         "frame (read_table, compute, collect). fit and predict also read files, pyarrow "
         "datasets, Dask collections and batches."
     )
-
-
-def _default_names(count: int) -> tuple[str, ...]:
-    return ("y",) if count == 1 else tuple(f"y{i}" for i in range(count))
 
 
 def _labels(y: Any) -> NDArray[Any]:

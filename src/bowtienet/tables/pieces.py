@@ -107,11 +107,9 @@ def _edges(column: Floats, weights: Floats, distinct: Floats, n_bins: int) -> Fl
         levels = np.linspace(0.0, 1.0, max(n_bins + 1 - len(shared), 2))
         quantiles = weighted_quantiles(column[rest], weights[rest], levels)
         edges = np.union1d(shared, quantiles)
-    kept = [edges[0]]
-    for edge in edges[1:]:
-        if edge - kept[-1] > 1e-6:  # standard deviations; nearer values differ by rounding
-            kept.append(edge)
-    return np.array(kept) if len(kept) > 1 else kept[0] + np.array([0.0, 1.0])
+    # In standard deviations: nearer values differ by rounding.
+    kept = edges[np.diff(edges, prepend=-np.inf) > 1e-6]
+    return kept if len(kept) > 1 else kept[0] + np.array([0.0, 1.0])
 
 
 def _shared_values(column: Floats, weights: Floats, n_bins: int) -> Floats:
