@@ -261,8 +261,7 @@ def test_a_table_that_says_nothing_keeps_a_column(value: Any, new: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "now", "kind"),
-    [(1.0, "a", "number"), (DAY, 1.0, "date"), (1.0, DAY, "number")],
+    ("before", "now", "kind"), [(1.0, "a", "number"), (DAY, 1.0, "date"), (1.0, DAY, "number")]
 )
 def test_another_kind_than_in_training_is_refused(before: Any, now: Any, kind: str) -> None:
     columns = learnt(pd.DataFrame({"price": [before, 2 * before if kind == "number" else None]}))

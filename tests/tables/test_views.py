@@ -49,13 +49,7 @@ def test_pieces_belong_to_the_owners_of_their_columns(rng: np.random.Generator) 
     np.testing.assert_allclose(see(view, new), components(pieces, new), rtol=1e-6)
     gates = learn_gates(x, weights, OWNERS)
     assert np.bincount(gates.owners).tolist() == [GATE_BINS + 1, 0, GATE_BINS, GATE_BINS]
-
-
-def test_pieces_that_say_nothing_new_are_no_view(rng: np.random.Generator) -> None:
-    """Few rows of many values, or columns of two values."""
-    two = rng.integers(0, 2, size=(500, 4)).astype(float)
-    for x in (rng.normal(size=(60, 4)), two):
-        assert learn_view("piecewise", x, np.ones(len(x)), OWNERS) is None
+    assert learn_view("piecewise", x[:, 1:2], weights, OWNERS) is None  # nothing new
 
 
 @pytest.mark.parametrize(
