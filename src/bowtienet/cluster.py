@@ -27,7 +27,7 @@ from bowtienet.posterior.factors import LocalMemory, Posterior
 from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable
 from bowtienet.tables.sample import Facts, collect, merge
-from bowtienet.tables.sources import Reader, Source, Stream, has_rows, open_batches
+from bowtienet.tables.sources import Reader, Source, Stream, has_rows
 
 BRANCHES = 8
 """Sums that are added in a task: few levels, and no task with many inputs."""
@@ -141,13 +141,12 @@ def _pair(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _collect(reader: Reader, size: int, batch: tuple[Any, Any]) -> Facts | None:
-    return collect(open_batches(reader, filter(has_rows, [batch])), size, labels=reader.labels)
+    return collect([reader(*batch)] if has_rows(batch) else [], size)
 
 
 def _encode(reader: Reader, encode: Callable[[TrainingTable], Any], batch: tuple[Any, Any]) -> Any:
-    for rows, _ in open_batches(reader, filter(has_rows, [batch])):
-        return rows and encode(rows)
-    return None
+    rows = reader(*batch)[0] if has_rows(batch) else None
+    return rows and encode(rows)
 
 
 def _join(join: Callable[[Sequence[Any]], Any], *parts: Any) -> Any:

@@ -220,7 +220,7 @@ def _seen(graph: _Graph, view: View, inputs: _Value) -> _Value:
         held = graph.clip(at, np.where(first, -np.inf, 0.0), np.where(last, np.inf, 1.0))
         inputs = (held - pieces.center) / pieces.scale
     if view.principal is not None:
-        inputs = inputs @ view.principal.loadings
+        inputs = inputs @ view.principal
     return graph.cast(inputs, TensorProto.FLOAT)
 
 

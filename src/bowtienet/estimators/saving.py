@@ -31,7 +31,6 @@ from bowtienet.tables.columns import Column
 from bowtienet.tables.door import Table
 from bowtienet.tables.levels import LevelStatistic
 from bowtienet.tables.pieces import Pieces
-from bowtienet.tables.principal import Principal
 from bowtienet.tables.representation import Representation, Scaling
 from bowtienet.tables.texts import Reading
 from bowtienet.tables.views import View
@@ -62,7 +61,6 @@ CONTAINERS = (
     Pieces,
     PointMass,
     Posterior,
-    Principal,
     Prior,
     Reading,
     Recipe,

@@ -31,25 +31,10 @@ Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]
 
-FEW_LEVELS = 10
-"""Different values up to which numbers are drawn as levels."""
-MOST_NEIGHBOURS = 64
-"""Inputs that a column is regressed on, at most; and a third of the rows."""
-LEAST_PROBABILITY = 1e-3
-"""Of a level: a linear probability may be negative."""
 FIRST_DRAWS = 200
 """That centre and scale the sums."""
 ENOUGH_LARGE = 10
 """Draws as large as the column after which there are no more."""
-FIRST_BATCH, LARGEST_BATCH, BATCH_NUMBERS = 100, 2_000, 2**22
-"""Draws at a time, and numbers in them."""
-PRIOR_VARIANCE = 9.0
-"""v: of a sum in units of its deviation under chance, if there is an effect."""
-N_STEPS = 5
-LEAST_DEVIATION = 1e-2
-"""Of a sum, in units of |r|: below it a shape does not vary, and single precision is all of it."""
-SAME_DIRECTION = 0.05
-"""Eigenvalue below which shapes of a column are the same."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +43,8 @@ class Columns:
 
     scores: Floats
     """(n, E)."""
-    inputs: tuple[Indices, ...]
-    """Inputs of each column of the user; none if it does not vary."""
+    owners: Indices
+    """The user's column of each input, (E,); -1 of inputs that do not vary."""
     is_smooth: NDArray[np.bool_]
     """Which inputs are numbers with many values, (E,)."""
     is_bent: NDArray[np.bool_]
@@ -80,20 +65,19 @@ class Conditional:
     """(n, L) probabilities of levels, summed; None of numbers."""
 
 
-def columns_of(inputs: Floats, owners: Indices, n_columns: int) -> Columns:
+def columns_of(inputs: Floats, owners: Indices) -> Columns:
     """Scores of encoded inputs (n, E), of which each belongs to one of the user's columns."""
     counts = np.array([len(np.unique(column)) for column in inputs.T])
-    is_smooth = counts > FEW_LEVELS
+    is_smooth = counts > 10  # numbers with fewer values are drawn as levels
     ranks = ndtri((rankdata(inputs, axis=0) - 0.5) / len(inputs))
     scores = standardized(np.where(is_smooth, ranks, inputs))
-    varying = scores.any(axis=0)
-    places = tuple(np.flatnonzero((owners == column) & varying) for column in range(n_columns))
-    return Columns(scores=scores, inputs=places, is_smooth=is_smooth, is_bent=counts > 2)
+    owners = np.where(scores.any(axis=0), owners, -1)
+    return Columns(scores=scores, owners=owners, is_smooth=is_smooth, is_bent=counts > 2)
 
 
 def fit_conditional(columns: Columns, column: int) -> Conditional:
     """The distribution of one of the user's columns given all others."""
-    chosen = columns.inputs[column]
+    chosen = np.flatnonzero(columns.owners == column)
     values = columns.scores[:, chosen]
     others = columns.scores[:, _neighbours(columns, chosen)]
     if columns.is_smooth[chosen].any():
@@ -103,12 +87,11 @@ def fit_conditional(columns: Columns, column: int) -> Conditional:
     else:
         values, codes = np.unique(values, axis=0, return_inverse=True)
         ridge = fit_ridge(others, np.eye(len(values))[codes.ravel()])
-        held = np.maximum(ridge.fitted, LEAST_PROBABILITY)
+        held = np.maximum(ridge.fitted, 1e-3)  # a linear probability may be negative
         mean, cumulative = np.zeros((1, len(chosen))), np.cumsum(held, axis=1)
         cumulative /= cumulative[:, -1:]
-    return Conditional(
-        ridge=ridge, values=values.astype(np.float32), mean=mean, cumulative=cumulative
-    )
+    single = values.astype(np.float32)
+    return Conditional(ridge=ridge, values=single, mean=mean, cumulative=cumulative)
 
 
 def draw(conditional: Conditional, n_draws: int, rng: np.random.Generator) -> Singles:
@@ -129,7 +112,7 @@ def _neighbours(columns: Columns, chosen: Indices) -> Indices:
     n_rows, n_inputs = columns.scores.shape
     closeness = np.abs(columns.scores[:, chosen].T @ columns.scores).max(axis=0) / n_rows
     closeness[chosen] = -1.0
-    most = min(MOST_NEIGHBOURS, max(1, n_rows // 3))
+    most = min(64, max(1, n_rows // 3))
     least = np.sqrt(2.0 * np.log(n_inputs) / n_rows) if n_inputs - len(chosen) > most else 0.0
     order = np.argsort(-closeness, kind="stable")[:most]
     return order[closeness[order] >= least]
@@ -151,14 +134,16 @@ def p_value(
     steps = [_steps_of(x) if bent else None for x, bent in zip(values.T, is_bent, strict=True)]
     products = np.column_stack([residuals, residuals[:, None] * partners]).astype(np.float32)
     first, log_shares = _sums(draw(conditional, FIRST_DRAWS, rng), products, steps)
-    least = max(LEAST_DEVIATION**2 * float(residuals @ residuals), np.finfo(float).tiny)
+    # Below a hundredth of |r| a shape does not vary, and single precision is all of its sum.
+    least = max(1e-4 * float(residuals @ residuals), np.finfo(float).tiny)
     center, deviation = first.mean(axis=0), np.sqrt(first.var(axis=0) + least)
     n_pairs = values.shape[1] * partners.shape[1]
     alone = ((first - center) / deviation)[:, n_pairs:]
     sizes, vectors = np.linalg.eigh(alone.T @ alone / FIRST_DRAWS)
-    kept = sizes > SAME_DIRECTION
+    kept = sizes > 0.05  # the others are the same shapes again
     directions = vectors[:, kept] / np.sqrt(sizes[kept])
-    gain, cost = 0.5 * PRIOR_VARIANCE / (1.0 + PRIOR_VARIANCE), 0.5 * np.log1p(PRIOR_VARIANCE)
+    v = 9.0  # an effect, if there is one, is some three deviations of what chance gives
+    gain, cost = 0.5 * v / (1.0 + v), 0.5 * np.log1p(v)
 
     def statistic(drawn: Singles) -> Floats:
         u = (_sums(drawn, products, steps)[0] - center) / deviation
@@ -168,8 +153,8 @@ def p_value(
         return np.asarray(logsumexp(np.concatenate([single, joint], axis=1), axis=1))
 
     observed = statistic(values.T.astype(np.float32)[:, None])[0]
-    largest = max(FIRST_BATCH, min(LARGEST_BATCH, BATCH_NUMBERS // values.size))
-    n_drawn, n_large, size = 0, 0, FIRST_BATCH
+    largest = max(100, min(2_000, 2**22 // values.size))  # draws at a time, for little memory
+    n_drawn, n_large, size = 0, 0, 100
     while n_drawn < most_draws:
         size = min(size, most_draws - n_drawn)
         counts = n_large + np.cumsum(statistic(draw(conditional, size, rng)) >= observed)
@@ -182,7 +167,7 @@ def p_value(
 
 def _steps_of(values: Floats) -> Singles:
     """Quantiles of an input at which it may have a step."""
-    steps = np.unique(np.quantile(values, np.arange(1, N_STEPS + 1) / (N_STEPS + 1.0)))
+    steps = np.unique(np.quantile(values, np.arange(1, 6) / 6.0))
     return steps[steps < values.max()].astype(np.float32)
 
 

@@ -19,21 +19,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-PENALTIES = 10.0 ** np.linspace(-3.0, 2.0, 11)
-"""For each row."""
-ROUNDING = 1e-9
-"""Eigenvalues below this share of the largest."""
-HIGHEST_LEVERAGE = 1.0 - 1e-7
-"""Above it an error and what it is divided by are both rounding."""
-STEPS = (-0.6, 0.0, 0.6)
-"""Normal scores at which a column may have a step."""
-MOST_CHOSEN, ROWS_PER_COLUMN, MOST_ROUNDS = 40, 5, 20
-"""Columns, rows for each of them at least, and rounds."""
-NEAR_BEST = 0.95
-"""Share of the largest strength from which on columns are taken in the same round."""
-MOST_PAIRED = 30
-"""Chosen inputs, the first ones, whose products are features too."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Ridge:
@@ -54,14 +39,15 @@ def fit_ridge(features: Floats, targets: Floats) -> Ridge:
     n_rows, center = len(features), targets.mean(axis=0)
     A, wide = features - features.mean(axis=0), features.shape[1] > len(features)
     squares, vectors = np.linalg.eigh(A @ A.T if wide else A.T @ A)
-    kept = squares > max(ROUNDING * squares.max(initial=0.0), np.finfo(float).tiny)
+    kept = squares > max(1e-9 * squares.max(initial=0.0), np.finfo(float).tiny)
     squares, vectors = squares[kept], vectors[:, kept]
     basis = vectors if wide else A @ (vectors / np.sqrt(squares))
     along, fits = basis.T @ (targets - center), []
-    for penalty in n_rows * PENALTIES:
+    for penalty in n_rows * 10.0 ** np.linspace(-3.0, 2.0, 11):
         shrinkage = squares / (squares + penalty)
         fitted = center + basis @ (shrinkage[:, None] * along)
-        leverage = np.minimum(basis**2 @ shrinkage + 1.0 / n_rows, HIGHEST_LEVERAGE)
+        # Nearer to one an error and what it is divided by are both rounding.
+        leverage = np.minimum(basis**2 @ shrinkage + 1.0 / n_rows, 1.0 - 1e-7)
         errors = (targets - fitted) / (1.0 - leverage)[:, None]
         fits.append(Ridge(basis=basis, shrinkage=shrinkage, fitted=fitted, errors=errors))
     return min(fits, key=lambda fit: float(np.sum(fit.errors**2)))
@@ -76,7 +62,7 @@ def standardized(values: Floats) -> Floats:
 def shapes_of(scores: Floats, is_bent: NDArray[np.bool_]) -> Floats:
     """Shapes (S, n, E) of all inputs, lines first; those of indicators are lines alone."""
     held = np.clip(scores, -3.0, 3.0)
-    bends = [held**2, np.abs(held), *((held > step).astype(float) for step in STEPS)]
+    bends = [held**2, np.abs(held), *((held > step).astype(float) for step in (-0.6, 0.0, 0.6))]
     return np.stack([held, *(standardized(values) * is_bent for values in bends)])
 
 
@@ -85,22 +71,23 @@ def regress(
 ) -> tuple[Floats, list[int]]:
     """Predictions (n,) by all columns but one, of inputs of `owners` (E,), and the chosen ones.
 
-    Inputs that do not vary have the owner -1.
+    Inputs that do not vary have the owner -1. At most 40 columns are chosen, with five rows for
+    each at least; products are of the first 30 inputs of these.
     """
-    most = min(MOST_CHOSEN, len(targets) // ROWS_PER_COLUMN)
+    most = min(40, len(targets) // 5)
     chosen: list[int] = []
     predicted = np.zeros_like(targets)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(20):
         strength = _strength(shapes, standardized(targets - predicted), np.isin(owners, chosen))
         strength[np.isin(owners, [*chosen, left_out, -1])] = 0.0
         order = np.argsort(-strength, kind="stable")
-        strong = order[strength[order] >= max(1.0, NEAR_BEST * strength.max())]
+        strong = order[strength[order] >= max(1.0, 0.95 * strength.max())]
         new = list(dict.fromkeys(owners[strong].tolist()))[: most - len(chosen)]
         if not new:
             break
         chosen += new
         places = np.concatenate([np.flatnonzero(owners == column) for column in chosen])
-        first, second = np.triu_indices(min(len(places), MOST_PAIRED), 1)
+        first, second = np.triu_indices(min(len(places), 30), 1)
         products = standardized(shapes[0][:, places[first]] * shapes[0][:, places[second]])
         features = np.concatenate([*shapes[:, :, places], products], axis=1)
         predicted = targets - fit_ridge(features, targets[:, None]).errors[:, 0]

@@ -23,25 +23,12 @@ from bowtienet._params import number
 from bowtienet.selection.conditional import Columns, columns_of, fit_conditional, p_value
 from bowtienet.selection.regression import regress, shapes_of, standardized
 from bowtienet.tables.columns import learn_columns, owners
-from bowtienet.tables.door import Table, open_rows, take
+from bowtienet.tables.door import Table, open_rows, take_training
 from bowtienet.tables.representation import fit_scaling, to_scale
 
 Floats = NDArray[np.float64]
 
 OUTCOMES = ("auto", "numbers", "classes", "counts")
-MOST_ROWS = 5_000
-"""Of more rows a random sample is looked at."""
-FEWEST_ROWS = 20
-"""Of fewer rows nothing can be told."""
-MOST_CATEGORIES = 30
-MOST_CLASSES = 20
-"""Classes, the most frequent ones, whose indicators are tested."""
-MOST_PARTNERS = 200
-"""Inputs up to which products with all of them are looked for; of more, with those that predict."""
-DRAWS_PER_COLUMN, LEAST_DRAWS, MOST_DRAWS = 25, 1_000, 50_000
-"""Most draws, by column and target: one column alone can then be selected at 0.05."""
-FAR_TARGET, FAR_RESIDUAL = 4.0, 2.5
-"""Robust deviations at which targets and residuals are held, for noise with heavy tails."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -115,14 +102,15 @@ def select_features(
     table, row_weights, targets, weights = _opened(X, y, sample_weight, outcome, exposure)
     # Without the targets: a statistic of them would make every category look as if it mattered.
     no_targets = np.zeros((table.n_rows, 0))
-    learnt, rows = learn_columns(table, no_targets, row_weights, MOST_CATEGORIES)
+    learnt, rows = learn_columns(table, no_targets, row_weights, max_categories=30)
     inputs, n_columns = to_scale(fit_scaling(rows, row_weights), rows), len(learnt)
-    columns = columns_of(inputs, owners(learnt), n_columns)
+    columns = columns_of(inputs, owners(learnt))
     p_values = np.ones(n_columns)
-    n_draws = max(LEAST_DRAWS, DRAWS_PER_COLUMN * n_columns) * targets.shape[1]
+    # Such that a column alone can be selected at 0.05.
+    n_draws = min(50_000, max(1_000, 25 * n_columns) * targets.shape[1])
     with threadpool_limits(1, user_api="blas"):  # products are small
         for target in targets.T:
-            tested = _p_values(columns, target, weights, min(n_draws, MOST_DRAWS))
+            tested = _p_values(columns, n_columns, target, weights, n_draws)
             p_values = np.minimum(p_values, targets.shape[1] * tested)
     return FeatureSelection(
         names=tuple(column.name for column in learnt),
@@ -152,47 +140,48 @@ def _opened(
             raise
         training, labels = open_rows(*given, labels=True), True
     n_rows = training.table.n_rows
-    if n_rows < FEWEST_ROWS:
-        raise ValueError(f"select_features needs {FEWEST_ROWS} rows with weight, got {n_rows}.")
-    rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:MOST_ROWS])
-    targets, weights = training.targets[rows], training.weights[rows]
+    if n_rows < 20:
+        raise ValueError(f"select_features needs 20 rows with weight, got {n_rows}.")
+    rows = np.sort(np.random.default_rng(0).permutation(n_rows)[:5_000])
+    training = take_training(training, rows)
+    targets, weights = training.targets, training.weights
     by_row = weights
     if labels:
         classes, counts = np.unique(targets, return_counts=True)
         # Of two classes each says all of the other.
-        most = MOST_CLASSES if len(classes) > 2 else 1
-        frequent = classes[np.argsort(-counts, kind="stable")[:most]]
-        targets = (targets[:, None] == frequent).astype(np.float64)
+        frequent = np.argsort(-counts, kind="stable")[: 20 if len(classes) > 2 else 1]
+        targets = (targets[:, None] == classes[frequent]).astype(np.float64)
     elif (outcome == "counts" or exposure is not None) and np.any(targets < 0.0):
         raise ValueError(f"y must be counts from 0 on, got {targets.min():g}.")
     if training.exposure is not None:
-        exposures = training.exposure[rows]
-        targets, by_row = targets / exposures[:, None], weights * np.sqrt(exposures)
-    return take(training.table, rows), weights, targets, by_row / by_row.mean()
+        targets = targets / training.exposure[:, None]
+        by_row = weights * np.sqrt(training.exposure)
+    return training.table, weights, targets, by_row / by_row.mean()
 
 
-def _p_values(columns: Columns, target: Floats, weights: Floats, most_draws: int) -> Floats:
+def _p_values(
+    columns: Columns, n_columns: int, target: Floats, weights: Floats, most_draws: int
+) -> Floats:
     """p-values of all columns for one target."""
-    p_values, owners = np.ones(len(columns.inputs)), np.full(columns.scores.shape[1], -1)
-    for column, inputs in enumerate(columns.inputs):
-        owners[inputs] = column
-    target = standardized(_held(target, FAR_TARGET))
+    p_values, owners = np.ones(n_columns), columns.owners
+    target = standardized(_held(target, 4.0))
+    if not target.any():
+        return p_values
     shapes = shapes_of(columns.scores, columns.is_bent)
     whole, chosen = regress(shapes, owners, target)
-    for column, inputs in enumerate(columns.inputs):
-        if not inputs.size or not target.any():
-            continue
+    for column in np.unique(owners[owners >= 0]):
+        inputs = np.flatnonzero(owners == column)
         known = regress(shapes, owners, target, column)[0] if column in chosen else whole
         conditional = fit_conditional(columns, column)
-        ridge, residuals = conditional.ridge, _held(target - known, FAR_RESIDUAL)
+        ridge, residuals = conditional.ridge, _held(target - known, 2.5)
         residuals = residuals - residuals.mean()
-        residuals = weights * (
-            residuals - ridge.basis @ (ridge.shrinkage * (ridge.basis.T @ residuals))
-        )
+        explained = ridge.basis @ (ridge.shrinkage * (ridge.basis.T @ residuals))
+        residuals = weights * (residuals - explained)
         values = columns.scores[:, inputs]
-        # What products are looked for with: other inputs, and what they predict.
+        # What products are looked for with: other inputs, of many those that predict, and what they
+        # predict.
         is_partner = (owners >= 0) & (owners != column)
-        if len(owners) * len(inputs) > MOST_PARTNERS:
+        if len(owners) * len(inputs) > 200:
             is_partner &= np.isin(owners, chosen)
         p_values[column] = p_value(
             values,
@@ -208,7 +197,7 @@ def _p_values(columns: Columns, target: Floats, weights: Floats, most_draws: int
 
 
 def _held(values: Floats, most: float) -> Floats:
-    """Values within so many robust deviations of their median."""
+    """Values within so many robust deviations of their median, for noise with heavy tails."""
     center, deviation = np.median(values), median_abs_deviation(values, scale="normal")
     deviation = deviation if deviation > 0.0 else values.std()
     return np.clip(values, center - most * deviation, center + most * deviation)

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.tables.dates import DAY, PARTS, date_parts, days_of
-from bowtienet.tables.door import Table, refuse
+from bowtienet.tables.door import Table, arrays_of, refuse
 from bowtienet.tables.levels import LevelStatistic, learn_means, statistic_folds
 from bowtienet.tables.quantiles import weighted_quantiles
 from bowtienet.tables.texts import (
@@ -46,14 +46,6 @@ from bowtienet.tables.words import helpful_words, word_indicators, words_of
 Floats = NDArray[np.float64]
 
 LEVELS, TEXT = "many levels", "text"
-CONSTANT = 1e-9
-"""A range below this part of the size of the values is rounding."""
-FREQUENT = 0.01
-"""Share of rows from which one of many levels has a column."""
-DISTINCT = 0.9
-"""Levels per row from which texts of a single word are names of rows, and others free text."""
-WORDY = 4.0
-"""Words per text from which a text is free text, if half of the texts are different."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,7 +75,7 @@ def learn_columns(
 
     Targets (n, T) are numbers. In the rows, statistics of a target are out of fold.
     """
-    arrays = _arrays(table)
+    arrays = arrays_of(table)
     cells = [_cells(array) for array in arrays]
     readings = _learn_readings(arrays, cells, weights, table.hints)
     columns: list[Column] = []
@@ -100,14 +92,13 @@ def learn_columns(
         return tuple(columns), encode(columns, table)
     each = zip(columns, arrays, cells, strict=True)
     blocks = [_encoded(column, array, cell, table.hints)[0] for column, array, cell in each]
-    if levels_of_target := [i for i, c in enumerate(columns) if c.kind in (LEVELS, TEXT)]:
-        indexes = [levels[i][1][:, None].astype(float) for i in levels_of_target]
+    if of_target := [i for i, c in enumerate(columns) if c.kind in (LEVELS, TEXT)]:
+        indexes = [levels[i][1][:, None].astype(float) for i in of_target]
         folds = statistic_folds(np.concatenate([*blocks, *indexes], axis=1), targets)
-        for i in levels_of_target:
-            learn = _learn_statistic if columns[i].kind == LEVELS else _learn_words
-            columns[i], more = learn(columns[i], *levels[i], targets, weights, folds)
+        for i in of_target:
+            columns[i], means = _learn_from_targets(columns[i], *levels[i], targets, weights, folds)
             parts = _encoded(columns[i], arrays[i], cells[i], table.hints)[0]
-            blocks[i] = np.concatenate([parts[:, : len(columns[i].parts)], more], axis=1)
+            blocks[i] = np.concatenate([parts[:, : len(columns[i].parts)], means], axis=1)
     if not encoded_names(columns):
         # A network needs an input, even if it says nothing.
         parts_of_first = ("days",) if columns[0].kind == DATE else ("",)
@@ -123,7 +114,7 @@ def encode(columns: Sequence[Column], table: Table) -> Floats:
     blocks = [np.zeros((table.n_rows, 0))]
     problems: list[str] = []
     unknown: list[str] = []
-    for column, array in zip(columns, _arrays(table), strict=True):
+    for column, array in zip(columns, arrays_of(table), strict=True):
         block, problem, new = _encoded(column, array, _cells(array), table.hints)
         blocks.append(block)
         problems += [problem] * bool(problem)
@@ -141,23 +132,21 @@ def encode(columns: Sequence[Column], table: Table) -> Floats:
 
 def encoded_names(columns: Sequence[Column]) -> list[str]:
     """Names of the encoded columns."""
-    names = []
-    links = {NUMBER: "", CATEGORY: "=", LEVELS: "=", DATE: " ", TEXT: " has "}
-    for column in columns:
-        names += [f"{column.name}{links[column.kind]}{part}" for part in column.parts]
-        names += [f"{column.name} missing"] * column.has_indicator
-        if column.statistic is not None:
-            n_means = column.statistic.means.shape[1]
-            numbers = [""] if n_means == 1 else [f" {i}" for i in range(n_means)]
-            names += [f"{column.name} mean{which}" for which in numbers]
-    return names
+    return [name for column in columns for name in _names(column)]
 
 
 def owners(columns: Sequence[Column]) -> NDArray[np.intp]:
     """The user's column of each encoded one."""
-    means = [0 if c.statistic is None else c.statistic.means.shape[1] for c in columns]
-    sizes = [len(c.parts) + c.has_indicator + n for c, n in zip(columns, means, strict=True)]
+    sizes = [len(_names(column)) for column in columns]
     return np.repeat(np.arange(len(columns), dtype=np.intp), sizes)
+
+
+def _names(column: Column) -> list[str]:
+    link = {NUMBER: "", DATE: " ", TEXT: " has "}.get(column.kind, "=")
+    names = [f"{column.name}{link}{part}" for part in column.parts]
+    names += [f"{column.name} missing"] * column.has_indicator
+    n_means = 0 if column.statistic is None else column.statistic.means.shape[1]
+    return names + [f"{column.name} mean{f' {i}' if n_means > 1 else ''}" for i in range(n_means)]
 
 
 def missing_cells(column: Column, array: NDArray[Any], hints: Hints) -> NDArray[np.bool_]:
@@ -169,44 +158,33 @@ def missing_cells(column: Column, array: NDArray[Any], hints: Hints) -> NDArray[
 
 
 def _learn_readings(
-    arrays: list[NDArray[Any]], cells: list[Cells | None], weights: Floats, hints: Hints
+    arrays: Sequence[NDArray[Any]], cells: list[Cells | None], weights: Floats, hints: Hints
 ) -> list[Reading]:
     """How each column is read; columns that leave it open follow those that decide."""
-    readings = [
-        _learn_reading(array, each, weights, hints)
-        for array, each in zip(arrays, cells, strict=True)
-    ]
+    readings = []
+    for array, each in zip(arrays, cells, strict=True):
+        if array.dtype.kind == "U":
+            readings.append(Reading(kind=CATEGORY))  # as the user says
+        elif each is not None:
+            readings.append(learn_reading(each, weights, hints))
+        elif array.dtype.kind == "M":
+            readings.append(Reading(kind=DATE))
+        elif array.dtype.kind in "fi" and is_compact_date(array):
+            readings.append(Reading(kind=DATE, style=COMPACT))
+        else:
+            readings.append(Reading(kind=NUMBER))
     said, hints = hints, settled(hints, readings)
-    if hints == said:
-        return readings
-    for i, reading in enumerate(readings):
-        each = cells[i]
-        if each is not None and (reading.doubt or reading.style == "."):
+    for i, (each, reading) in enumerate(zip(cells, readings, strict=True)):
+        if hints != said and each is not None and (reading.doubt or reading.style == "."):
             readings[i] = learn_reading(each, weights, hints)
     return readings
-
-
-def _learn_reading(
-    array: NDArray[Any], cells: Cells | None, weights: Floats, hints: Hints
-) -> Reading:
-    if cells is None:
-        if array.dtype.kind == "M":
-            return Reading(kind=DATE)
-        if array.dtype.kind in "fi" and is_compact_date(array):
-            return Reading(kind=DATE, style=COMPACT)
-        return Reading(kind=NUMBER)
-    if array.dtype.kind == "U":
-        return Reading(kind=CATEGORY)  # as the user says
-    return learn_reading(cells, weights, hints)
 
 
 def _learn_values(name: str, reading: Reading, values: NDArray[Any], weights: Floats) -> Column:
     """A column of numbers or dates."""
     numbers = days_of(values) if reading.kind == DATE else values
     known = np.isfinite(numbers)
-    typical = 0.0
-    if known.any():
-        typical = _median(numbers[known], weights[known])
+    typical = _median(numbers[known], weights[known]) if known.any() else 0.0
     if reading.kind == DATE:
         varying = zip(PARTS, date_parts(values, typical).T, strict=True)
         parts = tuple(part for part, column in varying if _varies(column))
@@ -237,36 +215,39 @@ def _learn_category(
 ) -> Column:
     """A column of levels or texts, without what needs the target."""
     present = index >= 0
+    n_rows = int(np.count_nonzero(present))
     counts = np.bincount(index[present], weights=weights[present], minlength=len(levels))
+    order = np.argsort(-counts, kind="stable")[:max_categories]
     kind, parts, note = CATEGORY, [], reading.doubt
-    frequent = np.sort(levels[np.argsort(-counts, kind="stable")[:max_categories]])
-    complete = bool(present.all())
-    if len(levels) == 2 and complete:
+    if len(levels) == 2 and n_rows == len(index):
         parts = levels[1:].tolist()  # of two levels one column says it all
     elif len(levels) > max_categories:
-        kind, parts = _kind_of_many(levels, int(np.count_nonzero(present))), []
+        kind = _kind_of_many(levels, n_rows)
         if kind == LEVELS:
-            many = counts >= FREQUENT * counts.sum()
-            parts = [level for level in frequent.tolist() if level in set(levels[many].tolist())]
-        if not kind:
-            kind, note = CATEGORY, "left out, for nearly every row has another text."
-    elif len(levels) > 1 or 0 < np.count_nonzero(present) < len(index):
-        parts = frequent.tolist()
+            parts = np.sort(levels[order[counts[order] >= 0.01 * counts.sum()]]).tolist()
+        if kind == CATEGORY:
+            note = "left out, for nearly every row has another text."
+    elif len(levels) > 1 or 0 < n_rows < len(index):
+        parts = np.sort(levels[order]).tolist()
     else:
         note = "left out, with a single value." if len(levels) else "left out, with no value."
     return Column(name=name, kind=kind, reading=reading, parts=tuple(parts), note=note)
 
 
 def _kind_of_many(levels: NDArray[np.str_], n_rows: int) -> str:
-    """Many levels or free text; nothing for texts of one word that hardly ever come twice."""
+    """Many levels or free text; a category for names of rows.
+
+    Names are texts of one word that hardly ever come twice; of texts that come twice now and then
+    those of four words and more are free text.
+    """
     share = len(levels) / n_rows
     n_words = float(np.mean([len(words_of(text)) for text in levels[:2000].tolist()]))
-    if n_words >= (2.0 if share >= DISTINCT else WORDY) and share >= 0.5:
+    if n_words >= (2.0 if share >= 0.9 else 4.0) and share >= 0.5:
         return TEXT
-    return LEVELS if share < DISTINCT else ""
+    return LEVELS if share < 0.9 else CATEGORY
 
 
-def _learn_statistic(
+def _learn_from_targets(
     column: Column,
     levels: NDArray[np.str_],
     index: NDArray[np.intp],
@@ -274,28 +255,17 @@ def _learn_statistic(
     weights: Floats,
     folds: NDArray[np.intp],
 ) -> tuple[Column, Floats]:
-    """Many levels with their means; the means of the training rows."""
+    """Free text with the words that help, or many levels with their means; those of the rows."""
+    if column.kind == TEXT:
+        words = helpful_words(levels.tolist(), index, targets, weights, folds)
+        note = "left out, for held-out rows confirm none of its words; a text vectoriser sees more."
+        return replace(column, parts=words, note="" if words else note), np.zeros((len(index), 0))
     means, held_out = learn_means(index, targets, weights, folds)
     if means.shape[1]:
         statistic = LevelStatistic(levels=levels, means=means)
         return replace(column, statistic=statistic), held_out
     note = f"{len(levels):,} levels whose target means differ by chance alone."
     return replace(column, note=column.note or note), held_out
-
-
-def _learn_words(
-    column: Column,
-    levels: NDArray[np.str_],
-    index: NDArray[np.intp],
-    targets: Floats,
-    weights: Floats,
-    folds: NDArray[np.intp],
-) -> tuple[Column, Floats]:
-    """Free text with the words that help."""
-    words = helpful_words(levels.tolist(), index, targets, weights, folds)
-    note = "left out, for held-out rows confirm none of its words; a text vectoriser sees more."
-    note = "" if words else note
-    return replace(column, parts=words, note=note), np.zeros((len(index), 0))
 
 
 def _median(values: Floats, weights: Floats) -> float:
@@ -306,14 +276,8 @@ def _median(values: Floats, weights: Floats) -> float:
 
 
 def _varies(values: Floats) -> bool:
-    if not values.size:
-        return False
-    # Halves, so that no difference overflows.
-    return bool(np.ptp(0.5 * values) > 0.5 * CONSTANT * np.abs(values).max())
-
-
-def _arrays(table: Table) -> list[NDArray[Any]]:
-    return list(table.columns if table.matrix is None else table.matrix.T)
+    # Halves, so that no difference overflows; a range of less than this is rounding.
+    return bool(values.size and np.ptp(0.5 * values) > 0.5e-9 * np.abs(values).max())
 
 
 def _is_ready(columns: Sequence[Column], table: Table) -> bool:
@@ -355,8 +319,8 @@ def _values(
         return np.where(np.isnat(array), np.nan, array / DAY), []
     if cells is None and kind in "fiub" and reading.kind == NUMBER:
         numbers = array.astype(np.float64, copy=False)
-        coded = [float(code) for code in hints.missing_values if _is_float(code)]
-        coded += [float(code) for code in reading.codes if _is_float(code)]
+        codes = (*hints.missing_values, *reading.codes)
+        coded = [float(code) for code in codes if _is_float(code)]
         return (np.where(np.isin(numbers, coded), np.nan, numbers) if coded else numbers), []
     cells = cells or distinct_cells(array.astype(object))
     values, unread = read_cells(cells, reading, hints)
@@ -405,10 +369,7 @@ def _encoded_levels(column: Column, cells: Cells, hints: Hints) -> tuple[Floats,
         known = word_indicators([text or "" for text in texts], column.parts)
     else:
         place = {part: i for i, part in enumerate(column.parts)}
-        known = np.zeros((len(texts), len(column.parts)))
-        for row, text in enumerate(texts):
-            if text in place:
-                known[row, place[text]] = 1.0
+        known = np.eye(len(place) + 1)[[place.get(text, -1) for text in texts], :-1]
     unknown: list[str] = []
     if column.statistic is not None:
         levels = column.statistic.levels

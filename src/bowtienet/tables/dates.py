@@ -58,12 +58,7 @@ def parse_dates(texts: Sequence[str], order: str) -> NDArray[np.datetime64]:
             return np.array(texts, dtype="datetime64[us]")
         except ValueError:
             pass  # a day such as February 30
-    moments = np.full(len(texts), np.datetime64("NaT"), dtype="datetime64[us]")
-    for i, text in enumerate(texts):
-        moment = _moment(text, order)
-        if moment is not None:
-            moments[i] = moment
-    return moments
+    return np.array([_moment(text, order) for text in texts], dtype="datetime64[us]")
 
 
 def order_of_dates(texts: Sequence[str]) -> tuple[str, bool]:

@@ -7,10 +7,9 @@ are positive. Inside, nothing is checked again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from numbers import Real
-from os import PathLike
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -25,6 +24,15 @@ from sklearn.utils.validation import (
 )
 
 from bowtienet._format import count
+from bowtienet.tables.frames import (
+    array_of,
+    dense,
+    frame_of,
+    is_in_memory,
+    matrix_of,
+    separate,
+    values_of,
+)
 from bowtienet.tables.texts import (
     NUMBER,
     TRUTH,
@@ -38,11 +46,6 @@ from bowtienet.tables.texts import (
 
 Floats = NDArray[np.float64]
 
-MOST_BYTES = 2e9
-"""Of a sparse array made dense."""
-SHOWN = 10
-"""Problems that a refusal lists."""
-NO_HINTS = Hints()
 ATTRIBUTE = "bowtienet"
 """Under which a frame of `read_table` carries what was said and noticed of its file."""
 
@@ -58,7 +61,7 @@ class Table:
     """(n,) of each column where there is no matrix: texts that may be anything are objects, and
     texts that the user declared categories are of NumPy's type of texts."""
     n_rows: int
-    hints: Hints = NO_HINTS
+    hints: Hints = field(default_factory=Hints)
     precision: str = "float64"
     """Of the numbers as they came, "float32" if all of them fit into that."""
 
@@ -109,6 +112,31 @@ def open_rows(
     reset : bool
         Whether these are the first rows; further ones must have the columns of the first.
     """
+    rows, n_absent = open_batch(
+        estimator, X, y, sample_weight, exposure, labels=labels, reset=reset
+    )
+    if rows is None and n_absent:
+        raise ValueError("Input y contains NaN only: no row has a target.")
+    if rows is None:
+        raise ValueError("Sample weights must contain at least one non-zero number.")
+    if n_absent:
+        note = f"{count(n_absent, 'row')} without a target left out."
+        warnings.warn(note, UserWarning, stacklevel=3)
+        rows = replace(rows, notes=(*rows.notes, note))
+    return rows
+
+
+def open_batch(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    exposure: Any = None,
+    *,
+    labels: bool,
+    reset: bool,
+) -> tuple[TrainingTable | None, int]:
+    """As `open_rows`: rows with targets and weight, if any, and the number without a target."""
     _refuse_others(X)
     X, y, target_names = separate(X, y)
     if isinstance(sample_weight, str):
@@ -116,33 +144,32 @@ def open_rows(
     table = open_features(estimator, X, reset=reset)
     if y is None:
         raise ValueError(
-            f"{type(estimator).__name__} requires y to be passed, but the target y is None."
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None: give "
+            "values, or the name of a column."
         )
     y = values_of(y)
     targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
     weights = _row_weights(sample_weight, table.n_rows)
-    if exposure is not None:
-        exposure = exposure_of(exposure, table.n_rows)
-    known = _known_targets(targets)
-    notes = (*notes_of(X), *_note_of_unknown(known, weights))
-    present = known & (weights > 0.0)
-    is_single = targets.ndim == 1
+    known, is_single = _known_targets(targets), targets.ndim == 1
     if not labels:
         targets = targets.reshape(len(targets), -1)
-    if not present.all():
-        table, targets, weights = take(table, present), targets[present], weights[present]
-        exposure = None if exposure is None else exposure[present]
-    return TrainingTable(
+        if targets.shape[1] > 1:
+            target_names = target_names or tuple(f"y{i}" for i in range(targets.shape[1]))
+    rows = TrainingTable(
         table=table,
         targets=targets,
         weights=weights,
-        exposure=exposure,
-        target_names=target_names or _default_names(1 if labels else targets.shape[1]),
+        exposure=None if exposure is None else exposure_of(exposure, table.n_rows),
+        target_names=target_names or ("y",),
         is_single=is_single,
         is_labels=labels,
-        notes=notes,
+        notes=notes_of(X),
     )
+    present, n_absent = known & (weights > 0.0), int(np.count_nonzero(~known))
+    if not present.any():
+        return None, n_absent
+    return rows if present.all() else take_training(rows, present), n_absent
 
 
 def open_known(estimator: Any, X: Any) -> Table:
@@ -162,55 +189,56 @@ def open_known(estimator: Any, X: Any) -> Table:
 
 def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
     """A table; a float array that is ready is not copied."""
-    if issparse(X):
-        X = _dense(X)
-    frame = frame_of(X)
-    hints = hints_of(X)
-    if frame is not None:
-        frame = frame if reset else _in_order(estimator, frame)
-        validate_data(estimator, frame.to_native(), skip_check_array=True, reset=reset)
-        if not frame.shape[0] or not frame.shape[1]:
-            raise ValueError(
-                f"Found array with {frame.shape[0]} sample(s) and {frame.shape[1]} feature(s) "
-                f"(shape={frame.shape}) while a minimum of 1 is required."
-            )
-        names = tuple(map(str, frame.columns))
-        columns = tuple(_column(series) for series in frame.iter_columns())
-    else:
+    X = dense(X) if issparse(X) else X
+    frame, hints = frame_of(X), hints_of(X)
+    columns: tuple[NDArray[Any], ...] = ()
+    if frame is None:
         array = validate_data(estimator, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
         names = tuple(f"x{i}" for i in range(array.shape[1]))
-        if array.dtype.kind in "fiub":
-            matrix = array.astype(np.float64, copy=False)
-            return Table(
-                names=names,
-                matrix=matrix,
-                columns=(),
-                n_rows=len(matrix),
-                precision=_precision((array,)),
-            )
-        columns = tuple(array.astype(object).T if array.dtype.kind in "US" else array.T)
-    _refuse_infinite(columns, names)
-    precision, matrix = _precision(columns), None
-    if all(column.dtype.kind in "fiub" for column in columns):
-        matrix = np.column_stack(columns).astype(np.float64, copy=False)
+        if array.dtype.kind not in "fiub":
+            columns = tuple(array.astype(object).T if array.dtype.kind in "US" else array.T)
+    else:
+        frame = frame if reset else _in_order(estimator, frame)
+        validate_data(estimator, frame.to_native(), skip_check_array=True, reset=reset)
+        if 0 in frame.shape:
+            check_array(np.empty(frame.shape))  # scikit-learn's own words
+        names = tuple(map(str, frame.columns))
+        array = matrix_of(frame)
+        if array is None:
+            columns = tuple(array_of(series) for series in frame.iter_columns())
+            if all(column.dtype.kind in "fiub" for column in columns):
+                array, columns = np.column_stack(columns), ()
+        _refuse_infinite(columns or array.T, names)
     return Table(
         names=names,
-        matrix=matrix,
-        columns=columns if matrix is None else (),
-        n_rows=len(columns[0]),
+        matrix=None if columns else array.astype(np.float64, copy=False),
+        columns=columns,
+        n_rows=len(columns[0] if columns else array),
         hints=hints,
-        precision=precision,
+        precision=_precision(columns or (array,)),
     )
 
 
-def take(table: Table, rows: NDArray[Any]) -> Table:
-    """Some of the rows."""
+def take_training(rows: TrainingTable, index: NDArray[Any]) -> TrainingTable:
+    """Some of the rows, by numbers or a mask."""
+    table, weights = rows.table, rows.weights[index]
     return replace(
-        table,
-        matrix=None if table.matrix is None else table.matrix[rows],
-        columns=tuple(column[rows] for column in table.columns),
-        n_rows=int(np.count_nonzero(rows)) if rows.dtype == bool else len(rows),
+        rows,
+        table=replace(
+            table,
+            matrix=None if table.matrix is None else table.matrix[index],
+            columns=tuple(column[index] for column in table.columns),
+            n_rows=len(weights),
+        ),
+        targets=rows.targets[index],
+        weights=weights,
+        exposure=None if rows.exposure is None else rows.exposure[index],
     )
+
+
+def arrays_of(table: Table) -> tuple[NDArray[Any], ...]:
+    """The columns (n,), whatever holds them."""
+    return table.columns if table.matrix is None else tuple(table.matrix.T)
 
 
 def refuse(problems: Sequence[str]) -> None:
@@ -218,10 +246,9 @@ def refuse(problems: Sequence[str]) -> None:
     if len(problems) == 1:
         raise ValueError(problems[0])
     if problems:
-        lines = [f"- {problem}" for problem in problems[:SHOWN]]
-        if len(problems) > SHOWN:
-            lines.append(f"- and {len(problems) - SHOWN:,} more like these.")
-        raise ValueError("\n".join([f"the table has {len(problems):,} problems:", *lines]))
+        more = [f"and {len(problems) - 10:,} more like these."] if len(problems) > 10 else []
+        head = f"the table has {len(problems):,} problems:"
+        raise ValueError("\n- ".join([head, *problems[:10], *more]))
 
 
 def _precision(columns: Sequence[NDArray[Any]]) -> str:
@@ -229,14 +256,6 @@ def _precision(columns: Sequence[NDArray[Any]]) -> str:
     kinds = [column.dtype for column in columns if column.dtype.kind in "fiub"]
     single = bool(kinds) and np.result_type(*kinds) in (np.float16, np.float32)
     return "float32" if single else "float64"
-
-
-def frame_of(X: Any) -> Any:
-    """X as a narwhals frame, or None if it is no frame."""
-    if isinstance(X, (np.ndarray, list, tuple)):
-        return None
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame if isinstance(frame, nw.DataFrame) else None
 
 
 def hints_of(X: Any) -> Hints:
@@ -267,98 +286,14 @@ def _in_order(estimator: Any, frame: Any) -> Any:
     return frame.select(names)
 
 
-def _dense(X: Any) -> NDArray[Any]:
-    """A sparse array with its zeros."""
-    size = 8.0 * X.shape[0] * X.shape[1]
-    if size > MOST_BYTES:
-        raise ValueError(
-            f"X is sparse, and with its zeros would take {size / 1e9:.1f} GB: put a "
-            "TruncatedSVD(n_components=100) or SelectKBest before the model in a Pipeline."
-        )
-    return np.asarray(X.toarray())
-
-
 def _refuse_others(X: Any) -> None:
-    """Arrays of all libraries have `__array__`."""
-    in_memory = hasattr(X, "__array__") or hasattr(X, "toarray") or frame_of(X) is not None
-    if isinstance(X, (str, PathLike)) or not (in_memory or isinstance(X, Sequence)) or _is_lazy(X):
-        raise ValueError(
-            f"X must be an array or a frame here, got {type(X).__name__}: load the rows into a "
-            "frame (read_table, compute, collect). fit and predict also read files, pyarrow "
-            "datasets, Dask collections and batches."
-        )
-
-
-def _is_lazy(X: Any) -> bool:
-    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
-
-
-def separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
-    """Features and targets, where targets may be names of columns."""
-    names = [y] if isinstance(y, str) else y
-    is_names = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
-    frame = frame_of(X)
-    if not is_names or (frame is None and not isinstance(y, str)):
-        return X, y, _names_of(y)
-    if frame is None:
-        raise ValueError(f"the column {y!r} has a name, but X is no frame: give the values.")
-    absent = [name for name in names if name not in frame.columns]
-    if absent and len(names) == len(frame) and not isinstance(y, str):
-        return X, y, ()  # labels of the rows, not names
-    if absent:
-        known = ", ".join(map(repr, frame.columns[:10]))
-        raise ValueError(f"the table has no column {absent[0]!r}: it has {known}.")
-    targets = frame.select(names).to_native() if len(names) > 1 else frame[names[0]].to_native()
-    return frame.drop(list(names)).to_native(), targets, tuple(names)
-
-
-def _names_of(y: Any) -> tuple[str, ...]:
-    frame = frame_of(y)
-    if frame is not None:
-        return tuple(map(str, frame.columns))
-    name = getattr(y, "name", None)
-    return (name,) if isinstance(name, str) and name else ()
-
-
-def values_of(y: Any) -> Any:
-    """Values of a frame or series of any library; anything else as it is."""
-    frame = frame_of(y)
-    if frame is not None:
-        return frame.to_numpy()
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    return series.to_numpy() if isinstance(series, nw.Series) else y
-
-
-def _column(series: Any) -> NDArray[Any]:
-    """Values of a column of a frame: floats, dates, or objects with None where missing."""
-    dtype = series.dtype
-    if dtype.is_numeric() or dtype == nw.Boolean:
-        values = np.asarray(series.to_numpy())
-        if values.dtype.kind in "fiub":
-            return values
-        return np.asarray(series.cast(nw.Float64).to_numpy(), dtype=np.float64)
-    if dtype == nw.Datetime:
-        if dtype.time_zone is not None:
-            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        return np.asarray(series.to_numpy(), dtype="datetime64[us]")
-    if dtype == nw.Date:
-        return np.asarray(series.cast(nw.Datetime("us")).to_numpy(), dtype="datetime64[us]")
-    if dtype == nw.Duration:
-        return np.asarray(series.to_numpy(), dtype="timedelta64[us]")
-    if dtype in (nw.Categorical, nw.Enum):
-        # Also where the levels are numbers.
-        levels = series.cast(nw.String).to_list()
-        return np.array([v if isinstance(v, str) else "" for v in levels], dtype=str)
-    cells = series.to_list()
-    if dtype == nw.String:
-        cells = [cell if isinstance(cell, str) else None for cell in cells]
-    column = np.empty(len(cells), dtype=object)
-    column[:] = cells
-    return column
-
-
-def _default_names(count: int) -> tuple[str, ...]:
-    return ("y",) if count == 1 else tuple(f"y{i}" for i in range(count))
+    if is_in_memory(X) or (isinstance(X, Sequence) and not isinstance(X, str)):
+        return
+    raise ValueError(
+        f"X must be an array or a frame here, got {type(X).__name__}: load the rows into a "
+        "frame (read_table, compute, collect). fit and predict also read files, pyarrow "
+        "datasets, Dask collections and batches."
+    )
 
 
 def _labels(y: Any) -> NDArray[Any]:
@@ -404,17 +339,6 @@ def _read_target(values: NDArray[Any], table: Table) -> Floats:
     return np.append(numbers.astype(float), np.nan)[cells.place]
 
 
-def _note_of_unknown(known: NDArray[np.bool_], weights: Floats) -> tuple[str, ...]:
-    """Rows without a target are left out with a warning, which is a note as well."""
-    if not np.any(known & (weights > 0.0)):
-        raise ValueError("Input y contains NaN only: no row has a target.")
-    if known.all():
-        return ()
-    note = f"{count(int(np.count_nonzero(~known)), 'row')} without a target left out."
-    warnings.warn(note, UserWarning, stacklevel=4)
-    return (note,)
-
-
 def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
     """Rows (n,) that have all targets."""
     if targets.dtype.kind == "f":
@@ -425,21 +349,19 @@ def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _row_weights(weights: Any, n_rows: int) -> Floats:
-    if weights is None:
-        return np.ones(n_rows)
-    if isinstance(weights, Real):
-        weights = np.full(n_rows, weights)
+    if weights is None or isinstance(weights, Real):
+        weights = np.full(n_rows, 1.0 if weights is None else weights)
     weights = check_array(
-        values_of(weights), dtype=np.float64, ensure_2d=False, input_name="sample_weight"
+        values_of(weights),
+        dtype=np.float64,
+        ensure_2d=False,
+        ensure_non_negative=True,
+        input_name="sample_weight",
     )
     if weights.ndim != 1:
         raise ValueError("Sample weights must be 1D array or scalar.")
     if len(weights) != n_rows:
         raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
-    if np.any(weights < 0.0):
-        raise ValueError("Negative values in data passed to sample_weight: use 0 to leave out.")
-    if not np.any(weights > 0.0):
-        raise ValueError("Sample weights must contain at least one non-zero number.")
     return np.asarray(weights)
 
 
@@ -456,7 +378,7 @@ def exposure_of(exposure: Any, n_rows: int) -> Floats:
     return values
 
 
-def _refuse_infinite(columns: tuple[NDArray[Any], ...], names: tuple[str, ...]) -> None:
+def _refuse_infinite(columns: Iterable[NDArray[Any]], names: tuple[str, ...]) -> None:
     refuse(
         [
             f"Input X contains infinity in column {name!r}: replace it by a number, or leave it "

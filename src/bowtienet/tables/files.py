@@ -18,7 +18,6 @@ import tempfile
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
@@ -28,37 +27,22 @@ import numpy as np
 
 from bowtienet._format import count
 from bowtienet.tables.door import ATTRIBUTE, refuse
-from bowtienet.tables.texts import CODES, parse_numbers
+from bowtienet.tables.texts import CODES, cleaned, parse_numbers
 
-Source = tuple[Iterator[Sequence[Any]], str, tuple[str, ...]]
-"""Records of a file, its separator, and notes."""
-SEPARATORS = ",;\t|"
+Records = Iterator[list[Any]]
+"""Cells without blanks around them, None where there is nothing."""
+Layout = tuple[list[str], list[Any], int]
+"""Names; the header, which may come again; and how many records are before the first row."""
 SAMPLE = 200
 """Records that the layout of a file is found from."""
-PART = 2**20
-"""Bytes that are decoded at a time to find the encoding."""
-AT_END = 3
-"""Rows at the end among which totals and remarks are looked for."""
 TOTALS = re.compile(
     r"(grand |sub)?(total|sum|summe|gesamt|gesamtsumme|insgesamt|suma|somme|mean|average|mittelwert"
     r"|durchschnitt|moyenne|media)\b.*",
     re.IGNORECASE,
 )
 _LEADING_ZERO = re.compile(r"-?0\d")
+_WHOLE = re.compile(r"[-+]?\d{1,15}")
 _THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Layout:
-    """Where the data of a file begin, and their names."""
-
-    names: tuple[str, ...]
-    header: tuple[Any, ...]
-    """The header as it stands, which may come again."""
-    first: int
-    """Records before the first row."""
-    separator: str
-    notes: tuple[str, ...]
 
 
 def read_table(
@@ -88,26 +72,19 @@ def read_table(
     """
     import pandas as pd
 
-    said = _said(missing_values, day_first, decimal)
-    form = _form(path)
+    form, options = _form(path), (missing_values, day_first, decimal)
     if form in ("parquet", "feather"):
         frame = pd.read_parquet(path) if form == "parquet" else pd.read_feather(path)
-        return _with(frame, said, ())
-    left_out: Counter[str] = Counter()
-    with _open(path, form) as (layout, records):
-        rows = list(_body(records, layout, left_out))
-    if not rows:
+        return _with(frame, _said(*options), ())
+    chunk = next(read_chunks(path, None, *options), None)
+    if chunk is None:
         raise ValueError(f"{path} has no rows under its header.")
-    columns = zip(layout.names, zip(*rows, strict=True), strict=True)
-    frame = pd.DataFrame(
-        {name: _typed(cells, layout.separator, said) for name, cells in columns}, copy=False
-    )
-    return _with(frame, said, (*layout.notes, *_notes_of(left_out)))
+    return chunk.apply(_typed, said=chunk.attrs[ATTRIBUTE])
 
 
 def read_chunks(
     path: str | PathLike[str],
-    rows: int,
+    rows: int | None,
     missing_values: Sequence[str] = (),
     day_first: bool | None = None,
     decimal: str | None = None,
@@ -119,19 +96,25 @@ def read_chunks(
     """
     import pandas as pd
 
-    said = _said(missing_values, day_first, decimal)
-    form = _form(path)
+    said, form = _said(missing_values, day_first, decimal), _form(path)
     if form in ("parquet", "feather"):
-        for batch in _batches(path, form, rows):
+        import pyarrow.dataset
+
+        for batch in pyarrow.dataset.dataset(path, format=form).to_batches(batch_size=rows):
             yield _with(batch.to_pandas(), said, ())
         return
-    left_out: Counter[str] = Counter()
-    with _open(path, form) as (layout, records):
-        body, notes = _body(records, layout, left_out), layout.notes
+    with _sheet(path) if form == "xlsx" else _text(path) as (records, separator, notes):
+        head = list(islice(records, SAMPLE))
+        if not head:
+            raise ValueError(f"{path} is empty.")
+        layout = _layout(head, notes)
+        left_out: Counter[str] = Counter()
+        body = _body(islice(chain(head, records), layout[2], None), layout, left_out)
         while chunk := list(islice(body, rows)):
-            frame = pd.DataFrame(chunk, columns=list(layout.names), dtype=object)
-            yield _with(frame, said, (*notes, *_notes_of(left_out)))
-            notes = ()
+            frame = pd.DataFrame(chunk, columns=layout[0], dtype=object)
+            notes += [f"{count(n, what)} left out." for what, n in left_out.items()]
+            yield _with(frame, {**said, "separator": separator}, notes)
+            notes = []
             left_out.clear()
 
 
@@ -164,26 +147,9 @@ def _form(path: str | PathLike[str]) -> str:
     return {**endings, ".feather": "feather", ".arrow": "feather"}.get(ending, "text")
 
 
-def _batches(path: str | PathLike[str], form: str, rows: int) -> Iterator[Any]:
-    import pyarrow.dataset
-
-    yield from pyarrow.dataset.dataset(path, format=form).to_batches(batch_size=rows)
-
-
 @contextmanager
-def _open(path: str | PathLike[str], form: str) -> Iterator[tuple[Layout, Iterator[Sequence[Any]]]]:
-    """The layout of a text file or sheet, and its records after the header."""
-    with _sheet(path) if form == "xlsx" else _text(path) as (records, separator, about):
-        head = list(islice(records, SAMPLE))
-        if not head:
-            raise ValueError(f"{path} is empty.")
-        layout = _layout(head, separator, about)
-        yield layout, islice(chain(head, records), layout.first, None)
-
-
-@contextmanager
-def _text(path: str | PathLike[str]) -> Iterator[Source]:
-    """Records of a text file; stdin is copied to a file, for its beginning is read twice."""
+def _text(path: str | PathLike[str]) -> Iterator[tuple[Records, str, list[str]]]:
+    """Records, separator and notes of a text; stdin is copied, for its beginning is read twice."""
     with tempfile.TemporaryFile() if str(path) == "-" else open(path, "rb") as file:
         if str(path) == "-":
             shutil.copyfileobj(sys.stdin.buffer, file)
@@ -194,12 +160,12 @@ def _text(path: str | PathLike[str]) -> Iterator[Source]:
             separator = _separator(list(islice(stream, SAMPLE)))
             stream.seek(0)
             records = csv.reader(stream, delimiter=separator, skipinitialspace=True)
-            usual = encoding == "utf-8-sig"
-            yield records, separator, () if usual else (f"the file is read as {encoding}.",)
+            notes = [] if encoding == "utf-8-sig" else [f"the file is read as {encoding}."]
+            yield (list(map(cleaned, record)) for record in records), separator, notes
 
 
 @contextmanager
-def _sheet(path: str | PathLike[str]) -> Iterator[Source]:
+def _sheet(path: str | PathLike[str]) -> Iterator[tuple[Records, str, list[str]]]:
     """Records of the first sheet of a workbook that has any."""
     try:
         import openpyxl
@@ -209,14 +175,16 @@ def _sheet(path: str | PathLike[str]) -> Iterator[Source]:
         sheets = [sheet for sheet in book.worksheets if next(sheet.iter_rows(), None)]
         if not sheets:
             raise ValueError(f"{path} has no rows.")
-        note = f"of {len(book.worksheets)} sheets {sheets[0].title!r} is read."
+        notes = [f"of {len(book.worksheets)} sheets {sheets[0].title!r} is read."]
+        records = sheets[0].iter_rows(values_only=True)
         several = len(book.worksheets) > 1
-        yield sheets[0].iter_rows(values_only=True), "", (note,) if several else ()
+        yield (list(map(cleaned, record)) for record in records), "", notes if several else []
 
 
 def _encoding(file: BinaryIO) -> str:
     """UTF-8 if all of a file is, UTF-16 if it looks so, and else that of Windows."""
-    start = file.read(PART)
+    size = 2**20  # bytes at a time
+    start = file.read(size)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     for zeros, name in ((start[1::2], "utf-16-le"), (start[::2], "utf-16-be")):
@@ -226,7 +194,7 @@ def _encoding(file: BinaryIO) -> str:
     try:
         while start:
             decoder.decode(start)
-            start = file.read(PART)
+            start = file.read(size)
         decoder.decode(b"", final=True)
     except UnicodeDecodeError:
         return "cp1252"
@@ -241,52 +209,36 @@ def _separator(lines: Sequence[str]) -> str:
         size, often = Counter(sizes).most_common(1)[0] if sizes else (1, 0)
         return (often / len(sizes), size) if size > 1 else (0.0, 1)
 
-    return max(SEPARATORS, key=agreement)
+    return max(",;\t|", key=agreement)
 
 
-def _layout(head: list[Sequence[Any]], separator: str, about: tuple[str, ...]) -> Layout:
+def _layout(head: list[list[Any]], notes: list[str]) -> Layout:
     """The header is the first record that is as wide as most, with names in most cells."""
-    filled = [sum(not _is_empty(cell) for cell in record) for record in head]
+    filled = [sum(cell is not None for cell in record) for record in head]
     width = Counter(n for n in map(len, head) if n).most_common(1)[0][0]
     typical = Counter(n for n in filled if n).most_common(1)[0][0]
     wide = [len(r) >= width and 2 * n > typical for r, n in zip(head, filled, strict=True)]
     start = wide.index(True)
-    header = tuple(_cleaned(cell) for cell in head[start])
-    while header and header[-1] is None and all(_is_empty(c) for r in head for c in r[width - 1 :]):
+    header, first = head[start], start + 1
+    while header and all(cell is None for record in head for cell in record[width - 1 :]):
         header, width = header[:-1], width - 1
-    notes = list(about)
-    above = sum(n > 0 for n in filled[:start])
-    if above:
+    if above := sum(n > 0 for n in filled[:start]):
         notes.append(f"{count(above, 'line')} above the header left out.")
-    first = start + 1
-    if all(isinstance(cell, (int, float)) or _is_number(cell) for cell in header):
+    if all(map(_is_number, header)):
         notes.append("the first row holds numbers: columns are named column_1, column_2, ....")
-        return _named((None,) * len(header), (), start, separator, notes)
+        return [f"column_{i + 1}" for i in range(len(header))], [], start
     if first < len(head) and _are_units(head[first], head[first + 1 : first + 30]):
-        shown = ", ".join(str(cell) for cell in head[first] if not _is_empty(cell))
+        shown = ", ".join(str(cell) for cell in head[first] if cell is not None)
         notes.append(f"a row of units under the header left out: {shown}.")
         first += 1
-    return _named(header, header, first, separator, notes)
-
-
-def _named(
-    names: Sequence[Any], header: Sequence[Any], first: int, separator: str, notes: list[str]
-) -> Layout:
-    """A layout with names that are different texts."""
-    unique: list[str] = []
-    for i, name in enumerate(names):
+    names: list[str] = []
+    for i, name in enumerate(header):
         text = f"column_{i + 1}" if name is None else re.sub(r"\s+", " ", str(name))
-        tries = chain([text], (f"{text}_{k}" for k in range(2, len(names) + 2)))
-        unique.append(next(t for t in tries if t not in unique))
-        if name is not None and unique[-1] != text:
-            notes.append(f"a second column {text!r} is named {unique[-1]!r}.")
-    return Layout(
-        names=tuple(unique),
-        header=tuple(header),
-        first=first,
-        separator=separator,
-        notes=tuple(notes),
-    )
+        tries = chain([text], (f"{text}_{k}" for k in range(2, len(header) + 2)))
+        names.append(next(t for t in tries if t not in names))
+        if name is not None and names[-1] != text:
+            notes.append(f"a second column {text!r} is named {names[-1]!r}.")
+    return names, header, first
 
 
 def _are_units(record: Sequence[Any], rows: Sequence[Sequence[Any]]) -> bool:
@@ -294,28 +246,26 @@ def _are_units(record: Sequence[Any], rows: Sequence[Sequence[Any]]) -> bool:
     below = [[row[i] for row in rows if i < len(row)] for i in range(len(record))]
     is_numeric = [bool(cells) and sum(map(_is_number, cells)) > 0.7 * len(cells) for cells in below]
     pairs = list(zip(record, is_numeric, strict=True))
-    over_numbers = [_cleaned(cell) for cell, numeric in pairs if numeric]
+    over_numbers = [cell for cell, numeric in pairs if numeric]
     units = [cell for cell in over_numbers if cell is not None]
     if not units or any(_is_number(c) or str(c).casefold() in CODES - {"-"} for c in units):
         return False
-    others = [str(cell).strip() for cell, numeric in pairs if not numeric and not _is_empty(cell)]
+    others = [str(cell) for cell, numeric in pairs if not numeric and cell is not None]
     return 2 * len(units) >= len(over_numbers) and all(
         text[0] in "[(-" or text.casefold() in ("text", "date", "datum") for text in others
     )
 
 
-def _body(
-    records: Iterable[Sequence[Any]], layout: Layout, left_out: Counter[str]
-) -> Iterator[list[Any]]:
+def _body(records: Records, layout: Layout, left_out: Counter[str]) -> Records:
     """The rows of the data; what is left out is counted."""
-    width = len(layout.names)
+    names, header, first = layout
+    width = len(names)
     problems: list[str] = []
     waiting: deque[list[Any]] = deque()
-    for line, record in enumerate(records, start=layout.first + 1):
-        row = [_cleaned(cell) for cell in record]
+    for line, row in enumerate(records, start=first + 1):
         if not any(cell is not None for cell in row):
             left_out["blank line"] += 1
-        elif tuple(row[:width]) == layout.header:
+        elif row[:width] == header:
             left_out["repeated header"] += 1
         else:
             if any(cell is not None for cell in row[width:]) and len(problems) < 1000:
@@ -324,7 +274,7 @@ def _body(
                     "that hold the separator in quotes."
                 )
             waiting.append((row + [None] * width)[:width])
-        if len(waiting) > AT_END and not problems:
+        if len(waiting) > 3 and not problems:  # totals and remarks are among the last three
             yield waiting.popleft()
     refuse(problems)
     while waiting and (junk := _junk_at_end(waiting[-1])):
@@ -342,45 +292,28 @@ def _junk_at_end(row: Sequence[Any]) -> str:
     return "remark at the end" if is_remark and row[0] is not None else ""
 
 
-def _notes_of(left_out: Counter[str]) -> tuple[str, ...]:
-    return tuple(f"{count(n, what)} left out." for what, n in left_out.items())
-
-
-def _typed(cells: Sequence[Any], separator: str, said: dict[str, Any]) -> Any:
+def _typed(column: Any, said: dict[str, Any]) -> Any:
     """A column: numbers if all its cells are plain ones, and else cells as they are."""
-    import pandas as pd
-
-    known = [cell for cell in cells if cell is not None]
+    known = column.dropna()
     if not all(isinstance(cell, str) for cell in known):
-        return pd.Series(cells, dtype=object).infer_objects()
+        return column.infer_objects()
     texts = list(dict.fromkeys(known))
     numbers, units = parse_numbers(texts, ".")
     plain = not units and np.isfinite(numbers).all() and not any("," in text for text in texts)
     plain = plain and not any(map(_LEADING_ZERO.match, texts))
     with_points = [text for text in texts if "." in text]
-    if with_points and (said["decimal"] == "," or separator == ";"):
+    if with_points and (said["decimal"] == "," or said["separator"] == ";"):
         # Behind semicolons 1.234 may be a thousand; other columns know.
         plain = plain and not all(map(_THOUSANDS.fullmatch, with_points))
     if not plain or not texts or set(texts) & set(said["missing_values"]):
-        return pd.Series(cells, dtype=object)
-    value_of = dict(zip(texts, numbers.tolist(), strict=True))
-    values = [value_of.get(cell, np.nan) for cell in cells]
-    if len(known) == len(cells) and all(re.fullmatch(r"[-+]?\d{1,15}", text) for text in texts):
-        return pd.Series(values).astype("int64")
-    return pd.Series(values, dtype="float64")
-
-
-def _cleaned(cell: Any) -> Any:
-    """A cell without blanks around it; None for an empty one."""
-    return (cell.strip() or None) if isinstance(cell, str) else cell
-
-
-def _is_empty(cell: Any) -> bool:
-    return _cleaned(cell) is None
+        return column
+    values = column.map(dict(zip(texts, numbers.tolist(), strict=True)))
+    is_whole = len(known) == len(column) and all(map(_WHOLE.fullmatch, texts))
+    return values.astype("int64" if is_whole else "float64")
 
 
 def _is_number(cell: Any) -> bool:
     """Whether a cell is a number in either decimal style, with a unit or without."""
     if not isinstance(cell, str):
         return isinstance(cell, (int, float))
-    return any(np.isfinite(parse_numbers([cell.strip()], sign)[0][0]) for sign in ".,")
+    return any(np.isfinite(parse_numbers([cell], sign)[0][0]) for sign in ".,")

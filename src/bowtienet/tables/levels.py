@@ -20,8 +20,6 @@ from bowtienet._arrays import hash_rows
 
 Floats = NDArray[np.float64]
 
-FOLDS = 10
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LevelStatistic:
@@ -41,7 +39,7 @@ def statistic_folds(values: Floats, targets: Floats) -> NDArray[np.intp]:
     """
     order = np.lexsort((*targets.T, hash_rows(values)))
     folds = np.empty(len(values), dtype=np.intp)
-    folds[order] = np.arange(len(values)) % FOLDS
+    folds[order] = np.arange(len(values)) % 10
     return folds
 
 
@@ -75,12 +73,10 @@ def _level_sums(
     index: NDArray[np.intp], centred: Floats, amounts: Floats, n_levels: int
 ) -> tuple[Floats, Floats]:
     """Weights (L,) and target sums (L, T) of the levels; missing rows have weight zero."""
-    size = np.bincount(index + 1, weights=amounts, minlength=n_levels + 1)[1:]
-    sums = [
-        np.bincount(index + 1, weights=amounts * target, minlength=n_levels + 1)[1:]
-        for target in centred.T
-    ]
-    return np.asarray(size, dtype=np.float64), np.array(sums, np.float64).reshape(-1, n_levels).T
+    columns = (amounts, *(amounts * target for target in centred.T))
+    sums = [np.bincount(index + 1, weights=each, minlength=n_levels + 1)[1:] for each in columns]
+    values = np.array(sums, dtype=np.float64)
+    return values[0], values[1:].T
 
 
 def _pull(

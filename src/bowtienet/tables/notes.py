@@ -7,32 +7,22 @@ order of time, and few rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._format import count, number
+from bowtienet._format import count, listed, number
 from bowtienet.tables.columns import TEXT, Column, encoded_names, missing_cells
 from bowtienet.tables.dates import PARTS
-from bowtienet.tables.door import Table, TrainingTable
+from bowtienet.tables.door import Table, TrainingTable, arrays_of
 from bowtienet.tables.texts import DATE, NUMBER
 
 Floats = NDArray[np.float64]
 
-FEW_ROWS = 24
-SHOWN = 5
-"""Columns that a note names."""
-GIVEN_AWAY = 0.999
-"""Correlation with a target from which a column nearly gives it."""
-FAR_OUT = 10.0
-"""Interquartile ranges beyond the quartiles from which a target is an outlier."""
-FEW_OUTLIERS = 0.02
-CORRELATED = 0.2
-"""Correlation of the errors of neighbouring rows from which order matters."""
-MOST_ROWS, MOST_COLUMNS = 5_000, 200
-"""That the linear function is fitted to whose errors are looked at."""
+MOST_ROWS = 5_000
+"""That are looked at for equal columns and correlated errors."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +40,7 @@ class ColumnFacts:
 def describe_columns(columns: Sequence[Column], table: Table) -> tuple[ColumnFacts, ...]:
     """Kind, fate, missing cells and examples of each column of a table."""
     described = []
-    for i, column in enumerate(columns):
-        values = table.matrix[:, i] if table.matrix is not None else table.columns[i]
+    for column, values in zip(columns, arrays_of(table), strict=True):
         missing = missing_cells(column, values, table.hints)
         examples = dict.fromkeys(str(value) for value in values[~missing][:100].tolist())
         described.append(
@@ -81,10 +70,10 @@ def notes_of_fit(
     if not training.is_labels:
         notes += _outliers(targets, training.target_names)
     notes += _time_order(columns, inputs, owners, targets)
-    if training.table.n_rows < FEW_ROWS:
+    if (n_rows := training.table.n_rows) < 24:
         notes.append(
-            f"{count(training.table.n_rows, 'row')}: with fewer than {FEW_ROWS} the held-out "
-            "rows say little, so do the intervals."
+            f"{count(n_rows, 'row')}: with fewer than 24 the held-out rows say little, so do the "
+            "intervals."
         )
     return tuple(notes)
 
@@ -115,31 +104,21 @@ def _of_columns(columns: Sequence[Column]) -> list[str]:
 
 def _codes(columns: Sequence[Column]) -> list[str]:
     coded = [column for column in columns if column.reading.codes]
-    codes = dict.fromkeys(code for column in coded for code in column.reading.codes)
-    if not coded:
-        return []
-    texts = ", ".join(map(repr, list(codes)[:SHOWN]))
-    return [f"{texts} count as missing in {_named(column.name for column in coded)}."]
+    codes = listed(dict.fromkeys(code for column in coded for code in column.reading.codes))
+    return [f"{codes} count as missing in {_named([c.name for c in coded])}."] if coded else []
 
 
 def _given_away(
     columns: Sequence[Column], inputs: Floats, owners: NDArray[np.intp], targets: Floats
 ) -> list[str]:
-    centred = targets - targets.mean(axis=0)
-    size = np.sqrt(np.mean(centred**2, axis=0))
-    varying = size > 0.0
-    if not varying.any():
-        return []
-    spread = np.sqrt(np.mean((inputs - inputs.mean(axis=0)) ** 2, axis=0))
-    shared = inputs.T @ (centred[:, varying] / size[varying]) / len(inputs)
-    correlation = np.abs(shared).max(axis=1) / np.where(spread > 0.0, spread, np.inf)
-    names = [columns[i].name for i in np.unique(owners[correlation > GIVEN_AWAY])]
-    if not names:
-        return []
-    return [
-        f"{_named(names)} nearly gives the target: leave it out if it is not known before the "
-        "target is."
-    ]
+    """Columns whose correlation with a target is nearly one."""
+    size, spread = targets.std(axis=0), inputs.std(axis=0)
+    centred = (targets - targets.mean(axis=0)) / np.where(size > 0.0, size, np.inf)
+    shared = np.abs(inputs.T @ centred).max(axis=1, initial=0.0) / len(inputs)
+    correlation = shared / np.where(spread > 0.0, spread, np.inf)
+    names = [columns[i].name for i in np.unique(owners[correlation > 0.999])]
+    note = "nearly gives the target: leave it out if it is not known before the target is."
+    return [f"{_named(names)} {note}"] if names else []
 
 
 def _equal(columns: Sequence[Column], inputs: Floats, owners: NDArray[np.intp]) -> list[str]:
@@ -159,16 +138,17 @@ def _equal(columns: Sequence[Column], inputs: Floats, owners: NDArray[np.intp]) 
 
 
 def _outliers(targets: Floats, names: Sequence[str]) -> list[str]:
+    """Few values ten interquartile ranges beyond the quartiles."""
     notes = []
     for target, name in zip(targets.T, names, strict=True):
         low, high = np.quantile(target, (0.25, 0.75))
-        reach = FAR_OUT * (high - low)
-        far = (target < low - reach) | (target > high + reach)
-        if reach > 0.0 and 0 < np.count_nonzero(far) <= FEW_OUTLIERS * len(target):
-            example = target[far][np.argmax(np.abs(target[far]))]
+        reach = 10.0 * (high - low)
+        far = target[(target < low - reach) | (target > high + reach)]
+        if reach > 0.0 and 0 < len(far) <= 0.02 * len(target):
+            example = number(float(far[np.argmax(np.abs(far))]))
             notes.append(
-                f"target {name!r} has {count(int(np.count_nonzero(far)), 'outlier')} such as "
-                f'{number(float(example))}: correct them, or use noise="student_t".'
+                f"target {name!r} has {count(len(far), 'outlier')} such as {example}: correct "
+                'them, or use noise="student_t".'
             )
     return notes
 
@@ -180,14 +160,15 @@ def _time_order(
     starts = np.searchsorted(owners, np.arange(len(columns)))
     dated = [i for i, column in enumerate(columns) if column.parts[:1] == (PARTS[0],)]
     ordered = [columns[i].name for i in dated if np.all(np.diff(inputs[:, starts[i]]) >= 0.0)]
-    if not ordered or len(inputs) < FEW_ROWS:
+    if not ordered or len(inputs) < 24:
         return []
-    X = np.column_stack([np.ones(len(inputs)), inputs[:, :MOST_COLUMNS]])[-MOST_ROWS:]
+    # The last rows, and the first columns: a hint needs no more.
+    X = np.column_stack([np.ones(len(inputs)), inputs[:, :200]])[-MOST_ROWS:]
     y = targets[-MOST_ROWS:]
     errors = y - X @ np.linalg.solve(X.T @ X + np.eye(X.shape[1]), X.T @ y)
     total = np.sum(errors**2, axis=0)
     lagged = np.sum(errors[1:] * errors[:-1], axis=0) / np.where(total > 0.0, total, 1.0)
-    if lagged.max() < max(CORRELATED, 3.0 / np.sqrt(len(X))):
+    if lagged.max() < max(0.2, 3.0 / np.sqrt(len(X))):
         return []
     return [
         f"rows are in the order of {ordered[0]!r} and the errors of neighbours are correlated: "
@@ -195,9 +176,5 @@ def _time_order(
     ]
 
 
-def _named(names: Iterable[str]) -> str:
-    """Columns by name, the first of many."""
-    names = list(names)
-    shown = ", ".join(map(repr, names[:SHOWN]))
-    more = f" and {len(names) - SHOWN:,} more" if len(names) > SHOWN else ""
-    return f"column{'s' * (len(names) > 1)} {shown}{more}"
+def _named(names: Sequence[str]) -> str:
+    return f"column{'s' * (len(names) > 1)} {listed(names)}"

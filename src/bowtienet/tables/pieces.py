@@ -25,18 +25,10 @@ from bowtienet.tables.quantiles import weighted_quantiles
 
 Floats = NDArray[np.float64]
 
-N_BINS = 16
-"""Bins of a column, unless a user says otherwise; docs/measurements/representation.md says why."""
-MOST_COMPONENTS = 96
-"""Of all columns together: of more columns each has fewer bins."""
 ROWS_PER_BIN = 20
 """With fewer rows for each bin there are fewer bins, unless a column has few values."""
 FEW_VALUES = 17
 """A column of so many values may say everything by them: each ends a bin."""
-SIZE = 0.5
-"""Root mean square of a component: of a column's components many are needed together."""
-NARROWEST = 1e-6
-"""Width of a bin, in standard deviations: below it values would differ by rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,13 +44,9 @@ class Pieces:
     center: Floats
     scale: Floats
     """The same for all."""
-    deviation: Floats
-    """Standard deviations of the components in training, after centring and scaling."""
 
 
-def fit_pieces(
-    inputs: Floats, weights: Floats, n_bins: int, most: int = MOST_COMPONENTS
-) -> Pieces | None:
+def fit_pieces(inputs: Floats, weights: Floats, n_bins: int, most: int = 96) -> Pieces | None:
     """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
 
     A column has at most `n_bins`, and all columns together `most` components, but for columns of
@@ -70,24 +58,20 @@ def fit_pieces(
         _edges(column, weights, values, n_bins)
         for column, values in zip(inputs.T, distinct, strict=True)
     ]
-    n_components = [len(found) - 1 for found in edges]
+    n_components = [len(ends) - 1 for ends in edges]
     if max(n_components) < 2:
         return None
-    ones = np.ones(sum(n_components))
-    pieces = Pieces(
-        column=np.repeat(np.arange(len(edges), dtype=np.intp), n_components),
-        low=np.concatenate([found[:-1] for found in edges]),
-        high=np.concatenate([found[1:] for found in edges]),
-        center=0.0 * ones,
-        scale=ones,
-        deviation=ones,
-    )
+    column = np.repeat(np.arange(len(edges), dtype=np.intp), n_components)
+    low = np.concatenate([ends[:-1] for ends in edges])
+    high = np.concatenate([ends[1:] for ends in edges])
+    ones = np.ones(len(column))
+    pieces = Pieces(column=column, low=low, high=high, center=0.0 * ones, scale=ones)
     share = weights[:, None] / np.sum(weights)
     values = components(pieces, inputs)
     center = np.sum(share * values, axis=0)
     spread = np.sqrt(np.sum(share * (values - center) ** 2, axis=0))
-    scale = np.sqrt(np.mean(spread**2)) / SIZE * ones
-    return replace(pieces, center=center, scale=scale, deviation=spread / scale)
+    # A root mean square of a half: of a column's components many are needed together.
+    return replace(pieces, center=center, scale=np.sqrt(np.mean(spread**2)) / 0.5 * ones)
 
 
 def components(pieces: Pieces, inputs: Floats) -> Floats:
@@ -123,16 +107,14 @@ def _edges(column: Floats, weights: Floats, distinct: Floats, n_bins: int) -> Fl
         levels = np.linspace(0.0, 1.0, max(n_bins + 1 - len(shared), 2))
         quantiles = weighted_quantiles(column[rest], weights[rest], levels)
         edges = np.union1d(shared, quantiles)
-    kept = [edges[0]]
-    for edge in edges[1:]:
-        if edge - kept[-1] > NARROWEST:
-            kept.append(edge)
-    return np.array(kept) if len(kept) > 1 else kept[0] + np.array([0.0, 1.0])
+    # In standard deviations: nearer values differ by rounding.
+    kept = edges[np.diff(edges, prepend=-np.inf) > 1e-6]
+    return kept if len(kept) > 1 else kept[0] + np.array([0.0, 1.0])
 
 
 def _shared_values(column: Floats, weights: Floats, n_bins: int) -> Floats:
     """Values that hold as many rows as a bin should."""
-    values, places = np.unique(column, return_inverse=True)
-    share = np.bincount(places, weights=weights) / np.sum(weights)
+    values, index = np.unique(column, return_inverse=True)
+    share = np.bincount(index, weights=weights) / np.sum(weights)
     # Sums of weights are rounded.
     return values[share * n_bins >= 1.0 - 1e-9]

@@ -7,10 +7,6 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-REACH = 5.0
-"""Ranges of the middle nine tenths beyond which a value is out of line: a hundred rows of any usual
-distribution have none, and a total among the rows is."""
-
 
 def weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Floats:
     """The value below which a share of the weight lies; the middle of the two that part it exactly.
@@ -31,10 +27,12 @@ def weighted_quantiles(values: Floats, weights: Floats, levels: Floats) -> Float
 def in_line(values: Floats) -> Floats:
     """Values (n, K) without those out of line, which stand at the limit of their column.
 
-    A column whose middle nine tenths are equal stays as it is.
+    It is five ranges of the middle nine tenths beyond these: a hundred rows of any usual
+    distribution have no such value, and a total among the rows is one. A column whose middle nine
+    tenths are equal stays as it is.
     """
     low, high = np.quantile(values, (0.05, 0.95), axis=0)
     # Halves, so that no difference overflows.
-    reach = 2.0 * REACH * (0.5 * high - 0.5 * low)
+    reach = 10.0 * (0.5 * high - 0.5 * low)
     reach = np.where(reach > 0.0, reach, np.inf)
     return np.clip(values, low - reach, high + reach)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._format import listed
 from bowtienet.tables.columns import Column, encode, encoded_names, learn_columns, owners
 from bowtienet.tables.door import Table, TrainingTable
 from bowtienet.tables.notes import notes_of_fit
@@ -16,8 +17,6 @@ from bowtienet.tables.texts import DATE, NUMBER
 
 Floats = NDArray[np.float64]
 
-FAR = 1.0
-"""Widths of the training range beyond it from which a row is far outside."""
 FARTHEST = 1e6
 """Deviations beyond which a value is taken for this far: squares of squares stay in range."""
 
@@ -95,15 +94,16 @@ def _numeric_targets(training: TrainingTable) -> Floats:
 def _warn_of_far_rows(representation: Representation, inputs: Floats) -> None:
     """One warning of numbers and dates further out than the width of their training range."""
     width = representation.high - representation.low
-    below = inputs < representation.low - FAR * width
-    far = (below | (inputs > representation.high + FAR * width)).any(axis=0) & (width > 0.0)
+    outside = np.maximum(representation.low - inputs, inputs - representation.high)
+    far = (outside > width).any(axis=0) & (width > 0.0)
+    if not far.any():
+        return
     columns = [representation.columns[i] for i in np.unique(representation.owners[far])]
-    names = [repr(column.name) for column in columns if column.kind in (NUMBER, DATE)]
+    names = [column.name for column in columns if column.kind in (NUMBER, DATE)]
     if names:
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         warnings.warn(
-            f"rows lie far outside the training range in {', '.join(names[:3])}{more}: their "
-            "predictions are extrapolated; check units, or train on rows like these.",
+            f"rows lie far outside the training range in {listed(names, 3)}: their predictions "
+            "are extrapolated; check units, or train on rows like these.",
             UserWarning,
             stacklevel=4,
         )

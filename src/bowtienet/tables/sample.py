@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import hash_columns
-from bowtienet.tables.door import Table, TrainingTable, take
+from bowtienet.tables.door import Table, TrainingTable, arrays_of, take_training
 
 Floats = NDArray[np.float64]
 Keys = NDArray[np.uint64]
@@ -45,18 +45,18 @@ class Facts:
     """Rows that were left out."""
 
 
-def facts_of(rows: TrainingTable, size: int, *, labels: bool) -> Facts:
+def facts_of(rows: TrainingTable, size: int) -> Facts:
     """Facts of a batch, with a sample of at most `size` rows."""
     keys, folds = keys_and_folds(rows)
-    first = np.argsort(keys, kind="stable")[:size]
-    return Facts(
-        sample=take_training(rows, first),
-        keys=keys[first],
-        folds=folds[first],
+    facts = Facts(
+        sample=rows,
+        keys=keys,
+        folds=folds,
         n_rows=len(keys),
         fold_weights=np.roll(np.bincount(folds + 1, rows.weights, HELD_OUT + 1), -1),
-        labels=Counter(rows.targets.tolist()) if labels else Counter(),
+        labels=Counter(rows.targets.tolist() if rows.is_labels else ()),
     )
+    return merge([facts], size)
 
 
 def merge(parts: Sequence[Facts], size: int) -> Facts:
@@ -74,9 +74,7 @@ def merge(parts: Sequence[Facts], size: int) -> Facts:
     )
 
 
-def collect(
-    batches: Iterable[tuple[TrainingTable | None, int]], size: int, *, labels: bool
-) -> Facts | None:
+def collect(batches: Iterable[tuple[TrainingTable | None, int]], size: int) -> Facts | None:
     """Facts of all batches, which come with their numbers of rows without a target."""
     waiting: list[Facts] = []
     n_without = 0
@@ -84,17 +82,7 @@ def collect(
         n_without += n_absent
         if rows is None:
             continue
-        facts = facts_of(rows, size, labels=labels)
-        if waiting and len(waiting[0].keys) == size:
-            # Rows beyond the last one of the sample are in no later sample.
-            kept = facts.keys <= waiting[0].keys[-1]
-            facts = replace(
-                facts,
-                sample=take_training(facts.sample, kept),
-                keys=facts.keys[kept],
-                folds=facts.folds[kept],
-            )
-        waiting.append(facts)
+        waiting.append(facts_of(rows, size))
         if sum(len(each.keys) for each in waiting) >= 2 * size:
             waiting = [merge(waiting, size)]
     return replace(merge(waiting, size), n_without_target=n_without) if waiting else None
@@ -106,9 +94,8 @@ def keys_and_folds(rows: TrainingTable) -> tuple[Keys, NDArray[np.intp]]:
     Equal rows have keys of their own, by their number in the batch, or all of them or none would
     be in a sample. They share a fold, unless they alone are half a part.
     """
-    table, n = rows.table, len(rows.weights)
-    columns = table.columns if table.matrix is None else tuple(table.matrix.T)
-    hashes = hash_columns([_bits(each) for each in (*columns, *np.atleast_2d(rows.targets.T))], n)
+    n, columns = len(rows.weights), (*arrays_of(rows.table), *np.atleast_2d(rows.targets.T))
+    hashes = hash_columns([_bits(each) for each in columns], n)
     order = np.argsort(hashes, kind="stable")
     _, first, counts = np.unique(hashes[order], return_index=True, return_counts=True)
     number, count = np.empty(n, np.uint64), np.empty(n, np.intp)
@@ -121,31 +108,22 @@ def keys_and_folds(rows: TrainingTable) -> tuple[Keys, NDArray[np.intp]]:
     return keys, np.where(folds < HELD_OUT, folds, -1)
 
 
-def take_training(rows: TrainingTable, index: NDArray[Any]) -> TrainingTable:
-    """Some of the rows."""
-    return replace(
-        rows,
-        table=take(rows.table, index),
-        targets=rows.targets[index],
-        weights=rows.weights[index],
-        exposure=None if rows.exposure is None else rows.exposure[index],
-    )
-
-
 def joined(parts: Sequence[TrainingTable]) -> TrainingTable:
     """Rows one after the other."""
-    tables = [part.table for part in parts]
-    matrix: Floats | None = None
-    columns: tuple[NDArray[Any], ...] = ()
-    if all(table.matrix is not None for table in tables):
-        matrix = np.concatenate([table.matrix for table in tables if table.matrix is not None])
-    else:
-        columns = tuple(_joined_column(tables, index) for index in range(len(tables[0].names)))
+    tables, first = [part.table for part in parts], parts[0].table
+    matrices = [table.matrix for table in tables if table.matrix is not None]
+    is_matrix = len(matrices) == len(tables)
+    columns = () if is_matrix else tuple(map(_joined, zip(*map(arrays_of, tables), strict=True)))
     weights = np.concatenate([part.weights for part in parts])
     exposures = [part.exposure for part in parts if part.exposure is not None]
     return replace(
         parts[0],
-        table=Table(names=tables[0].names, matrix=matrix, columns=columns, n_rows=len(weights)),
+        table=Table(
+            names=first.names,
+            matrix=np.concatenate(matrices) if is_matrix else None,
+            columns=columns,
+            n_rows=len(weights),
+        ),
         targets=np.concatenate([part.targets for part in parts]),
         weights=weights,
         exposure=np.concatenate(exposures) if exposures else None,
@@ -173,8 +151,7 @@ def _shuffled(
     return tuple(np.concatenate(arrays)[order] for arrays in zip(*held, strict=True))
 
 
-def _joined_column(tables: Sequence[Table], index: int) -> NDArray[Any]:
-    columns = [t.columns[index] if t.matrix is None else t.matrix[:, index] for t in tables]
+def _joined(columns: Sequence[NDArray[Any]]) -> NDArray[Any]:
     kinds = {"number" if column.dtype.kind in "fiub" else column.dtype.kind for column in columns}
     # A column that is a number in one batch and a text in the next is a category.
     return np.concatenate(columns if len(kinds) == 1 else [c.astype(object) for c in columns])

@@ -8,38 +8,26 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import starmap
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
 
-from bowtienet.tables.door import (
-    TrainingTable,
-    frame_of,
-    open_rows,
-    separate,
-    values_of,
-)
+from bowtienet.tables.door import TrainingTable, open_batch
+from bowtienet.tables.frames import frame_of, is_in_memory
 from bowtienet.tables.sample import Facts, collect
-from bowtienet.tables.texts import is_missing
 
 Batch = tuple[Any, Any]
 """X, and targets or their names."""
+Reader = Callable[[Any, Any], tuple[TrainingTable | None, int]]
+"""`open_batch` for an estimator that has seen the columns of the first batch, without its fit."""
 
 SAMPLE = 100_000
 """Rows that stay in memory: tables of no more are fitted as if they had come in memory."""
-BATCH_ROWS = 65_536
-"""Rows of a file that are read at a time."""
-FORMATS = {
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".feather": "feather",
-    ".arrow": "feather",
-    ".csv": "csv",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +39,6 @@ class Source:
     read: Callable[[Any], Iterator[Batch]]
     """The batches of a part."""
     is_dask: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class Reader:
-    """How batches become rows of a fit."""
-
-    estimator: Any
-    """That has seen the columns of the first batch, without its fit."""
-    sample_weight: str | None
-    labels: bool
-    columns: tuple[str, ...] | int
-    """Of the first batch: names, or how many."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,33 +94,19 @@ def reader_of(estimator: Any, source: Source, sample_weight: Any, *, labels: boo
             f"{type(sample_weight).__name__}."
         )
     for X, y in batches_of(source):
-        first, _ = _open(estimator, X, y, sample_weight, labels, reset=True)
-        if first is not None:
-            return Reader(
-                estimator=_columns_alone(estimator),
-                sample_weight=sample_weight,
-                labels=labels,
-                columns=_columns(X),
+        rows, _ = open_batch(estimator, X, y, sample_weight, labels=labels, reset=True)
+        if rows is not None:
+            known = type(estimator)()
+            vars(known).update({k: v for k, v in vars(estimator).items() if k.endswith("_in_")})
+            return partial(
+                open_batch, known, sample_weight=sample_weight, labels=labels, reset=False
             )
     raise ValueError("the source has no row with a target: there is nothing to fit.")
 
 
-def open_batches(
-    reader: Reader, batches: Iterable[Batch]
-) -> Iterator[tuple[TrainingTable | None, int]]:
-    """Rows of a fit, batch by batch, and how many of each have no target."""
-    for X, y in batches:
-        if _columns(X) != reader.columns:
-            raise ValueError(
-                f"a batch has the columns {_columns(X)}, and the first had {reader.columns}: all "
-                "batches must have the same columns in the same order."
-            )
-        yield _open(reader.estimator, X, y, reader.sample_weight, reader.labels, reset=False)
-
-
 def collect_facts(source: Source, reader: Reader) -> Facts:
     """One pass over a source."""
-    facts = collect(open_batches(reader, batches_of(source)), SAMPLE, labels=reader.labels)
+    facts = collect(starmap(reader, batches_of(source)), SAMPLE)
     assert facts is not None
     return facts
 
@@ -152,7 +114,7 @@ def collect_facts(source: Source, reader: Reader) -> Facts:
 def reread(stream: Stream) -> Iterator[TrainingTable]:
     """All rows again."""
     n_rows = 0
-    for rows, _ in open_batches(stream.reader, batches_of(stream.source)):
+    for rows, _ in starmap(stream.reader, batches_of(stream.source)):
         if rows is not None:
             n_rows += len(rows.weights)
             yield rows
@@ -163,60 +125,10 @@ def reread(stream: Stream) -> Iterator[TrainingTable]:
         )
 
 
-def _open(
-    estimator: Any, X: Any, y: Any, weight: str | None, labels: bool, *, reset: bool
-) -> tuple[TrainingTable | None, int]:
-    """Rows with all targets and a weight, and how many have no target."""
-    X, y, names = separate(X, y)
-    if y is None:
-        raise ValueError("y is missing: give the name of the column of targets, or batches (X, y).")
-    targets = np.asarray(values_of(y))
-    present = _known(targets)
-    absent = int(np.count_nonzero(~present))
-    if weight is not None and frame_of(X) is not None:
-        present &= values_of(separate(X, weight)[1]) != 0.0
-    if not present.any():
-        return None, absent
-    if not present.all():
-        X, targets = _chosen(X, present), targets[present]
-    rows = open_rows(estimator, X, targets, weight, labels=labels, reset=reset)
-    return replace(rows, target_names=names or rows.target_names), absent
-
-
-def _known(targets: NDArray[Any]) -> NDArray[np.bool_]:
-    """Rows (n,) whose targets are all there."""
-    if targets.dtype.kind == "O":
-        missing = np.vectorize(is_missing, otypes=[bool])(targets)
-    else:
-        missing = targets != targets
-    return ~missing.reshape(len(targets), -1).any(axis=1)
-
-
-def _chosen(X: Any, rows: NDArray[np.bool_]) -> Any:
-    frame = frame_of(X)
-    return np.asarray(X)[rows] if frame is None else frame.filter(rows.tolist()).to_native()
-
-
-def _columns(X: Any) -> tuple[str, ...] | int:
-    frame = frame_of(X)
-    return np.shape(X)[1] if frame is None else tuple(map(str, frame.columns))
-
-
-def _columns_alone(estimator: Any) -> Any:
-    """A new estimator that knows the columns, and nothing of a fit before."""
-    known = type(estimator)()
-    for name in ("n_features_in_", "feature_names_in_"):
-        if hasattr(estimator, name):
-            setattr(known, name, getattr(estimator, name))
-    return known
-
-
 def _is_batches(X: Any) -> bool:
     """Whether X gives batches: pairs, frames or matrices; a list of rows is a table."""
-    in_memory = hasattr(X, "__array__") or hasattr(X, "toarray") or frame_of(X) is not None
-    if in_memory or isinstance(X, (Mapping, bytes)) or not hasattr(X, "__iter__"):
-        return False
-    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
+    is_lazy = isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
+    if is_lazy or is_in_memory(X) or isinstance(X, (Mapping, bytes)) or not hasattr(X, "__iter__"):
         return False
     if not isinstance(X, Sequence):
         return True
@@ -235,7 +147,7 @@ def _read_dataset(part: tuple[Any, Any]) -> Iterator[Batch]:
     import pyarrow as pa
 
     dataset, y = part
-    for batch in dataset.to_batches(batch_size=BATCH_ROWS, batch_readahead=1, fragment_readahead=1):
+    for batch in dataset.to_batches(batch_size=65_536, batch_readahead=1, fragment_readahead=1):
         yield pa.Table.from_batches([batch]), y
 
 
@@ -245,6 +157,8 @@ def _dataset(path: Any) -> Any:
         from pyarrow import dataset, fs
     except ImportError:
         raise ImportError("files are read by pyarrow: pip install 'bowtienet[bigdata]'.") from None
+    formats = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
+    formats |= {".feather": "feather", ".arrow": "feather"}
     text = os.fspath(path)
     system, inside = fs.FileSystem.from_uri(text) if "://" in text else (fs.LocalFileSystem(), text)
     kind = system.get_file_info(inside).type
@@ -254,13 +168,14 @@ def _dataset(path: Any) -> Any:
     if kind == fs.FileType.Directory:
         listed = system.get_file_info(fs.FileSelector(inside, recursive=True))
         names = [info.path for info in listed if info.type == fs.FileType.File]
-    known = {FORMATS.get(os.path.splitext(name)[1].lower()) for name in names} - {None}
+    form_of = {name: formats.get(os.path.splitext(name)[1].lower()) for name in sorted(names)}
+    known = set(form_of.values()) - {None}
     if len(known) != 1:
         raise ValueError(
-            f"{text!r} must be or hold files of one kind, {', '.join(FORMATS)}: it has "
+            f"{text!r} must be or hold files of one kind, {', '.join(formats)}: it has "
             f"{len(known)} of these kinds."
         )
-    wanted = [name for name in sorted(names) if os.path.splitext(name)[1].lower() in FORMATS]
+    wanted = [name for name, form in form_of.items() if form]
     return dataset.dataset(wanted, format=known.pop(), filesystem=system)
 
 

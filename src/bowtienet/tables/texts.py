@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._format import listed
 from bowtienet.tables.dates import (
     DAY,
     DAY_FIRST,
@@ -46,10 +47,6 @@ CODES = (
 """Texts that are missing values in a column of numbers or dates, in any case."""
 TRUE = frozenset({"true", "yes", "y", "t", "on", "ja", "j", "wahr", "oui", "vrai", "sí", "si"})
 FALSE = frozenset({"false", "no", "n", "f", "off", "nein", "falsch", "non", "faux"})
-FEW_STRANGE = 0.05
-"""Of the cells of a column that may be neither numbers, dates nor codes; at most three texts."""
-LOOKED_AT = 1_000
-"""Distinct texts of a column that its decimal sign is decided by."""
 
 _NUMBER = {
     decimal: re.compile(
@@ -102,21 +99,16 @@ class Reading:
 def distinct_cells(values: NDArray[Any]) -> Cells:
     """Distinct values of a column of objects; texts without blanks around them."""
     everything = values.tolist()
-    if set(map(type, everything)) <= {str, type(None)}:
-        seen: dict[Any, int] = {}
-        raw = [seen.setdefault(value, len(seen)) for value in everything]
-        firsts = list(seen)
-    else:
-        kinds: dict[Any, int] = {}
-        # 1, 1.0 and True are equal, and NaN is not equal to itself.
-        keys = [None if is_missing(v) else _key(v) for v in everything]
-        raw = [kinds.setdefault(key, len(kinds)) for key in keys]
-        firsts = [None if key is None else key[1] for key in kinds]
+    keys: list[Any] = everything
+    is_text = set(map(type, everything)) <= {str, type(None)}
+    if not is_text:  # 1, 1.0 and True are equal, and NaN is not equal to itself
+        keys = [None if is_missing(value) else _key(value) for value in everything]
+    seen: dict[Any, int] = {}
+    raw = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
+    tidy = [cleaned(key if is_text or key is None else key[1]) for key in seen]
     places: dict[Any, int] = {}
-    cleaned = [_clean(value) for value in firsts]
-    place = [-1 if v is None else places.setdefault((type(v), v), len(places)) for v in cleaned]
-    of_row = np.array(place, dtype=np.intp)[np.array(raw, dtype=np.intp)]
-    return Cells([value for _, value in places], of_row)
+    place = [-1 if v is None else places.setdefault((type(v), v), len(places)) for v in tidy]
+    return Cells([value for _, value in places], np.array(place, dtype=np.intp)[raw])
 
 
 def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Reading:
@@ -124,27 +116,20 @@ def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Reading:
     texts = [value for value in cells.values if isinstance(value, str)]
     others = [value for value in cells.values if not isinstance(value, str)]
     user = {code.strip().casefold() for code in hints.missing_values}
-    coded = [text for text in texts if text.casefold() in CODES or text.casefold() in user]
+    coded = [text for text in texts if text.casefold() in CODES | user]
     known = [text for text in texts if text.casefold() not in CODES | user]
-    reading = Reading(kind=CATEGORY)
-    if others and all(isinstance(value, (Real, Decimal, np.bool_)) for value in others):
-        reading = Reading(kind=NUMBER)
-    elif others and all(isinstance(value, (date, np.datetime64)) for value in others):
-        reading = Reading(kind=DATE)
-    elif others and all(isinstance(value, timedelta) for value in others):
-        reading = Reading(kind=NUMBER)
-    if known and (not others or reading.kind != CATEGORY):
-        share = np.bincount(
-            cells.place[cells.place >= 0],
-            weights=weights[cells.place >= 0],
-            minlength=len(cells.values),
-        )
+    kind = CATEGORY
+    for of_others, types in ((NUMBER, (Real, Decimal, np.bool_)), (DATE, (date, np.datetime64))):
+        kind = of_others if all(isinstance(value, types) for value in others) else kind
+    kind = NUMBER if all(isinstance(value, timedelta) for value in others) else kind
+    reading = Reading(kind=kind if others else CATEGORY)
+    if known and (not others or kind != CATEGORY):
+        places = cells.place[cells.place >= 0]
+        share = np.bincount(places, weights[cells.place >= 0], minlength=len(cells.values))
         often = dict(zip(map(_key, cells.values), share, strict=True))
-        counts = np.array([often[_key(text)] for text in known])
-        texts_are = _learn_texts(known, counts, hints)
-        reading = (
-            texts_are if texts_are.kind == reading.kind or not others else Reading(kind=CATEGORY)
-        )
+        texts_are = _learn_texts(known, np.array([often[_key(text)] for text in known]), hints)
+        mixes = others and texts_are.kind != kind
+        reading = Reading(kind=CATEGORY) if mixes else texts_are
     if reading.kind == CATEGORY:
         coded = [text for text in coded if text.casefold() in user]
     return replace(reading, codes=(*sorted(coded), *reading.codes))
@@ -163,18 +148,17 @@ def settled(hints: Hints, readings: Sequence[Reading]) -> Hints:
 
 def read_cells(cells: Cells, reading: Reading, hints: Hints) -> tuple[NDArray[Any], list[Any]]:
     """Distinct cells as floats, dates or texts, as learnt, and those that are none of these."""
-    user = {code.casefold() for code in (*hints.missing_values, *reading.codes)}
+    codes = {code.casefold() for code in (*hints.missing_values, *reading.codes)}
     if reading.kind == CATEGORY:
         texts = [level_text(value) for value in cells.values]
-        levels = [None if text.casefold() in user else text for text in texts]
+        levels = [None if text.casefold() in codes else text for text in texts]
         return np.array(levels, dtype=object), []
-    allowed = CODES | user
-    absent = [isinstance(v, str) and v.casefold() in allowed for v in cells.values]
-    missing = np.array(absent, dtype=bool)
+    codes |= CODES
+    missing = np.array([isinstance(v, str) and v.casefold() in codes for v in cells.values], bool)
     values = _parse(cells.values, reading)
-    unread = (np.isnat(values) if reading.kind == DATE else np.isnan(values)) & ~missing
+    unread = np.isnat(values) if reading.kind == DATE else np.isnan(values)
     values[missing] = np.datetime64("NaT") if reading.kind == DATE else np.nan
-    return values, [cells.values[i] for i in np.flatnonzero(unread)]
+    return values, [cells.values[i] for i in np.flatnonzero(unread & ~missing)]
 
 
 def level_text(value: Any) -> str:
@@ -188,6 +172,11 @@ def is_missing(value: Any) -> bool:
         return value is None or bool(value != value)
     except (TypeError, ValueError):
         return True  # the NA of pandas has no truth value
+
+
+def cleaned(value: Any) -> Any:
+    """A cell without blanks around it; None for an empty one."""
+    return (value.strip() or None) if isinstance(value, str) else value
 
 
 def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]:
@@ -215,10 +204,7 @@ def is_compact_date(numbers: Floats) -> bool:
     # A cheap look before texts are made of them.
     if len(known) < 10 or known[0] < 19000101 or known[-1] > 20991231:
         return False
-    if np.any(known != np.round(known)):
-        return False
-    texts = [str(int(value)) for value in known]
-    return _is_compact(texts)
+    return bool(np.all(known == np.round(known))) and _is_compact([str(int(v)) for v in known])
 
 
 def _is_compact(texts: Sequence[str]) -> bool:
@@ -243,12 +229,11 @@ def _learn_texts(texts: list[str], counts: Floats, hints: Hints) -> Reading:
             return reading
     order, is_unsure = order_of_dates(texts)
     if hints.day_first is not None and (is_unsure or order == DAY_FIRST):
-        order = DAY_FIRST if hints.day_first else MONTH_FIRST
-        is_unsure = False
+        order, is_unsure = DAY_FIRST if hints.day_first else MONTH_FIRST, False
     moments = parse_dates(texts, order)
     if np.isnat(moments).all():
         several = len(units) > 1 and np.isfinite(numbers).all()
-        doubt = f"numbers in several units ({_some(sorted(units))}); convert them to one."
+        doubt = f"numbers in several units ({listed(sorted(units), 3)}); convert them to one."
         return Reading(kind=CATEGORY, doubt=doubt if several else "")
     doubt = ""
     if is_unsure:
@@ -262,18 +247,17 @@ def _mostly(
 ) -> Reading | None:
     """The reading, if nearly all cells can be read so."""
     strange = [text for text, is_unread in zip(texts, unread, strict=True) if is_unread]
-    few = len(strange) <= 3 and counts[unread].sum() <= FEW_STRANGE * counts.sum()
+    few = len(strange) <= 3 and counts[unread].sum() <= 0.05 * counts.sum()
     if strange and not (few and np.count_nonzero(~unread) > 3 * len(strange)):
         return None
     if strange:
-        words = _some(strange)
-        doubt = f"read as {kind}s, with {words} missing; missing_values names such codes."
+        doubt = f"read as {kind}s, with {listed(strange)} missing; missing_values names such codes."
     return Reading(kind=kind, style=style, codes=tuple(sorted(strange)), doubt=doubt)
 
 
 def _decimal_of(texts: list[str], hints: Hints) -> tuple[str, str]:
     """The sign that makes more texts numbers, and the doubt if both make as many."""
-    looked = texts[:LOOKED_AT]
+    looked = texts[:1_000]  # enough to decide
     points, commas = (parse_numbers(looked, decimal)[0] for decimal in (".", ","))
     read = [np.count_nonzero(np.isfinite(numbers)) for numbers in (points, commas)]
     if read[0] != read[1]:
@@ -295,8 +279,7 @@ def _parse(values: Sequence[Any], reading: Reading) -> NDArray[Any]:
     places = [i for i, value in enumerate(values) if isinstance(value, str)]
     if reading.kind == DATE:
         moments = np.full(len(values), np.datetime64("NaT"), dtype="datetime64[us]")
-        order = reading.style or order_of_dates(texts)[0]
-        moments[places] = parse_dates(texts, order)
+        moments[places] = parse_dates(texts, reading.style or order_of_dates(texts)[0])
         for i, value in enumerate(values):
             if isinstance(value, (date, np.datetime64)):
                 moments[i] = np.datetime64(without_zone(value), "us")
@@ -319,11 +302,6 @@ def _parse(values: Sequence[Any], reading: Reading) -> NDArray[Any]:
     return numbers
 
 
-def _clean(value: Any) -> Any:
-    """A cell without blanks around it; None for an empty one."""
-    return (value.strip() or None) if isinstance(value, str) else value
-
-
 def _key(value: Any) -> tuple[type, Any]:
     """What makes a value distinct; lists and their like are texts."""
     return (type(value), value) if value.__hash__ is not None else (str, str(value))
@@ -333,8 +311,3 @@ def _unit(text: str) -> str:
     """A unit or currency in one form: EUR and €, year and years."""
     plain = text.strip().rstrip(".").casefold()
     return _CURRENCIES.get(plain, plain.removesuffix("s") if len(plain) > 3 else plain)
-
-
-def _some(texts: Sequence[str]) -> str:
-    """The first of several texts."""
-    return ", ".join(map(repr, texts[:3])) + (" ..." if len(texts) > 3 else "")

@@ -8,19 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.tables.pieces import Pieces, components, fit_pieces
-from bowtienet.tables.principal import Principal, fit_principal, principal_components
+from bowtienet.tables.principal import fit_principal
 
 Floats = NDArray[np.float64]
 
 VIEWS = ("standard", "piecewise", "principal")
 MANY_COLUMNS = 128
 """Of more columns than this, directions stand in the place of pieces, as many."""
-MOST_DIRECTIONS = 128
 ROWS_OF_MANY_BINS = 5_000
 """Rows from which columns may have more than `FEW_BINS` bins."""
 FEW_BINS, MANY_BINS = 16, 64
-MOST_PIECES = 128
-"""Components of all columns together."""
 FARTHEST_SEEN = 20.0
 """Deviations of a column beyond which networks and gates see no further: one such row would have
 all the say in a minibatch."""
@@ -35,7 +32,8 @@ class View:
     owners: NDArray[np.intp]
     """The user's column of each input; inputs of one owner share a local scale."""
     pieces: Pieces | None = None
-    principal: Principal | None = None
+    principal: Floats | None = None
+    """Loadings of directions (E, K)."""
 
 
 def learn_view(name: str, inputs: Floats, weights: Floats, owners: NDArray[np.intp]) -> View | None:
@@ -43,12 +41,19 @@ def learn_view(name: str, inputs: Floats, weights: Floats, owners: NDArray[np.in
     if name == "standard":
         return View(owners=owners)
     if name == "principal":
-        principal = fit_principal(inputs, weights, MOST_DIRECTIONS)
-        directions = np.arange(principal.loadings.shape[1], dtype=np.intp)
-        return View(owners=directions, principal=principal)
+        return _directions(inputs, weights, MANY_COLUMNS)
     n_bins = FEW_BINS if len(inputs) < ROWS_OF_MANY_BINS else MANY_BINS
-    pieces = fit_pieces(inputs, weights, n_bins, MOST_PIECES)
+    pieces = fit_pieces(inputs, weights, n_bins, most=128)
     return None if pieces is None else View(owners=owners[pieces.column], pieces=pieces)
+
+
+def learn_gates(inputs: Floats, weights: Floats, owners: NDArray[np.intp]) -> View:
+    """What noise levels may depend on: each column in few pieces, or directions of many."""
+    if inputs.shape[1] > GATE_COLUMNS:
+        return _directions(inputs, weights, GATE_COLUMNS)
+    pieces = fit_pieces(inputs, weights, GATE_BINS)
+    owners = owners if pieces is None else owners[pieces.column]
+    return View(owners=owners, pieces=pieces)
 
 
 def see(view: View, inputs: Floats) -> NDArray[np.float32]:
@@ -57,17 +62,10 @@ def see(view: View, inputs: Floats) -> NDArray[np.float32]:
     if view.pieces is not None:
         inputs = components(view.pieces, inputs)
     if view.principal is not None:
-        inputs = principal_components(view.principal, inputs)
+        inputs = inputs @ view.principal
     return np.asarray(inputs, dtype=np.float32)
 
 
-def learn_gates(inputs: Floats, weights: Floats, owners: NDArray[np.intp]) -> View:
-    """What noise levels may depend on: each column in few pieces, or directions of many."""
-    if inputs.shape[1] > GATE_COLUMNS:
-        principal = fit_principal(inputs, weights, GATE_COLUMNS)
-        directions = np.arange(principal.loadings.shape[1], dtype=np.intp)
-        return View(owners=directions, principal=principal)
-    pieces = fit_pieces(inputs, weights, GATE_BINS)
-    if pieces is None:
-        return View(owners=owners)
-    return View(owners=owners[pieces.column], pieces=pieces)
+def _directions(inputs: Floats, weights: Floats, most: int) -> View:
+    loadings = fit_principal(inputs, weights, most)
+    return View(owners=np.arange(loadings.shape[1], dtype=np.intp), principal=loadings)

@@ -7,6 +7,7 @@ the rows, and alike on the other half, which had no part in finding it.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,11 +16,6 @@ from scipy.sparse import csr_array
 
 Floats = NDArray[np.float64]
 
-MOST_WORDS = 24
-FEWEST_ROWS = 10
-"""That a word must be in."""
-STRONG, CONFIRMED = 3.0, 2.0
-"""Standard errors on the half that words are found on, and on the other."""
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
@@ -45,15 +41,14 @@ def helpful_words(
     weights: Floats,
     folds: NDArray[np.intp],
 ) -> tuple[str, ...]:
-    """The words that held-out rows confirm, the strongest first; `index` is -1 without a text."""
+    """At most 24 words that held-out rows confirm, the strongest first; `index` -1 is no text."""
     each = [sorted(words_of(text)) for text in texts]
     counts = np.bincount(index[index >= 0], minlength=len(texts))
-    rows_of: dict[str, int] = {}
-    for words, n_rows in zip(each, counts, strict=True):
-        for word in words:
-            rows_of[word] = rows_of.get(word, 0) + int(n_rows)
-    most = len(index) - FEWEST_ROWS
-    vocabulary = sorted(word for word, n in rows_of.items() if FEWEST_ROWS <= n <= most)
+    n_rows: Counter[str] = Counter()
+    for words, count in zip(each, counts.tolist(), strict=True):
+        n_rows.update(dict.fromkeys(words, count))
+    # A word that fewer than ten rows have, or have not, tells nothing.
+    vocabulary = sorted(word for word, n in n_rows.items() if 10 <= n <= len(index) - 10)
     if not vocabulary or not targets.shape[1]:
         return ()
     place = {word: i for i, word in enumerate(vocabulary)}
@@ -62,12 +57,11 @@ def helpful_words(
     shape = (len(texts) + 1, len(vocabulary))
     matrix = csr_array((np.ones(len(pairs)), (entries[0], entries[1])), shape=shape)[index]
     halves = [np.flatnonzero(folds % 2 == half) for half in (0, 1)]
-    scores = [_scores(matrix[rows], targets[rows], weights[rows]) for rows in halves]
-    first, second = scores[0], scores[1] * np.sign(scores[0])
-    kept = np.any((np.abs(first) > STRONG) & (second > CONFIRMED), axis=1)
-    strength = np.abs(scores[0] + scores[1]).max(axis=1)
-    best = np.argsort(np.where(kept, -strength, np.inf), kind="stable")
-    best = best[: min(MOST_WORDS, np.count_nonzero(kept))]
+    first, second = (_scores(matrix[rows], targets[rows], weights[rows]) for rows in halves)
+    # Three standard errors where words are found, and two where they are confirmed.
+    kept = np.any((np.abs(first) > 3.0) & (second * np.sign(first) > 2.0), axis=1)
+    strength = np.where(kept, np.abs(first + second).max(axis=1), -np.inf)
+    best = np.argsort(-strength, kind="stable")[: min(24, np.count_nonzero(kept))]
     return tuple(vocabulary[i] for i in best)
 
 
