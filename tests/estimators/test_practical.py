@@ -185,13 +185,13 @@ def test_transformed_targets() -> None:
 @pytest.mark.parametrize(("effort", "rounds"), [("fast", 0), ("balanced", 2), ("best", 4)])
 def test_effort_trains_on(effort: str, rounds: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many rounds if each is worth another one, and the members' last steps."""
-    train, calls = fitting.train_further, []
+    train, calls = fitting.train_recipes, []
 
     def counted(*arguments: Any, **settings: Any) -> Any:
         calls.append(settings["seed"])
         return train(*arguments, **settings)
 
-    monkeypatch.setattr(fitting, "train_further", counted)
+    monkeypatch.setattr(fitting, "train_recipes", counted)
     monkeypatch.setattr(fitting, "ENOUGH_GAIN", -np.inf)
     quick(effort=effort).fit(X, Y)
     assert len(calls) == len(set(calls)) == rounds + 1
@@ -424,7 +424,7 @@ def test_an_early_interruption_fits_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_late_interruption_leaves_a_fitted_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fitting, "train_further", interrupt)
+    monkeypatch.setattr(fitting, "train_recipes", interrupt)
     with pytest.warns(UserWarning, match="interrupted") as caught:
         model = quick(effort="best").fit(X, Y)
     assert caught[0].filename == __file__

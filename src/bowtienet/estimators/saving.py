@@ -116,7 +116,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     if kind not in classes:
         raise ValueError(f"{path} holds a {kind}, which this version does not know.")
     try:
-        estimator = classes[kind]._from_content(content["parameters"], content["fitted"])
+        estimator = classes[kind](**content["parameters"])
+        vars(estimator).update(content["fitted"])
         estimator._validate_params()
         _predict_nothing(estimator)
     except Exception as error:
