@@ -34,10 +34,9 @@ from bowtienet.ensemble.judgement import LOSS_OF_WARP, Judgement, joining
 from bowtienet.ensemble.linear import cross_fit_linear
 from bowtienet.ensemble.portfolio import LINEAR, Recipe, portfolio
 from bowtienet.ensemble.problem import Problem, goals, has_outliers, pose
-from bowtienet.ensemble.stacking import LEVELS, Stack
+from bowtienet.ensemble.stacking import Stack
 from bowtienet.networks.networks import count_of, outputs, random_networks, take
 from bowtienet.outcomes import GAUSSIAN, Counts, Outcome, Softmax, StudentT
-from bowtienet.prediction.mixture import Mixture
 
 OUTCOMES = [GAUSSIAN, Softmax(n_classes=3), Counts()]
 
@@ -136,20 +135,6 @@ def test_threads_and_repetitions_give_the_same_result(rng: np.random.Generator) 
     assert not np.array_equal(first[-1], other[-1])
 
 
-def test_the_order_of_rows_changes_little(rng: np.random.Generator) -> None:
-    """Folds are the same, minibatches are not."""
-    x, y = planted(rng, GAUSSIAN, 150)
-    order, new = rng.permutation(150), rng.normal(size=(60, 3))
-    problems = posed(x, y), posed(x[order], y[order])
-    np.testing.assert_array_equal(problems[0].folds[order], problems[1].folds)
-    a, b = (predictive(fit_ensemble(problem, 0), new) for problem in problems)
-    assert np.sqrt(np.mean((a.mean() - b.mean()) ** 2)) < 0.3
-    assert np.median(np.abs(np.log(a.std() / b.std()))) < 0.25
-
-
-# What comes out
-
-
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
 def test_a_fit_predicts_new_rows(outcome: Outcome, rng: np.random.Generator) -> None:
     """Far better than without the columns."""
@@ -184,34 +169,6 @@ def test_members_are_the_networks_of_the_folds(rng: np.random.Generator) -> None
     np.testing.assert_array_equal(ensemble.members[place].layers[0], exact[-1:])
     assert ensemble.stacks[0].weights[place] > 0.3
     assert set(ensemble.views) == {recipe.view for recipe in ensemble.recipes} - {LINEAR}
-
-
-def test_several_targets(rng: np.random.Generator) -> None:
-    """Each has its weights, levels and noise, in its unit."""
-    x = rng.normal(size=(150, 3))
-    noise = rng.normal(size=(150, 2))
-    y = np.column_stack([x[:, 0] + 0.1 * noise[:, 0], 1e3 * (np.abs(x[:, 1]) + noise[:, 1])])
-    ensemble = fit_ensemble(posed(x[:100], y[:100]), 0)
-    assert len(ensemble.stacks) == 2
-    assert ensemble.spread.shape == (len(ensemble.recipes), 2)
-    assert np.any(ensemble.stacks[0].weights != ensemble.stacks[1].weights)
-    distribution = predictive(ensemble, x[100:])
-    assert isinstance(distribution, Mixture)
-    assert distribution.mean().shape == (50, 2)
-    assert 0.05 < np.median(distribution.std()[:, 0]) < 0.25
-    assert 500.0 < np.median(distribution.std()[:, 1]) < 2_000.0
-    assert np.mean((distribution.mean()[:, 0] - y[100:, 0]) ** 2) < 0.1
-    assert ensemble.scores.shape == (100, 2)
-
-
-def test_constant_noise_has_a_single_level(rng: np.random.Generator) -> None:
-    x, y = planted(rng, GAUSSIAN, 60)
-    for is_constant, n_levels in ((True, 1), (False, len(LEVELS))):
-        problem = posed(x, y, is_constant=is_constant)
-        assert problem.n_levels == n_levels
-        ensemble = fit_ensemble(problem, 0)
-        assert len(ensemble.stacks[0].levels) == n_levels
-        assert len(predictive(ensemble, x).weights) == n_levels * len(ensemble.recipes)
 
 
 def test_noise_is_less_what_is_epistemic(rng: np.random.Generator) -> None:

@@ -14,7 +14,6 @@ from bowtienet.ensemble import stacking as module
 from bowtienet.ensemble.stacking import (
     GATE_PENALTY,
     LEVEL_PRIOR,
-    LEVELS,
     Stack,
     log_gates_of,
     stack,
@@ -110,18 +109,6 @@ def test_the_end_is_an_optimum(rng: np.random.Generator, monkeypatch: pytest.Mon
     assert objective_in_loops(case, rough) < -loss(start) + 1e-6
 
 
-def test_em_ends_near_the_optimum(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Within 0.02 a row; of the first case the density alone falls on the way."""
-    for case in (noisy(np.random.default_rng(7), 20), noisy(rng, 60)):
-        monkeypatch.undo()
-        found = stack(*read(case), case[4])
-        best = run(monkeypatch, case, 600)
-        gap = objective_in_loops(case, best) - objective_in_loops(case, found)
-        assert -1e-9 < gap / case[3].sum() < 0.02
-
-
 def test_log_density_is_that_of_the_result(rng: np.random.Generator) -> None:
     """In the user's unit, with the slopes of the warps; a last step may come behind it."""
     case = noisy(rng, 50)
@@ -199,33 +186,6 @@ def test_gates_find_the_column_that_tells_the_noise(rng: np.random.Generator) ->
     assert np.median(variance[columns[:, 2] > 0.5]) > 10.0 * np.median(
         variance[columns[:, 2] < -0.5]
     )
-
-
-def test_the_better_recipe_has_the_weight(rng: np.random.Generator) -> None:
-    """A recipe that adds noise to another one's errors says nothing; one alone has all."""
-    good = 0.5 * rng.normal(size=400)
-    errors = np.stack([good + rng.normal(size=400), good])
-    case = (errors, np.mean(errors**2, axis=1), np.zeros((2, 400)), np.ones(400), good[:, None] * 0)
-    assert stack(*read(case), case[4]).weights[1] > 0.9
-
-
-def test_gates_are_chances(rng: np.random.Generator) -> None:
-    found = Stack(
-        weights=np.ones(1), levels=np.ones(3), gates=30.0 * rng.normal(size=(3, 3)), log_density=0.0
-    )
-    inputs = 100.0 * rng.normal(size=(20, 2))
-    logs = log_gates_of(found, inputs)
-    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1.0)
-    expected = log_softmax(found.gates[0] + inputs @ found.gates[1:], axis=1)
-    np.testing.assert_allclose(logs, expected, rtol=1e-12, atol=1e-9)
-
-
-def test_levels_start_on_both_sides_of_one() -> None:
-    assert min(LEVELS) < 1.0 < max(LEVELS)
-    assert len(set(LEVELS)) == len(LEVELS)
-
-
-# Likelihoods
 
 
 def test_likelihoods_against_a_grid(

@@ -62,10 +62,6 @@ Floats = NDArray[np.float64]
 SWEEPS_OF_NETWORK = 3
 """Sweeps from a ReLU network by default: they set the posterior's widths and noise and keep the
 network's function; more of them predict no better (docs/measurements)."""
-SWEEPS, PASSES = 500, 20
-"""Most sweeps of other starts, and most passes of the stochastic solver, by default."""
-SAFE_TEMPERATURE = 0.1
-"""From here on the rate of `selection` was near what was measured on planted tables."""
 SECONDS_BETWEEN_LINES = 1.0
 """With `verbose`."""
 
@@ -117,7 +113,7 @@ class VariationalNetwork(NetworkParameters, Saved):
                 begin(fitted.model, fitted.posterior),
                 batches_of(data, encode, self.batch_size, int(rng.integers(2**31))),
                 self._seen,
-                max_iter=self.max_iter or PASSES,
+                max_iter=self.max_iter or 20,
                 tol=self.tol,
                 forgetting_rate=self.forgetting_rate,
                 step_delay=self.step_delay,
@@ -173,7 +169,7 @@ class VariationalNetwork(NetworkParameters, Saved):
         """Most sweeps: few from a ReLU network, whose function they are to keep."""
         if self.max_iter is not None:
             return int(self.max_iter)
-        return SWEEPS_OF_NETWORK if self.init == "relu_network" else SWEEPS
+        return SWEEPS_OF_NETWORK if self.init == "relu_network" else 500
 
     def _set(
         self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None, stacklevel: int = 4
@@ -387,7 +383,8 @@ class VariationalNetwork(NetworkParameters, Saved):
         return smaller
 
     def _warn_of_rate(self) -> None:
-        safe = self.init != "relu_network" and self.temperature >= SAFE_TEMPERATURE
+        # From this temperature on the rate was near what was measured on planted tables.
+        safe = self.init != "relu_network" and self.temperature >= 0.1
         if not (safe and self.converged_):
             warnings.warn(
                 "the false discovery rate means nothing for this fit: only converged fits from "
