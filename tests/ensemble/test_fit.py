@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from bowtienet.ensemble import fit as module
 from bowtienet.ensemble import linear_loss
-from bowtienet.ensemble.ensemble import Ensemble, member_outputs, predictive, seen_of
+from bowtienet.ensemble.ensemble import member_outputs, predictive, seen_of
 from bowtienet.ensemble.fit import (
     ENOUGH_GAIN,
     KEPT,
@@ -66,15 +65,6 @@ def recipes_of(problem: Problem) -> tuple[Recipe, ...]:
     )
 
 
-def arrays(ensemble: Ensemble) -> list[np.ndarray]:
-    layers = [layer for member in ensemble.members for layer in member.layers]
-    stacks = [part for s in ensemble.stacks for part in (s.weights, s.levels, s.gates)]
-    return [*layers, *stacks, ensemble.spread, ensemble.scores]
-
-
-# Held-out rows
-
-
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
 def test_no_target_of_a_held_out_row_reaches_its_forecast(
     outcome: Outcome, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
@@ -120,19 +110,6 @@ def test_each_row_is_forecast_by_the_network_of_its_fold(rng: np.random.Generato
 
 
 # The same again
-
-
-def test_threads_and_repetitions_give_the_same_result(rng: np.random.Generator) -> None:
-    """To the bit; another seed gives another one."""
-    x, y = planted(rng, GAUSSIAN, 70)
-    first, second, threads, other = (
-        arrays(fit_ensemble(posed(x, y, seed=seed, jobs=jobs), 1))
-        for seed, jobs in ((0, 1), (0, 1), (0, 2), (1, 1))
-    )
-    for a, b, c in zip(first, second, threads, strict=True):
-        np.testing.assert_array_equal(a, b)
-        np.testing.assert_array_equal(a, c)
-    assert not np.array_equal(first[-1], other[-1])
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
@@ -237,21 +214,6 @@ def test_a_warped_recipe_joins_if_its_mean_does_not_suffer(
     )
     expected = [0, 1, 2] if joins else [0, 1]
     assert joining(problem, forecasts).tolist() == expected
-
-
-def test_a_skewed_target_is_learnt_on_its_warped_scale(rng: np.random.Generator) -> None:
-    x = rng.normal(size=(150, 2))
-    y = np.exp(1.5 * x[:, :1] + 0.2 * rng.normal(size=(150, 1)))
-    problem = posed(x, y, target_transform="auto")
-    assert len(problem.warps) == 2
-    ensemble = fit_ensemble(problem, 0)
-    weights = ensemble.stacks[0].weights
-    assert weights[[recipe.is_warped for recipe in ensemble.recipes]].sum() > 0.8
-    even = stats.norm.ppf((np.arange(150.0) + 0.5) / 150.0)[:, None]
-    assert len(posed(x, y).warps) == len(posed(x, even, target_transform="auto").warps) == 1
-
-
-# Rounds
 
 
 class Rounds:

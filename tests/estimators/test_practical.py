@@ -71,9 +71,7 @@ def several() -> BowTieRegressor:
     return quick().fit(X, np.column_stack([Y, -5.0 * X[:, 1]]))
 
 
-# ------------------------------------------------------------------------------------------------
 # What it learns
-# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.filterwarnings("ignore:rows lie far outside")
@@ -189,9 +187,7 @@ def test_effort_trains_on(effort: str, rounds: int, monkeypatch: pytest.MonkeyPa
     assert len(calls) == len(set(calls)) == rounds + 1
 
 
-# ------------------------------------------------------------------------------------------------
 # Tables
-# ------------------------------------------------------------------------------------------------
 
 
 def test_a_frame_with_its_target(model: BowTieRegressor) -> None:
@@ -234,9 +230,7 @@ def test_rows_that_are_not_in_memory(model: BowTieRegressor, stream: Any) -> Non
             ask()
 
 
-# ------------------------------------------------------------------------------------------------
 # Answers
-# ------------------------------------------------------------------------------------------------
 
 
 def test_answers_agree(model: BowTieRegressor) -> None:
@@ -357,9 +351,7 @@ def test_summary(model: BowTieRegressor, several: BowTieRegressor) -> None:
     assert 50.0 < best < 200.0
 
 
-# ------------------------------------------------------------------------------------------------
 # Fits again, threads, progress, interruption
-# ------------------------------------------------------------------------------------------------
 
 
 def test_the_same_seed_gives_the_same_bits(model: BowTieRegressor) -> None:
@@ -371,13 +363,6 @@ def test_the_same_seed_gives_the_same_bits(model: BowTieRegressor) -> None:
     assert np.any(quick(random_state=1).fit(X, Y).predict(NEW) != model.predict(NEW))
     generators = [quick(random_state=np.random.RandomState(5)).fit(X, Y) for _ in range(2)]
     assert_array_equal(generators[0].predict(NEW), generators[1].predict(NEW))
-
-
-def test_a_second_fit_forgets_the_first(several: BowTieRegressor) -> None:
-    again = copy.deepcopy(several).fit(TABLE[["a"]], TABLE["price"])
-    fresh = quick().fit(TABLE[["a"]], TABLE["price"])
-    assert_array_equal(again.predict(TABLE[["a"]]), fresh.predict(TABLE[["a"]]))
-    assert set(vars(again)) == set(vars(fresh))
 
 
 def test_progress_is_on_standard_error(

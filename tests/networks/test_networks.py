@@ -104,12 +104,6 @@ def test_every_unit_bends_at_a_row(rng: np.random.Generator) -> None:
     assert np.abs(outputs(networks, x)).max() < 1.0
 
 
-def test_a_table_that_says_nothing_starts_small(rng: np.random.Generator) -> None:
-    networks = random_networks(rng, np.zeros((9, 2)), (6, 4), 1, 2)
-    assert max(np.abs(layer).max() for layer in networks.layers[:1]) < 10.0
-    assert np.abs(outputs(networks, np.ones((1, 2)))).max() < 100.0
-
-
 def test_networks_apart_and_next_to_each_other(rng: np.random.Generator) -> None:
     x = rng.normal(size=(6, 3))
     networks = random_networks(rng, x, (5, 4), 2, R)
