@@ -29,9 +29,6 @@ from bowtienet.tables.door import TrainingTable
 from bowtienet.tables.sample import Facts, collect, merge
 from bowtienet.tables.sources import Reader, Source, Stream, has_rows
 
-BRANCHES = 8
-"""Sums that are added in a task: few levels, and no task with many inputs."""
-
 
 def facts_of_partitions(client: Client, source: Source, reader: Reader) -> Facts:
     """One pass over the partitions, where they are."""
@@ -104,7 +101,7 @@ def read(chunks: Chunks, share: float, rng: np.random.Generator) -> Iterator[Chu
 def tree(client: Client, join: Callable[[Sequence[Any]], Any], futures: list[Future]) -> Future:
     """`join` of all results that there are, a few at a time."""
     while len(futures) > 1:
-        groups = [futures[i : i + BRANCHES] for i in range(0, len(futures), BRANCHES)]
+        groups = [futures[i : i + 8] for i in range(0, len(futures), 8)]
         futures = [client.submit(_join, join, *group, pure=False) for group in groups]
     return futures[0]
 

@@ -55,12 +55,6 @@ def test_equal_rows_are_held_out_together(rng: np.random.Generator) -> None:
     assert np.ptp(np.bincount(folds, minlength=n_folds)) <= 10
 
 
-def test_rows_that_differ_in_the_target_alone_are_apart(rng: np.random.Generator) -> None:
-    x = np.zeros((100, 2))
-    folds, n_folds = assign_folds(x, rng.normal(size=(100, 1)))
-    np.testing.assert_array_equal(np.bincount(folds), [10] * n_folds)
-
-
 def test_a_frequent_row_is_split(rng: np.random.Generator) -> None:
     """Of more than half a part: it would make folds unequal."""
     x, y = table(rng, 200)
@@ -103,17 +97,6 @@ def test_every_fold_has_its_share_of_each_class(n: int, rng: np.random.Generator
     folds, n_folds = assign_folds(x, classes[:, None], classes)
     for label in range(4):
         assert np.ptp(np.bincount(folds[classes == label], minlength=n_folds)) <= 1
-
-
-def test_of_many_rows_too(rng: np.random.Generator) -> None:
-    n = MANY_ROWS + 1
-    x, classes = rng.normal(size=(n, 3)), rng.choice(2, size=n, p=[0.9, 0.1])
-    folds, n_folds = assign_folds(x, classes[:, None], classes)
-    for label in range(2):
-        own = folds[classes == label]
-        sizes = np.bincount(own[own >= 0], minlength=n_folds)
-        assert np.ptp(sizes) <= 1
-        assert abs(sizes.sum() - len(own) / 5.0) <= 5.0
 
 
 def test_small_classes_do_not_all_begin_in_a_fold(rng: np.random.Generator) -> None:

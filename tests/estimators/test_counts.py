@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -112,15 +111,6 @@ def test_conformal_intervals(model: BowTieCountRegressor) -> None:
     assert wide[:, 1].mean() > plain[:, 1].mean() + 10.0
 
 
-def test_more_noise_than_poisson(rng: np.random.Generator) -> None:
-    y = rng.poisson(rate(X) * rng.gamma(1.0, size=120))
-    wild = quick().fit(X, y)
-    calm = quick().fit(X, rng.poisson(rate(X)))
-    assert (
-        wild.predict_components(NEW).noise.mean() > 1.5 * calm.predict_components(NEW).noise.mean()
-    )
-
-
 def test_slices_and_threads_change_nothing(
     model: BowTieCountRegressor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -128,13 +118,6 @@ def test_slices_and_threads_change_nothing(
     whole = model.predict(NEW, exposure=LATER)
     monkeypatch.setattr(_ensemble, "CHUNK", 90)
     assert_allclose(model.predict(NEW, exposure=LATER), whole, rtol=1e-5)
-
-
-def test_a_frame_with_its_counts() -> None:
-    frame = pd.DataFrame(X, columns=["a", "b"]).assign(visits=Y)
-    model = quick().fit(frame, "visits", exposure=pd.Series(EXPOSURE))
-    apart = quick().fit(frame[["a", "b"]], Y, exposure=EXPOSURE)
-    assert_array_equal(model.predict(frame), apart.predict(frame[["a", "b"]]))
 
 
 def test_counts_that_are_all_zero() -> None:

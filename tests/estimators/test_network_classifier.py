@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
@@ -96,28 +95,6 @@ def test_probabilities_are_means_over_the_weights() -> None:
     found = model.predict_proba(far)[:, 1]
     assert_allclose(found, expit(draws).mean(axis=0), atol=0.04)
     assert np.abs(found - expit(draws.mean(axis=0))).max() > 0.1
-
-
-def test_names_of_classes_do_not_matter_but_for_their_order() -> None:
-    X, _, y = planted(3, 90, 4)
-    numbered, named = quick().fit(X, y), quick().fit(X, np.array(NAMES[3])[y])
-    assert_array_equal(named.predict_proba(X), numbered.predict_proba(X))
-
-
-def test_a_frame_with_its_label() -> None:
-    X, _, y = planted(2, 80, 5)
-    table = pd.DataFrame(X, columns=["a", "b"]).assign(kind=np.array(NAMES[2])[y], times=1 + y)
-    model = quick().fit(table, "kind", "times")
-    assert list(model.feature_names_in_) == ["a", "b"]
-    apart = quick().fit(table[["a", "b"]], table["kind"], table["times"])
-    expected = apart.predict_proba(table[["a", "b"]])
-    assert_array_equal(model.predict_proba(table[["a", "b", "kind"]]), expected)
-
-
-def test_as_in_paper() -> None:
-    model = BowTieNetworkClassifier.as_in_paper(n_members=3)
-    expected = {"init": "laplace", "temperature": 0.1, "propagation": "variational", "n_members": 3}
-    assert model.get_params().items() >= expected.items()
 
 
 def test_batches_approach_a_fit() -> None:

@@ -63,21 +63,16 @@ def test_selection_finds_the_columns(model: BowTieNetwork) -> None:
     assert 1 <= found.units[0] <= 5
     assert found.estimated_rate < 0.01
     assert 0.5 < found.keep_threshold <= 1.0
+    text = str(found)
+    for words in ("columns: age, city", f"hidden units: {found.units[0]}", "false discovery rate"):
+        assert words in text
+    for rate in (0.0, 1.0, np.nan, "0.1"):
+        for ask in (model.selection, model.prune):
+            with pytest.raises(ValueError, match="false_discovery_rate"):
+                ask(rate)
     everything = model.selection(0.99)
     assert everything.weights == everything.n_weights
     assert everything.columns == ("luck", "age", "city", "mood")
-
-
-def test_a_selection_prints_itself(model: BowTieNetwork, constant: BowTieNetwork) -> None:
-    found = model.selection()
-    text = str(found)
-    assert "columns: age, city" in text
-    assert f"hidden units: {found.units[0]}" in text
-    assert f"weights: {found.weights} of 35" in text
-    assert "false discovery rate" in text
-    nothing = str(constant.selection())
-    assert "columns: none" in nothing
-    assert "no hidden layers" in nothing
 
 
 def test_a_pruned_network_is_smaller_and_says_the_same(
@@ -131,6 +126,7 @@ def test_of_nothing_a_constant_is_left(constant: BowTieNetwork) -> None:
     assert abs(mean[0] - 20.0) < 0.8
     assert 1.5 < std[0] < 2.5
     assert constant.kept_columns_.size == 0
+    assert "columns: none" in str(constant.selection())
     draws = constant.sample_y(NEW, 5, joint=True)
     assert_allclose(draws, np.broadcast_to(draws[0], draws.shape))
     assert "0-1" in constant.summary()
@@ -173,11 +169,3 @@ def test_rows_are_gone_after_loading_and_further_rows(model: BowTieNetwork, tmp_
     further = converged().partial_fit(X, Y)
     with pytest.warns(UserWarning, match="rate"), pytest.raises(ValueError, match="partial_fit"):
         further.prune()
-
-
-@pytest.mark.parametrize("rate", [0.0, 1.0, np.nan, "0.1"])
-def test_rates_that_are_none(model: BowTieNetwork, rate: Any) -> None:
-    with pytest.raises(ValueError, match="false_discovery_rate"):
-        model.selection(rate)
-    with pytest.raises(ValueError, match="false_discovery_rate"):
-        model.prune(rate)

@@ -54,15 +54,6 @@ def test_student_t_written_out(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(result[r], [f[j] * mean for j in OWNERS], rtol=1e-5)
 
 
-def test_the_global_scale_is_the_mean_square(rng: np.random.Generator) -> None:
-    weights = rng.normal(size=(2, 5, 4)).astype(np.float32)
-    scales, tau = local_scales(columns_of("laplace", np.arange(4)), weights)
-    squares = np.mean(weights.astype(float) ** 2, axis=1)
-    np.testing.assert_allclose(tau[:, 0], squares.mean(axis=1), rtol=1e-6)
-    np.testing.assert_allclose(scales.scale, 0.5 * squares / tau, rtol=1e-6)
-    assert (scales.order, scales.rate) == (0.5, 0.5)
-
-
 def bound(prior: ShrinkagePrior, q: GeneralizedInverseGaussian, square: float) -> float:
     """E_q[log prior(psi) N(√square | 0, psi) - log q(psi)] by quadrature over log psi.
 
@@ -126,16 +117,6 @@ def test_every_family_has_finite_penalties(family: str, rng: np.random.Generator
         assert np.all(np.diff(used, axis=1) > 0.0)
 
 
-def test_the_ratio_of_two_columns_is_a_thousand_at_most(rng: np.random.Generator) -> None:
-    weights = rng.normal(size=(2, 5, 40)).astype(np.float32)
-    weights[:, :, 1:] = 0.0
-    result = relative_penalties(columns_of("student_t", np.arange(40)), weights)
-    ratio = result.max(axis=1) / result.min(axis=1)
-    assert np.all(ratio < 1.01 * (1.0 + 0.5 * 40.0 / STUDENT_T_ORDER))
-    two = relative_penalties(columns_of("student_t", np.arange(2)), weights[:, :, :2])
-    np.testing.assert_allclose(two[:, 1] / two[:, 0], 1.0 + 1.0 / STUDENT_T_ORDER, rtol=1e-3)
-
-
 def test_inputs_of_a_column_share_their_scale(rng: np.random.Generator) -> None:
     """Whichever of them, and of the units, has the weights."""
     weights = random_weights(rng)
@@ -147,18 +128,6 @@ def test_inputs_of_a_column_share_their_scale(rng: np.random.Generator) -> None:
     mixed[:, :, OWNERS == 2] = rng.permuted(three, axis=1).reshape(2, 5, 3)
     again = relative_penalties(columns_of("student_t"), mixed)
     np.testing.assert_allclose(again, result, rtol=1e-5)
-
-
-def test_networks_without_local_scales_have_ones(rng: np.random.Generator) -> None:
-    columns = Columns(
-        owners=OWNERS, shrinks=np.array([True, False]), prior=local_prior("student_t")
-    )
-    result = relative_penalties(columns, random_weights(rng))
-    assert np.ptp(result[0]) > 1.0
-    np.testing.assert_array_equal(result[1], 1.0)
-
-
-# Training
 
 
 def test_training_shrinks_a_column_without_use(rng: np.random.Generator) -> None:

@@ -10,13 +10,11 @@ import pytest
 
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import Rows, build_model
-from bowtienet.networks import networks as networks_module
 from bowtienet.networks.loss import gradients
 from bowtienet.networks.networks import (
     Networks,
     concatenate,
     count_of,
-    last_units,
     outputs,
     preactivations,
     random_networks,
@@ -60,20 +58,6 @@ def test_gradients_against_autodiff(
             np.testing.assert_allclose(slope[r], expected, rtol=1e-10, atol=1e-13)
     for layer, before in zip(layers, given, strict=True):
         np.testing.assert_array_equal(layer, before)
-
-
-def test_targets_of_each_network(rng: np.random.Generator) -> None:
-    layers, x = random_layers(rng, (3, 4, 1)), rng.normal(size=(6, 4))
-    y, weights = rng.normal(size=(R, 6, 1)), rng.uniform(0.5, 2.0, size=(R, 6))
-    into = [np.zeros_like(layer) for layer in layers]
-    losses = gradients(layers, x, y, weights, GAUSSIAN, into)
-    for r in range(R):
-        alone = [np.zeros_like(layer[:1]) for layer in layers]
-        single = [layer[r : r + 1] for layer in layers]
-        loss = gradients(single, x, y[r], weights[r : r + 1], GAUSSIAN, alone)
-        assert loss[0] == pytest.approx(losses[r], rel=1e-6)
-        for slope, expected in zip(into, alone, strict=True):
-            np.testing.assert_allclose(slope[r], expected[0], rtol=1e-12, atol=1e-14)
 
 
 def test_a_network_without_rows_has_no_gradient(rng: np.random.Generator) -> None:
@@ -120,23 +104,6 @@ def test_every_unit_bends_at_a_row(rng: np.random.Generator) -> None:
     assert np.abs(outputs(networks, x)).max() < 1.0
 
 
-def test_a_table_that_says_nothing_starts_small(rng: np.random.Generator) -> None:
-    networks = random_networks(rng, np.zeros((9, 2)), (6, 4), 1, 2)
-    assert max(np.abs(layer).max() for layer in networks.layers[:1]) < 10.0
-    assert np.abs(outputs(networks, np.ones((1, 2)))).max() < 100.0
-
-
-def test_kinks_are_at_drawn_rows_of_a_large_table(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(networks_module, "MOST_KINKS", 10)
-    x = rng.normal(size=(400, 3))
-    z = preactivations(random_networks(rng, x, (60,), 1, 2).layers[0], x.T[None])
-    closest = np.abs(z).argmin(axis=2)
-    assert np.abs(z).min(axis=2).max() < 1e-6
-    assert 5 < len(np.unique(closest)) <= 10
-
-
 def test_networks_apart_and_next_to_each_other(rng: np.random.Generator) -> None:
     x = rng.normal(size=(6, 3))
     networks = random_networks(rng, x, (5, 4), 2, R)
@@ -147,19 +114,6 @@ def test_networks_apart_and_next_to_each_other(rng: np.random.Generator) -> None
     np.testing.assert_array_equal(joined.factors, networks.factors)
     np.testing.assert_array_equal(outputs(joined, x), outputs(networks, x))
     np.testing.assert_allclose(outputs(apart[1], x), outputs(networks, x)[1:], rtol=1e-6)
-
-
-@pytest.mark.parametrize("hidden", [(), (5,), (5, 4)], ids=str)
-def test_last_units(hidden: tuple[int, ...], rng: np.random.Generator) -> None:
-    """The output layer makes outputs of them; of a linear function they are the inputs."""
-    x = rng.normal(size=(6, 3))
-    networks = random_networks(rng, x, hidden, 2, R)
-    units, last = last_units(networks, x), networks.layers[-1]
-    assert units.shape == (R, hidden[-1] if hidden else 3, 6)
-    expected = np.einsum("rdk,rkn->rnd", last[:, :, 1:], units) + last[:, None, :, 0]
-    np.testing.assert_allclose(outputs(networks, x), expected, rtol=1e-5, atol=1e-6)
-    if not hidden:
-        np.testing.assert_array_equal(units, np.stack([x.T.astype(np.float32)] * R))
 
 
 def test_a_linear_function_keeps_its_precision(rng: np.random.Generator) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import jax
 import numpy as np
@@ -14,20 +12,12 @@ from sklearn.linear_model import LogisticRegression
 from bowtienet.networks import train as train_module
 from bowtienet.networks.column_scales import Columns, local_prior
 from bowtienet.networks.networks import Networks, outputs, random_networks
-from bowtienet.networks.penalty import fit_networks
 from bowtienet.networks.train import (
-    EPOCHS,
-    FEW_ROWS,
-    MANY_ROWS,
     MOMENTUM,
     SMALLEST,
     SQUARES,
-    STEPS,
-    STEPS_OF_FEW,
     WARM_UP,
     Batch,
-    _schedule,
-    batch_and_steps,
     minibatches,
     train,
 )
@@ -86,14 +76,6 @@ def test_adam_written_out(rng: np.random.Generator) -> None:
         for layer, expected in zip(result.layers, points, strict=True):
             np.testing.assert_allclose(layer[r], expected, rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(result.factors, factors)
-
-
-def test_schedule() -> None:
-    assert _schedule(0.0) == 0.0
-    assert _schedule(0.5 * WARM_UP) == pytest.approx(0.5)
-    assert _schedule(WARM_UP) == pytest.approx(1.0)
-    assert _schedule(0.5 * (1.0 + WARM_UP)) == pytest.approx(0.5)
-    assert _schedule(1.0) == pytest.approx(0.0, abs=1e-15)
 
 
 def columns_of(shrinks: np.ndarray) -> Columns:
@@ -206,19 +188,6 @@ def test_no_hidden_layer_is_logistic_regression(rng: np.random.Generator) -> Non
     np.testing.assert_allclose(networks.layers[0][0, 0], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("hidden", "function"), [((10,), np.abs), ((8, 8), lambda t: np.sin(2.0 * t))], ids=["1", "2"]
-)
-def test_training_reaches_a_known_function(
-    hidden: tuple[int, ...], function: Callable[[Any], Any], rng: np.random.Generator
-) -> None:
-    x = rng.uniform(-2.0, 2.0, size=(150, 1))
-    y = function(x)
-    data = (x, y, np.ones(150), hidden, np.full(2, 0.003), GAUSSIAN)
-    error = outputs(fit_networks(*data, rng), x) - y
-    assert np.sqrt(np.mean(error**2, axis=(1, 2))).max() < 0.05 * np.std(y)
-
-
 def test_training_leaves_its_start_and_tells_its_progress(rng: np.random.Generator) -> None:
     layers, told = random_layers(rng, (2, 4, 1)), []
     given = [layer.copy() for layer in layers]
@@ -265,15 +234,6 @@ def test_minibatches_hold_the_fold_of_each_network_out(rng: np.random.Generator)
         expected = np.where(folds[rows] == held_out[:, None], 0.0, weights[rows])
         np.testing.assert_array_equal(row_weights, expected)
         assert row_weights.dtype == np.float32
-
-
-def test_batches_and_steps() -> None:
-    assert batch_and_steps(1) == (1, STEPS_OF_FEW)
-    assert batch_and_steps(FEW_ROWS - 1) == ((FEW_ROWS - 1) // 3, STEPS_OF_FEW)
-    few, steps = batch_and_steps(FEW_ROWS)
-    assert (steps, few) == (max(STEPS, EPOCHS * FEW_ROWS // few), batch_and_steps(MANY_ROWS - 1)[0])
-    many, steps = batch_and_steps(100 * MANY_ROWS)
-    assert (many > few, steps) == (True, EPOCHS * 100 * MANY_ROWS // many)
 
 
 def test_decayed_weights_are_zero(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from bowtienet.ensemble.hinges import Hinges, deviations, variances
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
 from bowtienet.ensemble.stacking import Stack, log_gates_of
 from bowtienet.networks.networks import Networks, outputs
-from bowtienet.outcomes import Counts, Outcome, Softmax
+from bowtienet.outcomes import Outcome, Softmax
 from bowtienet.prediction.discrete import ClassMixture, CountMixture
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.views import View, see
@@ -24,7 +25,6 @@ Floats = NDArray[np.float64]
 SHARED = 0.5
 """Share of the members' variance that their mean still has: they see mostly the same rows, so that
 it is more than one over their number (docs/measurements/portfolio.md)."""
-Predictive = Mixture | ClassMixture | CountMixture
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +51,34 @@ class Ensemble:
     """(m, D): conformal scores of held-out rows by the stacked forecasts; (m, 0) for classes."""
 
 
-def predictive(
-    ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None = None
-) -> Predictive:
-    """The predictive distribution of rows of standardised columns."""
+def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None = None) -> Any:
+    """The predictive distribution of rows of standardised columns.
+
+    Numbers: a mixture of recipes x levels. The members of a recipe predict as one Gaussian, with
+    their mean; what is epistemic is their disagreement and what rows leave open, and levels scale
+    the rest. Classes and counts: a mixture of all members, each at the temperature or with the
+    dispersion of its recipe.
+    """
+    if ensemble.outcome.has_noise:
+        return mixture_of(
+            *moments(ensemble, inputs),
+            ensemble.spread,
+            ensemble.stacks,
+            see(ensemble.gates, inputs).astype(np.float64),
+            ensemble.warps,
+            [recipe.is_warped for recipe in ensemble.recipes],
+        )
+    values = list(member_outputs(ensemble, inputs))
+    sizes = [len(each) for each in values]
+    weights = np.repeat(ensemble.stacks[0].weights / sizes, sizes)
+    spread = np.repeat(ensemble.spread[:, 0], sizes)
+    said = np.concatenate(values)
     if isinstance(ensemble.outcome, Softmax):
-        return predictive_of_classes(ensemble, inputs)
-    if isinstance(ensemble.outcome, Counts):
-        offset = np.zeros(len(inputs)) if log_exposure is None else log_exposure
-        return predictive_of_counts(ensemble, inputs, offset)
-    return predictive_of_numbers(ensemble, inputs)
+        chances = softmax(said / spread[:, None, None], axis=2)
+        return ClassMixture(weights=weights, probabilities=chances)
+    offset = 0.0 if log_exposure is None else log_exposure
+    means = np.exp(said[:, :, 0] + offset)
+    return CountMixture(weights=weights, means=means, dispersion=spread)
 
 
 def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
@@ -73,20 +91,6 @@ def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
 def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
     """Inputs of networks by view, and of the linear recipe."""
     return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
-
-
-def predictive_of_numbers(ensemble: Ensemble, inputs: Floats) -> Mixture:
-    """Mixture of recipes x levels for rows (n, D).
-
-    The members of a recipe predict as one Gaussian, with their mean; what is epistemic is their
-    disagreement and what rows leave open, and levels scale the rest.
-    """
-    means, epistemic = moments(ensemble, inputs)
-    gate_inputs = see(ensemble.gates, inputs).astype(np.float64)
-    warped = [recipe.is_warped for recipe in ensemble.recipes]
-    return mixture_of(
-        means, epistemic, ensemble.spread, ensemble.stacks, gate_inputs, ensemble.warps, warped
-    )
 
 
 def mixture_of(
@@ -148,29 +152,6 @@ def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Fl
         yield mean, apart
 
 
-def predictive_of_classes(ensemble: Ensemble, inputs: Floats) -> ClassMixture:
-    """Mixture of all members, each at the temperature of its recipe."""
-    weights, chances = [], []
-    parts = zip(member_outputs(ensemble, inputs), ensemble.stacks[0].weights, strict=True)
-    for (values, weight), temperature in zip(parts, ensemble.spread[:, 0], strict=True):
-        weights += [weight / len(values)] * len(values)
-        chances.append(softmax(values / temperature, axis=2))
-    return ClassMixture(weights=np.array(weights), probabilities=np.concatenate(chances))
-
-
-def predictive_of_counts(ensemble: Ensemble, inputs: Floats, log_exposure: Floats) -> CountMixture:
-    """Mixture of all members, each with the dispersion of its recipe."""
-    weights, means, dispersion = [], [], []
-    parts = zip(member_outputs(ensemble, inputs), ensemble.stacks[0].weights, strict=True)
-    for (values, weight), each in zip(parts, ensemble.spread[:, 0], strict=True):
-        weights += [weight / len(values)] * len(values)
-        dispersion += [each] * len(values)
-        means.append(np.exp(values[:, :, 0] + log_exposure))
-    return CountMixture(
-        weights=np.array(weights), means=np.concatenate(means), dispersion=np.array(dispersion)
-    )
-
-
 def function_draws(
     ensemble: Ensemble, inputs: Floats, n_draws: int, rng: np.random.Generator
 ) -> Floats:
@@ -194,7 +175,7 @@ def function_draws(
 
 def covariance(ensemble: Ensemble, inputs: Floats) -> Floats:
     """Covariance (n, n, D) of new targets: epistemic deviations, and on the diagonal the rest."""
-    variance = predictive_of_numbers(ensemble, inputs).std() ** 2
+    variance = predictive(ensemble, inputs).std() ** 2
     n, n_targets = variance.shape
     result = np.zeros((n, n, n_targets))
     functions = []

@@ -16,7 +16,7 @@ from bowtienet.ensemble.forecasts import (
     Forecasts,
     cross_fit,
     forecasts_of,
-    train_further,
+    train_recipes,
     work_of,
 )
 from bowtienet.ensemble.hinges import UNITS, Hinges, learn_hinges, variances
@@ -34,16 +34,10 @@ Floats = NDArray[np.float64]
 
 KEPT = 4
 """Recipes that are kept, by weight: more are slower and no better."""
-LEAST_WEIGHT = 0.02
-"""Weight below which a recipe is not worth its training."""
 ENOUGH_GAIN = 0.02
 """Gain of a round in log density below which there is no further one."""
-USUAL_ROUNDS = 1.5
-"""Rounds assumed for the time left until their number is known."""
 LEAST_NOISE = 0.3
 """Share of a recipe's noise variance that remains whatever its members disagree."""
-LOOKED_AT = 2_000
-"""Training rows on which the members' disagreement is measured."""
 
 
 def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
@@ -55,8 +49,10 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
         shrinks=problem.family != "gaussian",
         outliers=has_outliers(problem),
     )
+    # One round and a half is usual, of twice the work, and the members have their last steps.
+    later = 2.0 * min(float(rounds), 1.5) + LAST.steps / FIRST.steps
     first = work_of(problem, recipes, FIRST)
-    problem.progress.expect(first * (1.0 + _share(rounds) * min(1.0, KEPT / len(recipes))))
+    problem.progress.expect(first * (1.0 + later * min(1.0, KEPT / len(recipes))))
     try:
         forecasts = cross_fit(problem, recipes)
         forecasts = chosen(forecasts, joining(problem, forecasts))
@@ -70,7 +66,9 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
     try:
         forecasts, judgement = go_on(problem, forecasts, judgement, rounds)
         forecasts, judgement = needed(problem, forecasts, judgement)
-        networks = train_further(problem, forecasts, LAST, seed=len("members") + rounds)
+        networks = train_recipes(
+            problem, forecasts.recipes, forecasts.networks, LAST, seed=len("members") + rounds
+        )
     except KeyboardInterrupt:
         warnings.warn(
             "the fit was interrupted: the networks of the held-out forecasts are its members.",
@@ -94,7 +92,7 @@ def needed(
     problem: Problem, forecasts: Forecasts, judgement: Judgement
 ) -> tuple[Forecasts, Judgement]:
     """Forecasts without recipes of negligible weight."""
-    index = np.flatnonzero(judgement.weights >= LEAST_WEIGHT)
+    index = np.flatnonzero(judgement.weights >= 0.02)  # others are not worth their training
     if len(index) == len(forecasts.recipes):
         return forecasts, judgement
     forecasts = chosen(forecasts, index)
@@ -108,19 +106,20 @@ def go_on(
 
     A round that does not gain is thrown away, and one that gains little is the last.
     """
-    for number in range(rounds):
-        course = Course(steps=FIRST.steps * 2 ** (number + 1), rate=0.5)
-        work = work_of(problem, forecasts.recipes, course)
-        problem.progress.expect(work + work_of(problem, forecasts.recipes, LAST))
-        networks = train_further(problem, forecasts, course, seed=number + 1)
-        further = forecasts_of(problem, forecasts.recipes, networks)
+    recipes = forecasts.recipes
+    for number in range(1, rounds + 1):
+        course = Course(steps=FIRST.steps * 2**number, rate=0.5)
+        work = work_of(problem, recipes, course) + work_of(problem, recipes, LAST)
+        problem.progress.expect(work)
+        networks = train_recipes(problem, recipes, forecasts.networks, course, seed=number)
+        further = forecasts_of(problem, recipes, networks)
         newer = judge(problem, further)
         gain = newer.log_density - judgement.log_density
         if gain > 0.0:
             forecasts, judgement = further, newer
         if gain < ENOUGH_GAIN:
             break
-    problem.progress.expect(work_of(problem, forecasts.recipes, LAST))
+    problem.progress.expect(work_of(problem, recipes, LAST))
     return forecasts, judgement
 
 
@@ -179,7 +178,7 @@ def hinges_of(problem: Problem, forecasts: Forecasts, judgement: Judgement) -> H
 
 def without_epistemic(ensemble: Ensemble, inputs: Floats) -> Ensemble:
     """Noise variances less what is epistemic: the forecasts were of one network each."""
-    sample = inputs[:: -(-len(inputs) // LOOKED_AT)]
+    sample = inputs[:: -(-len(inputs) // 2_000)]  # so many rows are enough
     assert ensemble.hinges is not None
     left_open = variances(ensemble.hinges, seen_of(ensemble, sample)[ensemble.hinges.view])
     apart = np.stack(
@@ -193,9 +192,3 @@ def without_epistemic(ensemble: Ensemble, inputs: Floats) -> Ensemble:
     )
     left = np.maximum(ensemble.spread - apart, LEAST_NOISE * ensemble.spread)
     return replace(ensemble, spread=left)
-
-
-def _share(rounds: int) -> float:
-    """Work of the usual rounds and of the members, over that of the first training."""
-    usual = min(float(rounds), USUAL_ROUNDS)
-    return 2.0 * usual + LAST.steps / FIRST.steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -53,17 +54,11 @@ class Course:
     """Whether networks see the fold that they held out; relative penalties stay then."""
 
 
-ROWS_OF_OPTIMISER, INPUTS_OF_UNIT = 60, 10
-"""What a step of the optimiser costs, in rows; what a unit costs, in inputs."""
 FIRST = Course(steps=1_000, rate=1.0)
 """Enough for most tables: rounds are for the others (docs/measurements/portfolio.md)."""
 LAST = Course(steps=250, rate=0.3, all_rows=True)
-SHARE_OF_FEW = 0.4
-"""Of the steps, where batches are a third of the rows."""
 MOST_LONGER = 4.0
 """Times as long as in memory, where there are so many more rows than a sample: they are new."""
-NUMBERS_AT_ONCE = 2**18
-"""Activations of a task on one minibatch: so many stay in a core's cache."""
 
 
 def train_recipes(
@@ -73,24 +68,25 @@ def train_recipes(
     course: Course,
     seed: int,
 ) -> tuple[Networks, ...]:
-    """Networks of all recipes, tasks by threads; from the start if none are given."""
+    """Networks of all recipes after a course, from the start if none are given.
+
+    Linear functions are exact from the start: without each fold, and behind them that of all rows.
+    """
     tasks = _tasks(problem, recipes)
     trainings = []
     for number, members in enumerate(tasks):
         rng = np.random.default_rng([problem.seed, seed, number])
-        own = [recipes[i] for i in members]
         start = None if started is None else concatenate([started[i] for i in members])
-        trainings.append(_training(problem, own, start, course, rng))
-    results = [
-        [take(trained, part) for part in _slices(len(members), problem.n_folds)]
-        for members, trained in zip(tasks, _run(problem, trainings), strict=True)
-    ]
-    by_index = {
-        index: networks
-        for members, parts in zip(tasks, results, strict=True)
-        for index, networks in zip(members, parts, strict=True)
-    }
-    return tuple(by_index[index] for index in range(len(recipes)))
+        trainings.append(_training(problem, [recipes[i] for i in members], start, course, rng))
+    results: dict[int, Networks] = {}
+    for members, trained in zip(tasks, _run(problem, trainings), strict=True):
+        for number, index in enumerate(members):
+            folds = slice(number * problem.n_folds, (number + 1) * problem.n_folds)
+            results[index] = take(trained, folds)
+    for index, recipe in enumerate(recipes):
+        if recipe.view == LINEAR:
+            results[index] = _linear(problem, recipe) if started is None else started[index]
+    return tuple(results[index] for index in range(len(recipes)))
 
 
 def _run(problem: Problem, trainings: Sequence[Training]) -> list[Networks]:
@@ -99,25 +95,23 @@ def _run(problem: Problem, trainings: Sequence[Training]) -> list[Networks]:
         return problem.stream.run(trainings)
     with ThreadPoolExecutor(problem.jobs) as pool:
         try:
-            return list(pool.map(_call, trainings))
+            return list(pool.map(operator.call, trainings))
         except KeyboardInterrupt:
             problem.progress.interrupted.set()
             raise
-
-
-def _call(training: Training) -> Networks:
-    return training()
 
 
 def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
     """Recipes that are trained side by side: of one view, warp and loss, and not too many."""
     alike: dict[tuple[str, bool, str], list[int]] = {}
     for index, recipe in enumerate(recipes):
+        if recipe.view == LINEAR:
+            continue
         key = recipe.view, recipe.is_warped, recipe.outcome.name
         alike.setdefault(key, []).append(index)
     size, _ = batch_and_steps(len(problem.inputs))
     each = size * problem.n_folds * max(problem.hidden, default=1)
-    most = max(1, NUMBERS_AT_ONCE // each)
+    most = max(1, 2**18 // each)  # activations of a minibatch that stay in a core's cache
     return [
         members[begin : begin + most]
         for members in alike.values()
@@ -199,61 +193,22 @@ def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> floa
     """Steps x weights x rows of a minibatch, with the optimiser's share."""
     size, _ = batch_and_steps(len(problem.inputs))
     units = sum(problem.hidden) * problem.n_folds
-    inputs = [problem.seen[r.view].shape[1] + INPUTS_OF_UNIT for r in recipes if r.view != LINEAR]
-    return _steps(problem, course) * units * sum(inputs) * (size + ROWS_OF_OPTIMISER)
+    # A unit costs as much as ten inputs, a step of the optimiser as much as sixty rows.
+    inputs = [problem.seen[r.view].shape[1] + 10 for r in recipes if r.view != LINEAR]
+    return _steps(problem, course) * units * sum(inputs) * (size + 60)
 
 
 def _steps(problem: Problem, course: Course) -> int:
-    share = SHARE_OF_FEW if len(problem.inputs) < FEW_ROWS else 1.0
+    # Batches of few rows are a third of them.
+    share = 0.4 if len(problem.inputs) < FEW_ROWS else 1.0
     if problem.stream is not None:
         share = min(problem.stream.n_rows / len(problem.inputs), MOST_LONGER)
     return max(1, round(share * course.steps))
 
 
-def _slices(count: int, size: int) -> list[slice]:
-    return [slice(index * size, (index + 1) * size) for index in range(count)]
-
-
-def forecast(problem: Problem, recipe: Recipe, networks: Networks) -> Floats:
-    """Outputs (m, D) for the held-out rows, each by the network of its fold."""
-    rows = problem.held
-    inputs = inputs_of(problem.seen, problem.inputs, recipe)[rows]
-    fold = problem.folds[rows]
-    found: Floats | None = None
-    for index in range(problem.n_folds):
-        chosen = fold == index
-        values = outputs(take(networks, slice(index, index + 1)), inputs[chosen])[0]
-        if found is None:
-            found = np.empty((len(rows), values.shape[1]))
-        found[chosen] = values
-    assert found is not None
-    return found
-
-
-def inputs_of(seen: dict[str, NDArray[np.float32]], inputs: Floats, recipe: Recipe) -> NDArray:
-    """What the networks of a recipe see; the linear one sees the columns in double precision."""
-    return inputs if recipe.view == LINEAR else seen[recipe.view]
-
-
 def cross_fit(problem: Problem, recipes: Sequence[Recipe]) -> Forecasts:
     """The first training of all recipes."""
-    bent = [recipe for recipe in recipes if recipe.view != LINEAR]
-    trained = train_recipes(problem, bent, None, FIRST, seed=0)
-    linear = [_linear_folds(problem, r) for r in recipes if r.view == LINEAR]
-    return forecasts_of(problem, recipes, (*trained, *linear))
-
-
-def train_further(
-    problem: Problem, forecasts: Forecasts, course: Course, seed: int
-) -> tuple[Networks, ...]:
-    """All networks after a further course; linear ones are exact already."""
-    networks = list(forecasts.networks)
-    bent = [i for i, recipe in enumerate(forecasts.recipes) if recipe.view != LINEAR]
-    recipes, started = [forecasts.recipes[i] for i in bent], [networks[i] for i in bent]
-    trained = train_recipes(problem, recipes, started, course, seed)
-    for i, each in zip(bent, trained, strict=True):
-        networks[i] = each
-    return tuple(networks)
+    return forecasts_of(problem, recipes, train_recipes(problem, recipes, None, FIRST, seed=0))
 
 
 def forecasts_of(
@@ -264,9 +219,18 @@ def forecasts_of(
     return Forecasts(recipes=tuple(recipes), networks=tuple(networks), outputs=np.stack(said))
 
 
-def _linear_folds(problem: Problem, recipe: Recipe) -> Networks:
-    """The linear functions without each fold, and behind them the one of all rows."""
-    linear = cross_fit_linear(
+def forecast(problem: Problem, recipe: Recipe, networks: Networks) -> Floats:
+    """Outputs (m, D) for the held-out rows, each by the network of its fold."""
+    inputs, fold = problem.seen[recipe.view][problem.held], problem.folds[problem.held]
+    result = np.empty((len(fold), networks.layers[-1].shape[1]))
+    for index in range(problem.n_folds):
+        alone = take(networks, slice(index, index + 1))
+        result[fold == index] = outputs(alone, inputs[fold == index])[0]
+    return result
+
+
+def _linear(problem: Problem, recipe: Recipe) -> Networks:
+    layers: Any = cross_fit_linear(
         problem.inputs,
         goals(problem, recipe.is_warped),
         problem.weights,
@@ -275,4 +239,4 @@ def _linear_folds(problem: Problem, recipe: Recipe) -> Networks:
         recipe.outcome,
         problem.family,
     )
-    return Networks(layers=(np.concatenate([linear.folds_layer, linear.layer]),))
+    return Networks(layers=(layers,))

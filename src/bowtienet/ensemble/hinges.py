@@ -27,13 +27,6 @@ Floats = NDArray[np.float64]
 
 UNITS = 64
 """Hinges: more of them cost predictions more and change little."""
-BENDS = 10.0
-"""τ over that of the evidence, which is of all hinges alike: functions bend more somewhere, and
-gaps may be there (docs/measurements/odd.md)."""
-LEAST_ACTIVE = 0.02
-"""Share of the rows that a hinge must see."""
-ROUNDS = 30
-"""Of MacKay's fixed point."""
 LEAST_NOISE = 1e-8
 """Of σ² and s² for standardised targets."""
 
@@ -83,14 +76,16 @@ def learn_hinges(
     # row activates would begin to rise somewhere outside.
     size = np.linalg.norm(units[:, 1:], axis=1)
     active = np.mean(activations(units, inputs)[:, 1:] > 0.0, axis=0)
-    kept = (size > 0.0) & (active > LEAST_ACTIVE)
+    kept = (size > 0.0) & (active > 0.02)
     units = units[kept] / size[kept, None]
     design = activations(units, inputs)
     moment = (design.T * weights) @ design
     roots = np.zeros((*noise.shape, len(moment), len(moment)))
     for w, d in np.ndindex(noise.shape):
         target = goals[w, :, d] - share @ goals[w, :, d]
-        variance = BENDS * _prior_variance(design, moment, target, weights)
+        # The evidence is of all hinges alike: functions bend more somewhere, and gaps may be there
+        # (docs/measurements/odd.md).
+        variance = 10.0 * _prior_variance(design, moment, target, weights)
         roots[w, d] = root_of(moment, max(float(noise[w, d]), LEAST_NOISE), variance)
     return Hinges(view=view, weights=units, roots=roots)
 
@@ -131,7 +126,7 @@ def _prior_variance(design: Floats, moment: Floats, target: Floats, weights: Flo
     total = float(weights @ target**2)
     count = float(weights.sum())
     variance, noise = (max(share * total / count, LEAST_NOISE) for share in (1.0, 0.1))
-    for _ in range(ROUNDS):
+    for _ in range(30):
         mean = along / (values + noise / variance)
         gamma = float(np.sum(values / (values + noise / variance)))
         variance = max(float(mean @ mean) / max(gamma, 1e-9), LEAST_NOISE)

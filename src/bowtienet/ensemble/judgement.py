@@ -12,7 +12,7 @@ from bowtienet.ensemble.calibration import dispersion, temperature
 from bowtienet.ensemble.ensemble import mixture_of
 from bowtienet.ensemble.forecasts import Forecasts
 from bowtienet.ensemble.problem import Problem, goals
-from bowtienet.ensemble.stacking import Errors, Stack, stack, stack_likelihoods
+from bowtienet.ensemble.stacking import Stack, stack, stack_likelihoods
 from bowtienet.outcomes import Counts, Softmax
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.intervals import conformal_scores
@@ -22,10 +22,6 @@ from bowtienet.tables.warp import log_slope
 
 Floats = NDArray[np.float64]
 
-TRIMMED = 0.01
-"""Share of the largest errors that a noise variance leaves out: levels have the tails."""
-LEAST_VARIANCE = 1e-20
-"""Of standardised targets: below it errors are rounding."""
 LOSS_OF_WARP = 1.03
 """RMSE of a warped recipe, over that of the best plain one, above which it does not join."""
 
@@ -65,8 +61,7 @@ def judge(problem: Problem, forecasts: Forecasts) -> Judgement:
         variance = variances[:, d, None]
         constants = _log_slopes(problem, forecasts, d) - 0.5 * np.log(2.0 * np.pi * variance)
         squares = errors[:, :, d] ** 2 / variance
-        read = Errors(squares=squares, constants=constants, weights=weights)
-        stacks.append(stack(read, gate_inputs, problem.n_levels))
+        stacks.append(stack(squares, constants, weights, gate_inputs, problem.n_levels))
     return Judgement(stacks=tuple(stacks), spread=variances)
 
 
@@ -138,10 +133,11 @@ def _log_slopes(problem: Problem, forecasts: Forecasts, d: int) -> Floats:
 
 
 def _variance(errors: Floats, weights: Floats) -> float:
-    """Mean square without the largest."""
+    """Mean square without the largest hundredth: levels have the tails."""
     squares = errors**2
-    kept = squares <= np.quantile(squares, 1.0 - TRIMMED)
-    return max(float(np.average(squares[kept], weights=weights[kept])), LEAST_VARIANCE)
+    kept = squares <= np.quantile(squares, 0.99)
+    # Errors of standardised targets that are smaller are rounding.
+    return max(float(np.average(squares[kept], weights=weights[kept])), 1e-20)
 
 
 def _judge_classes(problem: Problem, forecasts: Forecasts) -> Judgement:
@@ -149,12 +145,9 @@ def _judge_classes(problem: Problem, forecasts: Forecasts) -> Judgement:
     labels, weights = problem.targets[rows, 0].astype(int), problem.weights[rows]
     heat = np.array([[temperature(said, labels, weights)] for said in forecasts.outputs])
     chances = log_softmax(forecasts.outputs / heat[:, :, None], axis=2)
-    logs = np.maximum(chances[:, np.arange(len(rows)), labels], LEAST_LOG)
+    # Of smaller chances single precision says nothing.
+    logs = np.maximum(chances[:, np.arange(len(rows)), labels], -50.0)
     return Judgement(stacks=(stack_likelihoods(logs, weights),), spread=heat)
-
-
-LEAST_LOG = -50.0
-"""Of a class's probability: below it single precision says nothing."""
 
 
 def _judge_counts(problem: Problem, forecasts: Forecasts) -> Judgement:

@@ -14,7 +14,6 @@ The last two are MacKay's: they rest where EM does and get there sooner. Other o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -40,22 +39,10 @@ Solve: TypeAlias = Callable[[Floats, float], Solution]
 SOLVES = 9
 """Solutions for w in a fit. More of them shrink too much: on 270 rows of 2,000 columns 9 are as
 good as LassoCV, and 60 two to six per cent worse."""
-RATIOS = np.logspace(-24.0, 4.0, 281)
-"""s² / tau where a fit may start, over the largest eigenvalue of X'X."""
 ROUNDING = 1e-12
 """Below this share of the largest, eigenvalues are those of repeated and constant columns."""
 SMALLEST_NOISE = 1e-30
 """Of s², for standardised targets: those without noise."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Linear:
-    """Coefficients, bias first."""
-
-    folds_layer: Floats
-    """(F, C, K+1), fitted without each fold."""
-    layer: Floats
-    """(1, C, K+1), fitted with all rows."""
 
 
 def cross_fit_linear(
@@ -66,8 +53,8 @@ def cross_fit_linear(
     n_folds: int,
     outcome: Outcome,
     prior: str | ShrinkagePrior = "student_t",
-) -> Linear:
-    """Fit without each fold and with all rows.
+) -> Floats:
+    """Layers (F+1, C, K+1), bias first, without each fold and at last with all rows.
 
     Parameters
     ----------
@@ -93,8 +80,7 @@ def cross_fit_linear(
     groups = np.where(folds < 0, n_folds, folds)[present]
     by_fit = weights * kept[:, groups]
     if not isinstance(outcome, Gaussian):
-        layers = fit_by_loss(inputs, targets, by_fit, outcome)
-        return Linear(folds_layer=layers[:-1], layer=layers[-1:])
+        return fit_by_loss(inputs, targets, by_fit, outcome)
     local = build_shrinkage(prior) if isinstance(prior, str) else prior
     # Origin and unit are common to all fits: rounding apart they have no influence.
     share = weights / weights.sum()
@@ -111,7 +97,7 @@ def cross_fit_linear(
         layers = np.stack([_fit_tall(design, targets, *pair, local) for pair in pairs])
     layers *= size[:, None]
     layers[:, :, 0] += level - layers[:, :, 1:] @ center
-    return Linear(folds_layer=layers[:-1], layer=layers[-1:])
+    return layers
 
 
 def _sums(
@@ -222,7 +208,8 @@ def _shrink(
     rest of |y|².
     """
     degrees = max(count - 1.0, 0.5 * count)  # The bias takes one.
-    ratios = RATIOS * (values.max(initial=0.0) or 1.0)
+    # s² / tau where a fit may start.
+    ratios = np.logspace(-24.0, 4.0, 281) * (values.max(initial=0.0) or 1.0)
     shares = ratios[:, None] / (values + ratios[:, None])
     noises = np.maximum((shares @ energy + rest) / degrees, SMALLEST_NOISE)
     best = np.argmax(np.sum(np.log(shares), axis=1) - degrees * np.log(noises))

@@ -13,8 +13,6 @@ Floats = NDArray[np.float64]
 
 PENALTIES = (5e3, 1e3, 200.0, 50.0, 10.0, 2.0, 0.5, 0.1, 0.02)
 """On ½ Σ w² next to the sum of the losses; each fit starts from that of the one before."""
-ENOUGH = 1e-3
-"""Of all that weaker penalties gained: where two together gain less the path ends."""
 
 
 def fit_by_loss(inputs: Floats, targets: Floats, weights: Floats, outcome: Outcome) -> Floats:
@@ -37,7 +35,8 @@ def fit_by_loss(inputs: Floats, targets: Floats, weights: Floats, outcome: Outco
         losses.append(float(np.sum(held_out * outcome.loss(targets, outputs)[0])))
         if losses[-1] < least:
             least, best, chosen = losses[-1], penalty, path
-        if len(losses) > 2 and losses[-3] - min(losses[-2:]) <= ENOUGH * (losses[0] - least):
+        # The path ends where two penalties gain next to nothing of what all before them have.
+        if len(losses) > 2 and losses[-3] - min(losses[-2:]) <= 1e-3 * (losses[0] - least):
             break
     last = _minimize(layers[-1], weights[-1], design, targets, outcome, best)
     layers = np.concatenate([chosen, last[None]])

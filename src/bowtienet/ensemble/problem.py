@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.ensemble.folds import assign_folds
+from bowtienet.ensemble.portfolio import LINEAR
 from bowtienet.ensemble.progress import Progress
 from bowtienet.ensemble.stacking import LEVELS
 from bowtienet.ensemble.streams import StreamedRows
@@ -20,20 +21,6 @@ from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, 
 from bowtienet.tables.warp import Warp, fit_warp, forward, is_affine
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """Parameters of a practical fit."""
-
-    hidden: tuple[int, ...] | None
-    """None: chosen by the number of rows."""
-    prior: str
-    encoding: str
-    target_transform: str
-    noise: str
-    jobs: int
-    verbose: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +36,8 @@ class Problem:
     """(n,); -1 for rows that no network holds out."""
     n_folds: int
     views: dict[str, View]
-    seen: dict[str, NDArray[np.float32]]
-    """Inputs of networks by view."""
+    seen: dict[str, NDArray]
+    """Inputs of networks by view, and of the linear recipe."""
     warps: tuple[Warp, ...]
     """Plain and, if it differs, warped; none for classes and counts."""
     outcome: Outcome
@@ -93,11 +80,21 @@ def pose(
     weights: Floats,
     owners: NDArray[np.intp],
     outcome: Outcome,
-    settings: Settings,
-    seed: int,
+    *,
+    hidden: tuple[int, ...] | None = None,
+    prior: str = "student_t",
+    encoding: str = "auto",
+    target_transform: str = "auto",
+    is_constant: bool = False,
+    seed: int = 0,
+    jobs: int = 1,
+    verbose: bool = False,
     stream: StreamedRows | None = None,
 ) -> Problem:
-    """The problem of a table's rows, or of a sample of those of a stream."""
+    """The problem of a table's rows, or of a sample of those of a stream.
+
+    Parameters are those of the estimators; `is_constant` is whether noise has one level.
+    """
     classes = None if outcome.has_noise or targets.shape[1] != 1 else targets[:, 0].astype(int)
     if stream is None:
         folds, n_folds = assign_folds(inputs, targets, classes)
@@ -105,14 +102,13 @@ def pose(
         folds, n_folds = stream.folds, len(stream.fold_weights) - 1
     views = {
         name: view
-        for name in _view_names(settings.encoding, inputs.shape[1])
+        for name in _view_names(encoding, inputs.shape[1])
         if (view := learn_view(name, inputs, weights, owners)) is not None
     }
     if not views:
         views = {"standard": View(owners=owners)}
-    hidden = settings.hidden
     if hidden is None:
-        hidden = (FEW_UNITS if len(inputs) < ROWS_OF_MANY_UNITS else MANY_UNITS,)
+        hidden = (50 if len(inputs) < 5_000 else 128,)
     return Problem(
         inputs=inputs,
         targets=targets,
@@ -120,25 +116,19 @@ def pose(
         folds=folds,
         n_folds=n_folds,
         views=views,
-        seen={name: see(view, inputs) for name, view in views.items()},
-        warps=_warps(targets, weights, settings.target_transform) if outcome.has_noise else (),
+        seen={LINEAR: inputs} | {name: see(view, inputs) for name, view in views.items()},
+        warps=_warps(targets, weights, target_transform) if outcome.has_noise else (),
         outcome=outcome,
         hidden=hidden,
-        prior=local_prior(settings.prior),
-        family=settings.prior,
+        prior=local_prior(prior),
+        family=prior,
         gates=learn_gates(inputs, weights, owners),
-        n_levels=1 if settings.noise == "constant" else len(LEVELS),
+        n_levels=1 if is_constant else len(LEVELS),
         seed=seed,
-        jobs=settings.jobs,
-        progress=Progress(shown=settings.verbose),
+        jobs=jobs,
+        progress=Progress(shown=verbose),
         stream=stream,
     )
-
-
-FEW_UNITS, MANY_UNITS, ROWS_OF_MANY_UNITS = 50, 128, 5_000
-"""Units of the hidden layer, and the rows from which there are many."""
-LEAST_WARP = 0.05
-"""Exponents nearer to one than this are one."""
 
 
 def _view_names(encoding: str, n_columns: int) -> Sequence[str]:
@@ -152,6 +142,7 @@ def _warps(targets: Floats, weights: Floats, transform: str) -> tuple[Warp, ...]
     if transform == "none":
         return (plain,)
     warped = fit_warp(targets, weights, transformed=True)
-    if is_affine(warped) or np.all(np.abs(warped.exponent - 1.0) < LEAST_WARP):
+    # Exponents that are so near to one change nothing but the time of a fit.
+    if is_affine(warped) or np.all(np.abs(warped.exponent - 1.0) < 0.05):
         return (plain,)
     return (plain, warped)

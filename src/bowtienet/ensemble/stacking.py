@@ -46,46 +46,55 @@ class Stack:
     """Mean log density of the held-out rows, in the user's unit."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Errors:
-    """What EM reads, for one target."""
+def stack(
+    squares: Floats,
+    constants: Floats,
+    row_weights: Floats,
+    gate_inputs: Floats,
+    n_levels: int = len(LEVELS),
+) -> Stack:
+    """Weights, levels and gates that maximise the held-out density of one target.
 
-    squares: Floats
-    """e² / v (R, m)."""
-    constants: Floats
-    """log g' - ½ log 2πv (R, m)."""
-    weights: Floats
-    """(m,) of the rows."""
-
-
-def stack(errors: Errors, gate_inputs: Floats, n_levels: int = len(LEVELS)) -> Stack:
-    """Weights, levels and gates that maximise the held-out density."""
+    Parameters
+    ----------
+    squares, constants : arrays (R, m)
+        e² / v and log g' - ½ log 2πv of recipes and held-out rows.
+    row_weights, gate_inputs : arrays (m,), (m, G)
+        Of the rows.
+    n_levels : int
+        K.
+    """
     design = np.column_stack([np.ones(len(gate_inputs)), gate_inputs])
-    share = errors.weights / errors.weights.sum()
-    n_recipes = len(errors.squares)
-    weights = np.full(n_recipes, 1.0 / n_recipes)
+    n_rows = row_weights.sum()
+    share = row_weights / n_rows
+    weights = np.full(len(squares), 1.0 / len(squares))
     levels = np.array(LEVELS[:n_levels]) if n_levels > 1 else np.ones(1)
     gates = np.zeros((design.shape[1], n_levels))
-    solve = _gate_solver(design, errors.weights)
+    # The step of Newton's method with the bound ½ X'CX of the Hessian of every level.
+    bound = 0.5 * (design.T * row_weights) @ design
+    ridge = np.full(len(bound), GATE_PENALTY)
+    ridge[0] = 1e-9 * n_rows
+    inverse = np.linalg.inv(bound + np.diag(ridge))
     before, density = -np.inf, -np.inf
     for _ in range(ITERATIONS):
         log_gates = _log_softmax(design @ gates)
-        logs = _log_terms(errors, weights, levels, log_gates)
+        logs = squares[:, :, None] * (-0.5 / levels) + log_gates - 0.5 * np.log(levels)
+        logs += (constants + _log(weights)[:, None])[:, :, None]
         total = logsumexp(logs, axis=(0, 2))
         density = float(share @ total)
-        objective = density - _penalty(levels, gates) / errors.weights.sum()
+        objective = density - _penalty(levels, gates) / n_rows
         if objective - before < SETTLED:
             break
         before = objective
-        taken = np.exp(logs - total[:, None]) * errors.weights[:, None]
-        weights = taken.sum(axis=(1, 2)) / errors.weights.sum()
-        squares = np.einsum("rnk,rn->k", taken, errors.squares)
-        levels = (squares + LEVEL_PRIOR) / (taken.sum(axis=(0, 1)) + LEVEL_PRIOR)
+        taken = np.exp(logs - total[:, None]) * row_weights[:, None]
+        weights = taken.sum(axis=(1, 2)) / n_rows
+        by_level = taken.sum(axis=0)
+        levels = np.einsum("rnk,rn->k", taken, squares) + LEVEL_PRIOR
+        levels /= taken.sum(axis=(0, 1)) + LEVEL_PRIOR
         if n_levels > 1:
-            by_level = taken.sum(axis=0)
-            slopes = design.T @ (by_level - errors.weights[:, None] * np.exp(log_gates))
+            slopes = design.T @ (by_level - row_weights[:, None] * np.exp(log_gates))
             slopes[1:] -= GATE_PENALTY * gates[1:]
-            gates = gates + solve(slopes)
+            gates = gates + inverse @ slopes
     return Stack(weights=weights, levels=levels, gates=gates, log_density=density)
 
 
@@ -111,27 +120,10 @@ def log_gates_of(stack: Stack, gate_inputs: Floats) -> Floats:
     return _log_softmax(stack.gates[0] + gate_inputs @ stack.gates[1:])
 
 
-def _log_terms(errors: Errors, weights: Floats, levels: Floats, log_gates: Floats) -> Floats:
-    """log w_r π_k N(e | 0, v s_k) g' (R, m, K)."""
-    logs = errors.squares[:, :, None] * (-0.5 / levels) + log_gates - 0.5 * np.log(levels)
-    logs += (errors.constants + _log(weights)[:, None])[:, :, None]
-    return logs
-
-
 def _penalty(levels: Floats, gates: Floats) -> float:
     """Minus the logs of the priors of levels and gates."""
     of_levels = LEVEL_PRIOR * np.sum(np.log(levels) + 1.0 / levels)
     return float(0.5 * (of_levels + GATE_PENALTY * np.sum(gates[1:] ** 2)))
-
-
-def _gate_solver(design: Floats, weights: Floats):  # type: ignore[no-untyped-def]
-    """The step of Newton's method with the bound ½ X'CX of the Hessian of every level."""
-    bound = 0.5 * (design.T * weights) @ design
-    bound[np.diag_indices(len(bound))] += np.r_[
-        1e-9 * weights.sum(), np.full(len(bound) - 1, GATE_PENALTY)
-    ]
-    inverse = np.linalg.inv(bound)
-    return lambda slopes: inverse @ slopes
 
 
 def _log_softmax(values: Floats) -> Floats:

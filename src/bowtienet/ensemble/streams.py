@@ -22,9 +22,6 @@ Read: TypeAlias = Callable[[float, np.random.Generator], Iterator[Chunk]]
 """A pass over the rows that gives this share of them, drawn at random."""
 Training: TypeAlias = Callable[[], Networks]
 
-SEEN_AT_ONCE = 32
-"""Minibatches whose pieces are made together: enough for fast products, little memory."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class StreamedRows:
@@ -77,7 +74,8 @@ def streamed_minibatches(
         for inputs, targets, weights, folds in mixed(read(share, rng), rng):
             goals = targets if warp is None else forward(warp, targets)
             goals, weights = _single(goals), _single(weights)
-            for part in slices(len(inputs), SEEN_AT_ONCE * size):
+            # Pieces of 32 minibatches together: fast products, little memory.
+            for part in slices(len(inputs), 32 * size):
                 seen = with_ones(see(view, inputs[part].astype(np.float64)))
                 for begin in range(0, len(seen) - size + 1, size):
                     rows = slice(part.start + begin, part.start + begin + size)

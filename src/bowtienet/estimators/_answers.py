@@ -1,10 +1,10 @@
-"""Predictions that all regressors share, from their predictive distributions, and saving."""
+"""What estimators share: predictions from distributions or probabilities, and saving."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,8 +90,7 @@ class Answers:
             each row independently.
         """
         n_samples = whole(n_samples, "n_samples")
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(seed_of(random_state))
         if joint:
             return np.moveaxis(self._functions(X, n_samples, rng), 0, -1)
         return np.moveaxis(self.predict_dist(X).rvs(n_samples, rng), 0, -1)
@@ -116,8 +115,30 @@ def check_share(coverage: Any) -> float:
     return share
 
 
+def seed_of(random_state: Any) -> int:
+    """A seed that scikit-learn's random state gives."""
+    return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+class ClassAnswers:
+    """Predictions of classes from `predict_proba`."""
+
+    classes_: NDArray[Any]
+    predict_proba: Callable[[Any], Floats]
+
+    def predict_log_proba(self, X: Any) -> Floats:
+        """Logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable class of each row."""
+        best = np.argmax(self.predict_proba(X), axis=1)
+        return np.asarray(self.classes_[best])
+
+
 class Saved:
-    """Saving and plotting: a file holds the parameters and the fitted content."""
+    """Saving and plotting, and what scikit-learn should know of every estimator."""
 
     def plot(self, X: Any, y: Any) -> Any:
         """The plots that apply, of rows that the fit did not see; needs matplotlib.
@@ -152,12 +173,18 @@ class Saved:
 
     def _content(self) -> dict[str, Any]:
         """What a file holds apart from the parameters."""
-        raise NotImplementedError
+        state: Any = self.__getstate__()
+        # Requests of scikit-learn's metadata routing are settings, of which files know nothing.
+        settings = {*self.get_params(deep=False), "_metadata_request"}  # type: ignore[attr-defined]
+        return {name: value for name, value in state.items() if name not in settings}
 
-    @classmethod
-    def _from_content(cls, parameters: dict[str, Any], content: dict[str, Any]) -> Self:
-        """The estimator of a file."""
-        estimator = cls(**parameters)
-        for name, value in content.items():
-            setattr(estimator, name, value)
-        return estimator
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_fitted")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.sparse = True
+        return tags

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from numbers import Integral
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -21,9 +22,9 @@ from bowtienet._params import whole
 from bowtienet.ensemble.ensemble import Ensemble, predictive
 from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
-from bowtienet.ensemble.problem import Settings, pose
-from bowtienet.estimators._answers import Saved, check_share
-from bowtienet.estimators._streams import Prepare, by_batches, streamed_rows
+from bowtienet.ensemble.problem import pose
+from bowtienet.estimators._answers import Saved, check_share, seed_of
+from bowtienet.estimators._streams import Prepare, by_batches, joined, streamed_rows
 from bowtienet.estimators.summary import describe_ensemble
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.outcomes import Outcome
@@ -72,9 +73,6 @@ def fit_practical(
     stream: Stream | None,
     prepare: Prepare,
     outcome: Outcome,
-    *,
-    target_transform: str = "none",
-    noise: str = "constant",
 ) -> FittedEnsemble:
     """Representation and ensemble of the rows of the door, or of a stream and a sample of it."""
     training = prepare(rows)
@@ -83,16 +81,7 @@ def fit_practical(
             f"{type(estimator).__name__} holds rows out and needs two at least, got one sample "
             "with positive weight."
         )
-    settings = Settings(
-        hidden=_hidden(estimator.hidden_layer_sizes),
-        prior=estimator.prior,
-        encoding=estimator.encoding,
-        target_transform=target_transform,
-        noise=noise,
-        jobs=effective_n_jobs(estimator.n_jobs),
-        verbose=bool(estimator.verbose),
-    )
-    seed = check_random_state(estimator.random_state).randint(np.iinfo(np.int32).max)
+    seed = seed_of(estimator.random_state)
     weights = training.weights
     weighted = replace(rows, weights=weights)
     representation, inputs = learn_representation(weighted, estimator.max_categories)
@@ -107,8 +96,14 @@ def fit_practical(
             weights,
             representation.owners,
             outcome,
-            settings,
-            seed,
+            hidden=_hidden(estimator.hidden_layer_sizes),
+            prior=estimator.prior,
+            encoding=estimator.encoding,
+            target_transform=getattr(estimator, "target_transform", "none"),
+            is_constant=getattr(estimator, "noise", "constant") == "constant",
+            seed=seed,
+            jobs=effective_n_jobs(estimator.n_jobs),
+            verbose=bool(estimator.verbose),
             stream=streamed,
         )
         ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
@@ -128,38 +123,71 @@ def _hidden(sizes: Any) -> tuple[int, ...] | None:
 class Practical(Saved):
     """Predictions of a fitted ensemble, and its file."""
 
+    n_jobs: int | None
+    predict_dist: Callable[[Any], Any]
     _fitted: FittedEnsemble
+    _single: bool
 
     def _inputs(self, X: Any) -> Floats:
         """Standardised columns of new rows."""
         check_is_fitted(self)
         return standardize(self._fitted.representation, open_known(self, X))
 
+    def _open(self, X: Any, exposure: Any) -> tuple[Floats, Floats | None]:
+        """Standardised columns of new rows, and the logarithms of their exposures."""
+        inputs = self._inputs(X)
+        return inputs, None if exposure is None else np.log(exposure_of(exposure, len(inputs)))
+
+    def _distribution(self, inputs: Floats, log_exposure: Floats | None) -> Any:
+        mixture = predictive(self._fitted.ensemble, inputs, log_exposure)
+        return squeezed(mixture) if isinstance(mixture, Mixture) and self._single else mixture
+
     def _predictive(self, X: Any, exposure: Any = None) -> Any:
         """The predictive distribution of all rows."""
-        inputs = self._inputs(X)
-        return predictive(self._fitted.ensemble, inputs, _logs(exposure, len(inputs)))
+        return self._distribution(*self._open(X, exposure))
 
-    def _in_slices(self, X: Any, function: Callable[[Any], Any], exposure: Any = None) -> Any:
+    def _answer(self, X: Any, function: Callable[[Any], Any], exposure: Any = None) -> Any:
         """`function` of the predictive distribution, in slices of rows, by threads."""
+
+        def answer(batch: Any) -> Any:
+            inputs, logs = self._open(batch, exposure)
+
+            def run(rows: slice) -> Any:
+                return function(
+                    self._distribution(inputs[rows], None if logs is None else logs[rows])
+                )
+
+            each = list(slices(len(inputs), CHUNK))
+            jobs = min(effective_n_jobs(self.n_jobs), len(each))
+            with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+                return joined(list(pool.map(run, each)))
+
         check_is_fitted(self)
-        return by_batches(X, lambda batch: self._of_table(batch, function, exposure))
+        return by_batches(X, answer)
 
-    def _of_table(self, X: Any, function: Callable[[Any], Any], exposure: Any) -> Any:
-        inputs = self._inputs(X)
-        logs = _logs(exposure, len(inputs))
+    def _interval(
+        self, X: Any, coverage: float, method: str, calibration: Any, exposure: Any = None
+    ) -> Floats:
+        """Central intervals, or conformal ones by held-out rows of the fit or by other rows."""
+        if method not in ("central", "conformal"):
+            raise ValueError(f"method must be 'central' or 'conformal', got {method!r}.")
+        share = check_share(coverage)
+        check_is_fitted(self)
+        ends: Callable[[Any], Any] = methodcaller("interval", share)
+        if method == "conformal":
+            radius = conformal_level(self._scores(calibration), share)
+            ends = partial(conformal_interval, radius=radius)
+        return np.asarray(self._answer(X, lambda dist: np.stack(ends(dist), axis=-1), exposure))
 
-        def run(part: slice) -> Any:
-            offset = None if logs is None else logs[part]
-            return function(predictive(self._fitted.ensemble, inputs[part], offset))
-
-        parts = list(slices(len(inputs), CHUNK))
-        jobs = min(effective_n_jobs(vars(self)["n_jobs"]), len(parts))
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
-            results = list(pool.map(run, parts))
-        if isinstance(results[0], tuple):
-            return tuple(np.concatenate(each) for each in zip(*results, strict=True))
-        return np.concatenate(results)
+    def _scores(self, calibration: Any) -> Floats:
+        """Conformal scores of the rows (X, y) for calibration; None for those of the fit."""
+        if calibration is None:
+            scores = self._fitted.ensemble.scores
+            return scores[:, 0] if self._single else scores
+        rows, targets = calibration
+        distribution = self.predict_dist(rows)
+        known = check_array(targets, dtype=np.float64, ensure_2d=False, input_name="y")
+        return conformal_scores(distribution, known.reshape(distribution.mean().shape))
 
     def summary(self) -> str:
         """Facts of the fit as text: recipes, their weights and held-out errors."""
@@ -201,59 +229,8 @@ class Practical(Saved):
             has_exposure=getattr(self, "_has_exposure", False),
         )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
-
-    def _content(self) -> dict[str, Any]:
-        learnt = ("_fitted", "_single", "_has_exposure", "_target_names", "classes_")
-        names = (*learnt, "n_features_in_", "feature_names_in_")
-        return {name: getattr(self, name) for name in names if hasattr(self, name)}
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
-        return tags
-
 
 def squeezed(mixture: Mixture) -> Mixture:
     """The mixture of a single target, with rows (n,) instead of (n, 1)."""
     parts = ("weights", "means", "epistemic", "noise")
     return replace(mixture, **{name: getattr(mixture, name)[..., 0] for name in parts})
-
-
-def conformal_answer(
-    estimator: Any,
-    X: Any,
-    coverage: float,
-    method: str,
-    calibration: Any,
-    exposure: Any = None,
-) -> Floats:
-    """Conformal intervals, by the held-out rows of the fit or by rows for calibration."""
-    if method != "conformal":
-        raise ValueError(f"method must be 'central' or 'conformal', got {method!r}.")
-    share = check_share(coverage)
-    check_is_fitted(estimator)
-    if calibration is None:
-        scores = estimator._fitted.ensemble.scores
-        scores = scores[:, 0] if estimator._single else scores
-    else:
-        rows, targets = calibration
-        distribution = estimator.predict_dist(rows)
-        known = check_array(targets, dtype=np.float64, ensure_2d=False, input_name="y")
-        scores = conformal_scores(distribution, known.reshape(distribution.mean().shape))
-    radius = conformal_level(scores, share)
-
-    def ends(distribution: Any) -> Floats:
-        if estimator._single and isinstance(distribution, Mixture):
-            distribution = squeezed(distribution)
-        return np.stack(conformal_interval(distribution, radius), axis=-1)
-
-    return np.asarray(estimator._in_slices(X, ends, exposure))
-
-
-def _logs(exposure: Any, n_rows: int) -> Floats | None:
-    return None if exposure is None else np.log(exposure_of(exposure, n_rows))

@@ -38,15 +38,15 @@ def start_of(
     layers: Sequence[Floats] = ()
     if estimator.init == "relu_network" and hidden:
         data = rows.inputs, rows.targets
-        choice = choose_penalty(*data, rows.weights, hidden, outcome, rng)
-        penalties = np.full(estimator.n_members, choice.penalty)
+        penalty, noise_variance = choose_penalty(*data, rows.weights, hidden, outcome, rng)
+        penalties = np.full(estimator.n_members, penalty)
         networks = fit_networks(*data, rows.weights, hidden, penalties, outcome, rng)
         layers = [layer.astype(np.float64) for layer in networks.layers]
         if getattr(estimator, "output_noise", None) is None and not outcome.by_row:
             # Residuals of a flexible network are too small: held-out ones say as much about
             # the noise as the rows do. Outliers would have all the say in their squares.
             half = 0.5 * float(rows.weights.sum())
-            noise = (half, half * np.maximum(choice.noise_variance, 1e-6))
+            noise = (half, half * np.maximum(noise_variance, 1e-6))
     bias_variance = estimator.bias_variance
     if bias_variance == "intercept":
         bias_variance = max(linear.largest_intercept, 1e-2)

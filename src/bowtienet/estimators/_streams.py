@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 
-from bowtienet.ensemble.streams import Chunk, StreamedRows
+from bowtienet.ensemble.streams import Chunk, Read, StreamedRows
 from bowtienet.inference.ascend import Block, BlockProvider, RowProvider, block_rows
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.model.model import BowTieModel, Rows, split
@@ -25,17 +26,11 @@ Floats = NDArray[np.float64]
 Prepare: TypeAlias = Callable[[TrainingTable], TrainingTable]
 """From rows of the door to targets and weights as numbers, for each batch alike."""
 
+Encode: TypeAlias = Callable[[TrainingTable], Rows]
+"""From rows of the door to standardised rows of a bow tie network."""
+
 MEMORY_BYTES = 1_000_000_000
 """Gate probabilities that coordinate ascent of a source may keep between sweeps."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Encoding:
-    """From rows of the door to rows of a bow tie network."""
-
-    prepare: Prepare
-    representation: Representation
-    target_scaling: Scaling
 
 
 def open_training(
@@ -91,6 +86,15 @@ def as_numbers(rows: TrainingTable) -> TrainingTable:
     return rows
 
 
+def check_classes(rows: TrainingTable, classes: NDArray[Any]) -> None:
+    """Two classes at least, as labels."""
+    check_classification_targets(rows.targets)
+    if len(classes) < 2:
+        raise ValueError(
+            f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
+        )
+
+
 def classes_of(
     rows: TrainingTable, stream: Stream | None
 ) -> tuple[NDArray[Any], NDArray[np.integer]]:
@@ -122,18 +126,16 @@ def streamed_rows(
     """All rows of a practical fit; `growth` is what `prepare` does to the weights."""
     client, facts = client_of(stream.source), stream.facts
     weights = growth * facts.fold_weights
-    if client is None:
-        read = partial(_read_chunks, stream, representation, prepare)
-        return StreamedRows(read=read, n_rows=facts.n_rows, folds=facts.folds, fold_weights=weights)
-    from bowtienet import cluster
+    read: Read = partial(_read_chunks, stream, representation, prepare)
+    run = None
+    if client is not None:
+        from bowtienet import cluster
 
-    chunk = partial(_chunk, representation, prepare, None)
+        chunk = partial(_chunk, representation, prepare, None)
+        read = partial(cluster.read, cluster.Chunks(cluster.encoded(client, stream, chunk)))
+        run = partial(cluster.run, client)
     return StreamedRows(
-        read=partial(cluster.read, cluster.Chunks(cluster.encoded(client, stream, chunk))),
-        n_rows=facts.n_rows,
-        folds=facts.folds,
-        fold_weights=weights,
-        run=partial(cluster.run, client),
+        read=read, n_rows=facts.n_rows, folds=facts.folds, fold_weights=weights, run=run
     )
 
 
@@ -167,30 +169,27 @@ def _chunk(
 # The paper's wing
 
 
-def encode_rows(encoding: Encoding, rows: TrainingTable) -> Rows:
+def rows_of(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
+    """Standardised rows from prepared ones, whose inputs are standardised already."""
+    targets = (training.targets - scaling.center) / scaling.scale
+    return Rows(inputs=inputs, targets=targets, weights=training.weights)
+
+
+def encode_rows(
+    prepare: Prepare, representation: Representation, scaling: Scaling, rows: TrainingTable
+) -> Rows:
     """Standardised rows."""
-    rows, scaling = encoding.prepare(rows), encoding.target_scaling
-    return Rows(
-        inputs=standardize(encoding.representation, rows.table),
-        targets=(rows.targets - scaling.center) / scaling.scale,
-        weights=rows.weights,
-    )
+    return rows_of(prepare(rows), standardize(representation, rows.table), scaling)
 
 
-def weight_of(data: Rows | Stream) -> float:
-    """Total weight of the rows of a fit."""
-    of_folds = data.weights if isinstance(data, Rows) else data.facts.fold_weights
-    return float(of_folds.sum())
-
-
-def batches_of(data: Rows | Stream, encoding: Encoding, batch_size: int, seed: int) -> Batches:
+def batches_of(data: Rows | Stream, encode: Encode, batch_size: int, seed: int) -> Batches:
     """Minibatches of stochastic inference; those of a stream are shuffled within buffers."""
     if isinstance(data, Rows):
         return minibatches(data, batch_size, seed)
 
     def pass_over(number: int) -> Iterator[Rows]:
         rng = np.random.default_rng((seed, number))
-        chunks = (tuple(vars(encode_rows(encoding, rows)).values()) for rows in reread(data))
+        chunks = (tuple(vars(encode(rows)).values()) for rows in reread(data))
         for inputs, targets, weights in mixed(chunks, rng):
             yield from split(Rows(inputs=inputs, targets=targets, weights=weights), batch_size)
 
@@ -198,16 +197,16 @@ def batches_of(data: Rows | Stream, encoding: Encoding, batch_size: int, seed: i
 
 
 def provider_of(
-    data: Rows | Stream, encoding: Encoding, model: BowTieModel, count: int
+    data: Rows | Stream, encode: Encode, model: BowTieModel, count: int
 ) -> Rows | RowProvider:
     """Who has the rows of coordinate ascent: this process, workers of a cluster, or files."""
     if isinstance(data, Rows):
         return data
+    blocks = partial(_blocks, encode, block_rows(model, count))
     client = client_of(data.source)
     if client is not None:
         from bowtienet import cluster
 
-        blocks = partial(_blocks, encoding, block_rows(model, count))
         return cluster.ClusterProvider(client, cluster.encoded(client, data, blocks))
     size = 8 * data.facts.n_rows * count * sum(model.architecture.hidden)
     if size > MEMORY_BYTES:
@@ -215,28 +214,24 @@ def provider_of(
             f"coordinate ascent keeps {size / 1e9:.1f} GB of gate probabilities for these "
             f"{data.facts.n_rows} rows: use solver='svi', which keeps none, or Dask workers."
         )
-    return BlockProvider(blocks=ReadAgain(partial(_read_blocks, data, encoding, model, count)))
+    return BlockProvider(blocks=BlocksOfStream(data, blocks))
 
 
-class ReadAgain:
-    """An iterable that starts anew whenever it is iterated."""
+class BlocksOfStream:
+    """Blocks of rows that are read anew whenever they are iterated."""
 
-    def __init__(self, read: Callable[[], Iterator[Block]]) -> None:
-        self._read = read
+    def __init__(
+        self, stream: Stream, blocks: Callable[[TrainingTable], tuple[Block, ...]]
+    ) -> None:
+        self._stream, self._blocks = stream, blocks
 
     def __iter__(self) -> Iterator[Block]:
-        return self._read()
+        for rows in reread(self._stream):
+            yield from self._blocks(rows)
 
 
-def _read_blocks(
-    stream: Stream, encoding: Encoding, model: BowTieModel, count: int
-) -> Iterator[Block]:
-    for rows in reread(stream):
-        yield from _blocks(encoding, block_rows(model, count), rows)
-
-
-def _blocks(encoding: Encoding, size: int, rows: TrainingTable) -> tuple[Block, ...]:
-    return tuple(Block(**vars(part)) for part in split(encode_rows(encoding, rows), size))
+def _blocks(encode: Encode, size: int, rows: TrainingTable) -> tuple[Block, ...]:
+    return tuple(Block(**vars(part)) for part in split(encode(rows), size))
 
 
 # Answers
@@ -250,6 +245,11 @@ def by_batches(X: Any, answer: Callable[[Any], Any]) -> Any:
     answers = [answer(batch) for batch, _ in sources.batches_of(source)]
     if not answers:
         raise ValueError("the source has no rows: there is nothing to predict.")
+    return joined(answers)
+
+
+def joined(answers: list[Any]) -> Any:
+    """Arrays, or tuples of arrays, one below the other."""
     if isinstance(answers[0], tuple):
         return tuple(np.concatenate(each) for each in zip(*answers, strict=True))
     return np.concatenate(answers)

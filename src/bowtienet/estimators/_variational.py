@@ -6,30 +6,30 @@ import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
-from bowtienet.estimators._answers import Saved
+from bowtienet.estimators._answers import Saved, seed_of
+from bowtienet.estimators._parameters import NetworkParameters
 from bowtienet.estimators._start import start_of
 from bowtienet.estimators._streams import (
-    Encoding,
     Prepare,
     batches_of,
     encode_rows,
     provider_of,
+    rows_of,
     sample_of,
-    weight_of,
 )
 from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
-from bowtienet.inference.ascend import Ascent, Status, ascend, taken_model
+from bowtienet.inference.ascend import Ascent, RowProvider, Status, ascend, taken_model
 from bowtienet.inference.stochastic import (
     StochasticState,
     ascend_stochastic,
@@ -37,16 +37,17 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
-from bowtienet.model.model import (
-    BowTieModel,
-    Rows,
-)
+from bowtienet.model.model import BowTieModel, Rows
 from bowtienet.outcomes import Outcome
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.prune import prune
 from bowtienet.posterior.selection import select
 from bowtienet.prediction.push_forward import Moments
-from bowtienet.prediction.variational import output_moments, output_noise, sample_functions
+from bowtienet.prediction.variational import (
+    output_moments,
+    output_noise,
+    sample_functions,
+)
 from bowtienet.tables.door import TrainingTable, open_known
 from bowtienet.tables.representation import (
     Representation,
@@ -61,10 +62,6 @@ Floats = NDArray[np.float64]
 SWEEPS_OF_NETWORK = 3
 """Sweeps from a ReLU network by default: they set the posterior's widths and noise and keep the
 network's function; more of them predict no better (docs/measurements)."""
-SWEEPS, PASSES = 500, 20
-"""Most sweeps of other starts, and most passes of the stochastic solver, by default."""
-SAFE_TEMPERATURE = 0.1
-"""From here on the rate of `selection` was near what was measured on planted tables."""
 SECONDS_BETWEEN_LINES = 1.0
 """With `verbose`."""
 
@@ -85,30 +82,8 @@ class FittedNetwork:
     """Where `partial_fit` goes on."""
 
 
-class VariationalNetwork(Saved):
+class VariationalNetwork(NetworkParameters, Saved):
     """Fits M bow tie networks side by side, `_fitted`."""
-
-    # The parameters, and scikit-learn's reader of them.
-    hidden_layer_sizes: Any
-    prior: Any
-    temperature: float
-    hidden_noise: Any
-    bias_variance: Any
-    init: str
-    solver: str
-    accelerate: bool
-    n_members: int
-    elbo_tempering: float
-    propagation: str
-    max_iter: int | None
-    tol: float
-    batch_size: int
-    forgetting_rate: Any
-    step_delay: float
-    max_categories: int
-    random_state: Any
-    verbose: Any
-    get_params: Any
 
     elbo_history_: Floats
     elbo_terms_: dict[str, float]
@@ -124,68 +99,67 @@ class VariationalNetwork(Saved):
         self, training: TrainingTable, stream: Stream | None, prepare: Prepare, outcome: Outcome
     ) -> Self:
         """Fit to rows of the door, or to a stream and a sample of it."""
-        rng = np.random.default_rng(
-            check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-        )
+        rng = np.random.default_rng(seed_of(self.random_state))
         drawn = sample_of(training)
-        sample = prepare(drawn)
-        representation, inputs = learn_representation(drawn, self.max_categories)
-        encoding = Encoding(
-            prepare=prepare,
-            representation=representation,
-            target_scaling=self._target_scaling(sample.targets, sample.weights),
-        )
-        rows = Rows(
-            inputs=inputs,
-            targets=(sample.targets - encoding.target_scaling.center)
-            / encoding.target_scaling.scale,
-            weights=sample.weights,
-        )
-        model, start = start_of(self, rows, outcome, rng)
+        fitted, rows = self._start(drawn, prepare(drawn), outcome, rng)
+        encode = partial(encode_rows, prepare, fitted.representation, fitted.target_scaling)
         if drawn is not training:
-            rows = encode_rows(encoding, training)
+            rows = encode(training)
         data: Rows | Stream = rows if stream is None else stream
-        weight = weight_of(data)
+        weights = rows.weights if stream is None else stream.facts.fold_weights
+        self._seen = float(weights.sum())
         if self.solver == "svi":
-            state = begin(model, start)
-            batches = batches_of(data, encoding, self.batch_size, int(rng.integers(2**31)))
             ascent, state = ascend_stochastic(
-                state,
-                batches,
-                weight,
-                max_iter=self.max_iter or PASSES,
+                begin(fitted.model, fitted.posterior),
+                batches_of(data, encode, self.batch_size, int(rng.integers(2**31))),
+                self._seen,
+                max_iter=self.max_iter or 20,
                 tol=self.tol,
                 forgetting_rate=self.forgetting_rate,
                 step_delay=self.step_delay,
                 callback=self._progress(),
             )
+            fitted = replace(fitted, stochastic=state)
         else:
-            state = None
-            ascent = ascend(
-                model,
-                start,
-                provider_of(data, encoding, model, n_networks(start)),
-                max_iter=self._sweeps(),
-                tol=self.tol,
-                rounds=3 if self.accelerate else 1,
-                accelerate=self.accelerate,
-                callback=self._progress(),
-            )
-        self._seen = weight
+            provider = provider_of(data, encode, fitted.model, n_networks(fitted.posterior))
+            ascent = self._ascend(fitted, provider, self._sweeps())
         vars(self).pop("kept_columns_", None)  # this is no pruned network any more
-        self._set(
-            FittedNetwork(
-                representation=encoding.representation,
-                target_scaling=encoding.target_scaling,
-                model=ascent.model,
-                posterior=ascent.posterior,
-                member_weights=np.ones(n_networks(ascent.posterior)),
-                stochastic=state,
-            ),
-            ascent,
-            data if isinstance(data, Rows) else None,
-        )
+        self._set(fitted, ascent, rows if stream is None else None)
         return self
+
+    def _start(
+        self,
+        training: TrainingTable,
+        prepared: TrainingTable,
+        outcome: Outcome,
+        rng: np.random.Generator,
+    ) -> tuple[FittedNetwork, Rows]:
+        """How the columns are read, the networks before their fit, and standardised rows."""
+        representation, inputs = learn_representation(training, self.max_categories)
+        scaling = self._target_scaling(prepared.targets, prepared.weights)
+        rows = rows_of(prepared, inputs, scaling)
+        model, start = start_of(self, rows, outcome, rng)
+        fitted = FittedNetwork(
+            representation=representation,
+            target_scaling=scaling,
+            model=model,
+            posterior=start,
+            member_weights=np.ones(self.n_members),
+        )
+        return fitted, rows
+
+    def _ascend(self, fitted: FittedNetwork, rows: Rows | RowProvider, max_iter: int) -> Ascent:
+        """Coordinate ascent from where the networks are."""
+        return ascend(
+            fitted.model,
+            fitted.posterior,
+            rows,
+            max_iter=max_iter,
+            tol=self.tol,
+            rounds=3 if self.accelerate else 1,
+            accelerate=self.accelerate,
+            callback=self._progress(),
+        )
 
     def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
         """Of the targets of a fit."""
@@ -195,7 +169,7 @@ class VariationalNetwork(Saved):
         """Most sweeps: few from a ReLU network, whose function they are to keep."""
         if self.max_iter is not None:
             return int(self.max_iter)
-        return SWEEPS_OF_NETWORK if self.init == "relu_network" else SWEEPS
+        return SWEEPS_OF_NETWORK if self.init == "relu_network" else 500
 
     def _set(
         self, fitted: FittedNetwork, ascent: Ascent, rows: Rows | None, stacklevel: int = 4
@@ -204,6 +178,7 @@ class VariationalNetwork(Saved):
 
         Warnings are the user's, so many calls above.
         """
+        fitted = replace(fitted, model=ascent.model, posterior=ascent.posterior)
         good = [i for i, history in enumerate(ascent.elbo_history) if history]
         if not good:
             raise ValueError(
@@ -267,46 +242,16 @@ class VariationalNetwork(Saved):
 
         return show
 
-    def _partial(self, training: TrainingTable, outcome: Outcome, scaling: Scaling) -> Self:
+    def _partial(self, training: TrainingTable, outcome: Outcome) -> Self:
         """A stochastic step on further rows; the first rows say how columns are read."""
-        if not self.__sklearn_is_fitted__():
-            rng = np.random.default_rng(
-                check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
-            )
-            representation, inputs = learn_representation(training, self.max_categories)
-            rows = self._rows_of(training, inputs, scaling)
-            model, start = start_of(self, rows, outcome, rng)
-            fitted = FittedNetwork(
-                representation=representation,
-                target_scaling=scaling,
-                model=model,
-                posterior=start,
-                member_weights=np.ones(self.n_members),
-                stochastic=begin(model, start),
-            )
-            seen = 0.0
-        else:
+        if self.__sklearn_is_fitted__():
             fitted, seen = self._fitted, self._seen
-            n_targets = len(fitted.target_scaling.center)
-            if training.targets.shape[1] != n_targets:
-                raise ValueError(
-                    f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "
-                    f"{n_targets}."
-                )
-            inputs = standardize(fitted.representation, training.table)
-            rows = self._rows_of(training, inputs, fitted.target_scaling)
-            if fitted.inputs is not None:
-                rows = replace(rows, inputs=rows.inputs[:, fitted.inputs])
-        state = fitted.stochastic
-        if state is None:
-            if self._rows is None:
-                raise ValueError(
-                    "partial_fit after a fit with solver='cavi' needs the rows of that fit, which "
-                    "files do not keep: begin with partial_fit or solver='svi', then save."
-                )
-            # The statistics that steps blend: those of the rows of the fit.
-            state = begin(fitted.model, fitted.posterior)
-            state, _ = stochastic_step(state, self._rows, seen, 1.0)
+            rows = self._further(training)
+            state = fitted.stochastic or self._blended()
+        else:
+            rng = np.random.default_rng(seed_of(self.random_state))
+            fitted, rows = self._start(training, training, outcome, rng)
+            seen, state = 0.0, begin(fitted.model, fitted.posterior)
         weight = float(rows.weights.sum())
         if state.statistics is not None:
             # They are sums over all rows seen, of which there are more now.
@@ -335,24 +280,36 @@ class VariationalNetwork(Saved):
             n_sweeps=(state.step,) * len(bounds),
             status=(Status.CONVERGED,) * len(bounds),
         )
-        fitted = replace(fitted, model=state.model, posterior=state.posterior, stochastic=state)
-        self._set(fitted, ascent, None)
+        self._set(replace(fitted, stochastic=state), ascent, None)
         self.elbo_history_, self.converged_, self._seen = np.array(history), False, seen
         return self
 
-    def _rows_of(self, training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
-        return Rows(
-            inputs=inputs,
-            targets=(training.targets - scaling.center) / scaling.scale,
-            weights=training.weights,
-        )
+    def _further(self, training: TrainingTable) -> Rows:
+        """Standardised rows that follow those of a fit."""
+        fitted = self._fitted
+        n_targets = len(fitted.target_scaling.center)
+        if training.targets.shape[1] != n_targets:
+            raise ValueError(
+                f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "
+                f"{n_targets}."
+            )
+        inputs = seen_by(fitted, standardize(fitted.representation, training.table))
+        return rows_of(training, inputs, fitted.target_scaling)
+
+    def _blended(self) -> StochasticState:
+        """Where stochastic steps go on from coordinate ascent: at the statistics of its rows."""
+        if self._rows is None:
+            raise ValueError(
+                "partial_fit after a fit with solver='cavi' needs the rows of that fit, which "
+                "files do not keep: begin with partial_fit or solver='svi', then save."
+            )
+        state = begin(self._fitted.model, self._fitted.posterior)
+        return stochastic_step(state, self._rows, self._seen, 1.0)[0]
 
     def _inputs(self, X: Any) -> Floats:
         """Standardised rows that the networks see."""
         check_is_fitted(self)
-        fitted = self._fitted
-        inputs = standardize(fitted.representation, open_known(self, X))
-        return inputs if fitted.inputs is None else inputs[:, fitted.inputs]
+        return seen_by(self._fitted, standardize(self._fitted.representation, open_known(self, X)))
 
     def _moments(self, X: Any) -> tuple[Moments, Floats]:
         """Moments of the outputs of all members, and the variance of their noise."""
@@ -417,34 +374,17 @@ class VariationalNetwork(Saved):
         for name in ("n_features_in_", "feature_names_in_", "classes_", "_single", "_target_names"):
             if hasattr(self, name):
                 setattr(smaller, name, getattr(self, name))
-        ascent = ascend(
-            model,
-            start,
-            rows,
-            max_iter=max(self._sweeps(), self.n_iter_),
-            tol=self.tol,
-            rounds=3 if self.accelerate else 1,
-            accelerate=self.accelerate,
-        )
         before = fitted.inputs if fitted.inputs is not None else np.arange(len(chosen.inputs))
-        smaller._set(
-            replace(
-                fitted,
-                model=ascent.model,
-                posterior=ascent.posterior,
-                inputs=before[kept],
-                stochastic=None,
-            ),
-            ascent,
-            rows,
-            stacklevel=3,
-        )
+        fitted = replace(fitted, model=model, posterior=start, inputs=before[kept], stochastic=None)
+        ascent = self._ascend(fitted, rows, max(self._sweeps(), self.n_iter_))
+        smaller._set(fitted, ascent, rows, stacklevel=3)
         smaller._seen = self._seen
         smaller.kept_columns_ = np.unique(fitted.representation.owners[before[kept]])
         return smaller
 
     def _warn_of_rate(self) -> None:
-        safe = self.init != "relu_network" and self.temperature >= SAFE_TEMPERATURE
+        # From this temperature on the rate was near what was measured on planted tables.
+        safe = self.init != "relu_network" and self.temperature >= 0.1
         if not (safe and self.converged_):
             warnings.warn(
                 "the false discovery rate means nothing for this fit: only converged fits from "
@@ -466,31 +406,15 @@ class VariationalNetwork(Saved):
         units, the constant first) and `noise_variance_1`, ....
         """
         check_is_fitted(self)
-        seed = check_random_state(random_state).randint(np.iinfo(np.int32).max)
-        return arviz_draws(self._fitted.posterior, draws, np.random.default_rng(seed))
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "_fitted")
+        rng = np.random.default_rng(seed_of(random_state))
+        return arviz_draws(self._fitted.posterior, draws, rng)
 
     def __getstate__(self) -> dict[str, Any]:
         state: Any = super().__getstate__()
         # The rows of the fit are for `prune` alone, and belong in no file.
         return {**state, "_rows": None} if "_rows" in state else dict(state)
 
-    def _content(self) -> dict[str, Any]:
-        kept = ("_fitted", "_best", "_single", "_seen", "n_features_in_", "elbo_history_")
-        more = ("elbo_terms_", "n_iter_", "converged_", "_target_names", "kept_columns_")
-        content = {name: getattr(self, name) for name in (*kept, *more) if hasattr(self, name)}
-        if hasattr(self, "feature_names_in_"):
-            content["feature_names_in_"] = self.feature_names_in_
-        if hasattr(self, "classes_"):
-            content["classes_"] = self.classes_
-        return {**content, "_rows": None}
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.sparse = True
-        return tags
+def seen_by(fitted: FittedNetwork, inputs: Floats) -> Floats:
+    """The standardised columns that the networks see."""
+    return inputs if fitted.inputs is None else inputs[:, fitted.inputs]

@@ -10,17 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.multiclass import check_classification_targets
 
-from bowtienet.estimators._answers import Components
-from bowtienet.estimators._ensemble import CONSTRAINTS, FittedEnsemble, Practical, fit_practical
-from bowtienet.estimators._streams import classes_of, numbered, open_training
+from bowtienet.estimators._answers import ClassAnswers, Components
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
+from bowtienet.estimators._streams import check_classes, classes_of, numbered, open_training
 from bowtienet.outcomes import Softmax
 
 Floats = NDArray[np.float64]
 
 
-class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
+class BowTieClassifier(ClassAnswers, Practical, ClassifierMixin, BaseEstimator):
     """Calibrated probabilities of two or more classes from a table, without tuning.
 
     The stacked ensemble of `BowTieRegressor` with the log loss. The weights of the recipes, and a
@@ -55,7 +54,6 @@ class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
         **CONSTRAINTS,
         "class_weight": [dict, StrOptions({"balanced"}), None],
     }
-    _fitted: FittedEnsemble
 
     def __init__(
         self,
@@ -95,12 +93,8 @@ class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
         """
         self._validate_params()
         training, stream = open_training(self, X, y, sample_weight, labels=True)
-        check_classification_targets(training.targets)
         classes, counts = classes_of(training, stream)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
-            )
+        check_classes(training, classes)
         by_class = np.ones(len(classes))
         if self.class_weight == "balanced":
             by_class = counts.sum() / (len(counts) * counts)
@@ -123,18 +117,8 @@ class BowTieClassifier(Practical, ClassifierMixin, BaseEstimator):
         X : table (n, columns)
             New rows.
         """
-        return np.asarray(self._in_slices(X, lambda dist: dist.mean()))
-
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self._answer(X, lambda dist: dist.mean()))
 
     def predict_components(self, X: Any) -> Components:
         """Probabilities, and their entropy in nats: epistemic (of the members) and noise."""
-        return Components(*self._in_slices(X, lambda dist: (dist.mean(), *dist.parts())))
+        return Components(*self._answer(X, lambda dist: (dist.mean(), *dist.parts())))

@@ -11,14 +11,8 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 
 from bowtienet.ensemble.ensemble import function_draws
-from bowtienet.estimators._answers import Answers, Components, check_share
-from bowtienet.estimators._ensemble import (
-    CONSTRAINTS,
-    FittedEnsemble,
-    Practical,
-    conformal_answer,
-    fit_practical,
-)
+from bowtienet.estimators._answers import Answers, Components
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
 from bowtienet.estimators._streams import open_training
 from bowtienet.outcomes import Counts
 from bowtienet.prediction.discrete import CountMixture
@@ -27,7 +21,7 @@ from bowtienet.tables.door import TrainingTable
 Floats = NDArray[np.float64]
 
 
-class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
+class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
     """Calibrated prediction of counts 0, 1, 2, ... from a table, without tuning.
 
     The stacked ensemble of `BowTieRegressor` for the logarithm of the rate, with negative binomial
@@ -57,7 +51,6 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {**CONSTRAINTS}  # noqa: RUF012
-    _fitted: FittedEnsemble
     _single = True
 
     def __init__(
@@ -113,14 +106,14 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         exposure : array (n,) or float, optional
             Positive exposures; 1 if absent.
         """
-        found: CountMixture = self._predictive(X, exposure)
-        return found
+        mixture: CountMixture = self._predictive(X, exposure)
+        return mixture
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
         """Expected counts, and with `return_std` the standard deviation."""
         if return_std:
-            return self._in_slices(X, lambda dist: (dist.mean(), dist.std()), exposure)
-        return self._in_slices(X, lambda dist: dist.mean(), exposure)
+            return self._answer(X, lambda dist: (dist.mean(), dist.std()), exposure)
+        return self._answer(X, lambda dist: dist.mean(), exposure)
 
     def predict_interval(
         self,
@@ -143,24 +136,18 @@ class BowTieCountRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         exposure : array (n,) or float, optional
             Positive exposures; 1 if absent.
         """
-        if method == "central":
-            share = check_share(coverage)
-            interval = self._in_slices(
-                X, lambda dist: np.stack(dist.interval(share), axis=-1), exposure
-            )
-            return np.asarray(interval)
-        return conformal_answer(self, X, coverage, method, calibration, exposure)
+        return self._interval(X, coverage, method, calibration, exposure)
 
     def predict_quantiles(
         self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95), exposure: Any = None
     ) -> Floats:
         """Quantiles (n, m), whole numbers, at m levels between 0 and 1."""
         wanted = np.atleast_1d(levels)
-        return np.asarray(self._in_slices(X, lambda dist: dist.ppf(wanted).T, exposure))
+        return np.asarray(self._answer(X, lambda dist: dist.ppf(wanted).T, exposure))
 
     def predict_components(self, X: Any, exposure: Any = None) -> Components:
         """Mean, epistemic and noise standard deviation."""
-        return Components(*self._in_slices(X, lambda dist: (dist.mean(), *dist.parts()), exposure))
+        return Components(*self._answer(X, lambda dist: (dist.mean(), *dist.parts()), exposure))
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         return np.exp(

@@ -2,66 +2,24 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 
 from bowtienet.estimators._answers import Answers
+from bowtienet.estimators._parameters import IN_PAPER
 from bowtienet.estimators._streams import as_numbers, open_training
 from bowtienet.estimators._variational import VariationalNetwork
 from bowtienet.model.model import Prior
-from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.outcomes import GAUSSIAN, StudentT
+from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.prediction.variational import PROPAGATIONS
 from bowtienet.tables.door import open_rows
 from bowtienet.tables.representation import Scaling, fit_scaling
 
 Floats = NDArray[np.float64]
-
-POSITIVE = Interval(Real, 0.0, None, closed="neither")
-COUNT = Interval(Integral, 1, None, closed="left")
-CONSTRAINTS: dict[str, list[Any]] = {
-    "hidden_layer_sizes": ["array-like", COUNT],
-    "prior": [StrOptions(set(FAMILIES)), Prior],
-    "temperature": [POSITIVE],
-    "hidden_noise": [tuple, list],
-    "bias_variance": [POSITIVE, StrOptions({"intercept"})],
-    "init": [StrOptions({"relu_network", "laplace", "spike_slab"})],
-    "solver": [StrOptions({"cavi", "svi"})],
-    "accelerate": ["boolean"],
-    "n_members": [COUNT],
-    "elbo_tempering": [Interval(Real, 0.0, None, closed="left")],
-    "propagation": [StrOptions(set(PROPAGATIONS))],
-    "max_iter": [COUNT, None],
-    "tol": [Interval(Real, 0.0, None, closed="left")],
-    "batch_size": [COUNT],
-    "forgetting_rate": [Interval(Real, 0.5, 1.0, closed="right"), StrOptions({"adaptive"})],
-    "step_delay": [Interval(Real, 0.0, None, closed="left")],
-    "max_categories": [COUNT],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-}
-"""Constraints of the parameters of both bow tie networks."""
-IN_PAPER: dict[str, Any] = {
-    "hidden_layer_sizes": (50,),
-    "prior": "student_t",
-    "temperature": 0.1,
-    "hidden_noise": (2.0, 1e-4),
-    "bias_variance": "intercept",
-    "init": "laplace",
-    "solver": "cavi",
-    "accelerate": False,
-    "n_members": 1,
-    "elbo_tempering": 0.01,
-    "propagation": "variational",
-    "max_iter": 200,
-}
-"""The paper's settings; `BowTieNetwork.as_in_paper` says where each of them stands."""
 
 
 class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
@@ -161,7 +119,7 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     """
 
     _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
-        **CONSTRAINTS,
+        **VariationalNetwork._parameter_constraints,
         "output_noise": [tuple, list, None],
         "noise": [StrOptions({"gaussian", "student_t"})],
         "scale_target": ["boolean"],
@@ -193,28 +151,30 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         random_state: Any = None,
         verbose: Any = 0,
     ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.prior = prior
-        self.temperature = temperature
-        self.hidden_noise = hidden_noise
+        super().__init__(
+            hidden_layer_sizes,
+            prior=prior,
+            temperature=temperature,
+            hidden_noise=hidden_noise,
+            bias_variance=bias_variance,
+            init=init,
+            solver=solver,
+            accelerate=accelerate,
+            n_members=n_members,
+            elbo_tempering=elbo_tempering,
+            propagation=propagation,
+            max_iter=max_iter,
+            tol=tol,
+            batch_size=batch_size,
+            forgetting_rate=forgetting_rate,
+            step_delay=step_delay,
+            max_categories=max_categories,
+            random_state=random_state,
+            verbose=verbose,
+        )
         self.output_noise = output_noise
-        self.bias_variance = bias_variance
         self.noise = noise
         self.scale_target = scale_target
-        self.init = init
-        self.solver = solver
-        self.accelerate = accelerate
-        self.n_members = n_members
-        self.elbo_tempering = elbo_tempering
-        self.propagation = propagation
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_size = batch_size
-        self.forgetting_rate = forgetting_rate
-        self.step_delay = step_delay
-        self.max_categories = max_categories
-        self.random_state = random_state
-        self.verbose = verbose
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> Self:
@@ -272,8 +232,7 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         self._validate_params()
         training, stream = open_training(self, X, y, sample_weight)
         self._single, self._target_names = training.is_single, training.target_names
-        outcome = StudentT() if self.noise == "student_t" else GAUSSIAN
-        return self._fit(training, stream, as_numbers, outcome)
+        return self._fit(training, stream, as_numbers, self._outcome())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows, as if they were a minibatch of all rows seen so far.
@@ -285,9 +244,10 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         training = open_rows(self, X, y, sample_weight, reset=first)
         if first:
             self._single, self._target_names = training.is_single, training.target_names
-        scaling = self._target_scaling(training.targets, training.weights)
-        outcome = StudentT() if self.noise == "student_t" else GAUSSIAN
-        return self._partial(training, outcome, scaling)
+        return self._partial(training, self._outcome())
+
+    def _outcome(self) -> Outcome:
+        return StudentT() if self.noise == "student_t" else GAUSSIAN
 
     def predict_dist(self, X: Any) -> Mixture:
         """Predictive distribution of each row, a mixture of Gaussians over the members.

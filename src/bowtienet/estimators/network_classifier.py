@@ -9,13 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import check_classification_targets
 
 from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
-from bowtienet.estimators._streams import by_batches, classes_of, numbered, open_training
+from bowtienet.estimators._answers import ClassAnswers
+from bowtienet.estimators._parameters import IN_PAPER
+from bowtienet.estimators._streams import (
+    by_batches,
+    check_classes,
+    classes_of,
+    numbered,
+    open_training,
+)
 from bowtienet.estimators._variational import VariationalNetwork
-from bowtienet.estimators.network import CONSTRAINTS, IN_PAPER
-from bowtienet.model.model import Prior
 from bowtienet.outcomes import Binary, Classes, Outcome
 from bowtienet.tables.door import TrainingTable, open_rows
 from bowtienet.tables.representation import Scaling
@@ -26,7 +31,7 @@ _ROOTS, _ROOT_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
 """Nodes and weights of means over a standard normal variable."""
 
 
-class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator):
+class BowTieNetworkClassifier(ClassAnswers, VariationalNetwork, ClassifierMixin, BaseEstimator):
     """Variational Bayesian bow tie network with shrinkage, for two or more classes.
 
     Not in the paper: Polya-Gamma variables make the logistic likelihood of two classes, and the
@@ -56,51 +61,6 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
     >>> model.predict_proba(X[:3]).shape
     (3, 2)
     """
-
-    _parameter_constraints: dict[str, list[Any]] = {**CONSTRAINTS}  # noqa: RUF012
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (50,),
-        *,
-        prior: str | Prior = "student_t",
-        temperature: float = 0.01,
-        hidden_noise: Any = (2.0, 1e-4),
-        bias_variance: Any = 1.0,
-        init: str = "relu_network",
-        solver: str = "cavi",
-        accelerate: bool = True,
-        n_members: int = 4,
-        elbo_tempering: float = 0.0,
-        propagation: str = "push_forward",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        batch_size: int = 256,
-        forgetting_rate: Any = "adaptive",
-        step_delay: float = 1.0,
-        max_categories: int = 30,
-        random_state: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.prior = prior
-        self.temperature = temperature
-        self.hidden_noise = hidden_noise
-        self.bias_variance = bias_variance
-        self.init = init
-        self.solver = solver
-        self.accelerate = accelerate
-        self.n_members = n_members
-        self.elbo_tempering = elbo_tempering
-        self.propagation = propagation
-        self.max_iter = max_iter
-        self.tol = tol
-        self.batch_size = batch_size
-        self.forgetting_rate = forgetting_rate
-        self.step_delay = step_delay
-        self.max_categories = max_categories
-        self.random_state = random_state
-        self.verbose = verbose
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> Self:
@@ -136,10 +96,9 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
             classes = self.classes_
         elif classes is None:
             classes = training.targets
-        outcome = self._learn_classes(training, np.unique(classes))
-        numbers = numbered(self.classes_, np.ones(len(self.classes_)), training)
-        scaling = self._target_scaling(numbers.targets, numbers.weights)
-        return self._partial(numbers, outcome, scaling)
+        classes = np.unique(classes)
+        outcome = self._learn_classes(training, classes)
+        return self._partial(numbered(classes, np.ones(len(classes)), training), outcome)
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, classes): means over q and the members.
@@ -161,23 +120,9 @@ class BowTieNetworkClassifier(VariationalNetwork, ClassifierMixin, BaseEstimator
             each = _mean_logistic_softmax(moments.mean, variance)
         return np.asarray(np.tensordot(self._fitted.member_weights, each, axes=1))
 
-    def predict_log_proba(self, X: Any) -> Floats:
-        """Logarithms of `predict_proba`."""
-        with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
-        best = np.argmax(self.predict_proba(X), axis=1)
-        return np.asarray(self.classes_[best])
-
     def _learn_classes(self, training: TrainingTable, classes: NDArray[Any]) -> Outcome:
         """Attributes of the classes, and the outcome."""
-        check_classification_targets(training.targets)
-        if len(classes) < 2:
-            raise ValueError(
-                f"y has one class, {classes.tolist()[0]!r}: a classifier needs two at least."
-            )
+        check_classes(training, classes)
         unknown = np.setdiff1d(training.targets, classes)
         if unknown.size:
             raise ValueError(

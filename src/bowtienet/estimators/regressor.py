@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils._param_validation import StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from bowtienet.ensemble.ensemble import covariance, function_draws
 from bowtienet.estimators._answers import Answers
-from bowtienet.estimators._ensemble import (
-    CONSTRAINTS,
-    FittedEnsemble,
-    Practical,
-    conformal_answer,
-    fit_practical,
-    squeezed,
-)
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
 from bowtienet.estimators._streams import as_numbers, open_training
 from bowtienet.outcomes import GAUSSIAN, StudentT
 from bowtienet.prediction.mixture import Mixture
@@ -28,7 +19,7 @@ from bowtienet.prediction.mixture import Mixture
 Floats = NDArray[np.float64]
 
 
-class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
+class BowTieRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
     """Calibrated prediction of one or several numbers from a table, without tuning.
 
     A stacked ensemble of penalised ReLU networks, which are bow tie networks at temperature zero,
@@ -86,7 +77,6 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         "target_transform": [StrOptions({"auto", "none"})],
         "noise": [StrOptions({"auto", "constant", "student_t"})],
     }
-    _fitted: FittedEnsemble
 
     def __init__(
         self,
@@ -128,15 +118,8 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         training, stream = open_training(self, X, y, sample_weight)
-        self._fitted = fit_practical(
-            self,
-            training,
-            stream,
-            as_numbers,
-            StudentT() if self.noise == "student_t" else GAUSSIAN,
-            target_transform=self.target_transform,
-            noise=self.noise,
-        )
+        outcome = StudentT() if self.noise == "student_t" else GAUSSIAN
+        self._fitted = fit_practical(self, training, stream, as_numbers, outcome)
         self._single, self._target_names = training.is_single, training.target_names
         return self
 
@@ -148,8 +131,8 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
         X : table (n, columns)
             New rows.
         """
-        found: Mixture = self._predictive(X)
-        return squeezed(found) if self._single else found
+        mixture: Mixture = self._predictive(X)
+        return mixture
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Predictive mean, with the standard deviation or the covariance of the rows.
@@ -167,8 +150,8 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
             raise ValueError("give return_std or return_cov, not both.")
         if not return_cov:
             return super().predict(X, return_std)
-        found = covariance(self._fitted.ensemble, self._inputs(X))
-        return super().predict(X), found[..., 0] if self._single else found
+        between = covariance(self._fitted.ensemble, self._inputs(X))
+        return super().predict(X), between[..., 0] if self._single else between
 
     def predict_interval(
         self, X: Any, coverage: float = 0.9, method: str = "central", calibration: Any = None
@@ -188,17 +171,7 @@ class BowTieRegressor(Answers, Practical, RegressorMixin, BaseEstimator):
             Rows that the fit has not seen. Conformal intervals then cover the stated share of
             exchangeable rows whatever the model; without them held-out rows of the fit are used.
         """
-        if method == "central":
-            return super().predict_interval(X, coverage)
-        return conformal_answer(self, X, coverage, method, calibration)
-
-    def _answer(self, X: Any, function: Callable[[Any], Any]) -> Any:
-        single = self._is_single()
-        return self._in_slices(X, lambda dist: function(squeezed(dist) if single else dist))
-
-    def _is_single(self) -> bool:
-        check_is_fitted(self)
-        return bool(self._single)
+        return self._interval(X, coverage, method, calibration)
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         draws = function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)

@@ -75,8 +75,6 @@ CONTAINERS = (
     Warp,
 )
 """The dataclasses that a file may hold; no other class is ever built."""
-ROWS_TRIED = 7
-"""Rows that a loaded estimator predicts at once: not one, which goes with every shape."""
 
 
 def save_estimator(estimator: Any, path: str | os.PathLike[str]) -> None:
@@ -114,7 +112,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     if kind not in classes:
         raise ValueError(f"{path} holds a {kind}, which this version does not know.")
     try:
-        estimator = classes[kind]._from_content(content["parameters"], content["fitted"])
+        estimator = classes[kind](**content["parameters"])
+        vars(estimator).update(content["fitted"])
         estimator._validate_params()
         _predict_nothing(estimator)
     except Exception as error:
@@ -124,19 +123,19 @@ def load(path: str | os.PathLike[str]) -> Any:
 
 def _predict_nothing(estimator: Any) -> None:
     """Predict rows without a single value: arrays whose shapes do not go together fail here."""
-    columns = estimator._fitted.representation.columns
+    columns, n_rows = estimator._fitted.representation.columns, 7  # one goes with every shape
     table = Table(
         names=tuple(column.name for column in columns),
         matrix=None,
-        columns=(np.full(ROWS_TRIED, None),) * len(columns),
-        n_rows=ROWS_TRIED,
+        columns=(np.full(n_rows, None),) * len(columns),
+        n_rows=n_rows,
     )
     if hasattr(estimator, "classes_"):
         answers, width = [estimator.predict_proba(table)], len(estimator.classes_)
     else:
         answers, width = estimator.predict(table, return_std=True), len(estimator._target_names)
     for answer in answers:
-        if answer.shape not in ((ROWS_TRIED,), (ROWS_TRIED, width)):
+        if answer.shape not in ((n_rows,), (n_rows, width)):
             raise ValueError("its arrays do not go together")
         if not np.all(np.isfinite(answer)):
             raise ValueError("it predicts no numbers")

@@ -62,8 +62,8 @@ def local_scales(columns: Columns, weights: Single) -> tuple[Shrinkage, NDArray[
     grouped /= size
     tau = np.mean(grouped, axis=1, keepdims=True)
     relative = grouped / np.where(tau > 0.0, tau, 1.0)
-    # No weight is exactly zero but for networks that training emptied.
-    return conjugate_update(columns.prior, 1, 0.5 * np.maximum(relative, SMALLEST)), tau
+    # Smaller ones are rounding; only of networks that training emptied are weights exactly zero.
+    return conjugate_update(columns.prior, 1, 0.5 * np.maximum(relative, 1e-12)), tau
 
 
 def relative_penalties(columns: Columns, weights: Single) -> Single:
@@ -80,7 +80,3 @@ def _groups(columns: Columns) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number of each input's group, and the size of each: a constant column has no inputs."""
     _, group, size = np.unique(columns.owners, return_inverse=True, return_counts=True)
     return group, size
-
-
-SMALLEST = 1e-12
-"""Relative mean square of a column's weights, below which it is rounding."""

@@ -33,7 +33,7 @@ def gradients(
         Weights.
     inputs : array (b, K+1)
         Rows with the leading constant 1.
-    targets : array (b, C) or (R, b, C)
+    targets : array (b, C)
         Targets of the outcome.
     row_weights : array (R, b)
         Weights c of the rows; 0 holds a row out.

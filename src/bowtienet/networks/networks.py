@@ -18,11 +18,6 @@ from bowtienet._arrays import map_arrays
 
 Single = NDArray[np.float32]
 
-OUTPUT_SIZE = 0.1
-"""Of the output weights at the start, over the root of the number of units."""
-MOST_KINKS = 5_000
-"""Rows that kinks are drawn from: more say nothing new and cost memory."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Networks:
@@ -66,8 +61,8 @@ def random_networks(
     """
     layers: list[Single] = []
     first = inputs
-    if len(inputs) > MOST_KINKS:
-        first = inputs[np.sort(rng.integers(0, len(inputs), MOST_KINKS))]
+    if len(inputs) > 5_000:  # more rows say nothing new and cost memory
+        first = inputs[np.sort(rng.integers(0, len(inputs), 5_000))]
     values = np.broadcast_to(first.T.astype(np.float32), (count, first.shape[1], len(first)))
     for width in hidden:
         # Of a table that says nothing all are zero.
@@ -80,7 +75,7 @@ def random_networks(
         if len(layers) < len(hidden):
             values = np.maximum(preactivations(layers[-1], values), 0.0)
     width = hidden[-1] if hidden else values.shape[1]
-    output = rng.normal(0.0, OUTPUT_SIZE / math.sqrt(width), (count, n_outputs, width))
+    output = rng.normal(0.0, 0.1 / math.sqrt(width), (count, n_outputs, width))
     bias = np.zeros((count, n_outputs, 1))
     layers.append(np.concatenate([bias, output], axis=2).astype(np.float32))
     return Networks(layers=tuple(layers))
@@ -91,17 +86,11 @@ def preactivations(weights: Single, below: Single) -> Single:
     return np.asarray(weights[:, :, 1:] @ below + weights[:, :, :1])
 
 
-def last_units(networks: Networks, inputs: NDArray[np.floating]) -> Single:
-    """Activations (R, D, n) that the output layer sees."""
+def outputs(networks: Networks, inputs: NDArray[np.floating]) -> Single:
+    """Outputs (R, n, D_out) for inputs (n, K)."""
     # A linear function keeps the precision of its coefficients.
     values = inputs.T.astype(networks.layers[-1].dtype)[None]
     for layer in networks.layers[:-1]:
         values = preactivations(layer, values)
         np.maximum(values, 0.0, out=values)
-    return np.broadcast_to(values, (count_of(networks), *values.shape[1:]))
-
-
-def outputs(networks: Networks, inputs: NDArray[np.floating]) -> Single:
-    """Outputs (R, n, D_out) for inputs (n, K)."""
-    values = preactivations(networks.layers[-1], last_units(networks, inputs))
-    return np.asarray(np.swapaxes(values, 1, 2))
+    return np.asarray(np.swapaxes(preactivations(networks.layers[-1], values), 1, 2))

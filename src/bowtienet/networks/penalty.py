@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,18 +17,6 @@ PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """On ½ Σ W² next to the sum of the losses, which are ½ (y - f)² of standardised targets."""
 TWINS = 2
 """Networks of each penalty and fold: how far they differ is not noise."""
-MOST_ROWS = 5_000
-"""The penalty is chosen on no more rows than this, drawn at random."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class HeldOutChoice:
-    """The best penalty, and the noise variance from held-out errors."""
-
-    penalty: float
-    noise_variance: Floats
-    """(D_out,): mean squared held-out error, less the variance between networks; meaningless for
-    classes."""
 
 
 def choose_penalty(
@@ -39,10 +26,14 @@ def choose_penalty(
     hidden: Sequence[int],
     outcome: Outcome,
     rng: np.random.Generator,
-) -> HeldOutChoice:
-    """Cross-validation of `PENALTIES` by the outcome's loss; equal rows stay in one fold."""
-    if len(inputs) > MOST_ROWS:
-        rows = np.sort(rng.choice(len(inputs), size=MOST_ROWS, replace=False))
+) -> tuple[float, Floats]:
+    """The best of `PENALTIES` by the outcome's loss of held-out rows, and the noise variance.
+
+    Equal rows stay in one fold. The noise variance (D_out,) is the mean squared held-out error less
+    the variance between networks; it is meaningless for classes.
+    """
+    if len(inputs) > 5_000:  # more of them choose no better
+        rows = np.sort(rng.choice(len(inputs), size=5_000, replace=False))
         inputs, targets, weights = inputs[rows], targets[rows], weights[rows]
     n_folds = 10 if len(inputs) < FEW_ROWS else 5
     _, same = np.unique(np.column_stack([inputs, targets]), axis=0, return_inverse=True)
@@ -60,7 +51,7 @@ def choose_penalty(
     goals = outcome.working_targets(targets)
     errors = share @ np.mean((held_out[:, best] - goals[:, None]) ** 2, axis=1)
     spread = share @ np.var(held_out[:, best], axis=1, ddof=1)
-    return HeldOutChoice(penalty=PENALTIES[best], noise_variance=np.maximum(errors - spread, 0.0))
+    return PENALTIES[best], np.maximum(errors - spread, 0.0)
 
 
 def fit_networks(
