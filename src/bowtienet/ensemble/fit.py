@@ -34,6 +34,8 @@ Floats = NDArray[np.float64]
 
 KEPT = 4
 """Recipes that are kept, by weight: more are slower and no better."""
+WORTH_OF_WARP = 0.2
+"""Gain in log density for which a warped recipe joins whatever its mean."""
 ENOUGH_GAIN = 0.02
 """Gain of a round in log density below which there is no further one."""
 LEAST_NOISE = 0.3
@@ -55,8 +57,7 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
     problem.progress.expect(first * (1.0 + later * min(1.0, KEPT / len(recipes))))
     try:
         forecasts = cross_fit(problem, recipes)
-        forecasts = chosen(forecasts, joining(problem, forecasts))
-        judgement = judge(problem, forecasts)
+        forecasts, judgement = joined(problem, forecasts)
         forecasts = chosen(forecasts, np.sort(np.argsort(-judgement.weights)[:KEPT]))
         forecasts, judgement = needed(problem, forecasts, judge(problem, forecasts))
     except KeyboardInterrupt:
@@ -77,6 +78,18 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
         )
         networks = forecasts.networks
     return ensemble_of(problem, forecasts, judgement, networks)
+
+
+def joined(problem: Problem, forecasts: Forecasts) -> tuple[Forecasts, Judgement]:
+    """Forecasts without warped recipes whose means suffer, unless the density would suffer more."""
+    index = joining(problem, forecasts)
+    few = chosen(forecasts, index)
+    judgement = judge(problem, few)
+    if len(index) < len(forecasts.recipes):
+        everything = judge(problem, forecasts)
+        if everything.log_density > judgement.log_density + WORTH_OF_WARP:
+            return forecasts, everything
+    return few, judgement
 
 
 def chosen(forecasts: Forecasts, index: NDArray[np.intp]) -> Forecasts:
