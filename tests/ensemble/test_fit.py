@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -296,3 +297,16 @@ def test_an_interrupted_fit(rng: np.random.Generator, monkeypatch: pytest.Monkey
     monkeypatch.setattr(module, "cross_fit", interrupt)
     with pytest.raises(KeyboardInterrupt, match="nothing is fitted"):
         fit_ensemble(posed(x, y), 2)
+
+
+@pytest.mark.parametrize(("gain", "n_joined"), [(0.19, 2), (0.21, 3)])
+def test_a_warped_recipe_of_a_far_better_density_joins(gain, n_joined, monkeypatch):
+    """Whatever its mean; `joining` leaves it out here."""
+    densities = iter([1.0, 1.0 + gain])
+    monkeypatch.setattr(module, "joining", lambda *_: np.arange(2))
+    monkeypatch.setattr(module, "judge", lambda *_: SimpleNamespace(log_density=next(densities)))
+    recipe = Recipe(view="standard", outcome=GAUSSIAN)
+    forecasts = Forecasts(recipes=(recipe,) * 3, networks=(None,) * 3, outputs=np.zeros((3, 1, 1)))
+    few, judgement = module.joined(None, forecasts)
+    assert len(few.recipes) == n_joined
+    assert judgement.log_density == (1.0 if n_joined == 2 else 1.0 + gain)
