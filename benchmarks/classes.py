@@ -31,7 +31,7 @@ TEST_ROWS = 3_000
 TRUTHS: dict[str, Callable[[Floats], Floats]] = {
     "linear": lambda x: x,
     "smooth": lambda x: np.sin(2.0 * x) + x * np.roll(x, 1, axis=1),
-    "steps": lambda x: np.where(x > 0.3, 0.0) * np.where(np.roll(x, 1, axis=1) > 0.0, 1.0, -1),
+    "steps": lambda x: np.where(x > 0.3, 1.0, 0.0) * np.where(np.roll(x, 1, axis=1) > 0.0, 1.0, -1),
 }
 """Of five columns: five numbers, whose random combinations are the classes' log odds."""
 

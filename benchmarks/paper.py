@@ -76,8 +76,8 @@ METHODS: dict[str, Callable[..., Any]] = {
         name: partial(Other, name) for name in ("CatBoost, uncertainty", "Gaussian process", "BART")
     },
 }
-"""Rows of the table: the first four are the paper's, named as there; BowTieRegressor and those below
-it are no variational inference."""
+"""Rows of the table: the first four are the paper's, named as there; from BowTieRegressor on they
+are no variational inference."""
 
 
 class GatesOnce(BowTieNetwork):
