@@ -144,8 +144,10 @@ def page(records: Iterable[Record]) -> str:
 
 def main() -> None:
     """Run what is missing and write the page."""
-    arguments = options("classes", __doc__, seeds=10).parse_args()
-    cases = itertools.product(TABLES, METHODS, range(*arguments.seeds))
+    parser = options("classes", __doc__, seeds=10)
+    parser.add_argument("--tables", nargs="+", choices=TABLES, default=list(TABLES))
+    arguments = parser.parse_args()
+    cases = itertools.product(arguments.tables, METHODS, range(*arguments.seeds))
     names = ("table", "method", "seed")
     write(page(run(run_case, names, cases, arguments)), arguments.page)
 
