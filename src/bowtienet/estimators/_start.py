@@ -45,7 +45,8 @@ def start_of(
         if getattr(estimator, "output_noise", None) is None and not outcome.by_row:
             # Residuals of a flexible network are too small: held-out ones say as much about
             # the noise as the rows do. Outliers would have all the say in their squares.
-            half = 0.5 * float(rows.weights.sum())
+            # Of fewer than four rows the noise would have no mean.
+            half = max(0.5 * float(rows.weights.sum()), 2.0)
             noise = (half, half * np.maximum(noise_variance, 1e-6))
     bias_variance = estimator.bias_variance
     if bias_variance == "intercept":
@@ -59,7 +60,22 @@ def start_of(
         temperature=estimator.temperature,
         outcome=outcome,
     )
+    _check_noise(model, float(rows.weights.sum()))
     if layers:
         return model, around(model, layers, rows, rng)
     init = "laplace" if estimator.init == "relu_network" else estimator.init
     return model, initialize(model, rows, rng, estimator.n_members, init)
+
+
+def _check_noise(model: BowTieModel, total: float) -> None:
+    """Posterior concentrations a + n/2 must exceed one, or variances have no mean."""
+    noises = {"output_noise": model.prior.output_noise} if model.outcome.has_noise else {}
+    if model.architecture.hidden:
+        noises["hidden_noise"] = model.prior.hidden_noise
+    for name, noise in noises.items():
+        if np.min(noise.concentration) + 0.5 * total <= 1.0:
+            raise ValueError(
+                f"{name} has a concentration of {np.min(noise.concentration):g}, and the weights "
+                f"of the rows add up to {total:g}: such variances have no mean, give a "
+                "concentration above 1."
+            )

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from bowtienet._format import count
+from bowtienet._format import count, shorten
 from bowtienet.tables.door import ATTRIBUTE, refuse
 from bowtienet.tables.texts import CODES, cleaned, parse_numbers
 
@@ -74,7 +74,8 @@ def read_table(
 
     form, options = _form(path), (missing_values, day_first, decimal)
     if form in ("parquet", "feather"):
-        frame = pd.read_parquet(path) if form == "parquet" else pd.read_feather(path)
+        with _one_sentence(path):
+            frame = pd.read_parquet(path) if form == "parquet" else pd.read_feather(path)
         return _with(frame, _said(*options), ())
     chunk = next(read_chunks(path, None, *options), None)
     if chunk is None:
@@ -94,9 +95,30 @@ def read_chunks(
     Cells are as they are written: a model reads them as those of its training. The separator and
     the header are those of the first rows. Parameters are as for `read_table`.
     """
+    said, form = _said(missing_values, day_first, decimal), _form(path)
+    with _one_sentence(path):
+        yield from _chunks(path, form, rows, said)
+
+
+@contextmanager
+def _one_sentence(path: str | PathLike[str]) -> Iterator[None]:
+    """Errors of the libraries that read damaged and foreign files, as one of ours."""
+    try:
+        yield
+    except (ImportError, MemoryError):
+        raise
+    except Exception as error:
+        if type(error) is ValueError or getattr(error, "errno", None):  # ours, or the system's
+            raise
+        reason = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        raise ValueError(f"{path} cannot be read as a table: {reason}") from error
+
+
+def _chunks(
+    path: str | PathLike[str], form: str, rows: int | None, said: dict[str, Any]
+) -> Iterator[Any]:
     import pandas as pd
 
-    said, form = _said(missing_values, day_first, decimal), _form(path)
     if form in ("parquet", "feather"):
         import pyarrow.dataset
 
@@ -215,9 +237,13 @@ def _separator(lines: Sequence[str]) -> str:
 def _layout(head: list[list[Any]], notes: list[str]) -> Layout:
     """The header is the first record that is as wide as most, with names in most cells."""
     filled = [sum(cell is not None for cell in record) for record in head]
+    if not any(filled):
+        raise ValueError("the file has no cell with anything in it: there is nothing to read.")
     width = Counter(n for n in map(len, head) if n).most_common(1)[0][0]
     typical = Counter(n for n in filled if n).most_common(1)[0][0]
     wide = [len(r) >= width and 2 * n > typical for r, n in zip(head, filled, strict=True)]
+    if True not in wide:
+        raise ValueError("the file has no header: no line has as many names as others have cells.")
     start = wide.index(True)
     header, first = head[start], start + 1
     while header and all(cell is None for record in head for cell in record[width - 1 :]):
