@@ -136,8 +136,8 @@ def export(
     else:
         _add_numbers(graph, ensemble, inputs, levels, is_single)
     names = [each.name for each in (*graph.inputs, *graph.outputs)]
-    if len(set(names)) < len(names):
-        raise ValueError("a column has the name of an output or of exposure: give it another.")
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError("a column has no name, or that of an output or exposure: give it another.")
     parts = (graph.nodes, "bowtienet", graph.inputs, graph.outputs, graph.constants)
     # Older programs refuse newer versions, and these have all operators.
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
