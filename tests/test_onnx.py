@@ -100,6 +100,15 @@ def test_units_and_precisions(
     assert_equal_to_predict(model, tmp_path / "m.onnx", X, y.std())
 
 
+def test_targets_that_are_constant(tmp_path: Path) -> None:
+    """No hinge is left open, and what the graph says of nothing is not left to chance."""
+    X, y = np.ones((3, 1)), np.zeros((3, 2))
+    model = BowTieRegressor((), **FAST).fit(X, y)
+    model.to_onnx(tmp_path / "m.onnx", quantiles=LEVELS)
+    for _ in range(3):
+        assert_equal_to_predict(model, tmp_path / "m.onnx", X, 1e-6)
+
+
 def test_warps_of_any_exponent(rng: np.random.Generator, tmp_path: Path) -> None:
     X, y = skewed(rng, 1.0, np.float64)
     model = BowTieRegressor(**FAST).fit(X, y)
