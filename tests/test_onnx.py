@@ -24,9 +24,9 @@ TYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 def run(path: Path, X: Any, **more: Any) -> list[np.ndarray]:
     session = onnxruntime.InferenceSession(path)
     kinds = {each.name: each.type for each in session.get_inputs()}
-    if isinstance(X, np.ndarray):
-        return session.run(None, {"X": X, **more})
-    given = {}
+    given = {name: np.asarray(values, TYPES[kinds[name]]) for name, values in more.items()}
+    if "X" in kinds:
+        return session.run(None, {"X": np.asarray(X, TYPES[kinds["X"]]), **given})
     for name in X:
         if kinds[name] == "tensor(string)":
             values = X[name].fillna("").astype(str).to_numpy(object)
@@ -35,7 +35,7 @@ def run(path: Path, X: Any, **more: Any) -> list[np.ndarray]:
         else:
             values = X[name].astype(TYPES[kinds[name]]).to_numpy()
         given[name] = values[:, None]
-    return session.run(None, {**given, **more})
+    return session.run(None, given)
 
 
 def assert_equal_to_predict(model: Any, path: Path, X: Any, scale: Any) -> None:

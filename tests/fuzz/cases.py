@@ -12,10 +12,13 @@ import pyarrow as pa
 from hypothesis import strategies as st
 from scipy import sparse
 
-from bowtienet import BowTieNetwork, BowTieNetworkClassifier
-from bowtienet.estimators.classifier import BowTieClassifier
-from bowtienet.estimators.counts import BowTieCountRegressor
-from bowtienet.estimators.regressor import BowTieRegressor
+from bowtienet import (
+    BowTieClassifier,
+    BowTieCountRegressor,
+    BowTieNetwork,
+    BowTieNetworkClassifier,
+    BowTieRegressor,
+)
 from bowtienet.model.model import Prior
 from bowtienet.model.shrinkage import FAMILIES
 
@@ -63,11 +66,7 @@ OF_TASK: dict[str, dict[str, tuple[Any, ...]]] = {
     "classes": {"class_weight": ("balanced",)},
     "counts": {},
 }
-CLASSES = {
-    "numbers": BowTieRegressor,
-    "classes": BowTieClassifier,
-    "counts": BowTieCountRegressor,
-}
+CLASSES = {"numbers": BowTieRegressor, "classes": BowTieClassifier, "counts": BowTieCountRegressor}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,30 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
-import pandas as pd
-from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from bowtienet import load, read_table
+from bowtienet import load
 from tests.fuzz.cases import Case
+from tests.tables.foreign import assert_sentence
+from tests.test_onnx import run
 
+OUTPUTS = ("mean", "std", "quantiles", "probabilities", "label")
 LEVELS = (0.01, 0.5, 0.99)
 CLOSE = 1e-5
-SUFFIXES = (".csv", ".tsv", ".xlsx", ".parquet", ".jsonl", ".btn")
-STARTS = (b"", b"PK\x03\x04", b"PAR1", b"\xff\xfe", b"\xef\xbb\xbf", b"\x1f\x8b", b'{"a": 1}\n')
-CONTENTS = st.tuples(
-    st.sampled_from(STARTS),
-    st.one_of(
-        st.binary(max_size=200),
-        st.text("ab,;\t|\"'\n\r12.-é:/ ", max_size=300).map(str.encode),
-        st.lists(st.sampled_from(("1,2\n", "a;b\n", '"x\n', "1e400,nan\n", "\0"))).map(
-            lambda lines: "".join(lines).encode()
-        ),
-    ),
-).map(b"".join)
-"""Of files that nobody wrote for us."""
 
 
 def check(case: Case) -> bool:
@@ -63,42 +50,16 @@ def check(case: Case) -> bool:
     return True
 
 
-def check_foreign(content: bytes) -> None:
-    """A file that nobody wrote for us is a table or refused in one sentence."""
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
-        warnings.simplefilter("error")
-        warnings.simplefilter("ignore", UserWarning)
-        for suffix in SUFFIXES:
-            path = Path(folder, "file" + suffix)
-            path.write_bytes(content)
-            try:
-                (load if suffix == ".btn" else read_table)(path)
-            except ValueError as error:
-                assert_sentence(error)
-            else:
-                assert suffix != ".btn"
-
-
 def check_damaged(path: Path, answers: dict[str, np.ndarray], case: Case) -> None:
     """A file with a wrong byte, or without its end, is refused or says the same."""
-    data, rng = path.read_bytes(), np.random.default_rng(len(case.y))
-    for at in rng.integers(0, len(data), 4):
+    data = path.read_bytes()
+    for at in np.random.default_rng(len(case.y)).integers(0, len(data), 4):
         for changed in (data[:at], data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]):
             path.write_bytes(changed)
             try:
-                model = load(path)
+                assert_same(answers_of(load(path), case), answers)
             except ValueError as error:
                 assert str(path) in str(error), error  # noqa: PT017 (either is right)
-            else:
-                assert_same(answers_of(model, case), answers)
-
-
-def assert_sentence(error: ValueError) -> None:
-    """Ours, or a list of ours: more than a word, and no page."""
-    lines = str(error).splitlines()
-    assert len(str(error)) > 20, error
-    assert max(map(len, lines)) < 400, error
-    assert len(lines) < 20, error
 
 
 def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
@@ -149,11 +110,12 @@ def check_onnx(model: Any, answers: dict[str, np.ndarray], case: Case, path: Pat
     except ValueError as error:
         assert_sentence(error)
         return
-    session = onnxruntime.InferenceSession(path)
-    results = session.run(None, _fed(session, case))
-    for output, values in zip(session.get_outputs(), results, strict=True):
-        expected = answers[output.name]
-        if output.name == "label":
+    more = {"exposure": case.predict["exposure"][:, None]} if case.predict else {}
+    results = run(path, case.frame, **more)
+    expected_of = [name for name in OUTPUTS if name in answers][: len(results)]
+    for name, values in zip(expected_of, results, strict=True):
+        expected = answers[name]
+        if name == "label":
             sure = np.sort(answers["probabilities"], axis=1)
             clear = sure[:, -1] - sure[:, -2] > CLOSE
             assert (values[clear] == expected[clear]).all()
@@ -161,22 +123,3 @@ def check_onnx(model: Any, answers: dict[str, np.ndarray], case: Case, path: Pat
             spread = float(np.std(case.y)) if numbers else 0.0
             near = CLOSE * max(spread, 1e-2 * case.unit if numbers else 1e-3)
             np.testing.assert_allclose(values, expected, rtol=CLOSE, atol=near)
-
-
-def _fed(session: Any, case: Case) -> dict[str, np.ndarray]:
-    dtypes = {"tensor(float)": np.float32, "tensor(double)": np.float64}
-    given: dict[str, np.ndarray] = {}
-    for each in session.get_inputs():
-        if each.name == "X":
-            given["X"] = case.frame.astype(float).to_numpy(dtypes[each.type])
-            continue
-        exposed = each.name == "exposure"
-        column = pd.Series(case.predict["exposure"]) if exposed else case.frame[each.name]
-        if each.type == "tensor(string)":
-            values = np.array(["" if pd.isna(x) else str(x) for x in column], dtype=object)
-        elif each.type == "tensor(int64)":
-            values = column.to_numpy("datetime64[us]").astype(np.int64)
-        else:
-            values = column.astype(float).to_numpy(dtypes[each.type])
-        given[each.name] = values[:, None]
-    return given

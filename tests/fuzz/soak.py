@@ -12,7 +12,8 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 from tests.fuzz.cases import Case, cases
-from tests.fuzz.properties import CONTENTS, check, check_foreign
+from tests.fuzz.properties import check
+from tests.tables.foreign import CONTENTS, check_foreign
 
 MOST_GROWTH = 300_000
 """Kilobytes that the process may grow by."""

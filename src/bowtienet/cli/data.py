@@ -170,7 +170,7 @@ def _equal_rows(rows: Rows) -> np.ndarray:
     import pandas as pd
 
     whole = pd.concat([rows.features, rows.target], axis=1)
-    texts = whole.columns[whole.dtypes == object]
+    texts = [name for name, dtype in whole.dtypes.items() if dtype.kind == "O"]
     keys = pd.util.hash_pandas_object(whole.astype(dict.fromkeys(texts, str)), index=False)
     group = pd.factorize(keys)[0]
     return group if group.max() >= 10 else np.arange(len(group))
