@@ -188,6 +188,20 @@ def test_names_are_no_markup(folder: Path, rng: np.random.Generator) -> None:
     assert "[/red]" in run("fit", "odd.csv", "-t", "y[/red]", *FAST).output
 
 
+def test_cells_are_no_formulas(folder: Path, rng: np.random.Generator) -> None:
+    """Of labels, carried columns and names; numbers stay numbers."""
+    names = np.array(["=1+1", "@x", "plain"])[np.arange(60) % 3]
+    frame = pd.DataFrame({"a": rng.normal(size=60), "-id": names, "n": "-5", "y": names})
+    frame.to_csv("odd.csv", index=False)
+    run("fit", "odd.csv", "-t", "y", "--exclude", "-id", "--exclude", "n", *FAST)
+    said = run("predict", "odd.btn", "odd.csv", "--id", "-id", "--id", "n").stdout
+    written = pd.read_csv(StringIO(said))
+    assert list(written)[:3] == ["'-id", "n", "prediction"]
+    assert set(written["'-id"]) == {"'=1+1", "'@x", "plain"}
+    assert set(written["prediction"]) <= {"'=1+1", "'@x", "plain"}
+    assert set(written["n"]) == {-5}
+
+
 def test_check_of_many_columns_is_short(folder: Path, rng: np.random.Generator) -> None:
     frame = pd.DataFrame(rng.normal(size=(40, 500)), columns=[f"x{i}" for i in range(500)])
     frame.assign(empty=np.nan, y=1.0).to_csv("wide.csv", index=False)
