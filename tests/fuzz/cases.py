@@ -23,19 +23,12 @@ from bowtienet.model.model import Prior
 from bowtienet.model.shrinkage import FAMILIES
 
 COLUMNS = ("normal", "skewed", "constant", "few", "missing", "truth", "category", "date", "copy")
-CONTAINERS = (
-    *("array", "fortran", "strided", "read-only", "swapped", "single", "list", "sparse", "tensor"),
-    *("objects", "pandas", "nullable", "polars", "pyarrow", "batches"),
-)
-OF_NUMBERS = CONTAINERS[:9]
+LAYOUTS = ("array", "fortran", "strided", "read-only", "swapped", "single")
+OF_NUMBERS = (*LAYOUTS, "list", "sparse", "tensor")
+CONTAINERS = (*OF_NUMBERS, "objects", "pandas", "nullable", "polars", "pyarrow", "batches")
 ODD_NAMES = ["mean", "<b>é", "[x]", "", "=1+1"]
-SIZES: dict[str, Any] = {
-    "hidden_layer_sizes": st.sampled_from(((), (3,), [3, 2], 4)),
-    "random_state": st.integers(0, 1000),
-}
-SHARED = {"max_categories": (1, 3), "prior": FAMILIES}
 NETWORK: dict[str, tuple[Any, ...]] = {
-    **SHARED,
+    "max_categories": (1, 3),
     "prior": (*FAMILIES, Prior("laplace", lambda_local=3.0), Prior("student_t", nu_global=-0.6)),
     "temperature": (1e-3, 0.1, 1.0),
     "hidden_noise": ((0.5, 1e-3), (5.0, 10.0)),
@@ -50,57 +43,50 @@ NETWORK: dict[str, tuple[Any, ...]] = {
     "forgetting_rate": (0.6, 1.0),
     "step_delay": (0.0, 10.0),
 }
-NETWORK_OF_NUMBERS = {
-    **NETWORK,
+OF_NUMBERS_ALONE = {
     "output_noise": ((2.0, 0.1), (0.5, 1e-3)),
     "noise": ("student_t",),
     "scale_target": (False,),
 }
 PRACTICAL: dict[str, tuple[Any, ...]] = {
-    **SHARED,
+    "max_categories": (1, 3),
+    "prior": FAMILIES,
     "encoding": ("standard", "piecewise", "principal"),
     "n_jobs": (2, -1),
 }
 OF_TASK: dict[str, dict[str, tuple[Any, ...]]] = {
     "numbers": {"noise": ("constant", "student_t"), "target_transform": ("none",)},
     "classes": {"class_weight": ("balanced",)},
-    "counts": {},
 }
-CLASSES = {"numbers": BowTieRegressor, "classes": BowTieClassifier, "counts": BowTieCountRegressor}
+TASKS = ("numbers", "classes", "counts")
+CLASSES = dict(zip(TASKS, (BowTieRegressor, BowTieClassifier, BowTieCountRegressor), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A table, its targets, and an estimator for them."""
+    """An estimator, and a frame, the same in some container, and targets of some size."""
 
     estimator: Any
     frame: pd.DataFrame
-    """The columns; of arrays with the names that they get."""
     X: Any
-    """The same in some container."""
     y: Any
     fit: dict[str, Any]
-    """Targets or their names, weights and exposure."""
     predict: dict[str, Any]
-    """Exposure."""
     unit: float
-    """Size of the targets."""
 
 
 @st.composite
 def cases(draw: Any) -> Case:
     """A case of any of the five estimators."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    task = draw(st.sampled_from(tuple(CLASSES)))
+    task = draw(st.sampled_from(TASKS))
     n = draw(st.sampled_from((2, 3, 7, 20, 60)))
     container = draw(st.sampled_from(CONTAINERS))
     frame = _frame(draw, n, container, rng)
     first = np.unique(frame.iloc[:, 0].to_numpy().astype(str), return_inverse=True)[1] / n
     signal = np.sin(5.0 * first) + draw(st.sampled_from((0.0, 1e-6, 0.1, 1.0))) * rng.normal(size=n)
-    fit: dict[str, Any] = {}
-    weights = draw(st.sampled_from((None, rng.integers(0, 3, n) * 1.0, rng.random(n) * 1e-3)))
-    if weights is not None and weights.any():
-        fit["sample_weight"] = weights
+    weights = draw(st.sampled_from((np.ones(n), rng.integers(0, 3, n), rng.random(n) * 1e-3)))
+    fit: dict[str, Any] = {"sample_weight": weights}
     predict: dict[str, Any] = {}
     unit, y = 1.0, signal
     if task == "numbers":
@@ -109,20 +95,19 @@ def cases(draw: Any) -> Case:
         if draw(st.booleans()):
             y = np.column_stack([y, -y])
     elif task == "classes":
-        many = draw(st.booleans())
-        ends = np.linspace(-2.0, 2.0, 25) if many else (-0.5, 0.3, 0.9)
+        ends = draw(st.sampled_from(((-0.5, 0.3, 0.9), np.linspace(-2.0, 2.0, 25))))
         y = np.array([*"baé", *(f"class {i}" for i in range(23))])[np.digitize(signal, ends)]
     else:
         if draw(st.booleans()) and container != "batches":
             fit["exposure"] = predict["exposure"] = 10.0 ** rng.uniform(-3.0, 3.0, n)
         y = rng.poisson(np.exp(2.0 * signal))
     fit["y"] = y
+    X, estimator = _contained(frame, container), draw(_estimators(task))
     if container == "batches":
-        fit = {"y": [f"y{i}" for i in range(y.shape[1])] if y.ndim == 2 else "y"}
-        X = _batches(frame, y, fit["y"])
-    else:
-        X = _contained(frame, container)
-    estimator = draw(_estimators(task))
+        fit = {"y": ["y0", "y1"] if y.ndim == 2 else "y"}
+        whole = frame.copy()
+        whole[fit["y"]] = y
+        X = [whole[:2], whole[2:]]
     return Case(estimator=estimator, frame=frame, X=X, y=y, fit=fit, predict=predict, unit=unit)
 
 
@@ -143,34 +128,29 @@ def _frame(draw: Any, n: int, container: str, rng: np.random.Generator) -> pd.Da
 
 def _column(kind: str, n: int, rng: np.random.Generator) -> Any:
     values = rng.normal(size=n) * 10.0 ** rng.integers(-6, 7) + rng.choice([0.0, 1e6])
-    if kind == "skewed":
-        return np.exp(rng.normal(0.0, 5.0, n))
-    if kind == "constant":
-        return np.full(n, values[0])
-    if kind == "few":
-        return rng.integers(0, 3, n) * 1.0
-    if kind == "missing":
-        return np.where(rng.random(n) < 0.5, np.nan, values)
-    if kind == "truth":
-        return rng.random(n) < 0.5
-    if kind == "category":
-        return rng.choice(np.array(["x", "y y", "ü", None], dtype=object), n)
-    if kind == "date":
-        return np.datetime64("1960-01-01", "us") + rng.integers(0, 10**15, n) * 3
-    return values
+    kinds: dict[str, Any] = {
+        "skewed": lambda: np.exp(rng.normal(0.0, 5.0, n)),
+        "constant": lambda: np.full(n, values[0]),
+        "few": lambda: rng.integers(0, 3, n) * 1.0,
+        "missing": lambda: np.where(rng.random(n) < 0.5, np.nan, values),
+        "truth": lambda: rng.random(n) < 0.5,
+        "category": lambda: rng.choice(np.array(["x", "y y", "ü", None], dtype=object), n),
+        "date": lambda: np.datetime64("1960-01-01", "us") + rng.integers(0, 10**15, n) * 3,
+    }
+    return kinds.get(kind, lambda: values)()
 
 
-def _batches(frame: pd.DataFrame, y: Any, names: Any) -> list[pd.DataFrame]:
-    whole = frame.copy()
-    whole[names] = y
-    return [whole[:2], whole[2:]] if len(whole) > 2 else [whole]
-
-
-class Tensor(list):
+class Tensor:
     """An array of another library: no more than the protocol."""
 
+    def __init__(self, values: Any) -> None:
+        self.values, self.shape = values, values.shape
+
+    def __len__(self) -> int:
+        return len(self.values)
+
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
-        return np.array(list(self), dtype=dtype)
+        return np.array(self.values, dtype=dtype)
 
 
 def _contained(frame: pd.DataFrame, container: str) -> Any:
@@ -196,18 +176,19 @@ def _contained(frame: pd.DataFrame, container: str) -> Any:
 def _estimators(draw: Any, task: str) -> Any:
     """An estimator of the task with a few random settings."""
 
-    def drawn(values: dict[str, tuple[Any, ...]], **required: Any) -> dict[str, Any]:
+    def drawn(values: dict[str, tuple[Any, ...]], **required: Any) -> Any:
+        required["hidden_layer_sizes"] = st.sampled_from(((), (3,), [3, 2], 4))
+        required["random_state"] = st.integers(0, 1000)
         optional = {name: st.sampled_from(each) for name, each in values.items()}
-        few: dict[str, Any] = draw(st.fixed_dictionaries({**SIZES, **required}, optional=optional))
-        return few
+        return draw(st.fixed_dictionaries(required, optional=optional))
 
     if task == "counts" or draw(st.booleans()):
         effort = st.sampled_from(("fast", "fast", "balanced", "best"))
-        settings = drawn(PRACTICAL | OF_TASK[task], effort=effort)
+        settings = drawn(PRACTICAL | OF_TASK.get(task, {}), effort=effort)
         return CLASSES[task](**settings)
     small = {"n_members": st.integers(1, 2), "max_iter": st.sampled_from((1, 5, 40))}
     if task == "classes":
         return BowTieNetworkClassifier(**drawn(NETWORK, **small))
-    settings = drawn(NETWORK_OF_NUMBERS, **small)
+    settings = drawn(NETWORK | OF_NUMBERS_ALONE, **small)
     build = draw(st.sampled_from((BowTieNetwork, BowTieNetwork.as_in_paper)))
     return build(**settings)
