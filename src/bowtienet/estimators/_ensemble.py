@@ -97,6 +97,7 @@ def fit_practical(
             representation.owners,
             outcome,
             hidden=_hidden(estimator.hidden_layer_sizes),
+            effort=estimator.effort,
             prior=estimator.prior,
             encoding=estimator.encoding,
             target_transform=getattr(estimator, "target_transform", "none"),
