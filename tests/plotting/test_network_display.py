@@ -14,7 +14,6 @@ from matplotlib.colors import to_rgb
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier
 from bowtienet.plotting import NetworkDisplay
 from bowtienet.plotting._display import BLUE, ORANGE, PALE
-from bowtienet.plotting.network import MOST_EDGES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -116,10 +115,10 @@ def test_of_many_weights_the_largest_are_drawn(rng: np.random.Generator) -> None
     """Sizes are relative to the largest of their layer, so that no layer is empty."""
     weights = [rng.normal(size=(40, 20)), 1e-3 * rng.normal(size=(1, 40)), np.zeros((1, 1))]
     ax = NetworkDisplay(weights=weights, input_names=range(20), output_names=["y"]).plot().ax_
-    assert len(ax.lines) == MOST_EDGES
-    assert f"{MOST_EDGES} largest" in ax.get_title(loc="left")
+    assert len(ax.lines) == 400
+    assert "400 largest" in ax.get_title(loc="left")
     shares = np.concatenate([np.abs(w).ravel() / np.abs(w).max() for w in weights[:2]])
-    of_output = np.abs(weights[1]) / np.abs(weights[1]).max() >= np.sort(shares)[-MOST_EDGES]
+    of_output = np.abs(weights[1]) / np.abs(weights[1]).max() >= np.sort(shares)[-400]
     assert sum(line.get_xdata()[0] == 1 for line in ax.lines) == of_output.sum()
 
 
