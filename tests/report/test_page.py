@@ -120,7 +120,7 @@ def test_a_group_with_too_few_hits_is_doubtful(rng: np.random.Generator) -> None
 
 def test_too_few_rows_and_rows_outside_training(numbers: Any) -> None:
     model, X, y = numbers
-    with pytest.raises(ValueError, match="two rows"):
+    with pytest.raises(ValueError, match="at least two rows"):
         write_report(model, X[:1], y[:1], "page.html")
     rows = X[:10].copy()
     assert outside(model, rows) == (0, [])
