@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from bowtienet import load
 from bowtienet.cli import predict as predict_module
-from bowtienet.cli.app import EXAMPLES, app
+from bowtienet.cli.app import app
 
 FAST = ("--effort", "fast")
 
@@ -202,7 +202,7 @@ def test_rows_without_a_target_are_left_out(houses: pd.DataFrame) -> None:
     assert content["rows"] + content["held_out_rows"] == 110
 
 
-@pytest.mark.parametrize("command", [function.__name__ for function in EXAMPLES])
+@pytest.mark.parametrize("command", ["demo", "check", "fit", "predict", "compare", "report"])
 def test_help_has_an_example(command: str) -> None:
     assert "Example: bowtienet " + command in run(command, "--help").output
 
