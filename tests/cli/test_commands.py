@@ -40,7 +40,7 @@ def houses(folder: Path, rng: np.random.Generator) -> pd.DataFrame:
     price = 3.0 * area + 20.0 * (city == "Oslo") + rng.normal(0.0, 10.0, 120)
     columns = {"address": range(120), "area": area, "rooms": rooms, "city": city, "price": price}
     frame = pd.DataFrame(columns).round(2)
-    frame.to_csv(folder / "houses.csv", index=False)
+    frame.to_csv("houses.csv", index=False)
     return frame
 
 

@@ -103,12 +103,23 @@ def compare(
     """
     X, y = features_and_targets(X, y)
     outcome = outcome or ("classes" if y.dtype.kind in "OUSb" else "numbers")
-    y, classes = _targets(y, outcome)
+    if outcome not in OURS:
+        raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
+    if y.ndim != 1:
+        raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
+    classes = None
+    if outcome != "classes":
+        y = check_array(y, dtype=np.float64, ensure_2d=False, input_name="y")
+    elif y.dtype.kind == "O" and any(map(is_missing, y)):
+        raise ValueError("y has missing labels: leave their rows out.")
+    else:  # numbers of classes, which every library takes
+        labels, y = np.unique(y, return_inverse=True)
+        classes = np.arange(len(labels))
     if isinstance(cv, int):
         folds = KFold if classes is None else StratifiedKFold
         cv = folds(cv, shuffle=True, random_state=random_state)
     splits = list(check_cv(cv, y).split(np.zeros((len(y), 1)), y))
-    models = default_models(outcome, random_state) if models is None else dict(models)
+    models = models or default_models(outcome, random_state)
     scores: dict[str, list[Scores]] = {name: [] for name in models}
     seconds, notes = dict.fromkeys(models, 0.0), {}
     runs = itertools.product(splits, models.items())
@@ -129,20 +140,6 @@ def compare(
     rows = np.concatenate([test for _, test in splits])
     columns = {**_columns(scores, rows, notes), "seconds": list(seconds.values())}
     return Comparison(columns=columns, notes=notes)
-
-
-def _targets(y: Any, outcome: str) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Numbers, or numbers of classes, which every library takes, and all of these."""
-    if outcome not in OURS:
-        raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
-    if y.ndim != 1:
-        raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
-    if outcome != "classes":
-        return check_array(y, dtype=np.float64, ensure_2d=False, input_name="y"), None
-    if y.dtype.kind == "O" and any(map(is_missing, y)):
-        raise ValueError("y has missing labels: leave their rows out.")
-    classes, numbers = np.unique(y, return_inverse=True)
-    return numbers, np.arange(len(classes))
 
 
 def _columns(

@@ -59,11 +59,11 @@ class CalibrationDisplay(Display):
             values = column_of(pit(y, estimator.predict_dist(X)), target)
             inside = 100.0 * np.mean(np.abs(2.0 * values - 1.0) <= 0.9)
             low, high = (100.0 * end for end in chance_band(0.9, len(values)))
-            note = f"90 % intervals hold {inside:.0f} % (by chance {low:.0f} to {high:.0f} %)"
+            note = f"90 % intervals hold {inside:.0f} % (calibrated: {low:.0f} to {high:.0f} %)"
             return cls(pit=values, note=note).plot(ax)
         classes, shares = estimator.classes_, estimator.predict_proba(X)
         error, by_chance = calibration_error(y, shares, classes)
-        note = f"calibration error {number(error, 2)} (by chance {number(by_chance, 2)})"
+        note = f"calibration error {number(error, 2)} (calibrated: {number(by_chance, 2)})"
         if len(classes) == 2:
             hits, stated, name = y == classes[1], shares[:, 1], f"probability of {classes[1]}"
         else:
@@ -83,7 +83,8 @@ class CalibrationDisplay(Display):
         observed = np.mean(np.abs(2.0 * self.pit - 1.0) <= levels[:, None], axis=1)
         ax.fill_between(levels, *chance_band(levels, len(self.pit)), color=PALE, linewidth=0.0)
         ax.plot(levels, observed, color=BLUE, linewidth=2.0, zorder=3)
-        inset = self._inset(ax, self.pit, "PIT of targets")
+        corner = (0.05, 0.66) if observed.mean() <= 0.5 else (0.63, 0.08)  # away from the line
+        inset = self._inset(ax, corner, self.pit, "PIT of targets")
         low, high = (BINS * end for end in chance_band(1.0 / BINS, len(self.pit)))
         inset.hlines([low, high], 0.0, 1.0, color="dimgrey", linewidth=1.0, linestyle="--")
         label(ax, self.note, "stated coverage of intervals", "observed coverage")
@@ -96,12 +97,12 @@ class CalibrationDisplay(Display):
         for rows, share in zip(groups, stated, strict=True):
             ax.vlines(share, *chance_band(share, len(rows)), color=PALE, linewidth=7.0, zorder=1)
         ax.plot(stated, observed, "o-", color=BLUE, linewidth=1.2, markersize=5.0, zorder=3)
-        self._inset(ax, self.probabilities, "rows")
+        self._inset(ax, (0.05, 0.66), self.probabilities, "rows")
         label(ax, self.note, self.name, "observed share")
 
-    def _inset(self, ax: Any, values: Any, title: str) -> Any:
-        """A small histogram above the diagonal, where hardly any model is."""
-        inset = ax.inset_axes((0.05, 0.66, 0.35, 0.26))
+    def _inset(self, ax: Any, corner: tuple[float, float], values: Any, title: str) -> Any:
+        """A small histogram."""
+        inset = ax.inset_axes((*corner, 0.35, 0.26))
         inset.hist(values, bins=BINS, range=(0.0, 1.0), density=True, color=SKY, ec="white")
         inset.set(xlim=(0.0, 1.0), xticks=[0.0, 1.0], yticks=[])
         inset.tick_params(labelsize="x-small")
