@@ -8,11 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bowtienet.cli.check import check
-from bowtienet.cli.compare import compare
 from bowtienet.cli.console import say
-from bowtienet.cli.fit import fit
-from bowtienet.cli.predict import predict
 
 
 def demo(
@@ -22,6 +18,8 @@ def demo(
 ) -> None:
     """Run the commands on a real table of patients with diabetes."""
     from sklearn.datasets import load_diabetes
+
+    from bowtienet.cli.app import app
 
     names = {"bp": "blood pressure", "s1": "cholesterol", "s2": "LDL", "s3": "HDL"}
     names |= {"s4": "cholesterol by HDL", "s5": "log triglycerides", "s6": "glucose"}
@@ -36,25 +34,20 @@ def demo(
     with chdir(out):
         table.to_csv("patients.csv", index=False)
         new.to_csv("new.csv", index=False)
-        say_command("bowtienet check patients.csv --target progression")
-        check("patients.csv", "progression")
-        say_command("bowtienet fit patients.csv --target progression --report patients.html")
-        fit("patients.csv", "progression", report=Path("patients.html"))
-        say_command("bowtienet predict patients.btn new.csv --id patient")
-        predict(Path("patients.btn"), "new.csv", identify=["patient"])
-        say_command("bowtienet compare patients.csv --target progression --splits 2")
-        compare("patients.csv", "progression", splits=2)
+        for command in (
+            "check patients.csv --target progression",
+            "fit patients.csv --target progression --report patients.html",
+            "predict patients.btn new.csv --id patient",
+            "compare patients.csv --target progression --splits 2",
+        ):
+            say()
+            say(f"$ bowtienet {command}", style="bold cyan")
+            app(command.split(), standalone_mode=False)
         plots = draw(table.drop(columns="progression"), table["progression"])
     say()
     say("Open in a browser or viewer:", style="bold")
     for name in ("patients.html", *plots):
         say(f"  {out / name}")
-
-
-def say_command(command: str) -> None:
-    """The command above what it prints."""
-    say()
-    say(f"$ {command}", style="bold cyan")
 
 
 def draw(X: Any, y: Any) -> list[str]:

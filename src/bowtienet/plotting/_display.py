@@ -55,15 +55,11 @@ def pyplot() -> Any:
     return pyplot
 
 
-def write_title(ax: Any, title: str) -> None:
-    """A title in lines of 58 characters, which fit above a plot of 600 pixels."""
+def label(ax: Any, title: str, x: str = "", y: str = "") -> None:
+    """Title, names of the axes, a quiet grid and no box."""
+    # 58 characters fit above a plot of 600 pixels.
     lines = [textwrap.fill(line, 58) for line in title.splitlines()]
     ax.set_title("\n".join(lines), loc="left", fontsize="medium")
-
-
-def label(ax: Any, title: str, x: str, y: str) -> None:
-    """Title, names of the axes, a quiet grid and no box."""
-    write_title(ax, title)
     ax.set(xlabel=shortened(x, 38), ylabel=shortened(y, 38), axisbelow=True)
     ax.grid(color=PALE, linewidth=0.6)
     ax.spines[["top", "right"]].set_visible(False)

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, write_title
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, label
 
 
 class NetworkDisplay(Display):
@@ -84,8 +84,8 @@ class NetworkDisplay(Display):
         for name, height in zip(self.output_names, heights[-1], strict=True):
             ax.annotate(name, (len(heights) - 1, height), (9, 0), **style)
         ax.set(xlim=(-0.15, len(heights) - 0.85), xticks=[], yticks=[])
-        ax.spines[:].set_visible(False)
         units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
         shown = "" if n_weights <= 400 else ", the 400 largest drawn"
         title = f"{units} hidden units, {n_weights:,} weights{shown} (blue > 0, orange < 0)"
-        write_title(ax, title)
+        label(ax, title)
+        ax.spines[:].set_visible(False)
