@@ -121,9 +121,7 @@ def test_predicted_and_actual(fitted: dict[str, Fitted], name: str) -> None:
     expected = np.column_stack([model.predict(X), y])
     np.testing.assert_allclose(inside_dots.get_offsets(), expected[~outside])
     np.testing.assert_allclose(outside_dots.get_offsets(), expected[outside])
-    assert outside_dots.get_facecolor()[0, :3] == pytest.approx(
-        [int(ORANGE[i : i + 2], 16) / 255 for i in (1, 3, 5)]
-    )
+    assert to_rgb(outside_dots.get_facecolor()[0]) == pytest.approx(to_rgb(ORANGE))
     assert f"{100 * outside.mean():.0f} % of 160" in display.ax_.get_title(loc="left")
 
 

@@ -130,4 +130,4 @@ def show_scores(assessment: Any, how: str) -> None:
     value, low, high = (percent(assessment.sureness[end], 1) for end in ("value", "low", "high"))
     chance = {"numbers": f"{low} to {high}", "counts": f"{low} or more", "classes": f"up to {high}"}
     what = "Calibration error" if assessment.outcome == "classes" else "Share in 90 % intervals"
-    say(f"{what}: {value} (calibrated models: {chance[assessment.outcome]}).")
+    say(f"{what}: {value} ({chance[assessment.outcome]} by chance if calibrated).")
