@@ -26,7 +26,7 @@ class PredictiveBandDisplay(Display):
     Parameters
     ----------
     values : array (m,)
-        Values of the feature, as they are in the table.
+        Values of the feature in the table.
     mean : array (m,), or (m, classes) of probabilities
         Predictive means.
     epistemic, interval : array (m, 2), optional

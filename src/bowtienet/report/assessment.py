@@ -60,19 +60,7 @@ def at_exposure(model: Any, exposure: Any, rows: Any = slice(None)) -> Any:
 
 
 def assess(model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = None) -> Assessment:
-    """Score a fitted model on held-out rows.
-
-    Parameters
-    ----------
-    model : fitted practical estimator
-        With one target.
-    X, y : frame or array, and array (n,)
-        Held-out rows.
-    exposure : array (n,), optional
-        For counts.
-    training : (X, y, exposure), optional
-        Rows of the fit, to which the simple models are fitted; else these are cross-validated.
-    """
+    """Score a fitted model on held-out rows; the arguments are those of `write_report`."""
     targets, outcome, classes = np.asarray(y), outcome_of(model), None
     if outcome == "classes":
         classes = np.unique(np.concatenate([model.classes_, targets]))
