@@ -202,6 +202,23 @@ def nuts(X: Floats, y: Floats, seed: int) -> Predict:
     return predict
 
 
+def bayesian_deep_ensemble(X: Floats, y: Floats, seed: int) -> Predict:
+    """The settings of its authors' example of airfoil; every twentieth draw."""
+    from bde import BdeRegressor
+
+    sizes = {"hidden_layers": [16, 16], "n_members": 8, "epochs": 200, "patience": 10}
+    chain = {"warmup_steps": 5_000, "n_samples": 2_000, "n_thinning": 2}
+    model = BdeRegressor(**sizes, **chain, seed=seed)
+    model.fit(x=X.astype(np.float32), y=y.astype(np.float32))
+
+    def predict(new: Floats) -> tuple[Floats, Floats]:
+        draws = np.asarray(model.predict(new.astype(np.float32), raw=True)[:, ::20], float)
+        mean, scale = draws.reshape(-1, len(new), 2).transpose(2, 0, 1)
+        return mean, np.logaddexp(0.0, scale) + 1e-6
+
+    return predict
+
+
 def ngboost(X: Floats, y: Floats, seed: int) -> Predict:
     """At most 2,000 trees; held-out rows say when to stop."""
     from ngboost import NGBRegressor
@@ -264,6 +281,9 @@ NUMBERS: dict[str, Method] = {
     "Gaussian process": Method(methods.process, most_rows=3_000),
     "TabM": Method(partial(tabular_network, "TabM_D"), needs="pytabkit"),
     "RealMLP": Method(partial(tabular_network, "RealMLP_TD"), needs="pytabkit"),
+    "Bayesian deep ensemble": Method(
+        standardized(bayesian_deep_ensemble), most_rows=3_000, needs="bde"
+    ),
     "NUTS": Method(standardized(nuts), most_rows=1_000, needs="numpyro"),
 }
 

@@ -43,8 +43,8 @@ def run(
 ) -> list[Record]:
     """All records of the file, with those of `function(*case)` that it did not have.
 
-    A case has `limit` processor seconds (thrice on the clock), and none is started after `hours`. What fails ends the run, unless
-    it may: then its record says so.
+    A case has `limit` processor seconds (thrice that on the clock), and none is started after
+    `hours`. What fails ends the run, unless it may: then its record says so.
     """
     records = read(given.out)
     done = by(records, *names)

@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -31,8 +32,8 @@ from benchmarks._run import Record, options, read, rewrite, run
 from benchmarks.data import FIVE_SETS, split_of
 from benchmarks.paper import gaussian_scores
 from bowtienet import BowTieNetwork
-from bowtienet.inference import ascend
 from bowtienet.evaluation.scores import calibration_error, crps, pit
+from bowtienet.inference import ascend
 
 Floats = np.ndarray
 Split = tuple[Any, Any, Floats, Floats]
@@ -156,6 +157,7 @@ def counts(rows: int, dispersion: float, seed: int) -> Split:
     return X[5_000:], X[:5_000], y[5_000:], y[:5_000]
 
 
+@cache
 def tables() -> dict[str, Table]:
     """All of them by name."""
     found = dict(evidence_only()[0])
@@ -212,10 +214,8 @@ class Memory:
     """The peak of this process above where it is now; NaN but on Linux."""
 
     def __init__(self) -> None:
-        try:
+        with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-        except OSError:
-            pass
         self._before = self._status("VmRSS")
 
     def mb(self) -> float:
@@ -232,8 +232,7 @@ class Memory:
 
 def ladder_case(table: str, method: str, seed: int) -> Record:
     """Scores of a method on a split of a table."""
-    kind, _, rows, split = tables()[table]
-    X, X_test, y, y_test = split(seed)
+    kind, X, X_test, y, y_test = tables()[table].kind, *tables()[table].split(seed)
     fitted = METHODS[kind][method]
     if kind == "classes":
         shares, _, costs = measured(fitted, X, y, X_test, seed, np.asarray)
