@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import pyplot as plt
 from scipy.stats import rankdata, studentized_range
 
 from benchmarks import portfolio, select_features
@@ -64,14 +65,14 @@ def write_page(
         for kind in METHODS for name in ("evidence-only", "all")
     }  # fmt: skip
     evidence, everything = sets["numbers, evidence-only"], sets["numbers, all"]
-    large = [t for t in everything if tables[t].rows > 20_000]
+    large = [t for t in everything if tables[t].rows >= 20_000]
     aims = [
         *_first(runs, evidence, "evidence-only tables"),
         *_first(runs, everything, "all tables"),
-        *_first(runs, large, "tables above 20,000 rows"),
+        *_first(runs, large, "tables of 20,000 rows or more"),
         *_against_samplers(runs),
     ]
-    figures = _figures(runs, sets, parts, given.page)
+    figures = _figures(runs, evidence or everything, parts, given.page)
     five = _five(runs)
     sections = [
         HEAD,
@@ -91,12 +92,13 @@ def write_page(
     ]  # fmt: skip
     text = "\n\n".join(section.strip() for section in sections) + "\n"
     given.page.write_text(text, encoding="utf-8")
-    print(text, f"\n{len(text.split()):,} words with the tables.")
+    prose = " ".join(line for line in text.splitlines() if not line.startswith("|"))
+    print(f"{text}\n{len(prose.split()):,} words, {len(text.split()):,} with the tables.")
     if given.readme is not None:
         begin, end = "<!-- table ladder -->\n", "\n<!-- end -->"
         before, rest = given.readme.read_text(encoding="utf-8").split(begin)
         after = rest.split(end, 1)[1]
-        given.readme.write_text(f"{before}{begin}\n{five}\n{end}{after}", encoding="utf-8")
+        given.readme.write_text(f"{before}{begin}\n{five}{end}{after}", encoding="utf-8")
 
 
 # Scores by method and table
@@ -259,7 +261,7 @@ def _five(runs: Runs) -> str:
     scores = ("rmse", "gaussian_nll")
 
     def row(label: str, values: np.ndarray, seconds: str) -> list[str]:
-        cells = [" / ".join(_number(x, ".2f") for x in pair) for pair in values.T]
+        cells = [" / ".join(f"{x:.2f}" for x in pair).replace("nan", "-") for pair in values.T]
         return [label, *cells, _number(values[1].mean(), ".2f"), seconds]
 
     def printed(label: str, method: str) -> list[str]:
@@ -419,22 +421,22 @@ def _left_out(
     absent = {f"{n} ({h.needs})" for k in METHODS.values() for n, h in k.items() if not h.is_here}
     if absent:
         lines.append(f"Not installed: {', '.join(sorted(absent))}.")
-    limited = {n: h.most_rows for k in METHODS.values() for n, h in k.items()}
-    limits = [f"{n} {rows:,.0f}" for n, rows in limited.items() if np.isfinite(rows)]
-    lines.append(f"Most training rows: {', '.join(limits)}.")
-    failed = Counter(
-        (r["method"], r["failed"][:80]) for r in records if "failed" in r
-    )  # fmt: skip
-    lines += [
-        f"{method}: {why} ({count} cases)." for (method, why), count in failed.most_common(15)
-    ]
-    done = {(r["part"], r["table"], r["method"], r["seed"]) for r in records}
-    groups = Counter(
-        f"{part} {tables[table].group}" if part == "ladder" else part
-        for part, table, method, seed in cases
-        if (part, table, method, seed) not in done
+    for kind, methods in METHODS.items():
+        limits = [f"{n} {m.most_rows:,.0f}" for n, m in methods.items() if m.most_rows < np.inf]
+        if limits:
+            lines.append(f"Most training rows, {kind}: {', '.join(limits)}.")
+    failed = by((r for r in records if "failed" in r), "failed")
+    for (why,), group in sorted(failed.items(), key=lambda item: -len(item[1]))[:12]:
+        counts = Counter(r["method"] for r in group)
+        lines.append(f"{why[:100]}: {', '.join(f'{m} ({n})' for m, n in counts.items())}.")
+    done = {tuple(r[name] for name in ("part", "table", "method", "seed")) for r in records}
+    missing = Counter(
+        f"{case[0]} {tables[case[1]].group if case[0] == 'ladder' else ''}".strip()
+        for case in cases
+        if case not in done
     )
-    lines += [f"Not run yet: {count:,} cases of {group}." for group, count in groups.items()]
+    if missing:
+        lines.append(f"Cases not run: {', '.join(f'{g} {n:,}' for g, n in missing.items())}.")
     lines.append(
         "TabPFN and TabICL need weights from a hub, which the machine of the measurements cannot "
         "reach."
@@ -445,21 +447,18 @@ def _left_out(
 # Figures
 
 
-def _figures(runs: Runs, sets: dict[str, list[str]], parts: Any, page: Path) -> dict[str, str]:
+def _figures(runs: Runs, names: Sequence[str], parts: Any, page: Path) -> dict[str, str]:
     """Draw all; the lines that show them."""
-    import matplotlib as mpl
-    from matplotlib import pyplot as plt
-
-    mpl.use("Agg")
+    plt.switch_backend("Agg")
     folder = page.parent.parent / "figures"
     folder.mkdir(exist_ok=True)
     drawings: dict[str, tuple[str, Callable[[], Any]]] = {
-        "ranks": ("Mean ranks, a critical difference grey", lambda: _draw_ranks(runs, sets)),
-        "seconds": ("Loss against seconds of a fit", lambda: _draw_seconds(runs, sets)),
-        "calibration": ("Coverage against the promise", lambda: _draw_calibration(runs, sets)),
+        "ranks": ("Mean ranks; grey: the critical difference", lambda: _draw_ranks(runs, names)),
+        "seconds": ("Loss against seconds", lambda: _draw_seconds(runs, names)),
+        "calibration": ("Observed less stated coverage", lambda: _draw_calibration(runs, names)),
         "ablation": ("Changes of NLL", lambda: _draw_ablation(parts)),
         "growth": ("Seconds and memory by rows and columns", lambda: _draw_growth(parts)),
-    }  # fmt: skip
+    }
     links = {}
     for name, (title, draw) in drawings.items():
         draw().savefig(folder / f"evidence_{name}.png", dpi=110)
@@ -468,20 +467,11 @@ def _figures(runs: Runs, sets: dict[str, list[str]], parts: Any, page: Path) -> 
     return links
 
 
-def _chosen(runs: Runs, sets: dict[str, list[str]]) -> tuple[list[str], str]:
-    """Tables of the figures: evidence-only ones, or all if there are none."""
-    names = sets["numbers, evidence-only"]
-    return (names, "evidence-only tables") if names else (sets["numbers, all"], "tables")
-
-
 def _colour(method: str) -> str:
     return "C3" if method in OURS.values() else "C1" if _is_ours(method) else "C0"
 
 
-def _draw_ranks(runs: Runs, sets: dict[str, list[str]]) -> Any:
-    from matplotlib import pyplot as plt
-
-    names, what = _chosen(runs, sets)
+def _draw_ranks(runs: Runs, names: Sequence[str]) -> Any:
     figure, axes = plt.subplots(1, 3, figsize=(11, 4), layout="constrained")
     for axis, score in zip(axes, ("nll", "crps", "rmse"), strict=True):
         ranks = _ranks(runs, names, "numbers", score)
@@ -492,15 +482,12 @@ def _draw_ranks(runs: Runs, sets: dict[str, list[str]]) -> Any:
             width = _critical(max(count, 2), max(len(names), 1))
             least = min(ranks.values())
             axis.axvspan(least, least + width, color="0.5", alpha=0.2, lw=0)
-        axis.set(xlabel=f"mean rank of {score.upper()}", title=f"{len(names)} {what}")
+        axis.set(xlabel=f"mean rank of {score.upper()}", title=f"{len(names)} tables")
         axis.tick_params(axis="y", labelsize=7)
     return figure
 
 
-def _draw_seconds(runs: Runs, sets: dict[str, list[str]]) -> Any:
-    from matplotlib import pyplot as plt
-
-    names, what = _chosen(runs, sets)
+def _draw_seconds(runs: Runs, names: Sequence[str]) -> Any:
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
     for axis, score in zip(axes, ("nll", "rmse"), strict=True):
         for method in METHODS["numbers"]:
@@ -515,18 +502,15 @@ def _draw_seconds(runs: Runs, sets: dict[str, list[str]]) -> Any:
             axis.annotate(
                 method, (seconds, change), fontsize=7, xytext=(4, 2), textcoords="offset points"
             )
-        axis.set(xscale="log", xlabel="seconds of a fit, geometric mean", title=what)
+        axis.set(xscale="log", xlabel="seconds of a fit, geometric mean")
         axis.set_yscale("symlog", linthresh=0.1)
         axis.set_ylabel(f"{'log RMSE' if score == 'rmse' else 'NLL'} less BowTieRegressor's")
         axis.axhline(0.0, color="0.7", lw=0.8)
-        axis.margins(x=0.25)
+        axis.margins(x=0.25, y=0.1)
     return figure
 
 
-def _draw_calibration(runs: Runs, sets: dict[str, list[str]]) -> Any:
-    from matplotlib import pyplot as plt
-
-    names, what = _chosen(runs, sets)
+def _draw_calibration(runs: Runs, names: Sequence[str]) -> Any:
     figure, axis = plt.subplots(figsize=(7.5, 4), layout="constrained")
     shown = [m for m in METHODS["numbers"] if m == OURS["numbers"] or not _is_ours(m)]
     for place, method in enumerate(shown):
@@ -546,14 +530,12 @@ def _draw_calibration(runs: Runs, sets: dict[str, list[str]]) -> Any:
             level, np.array(inside) - level, label=method, ls="-" if place < 10 else "--", **style
         )
     axis.axhline(0.0, color="0.6", lw=0.8)
-    axis.set(xlabel="stated share of central intervals", ylabel="observed less stated", title=what)
+    axis.set(xlabel="stated share of central intervals", ylabel="observed less stated")
     axis.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
     return figure
 
 
 def _draw_ablation(parts: Any) -> Any:
-    from matplotlib import pyplot as plt
-
     figure, axes = plt.subplots(1, 2, figsize=(11, 6), layout="constrained")
     for axis, (part, estimator) in zip(axes, WINGS.items(), strict=True):
         changes = _paired(parts.get((part,), []), "nll")
@@ -568,8 +550,6 @@ def _draw_ablation(parts: Any) -> Any:
 
 
 def _draw_growth(parts: Any) -> Any:
-    from matplotlib import pyplot as plt
-
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.6), layout="constrained")
     done = [r for r in parts.get(("growth",), []) if "failed" not in r]
     for (method,), runs in by(done, "method").items():

@@ -49,9 +49,15 @@ class Table(NamedTuple):
     """ "numbers", "classes" or "counts": what the target is."""
     group: str
     """ "evidence-only", "five", "real" or "generated"."""
+    split: Callable[[int], Split]
     rows: int
     """For training."""
-    split: Callable[[int], Split]
+
+
+def table_of(kind: str, group: str, function: Callable[..., Split], *arguments: Any) -> Table:
+    """A table by its splits, function(*arguments, seed)."""
+    split = partial(function, *arguments)
+    return Table(kind, group, split, len(split(0)[2]))
 
 
 # Tables
@@ -71,9 +77,7 @@ def evidence_only() -> tuple[dict[str, Table], tuple[str, ...]]:
         kind = kind_of(path.relative_to(folder), y)
         if kind == "classes":
             y = LabelEncoder().fit_transform(y)
-        share = 0.25 if kind == "classes" else 0.1
-        rows = len(y) - math.ceil(share * len(y))
-        tables[path.stem] = Table(kind, "evidence-only", rows, partial(part, X, y, kind))
+        tables[path.stem] = table_of(kind, "evidence-only", part, X, y, kind)
     if not tables:
         missing.append("no table of evidence_only is here: set BOWTIENET_DATA")
     return tables, tuple(missing)
@@ -161,30 +165,24 @@ def counts(rows: int, dispersion: float, seed: int) -> Split:
 def tables() -> dict[str, Table]:
     """All of them by name."""
     found = dict(evidence_only()[0])
-    for name, rows in (("slump", 92), ("yacht", 277), ("boston", 455)):
-        found[name] = Table("numbers", "five", rows, partial(split_of, name))
-    for name, rows in (("energy", 691), ("concrete", 927)):
-        found[name] = Table("numbers", "five", rows, partial(split_of, name))
-    for name, rows in (("airfoil", 1_352), ("autompg", 352), ("power", 8_611)):
-        found[name] = Table("numbers", "real", rows, partial(split_of, name))
-    found["kin40k"] = Table("numbers", "real", 20_000, partial(few_tests, fit.kin40k))
+    for name in (*FIVE_SETS, "airfoil", "autompg", "power"):
+        found[name] = table_of("numbers", "five" if name in FIVE_SETS else "real", split_of, name)
+    found["kin40k"] = table_of("numbers", "real", few_tests, fit.kin40k)
     for rows in (300, 3_000, 30_000):
-        made: dict[str, tuple[str, Callable[[int], Split]]] = {
-            "interactions": ("numbers", partial(fit.generated, fit.smooth, rows, 10, 0.3)),
-            "irrelevant columns": ("numbers", partial(fit.generated, fit.smooth, rows, 50, 0.3)),
-            "categories": ("numbers", partial(with_categories, rows)),
-            "missing values": ("numbers", partial(with_gaps, rows)),
-            "Poisson": ("counts", partial(counts, rows, 0.0)),
-            "overdispersed": ("counts", partial(counts, rows, 0.5)),
+        made: dict[str, Callable[[int], Split]] = {
+            "interactions": partial(fit.generated, fit.smooth, rows, 10, 0.3),
+            "irrelevant columns": partial(fit.generated, fit.smooth, rows, 50, 0.3),
+            "categories": partial(with_categories, rows),
+            "missing values": partial(with_gaps, rows),
+            "Poisson": partial(counts, rows, 0.0),
+            "overdispersed": partial(counts, rows, 0.5),
         }
-        for name, (kind, split) in made.items():
-            split = partial(few_tests, split)
-            found[f"{name}, {rows:,}"] = Table(kind, "generated", rows, split)
+        for name, split in made.items():
+            kind = "counts" if name in ("Poisson", "overdispersed") else "numbers"
+            found[f"{name}, {rows:,}"] = table_of(kind, "generated", few_tests, split)
     largest = partial(classes.generated, 30_000, 20, 3, "smooth", 0.0)
-    sizes = {"breast_cancer": 426, "digits": 1_347, "iris": 112, "wine": 133}
     for name, split in {**classes.TABLES, "30,000 x 20, 3 smooth": largest}.items():
-        rows = sizes.get(name) or int(name.split(" ")[0].replace(",", ""))
-        found[name] = Table("classes", "real" if name in sizes else "generated", rows, split)
+        found[name] = table_of("classes", "generated" if " x " in name else "real", split)
     return found
 
 
@@ -193,14 +191,17 @@ def tables() -> dict[str, Table]:
 
 def measured(method: Any, X: Any, y: Floats, X_test: Any, seed: int, answer: Any) -> Any:
     """What `answer` makes of predictions, and seconds, memory and the size of the file."""
-    memory = Memory()
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = memory("VmRSS")
     began = time.process_time()
     predict = method(X, y, seed)
     fitted = time.process_time()
     found = predict(X_test)
     asked = answer(found)
     ended = time.process_time()
-    costs = {"seconds": fitted - began, "predict_seconds": ended - fitted, "mb": memory.mb()}
+    costs = {"seconds": fitted - began, "predict_seconds": ended - fitted}
+    costs["mb"] = memory("VmHWM") - before
     model = getattr(predict, "__self__", None)
     if hasattr(model, "save"):
         with tempfile.TemporaryDirectory() as folder:
@@ -210,29 +211,18 @@ def measured(method: Any, X: Any, y: Floats, X_test: Any, seed: int, answer: Any
     return found, asked, costs
 
 
-class Memory:
-    """The peak of this process above where it is now; NaN but on Linux."""
-
-    def __init__(self) -> None:
-        with suppress(OSError):
-            Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
-        self._before = self._status("VmRSS")
-
-    def mb(self) -> float:
-        """Since the start."""
-        return self._status("VmHWM") - self._before
-
-    def _status(self, name: str) -> float:
-        try:
-            lines = Path("/proc/self/status").read_text().splitlines()
-        except OSError:
-            return math.nan
+def memory(name: str) -> float:
+    """ "VmRSS", what this process has now, or "VmHWM", its peak, in MB; NaN but on Linux."""
+    with suppress(OSError):
+        lines = Path("/proc/self/status").read_text().splitlines()
         return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(name))
+    return math.nan
 
 
 def ladder_case(table: str, method: str, seed: int) -> Record:
     """Scores of a method on a split of a table."""
-    kind, X, X_test, y, y_test = tables()[table].kind, *tables()[table].split(seed)
+    kind, _, split, _ = tables()[table]
+    X, X_test, y, y_test = split(seed)
     fitted = METHODS[kind][method]
     if kind == "classes":
         shares, _, costs = measured(fitted, X, y, X_test, seed, np.asarray)
