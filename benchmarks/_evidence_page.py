@@ -24,7 +24,10 @@ OURS = {
     "classes": "BowTieClassifier",
     "counts": "BowTieCountRegressor",
 }
-LOSS = {"numbers": "nll", "classes": "loss", "counts": "nll"}
+SCORES = {"numbers": ("nll", "crps", "rmse"), "classes": ("loss", "brier", "error")}
+SCORES["counts"] = SCORES["numbers"]
+"""The loss, another proper score, and the error of the point prediction."""
+SHOWN = ("coverage", "ece", "width", "scale", "seconds", "predict_seconds", "mb")
 HEAD = """# From the paper to the strongest
 
 Written by `python -m benchmarks evidence`; every number is made of the records beside this page.
@@ -77,13 +80,14 @@ def write_page(
     sections = [
         HEAD,
         "## What was asked for\n\n" + "\n".join(f"- {aim}" for aim in aims),
-        f"## Numbers: {len(evidence)} evidence-only tables\n\n{_ladder(runs, evidence)}",
+        f"## Numbers: {len(evidence)} evidence-only tables\n\n"
+        + _ladder(runs, {"numbers": evidence}),
         figures["ranks"] + figures["seconds"] + figures["calibration"],
         "## The paper's five tables\n\nRMSE / NLL of a Gaussian with the predictive mean and "
         f"variance, seconds of a fit.\n\n{five}",
-        f"## Numbers: all {len(everything)} tables\n\n{_ladder(runs, everything)}",
+        f"## Numbers: all {len(everything)} tables\n\n" + _ladder(runs, {"numbers": everything}),
         "## Classes and counts\n\nEvidence-only classes, all classes, generated counts.\n\n"
-        + _classes(runs, sets),
+        + _ladder(runs, {n: t for n, t in sets.items() if t and not n.startswith("numbers")}),
         "## Where we lose\n\n" + _losses(runs, tables),
         "## Ablation\n\n" + _ablation(parts) + "\n" + figures["ablation"],
         "## Growth\n\n" + figures["growth"],
@@ -150,16 +154,14 @@ def _critical(n_methods: int, n_tables: int) -> float:
     return float(quantile * (n_methods * (n_methods + 1) / (6.0 * n_tables)) ** 0.5)
 
 
-def _geometric(values: Any) -> float:
-    values = np.asarray(values, dtype=float)
-    values = values[np.isfinite(values)]
-    return float(np.exp(np.mean(np.log(np.maximum(values, 1e-4))))) if len(values) else np.nan
+def _mean(values: np.ndarray) -> float:
+    """Of the finite ones."""
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if known.size else np.nan
 
 
-def _own(runs: Runs, names: Sequence[str], method: str, score: str) -> np.ndarray:
-    """Of each table that the method has."""
-    values = _means(runs, names, [method], score)[0]
-    return values[np.isfinite(values)]
+def _geometric(values: np.ndarray) -> float:
+    return float(np.exp(_mean(np.log(np.maximum(values, 1e-4)))))
 
 
 # Sections
@@ -208,33 +210,37 @@ def _number(value: float, form: str) -> str:
     return "" if np.isnan(value) else format(value, form)
 
 
-def _ladder(runs: Runs, names: Sequence[str], kind: str = "numbers") -> str:
-    """A row for each method, by its rank."""
-    ranks = [_ranks(runs, names, kind, score) for score in ("nll", "crps", "rmse")]
+def _ladder(runs: Runs, groups: dict[str, list[str]]) -> str:
+    """Of each group, a row for each method, by its rank."""
     rows = []
-    for method in sorted(METHODS[kind], key=lambda m: ranks[0].get(m, np.inf)):
-        if not any(runs.get((name, method)) for name in names):
-            continue
-        loss = np.subtract(*_changes(runs, names, method, kind, "nll")[::-1])
-        ours, theirs = _changes(runs, names, method, kind, "rmse")
-        width = _own(runs, names, method, "width") / _own(runs, names, method, "scale")
-        costs = [_own(runs, names, method, s) for s in ("seconds", "predict_seconds", "mb")]
-        rows.append(
-            [
+    for title, names in groups.items():
+        kind = title.split(",")[0]
+        ranks = [_ranks(runs, names, kind, score) for score in SCORES[kind]]
+        for method in sorted(METHODS[kind], key=lambda m: ranks[0].get(m, np.inf)):
+            loss, error = (_changes(runs, names, method, kind, SCORES[kind][i]) for i in (0, -1))
+            if not loss.size:
+                continue
+            own = {s: _means(runs, names, [method], s)[0] for s in SHOWN}
+            cells = [
+                title,
                 f"**{method}**" if method == OURS[kind] else method,
-                str(len(width)),
-                *(_number(rank.get(method, np.nan), ".1f") for rank in ranks),
-                f"{loss.mean():+.2f}" if loss.size else "",
-                _number(_geometric(theirs / ours), ".2f"),
-                f"{_own(runs, names, method, 'coverage').mean():.2f}",
-                f"{width.mean():.2f}",
-                *(f"{_geometric(cost):.2g}" for cost in costs[:2]),
-                f"{costs[2].mean():.0f}",
+                str(loss.shape[1]),
+                " / ".join(f"{rank[method]:.1f}" for rank in ranks if method in rank),
+                f"{np.mean(loss[1] - loss[0]):+.3f}",
+                f"{_geometric(error[1] / error[0]):.2f}",
+                f"{_mean(own['ece' if kind == 'classes' else 'coverage']):.3f}",
+                f"{_mean(own['width'] / own['scale']):.2f}",
+                *(f"{_geometric(own[s]):.2g}" for s in ("seconds", "predict_seconds")),
+                f"{_mean(own['mb']):.0f}",
             ]
-        )
-    head = ["method", "tables", "rank NLL", "CRPS", "RMSE", "NLL less the default's"]
-    head += ["RMSE over it", "coverage", "width", "fit, s", "predict, s", "MB"]
-    return _table(head, rows)
+            rows.append(["" if cell == "nan" else cell for cell in cells])
+    kinds = {title.split(",")[0] for title in groups}
+    names = "NLL / CRPS / RMSE" if kinds == {"numbers"} else "loss / Brier or CRPS / error"
+    inside = "coverage" if kinds == {"numbers"} else "calibration error or coverage"
+    head = ["tables", "method", "number", f"ranks of {names}", "loss less the default's"]
+    head += ["error over it", inside, "width", "fit, s", "predict, s", "MB"]
+    begin = 1 if len(groups) == 1 else 0
+    return _table(head[begin:], (row[begin:] for row in rows))
 
 
 LADDER = (
@@ -279,35 +285,6 @@ def _five(runs: Runs) -> str:
     return _table(["method", *FIVE_SETS, "mean NLL", "seconds"], rows)
 
 
-def _classes(runs: Runs, sets: dict[str, list[str]]) -> str:
-    """Classes and counts in one table."""
-    rows = []
-    for title, names in sets.items():
-        kind = title.split(",")[0]
-        if kind == "numbers" or not names:
-            continue
-        second = "brier" if kind == "classes" else "crps"
-        ranks = [_ranks(runs, names, kind, score) for score in (LOSS[kind], second)]
-        for method in sorted(METHODS[kind], key=lambda m: ranks[0].get(m, np.inf)):
-            pairs = _changes(runs, names, method, kind, LOSS[kind])
-            error = "ece" if kind == "classes" else "coverage"
-            if pairs.size:
-                rows.append(
-                    [
-                        title,
-                        f"**{method}**" if method == OURS[kind] else method,
-                        str(pairs.shape[1]),
-                        *(_number(rank.get(method, np.nan), ".1f") for rank in ranks),
-                        f"{np.mean(pairs[1] - pairs[0]):+.3f}",
-                        f"{_own(runs, names, method, error).mean():.3f}",
-                        f"{_geometric(_own(runs, names, method, 'seconds')):.2g}",
-                    ]
-                )
-    head = ["tables", "method", "number", "rank of log loss", "of Brier (counts: CRPS)"]
-    head += ["loss less the default's", "calibration error (counts: coverage)", "fit, s"]
-    return _table(head, rows)
-
-
 def _losses(runs: Runs, tables: dict[str, Any]) -> str:
     """Tables on which another method is better beyond two standard errors, and what differs."""
     lines = []
@@ -319,7 +296,7 @@ def _losses(runs: Runs, tables: dict[str, Any]) -> str:
             splits = sorted(set(mine) & set(theirs))
             if _is_ours(other) or len(splits) < 2:
                 continue
-            gap = np.array([mine[s][LOSS[kind]] - theirs[s][LOSS[kind]] for s in splits])
+            gap = np.array([mine[s][SCORES[kind][0]] - theirs[s][SCORES[kind][0]] for s in splits])
             error = gap.std(ddof=1) / len(gap) ** 0.5
             if gap.mean() > max(worst[0], 2.0 * error):
                 text = f"{name} ({table.group}, {table.rows:,} rows): {other} is better by "
@@ -336,11 +313,11 @@ def _losses(runs: Runs, tables: dict[str, Any]) -> str:
 def _reasons(runs: Runs, name: str, other: str, table: Any) -> str:
     """How much of the gap is error, how much is spread, and what more effort gives."""
     mine = OURS[table.kind]
-    best = _changes(runs, [name], f"{mine}, best", table.kind, LOSS[table.kind])
+    best = _changes(runs, [name], f"{mine}, best", table.kind, SCORES[table.kind][0])
     effort = f', effort="best" changes it by {np.mean(best[1] - best[0]):+.3f}' if best.size else ""
     if table.kind == "classes":
-        error = _means(runs, [name], [mine, other], "accuracy")[:, 0]
-        return f"; accuracy {error[0]:.3f} and {error[1]:.3f}{effort}."
+        error = _means(runs, [name], [mine, other], "error")[:, 0]
+        return f"; wrong classes {error[0]:.3f} and {error[1]:.3f}{effort}."
     rmse, share = (_means(runs, [name], [mine, other], s)[:, 0] for s in ("rmse", "coverage"))
     return (
         f"; log RMSE explains {np.log(rmse[0] / rmse[1]):+.3f}, the rest is spread and shape; "
@@ -364,6 +341,7 @@ def _paired(records: Sequence[Record], score: str) -> dict[str, tuple[float, flo
     return found
 
 
+PLANTED = ("false", "power", "seconds")
 WINGS = {"ablation": "BowTieRegressor", "wing": "BowTieNetwork"}
 
 
@@ -391,24 +369,16 @@ def _ablation(parts: Any) -> str:
 def _selection(parts: Any) -> str:
     """Rate and power by rule, over all planted tables; then `BowTieNetwork.selection`."""
     rows = []
-    done = [r for r in parts.get(("selection",), []) if "failed" not in r]
-    for (method,), runs in by(done, "method").items():
-        false = np.array([r["false"] for r in runs])
-        power = np.nanmean([r["power"] for r in runs])
-        error = false.std() / len(false) ** 0.5
-        seconds = np.mean([r["seconds"] for r in runs])
-        cells = [f"{false.mean():.3f} ± {error:.3f}", f"{power:.2f}", f"{seconds:.1f}"]
-        rows.append([method, str(len(runs)), *cells])
-    done = [r for r in parts.get(("network selection",), []) if "failed" not in r]
-    for (start,), runs in by(done, "method").items():
-        false = np.array([r["0.1"]["false_columns"] / max(r["0.1"]["columns"], 1) for r in runs])
-        power = np.mean([r["0.1"]["power"] for r in runs])
-        error, seconds = false.std() / len(false) ** 0.5, np.mean([r["seconds"] for r in runs])
-        cells = [f"{false.mean():.3f} ± {error:.3f}", f"{power:.2f}", f"{seconds:.1f}"]
-        rows.append([f"`BowTieNetwork.selection`, start: {start}", str(len(runs)), *cells])
+    for part, label in (("selection", ""), ("network selection", "`BowTieNetwork.selection`, ")):
+        done = [r for r in parts.get((part,), []) if "failed" not in r]
+        for (method,), runs in by(done, "method").items():
+            false, power, seconds = np.array([[r[k] for k in PLANTED] for r in runs]).T
+            cells = [f"{false.mean():.3f} ± {false.std() / len(false) ** 0.5:.3f}"]
+            cells += [f"{np.nanmean(power):.2f}", f"{seconds.mean():.1f}"]
+            rows.append([f"{label}{method}", str(len(runs)), *cells])
     about = (
-        f"Stated rate {select_features.RATE}. The last rows have planted tables of their own "
-        "([selection](selection.md)).\n\n"
+        f"Stated rate {select_features.RATE}. The last rows, by start, have planted tables of "
+        "their own ([selection](selection.md)).\n\n"
     )
     return about + _table(["rule", "tables", "false share", "power", "seconds"], rows)
 
@@ -497,7 +467,7 @@ def _draw_seconds(runs: Runs, names: Sequence[str]) -> Any:
             change = np.mean(
                 np.log(pairs[1] / pairs[0]) if score == "rmse" else pairs[1] - pairs[0]
             )
-            seconds = _geometric(_own(runs, names, method, "seconds"))
+            seconds = _geometric(_means(runs, names, [method], "seconds"))
             axis.plot(seconds, change, "o", color=_colour(method))
             axis.annotate(
                 method, (seconds, change), fontsize=7, xytext=(4, 2), textcoords="offset points"

@@ -279,7 +279,7 @@ NUMBERS: dict[str, Method] = {
     "deep ensemble": Method(standardized(deep_ensemble), needs="torch"),
     "BART": Method(methods.bart, most_rows=5_000),
     "Gaussian process": Method(methods.process, most_rows=3_000),
-    "TabM": Method(partial(tabular_network, "TabM_D"), needs="pytabkit"),
+    "TabM": Method(partial(tabular_network, "TabM_D"), most_rows=10_000, needs="pytabkit"),
     "RealMLP": Method(partial(tabular_network, "RealMLP_TD"), needs="pytabkit"),
     "Bayesian deep ensemble": Method(
         standardized(bayesian_deep_ensemble), most_rows=3_000, needs="bde"
@@ -333,7 +333,9 @@ CLASSES: dict[str, Method] = {
     "BowTieClassifier": own_classifier("balanced"),
     "BowTieClassifier, best": own_classifier("best"),
     "Gaussian process": Method(proba(class_process), most_rows=1_000),
-    "TabM": Method(proba(partial(tabular_classifier, "TabM_D")), needs="pytabkit"),
+    "TabM": Method(
+        proba(partial(tabular_classifier, "TabM_D")), most_rows=10_000, needs="pytabkit"
+    ),
     "RealMLP": Method(proba(partial(tabular_classifier, "RealMLP_TD")), needs="pytabkit"),
 }
 

@@ -12,6 +12,7 @@ import signal
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -63,14 +64,19 @@ def read(path: Path) -> list[Record]:
     """Records of a file; none if there is none."""
     if not path.is_file():
         return []
-    with _opened(path, "rt") as file:
-        return [json.loads(line) for line in file]
+    records = []
+    # A run that was killed may have left an unfinished member.
+    with suppress(EOFError), _opened(path, "rt") as file:
+        records.extend(json.loads(line) for line in file)
+    return records
 
 
 def rewrite(records: Iterable[Record], path: Path) -> None:
     """A file of these records alone: one member compresses far better than many."""
-    with _opened(path, "wt") as file:
+    new = path.with_name(f"new-{path.name}")
+    with _opened(new, "wt") as file:
         file.writelines(json.dumps(record) + "\n" for record in records)
+    new.replace(path)
 
 
 def _opened(path: Path, mode: str) -> Any:
@@ -99,36 +105,41 @@ def _finished(
     # Forked: what the program has read and imported need not be read by every case.
     context = multiprocessing.get_context("fork")
     began, queue, running = time.monotonic(), iter(cases), {}
-    while True:
-        while len(running) < jobs and time.monotonic() - began < seconds:
-            case = next(queue, None)
-            if case is None:
-                break
-            ours, theirs = context.Pipe(duplex=False)
-            process = context.Process(target=_send, args=(function, case, theirs, limit))
-            process.start()
-            theirs.close()
-            running[ours] = process, case, time.monotonic()
-        if not running:
-            return
-        ready = wait(list(running), timeout=1.0)
-        for pipe, (process, case, start) in list(running.items()):
-            if pipe in ready:
-                try:
-                    answer = pipe.recv()
-                except EOFError:
-                    process.join()
-                    answer = {"failed": f"its process ended with code {process.exitcode}"}
-                    if process.exitcode == -signal.SIGXCPU:
-                        answer = {"failed": f"longer than {limit:g} s"}
-            elif time.monotonic() - start > 3.0 * limit:
+    try:
+        while True:
+            while len(running) < jobs and time.monotonic() - began < seconds:
+                case = next(queue, None)
+                if case is None:
+                    break
+                ours, theirs = context.Pipe(duplex=False)
+                process = context.Process(target=_send, args=(function, case, theirs, limit))
+                process.start()
+                theirs.close()
+                running[ours] = process, case, time.monotonic()
+            if not running:
+                return
+            ready = wait(list(running), timeout=1.0)
+            for pipe, (process, case, start) in list(running.items()):
+                if pipe in ready:
+                    try:
+                        answer = pipe.recv()
+                    except EOFError:
+                        process.join()
+                        answer = {"failed": f"its process ended with code {process.exitcode}"}
+                        if process.exitcode == -signal.SIGXCPU:
+                            answer = {"failed": f"longer than {limit:g} s"}
+                elif time.monotonic() - start > 3.0 * limit:
+                    process.kill()
+                    answer = {"failed": f"longer than {3.0 * limit:g} s, most of them waiting"}
+                else:
+                    continue
+                process.join(10.0)
                 process.kill()
-                answer = {"failed": f"longer than {3.0 * limit:g} s, most of them waiting"}
-            else:
-                continue
-            process.join()
-            del running[pipe]
-            yield dict(zip(names, case, strict=True)) | answer
+                del running[pipe]
+                yield dict(zip(names, case, strict=True)) | answer
+    finally:
+        for process, *_ in running.values():
+            process.kill()
 
 
 def _send(function: Any, case: Any, pipe: Any, limit: float) -> None:

@@ -232,7 +232,7 @@ def ladder_case(table: str, method: str, seed: int) -> Record:
             "loss": float(log_loss(y_test, shares, labels=labels)),
             "brier": float(np.mean(np.sum((shares - hits) ** 2, axis=1))),
             "ece": calibration_error(y_test, shares, labels)[0],
-            "accuracy": float(np.mean(labels[np.argmax(shares, axis=1)] == y_test)),
+            "error": float(np.mean(labels[np.argmax(shares, axis=1)] != y_test)),
         }
     else:
         found, asked, costs = measured(
@@ -293,8 +293,11 @@ def selection_case(table: str, method: str, seed: int) -> Record:
 
 
 def network_selection_case(table: str, method: str, seed: int) -> Record:
-    """The rate of `BowTieNetwork.selection` by start, at each stated rate."""
-    return selection.run_case((table, method, seed))
+    """The same of `BowTieNetwork.selection`, by its start."""
+    record = selection.run_case((table, method, seed))
+    at = record[str(select_features.RATE)]
+    false = at["false_columns"] / max(at["columns"], 1)
+    return {"false": false, "power": at["power"], "seconds": record["seconds"]}
 
 
 PARTS: dict[str, Callable[[str, str, int], Record]] = {
@@ -384,8 +387,8 @@ def main() -> None:
     for line in evidence_only()[1]:
         print(line)
     cases = [each for _, each in plan(given) if each[0] in given.parts and _is_wanted(given, each)]
-    if given.retry:
-        rewrite([record for record in read(given.out) if "failed" not in record], given.out)
+    known = read(given.out)
+    rewrite([each for each in known if not (given.retry and "failed" in each)], given.out)
     limits = {"limit": given.limit, "hours": given.hours, "may_fail": True}
     records = run(case, NAMES, cases, given, **limits)
     rewrite(records, given.out)
