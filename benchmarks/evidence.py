@@ -69,15 +69,16 @@ def evidence_only() -> tuple[dict[str, Table], tuple[str, ...]]:
     folder = Path(os.environ.get("BOWTIENET_DATA", "")) / "evidence_only"
     tables, missing = {}, []
     for path in sorted(folder.rglob("*.csv")):
+        place = path.relative_to(folder)
+        name = path.stem if path.stem not in tables else str(place)
         try:
             X, y = read_table(path)
+            kind = kind_of(place, y)
+            if kind == "classes":
+                y = LabelEncoder().fit_transform(y)
+            tables[name] = table_of(kind, "evidence-only", part, X, y, kind)
         except Exception as error:
-            missing.append(f"{path.name} cannot be read: {error}"[:150])
-            continue
-        kind = kind_of(path.relative_to(folder), y)
-        if kind == "classes":
-            y = LabelEncoder().fit_transform(y)
-        tables[path.stem] = table_of(kind, "evidence-only", part, X, y, kind)
+            missing.append(f"{place} cannot be read: {error}"[:150].replace("\n", " "))
     if not tables:
         missing.append("no table of evidence_only is here: set BOWTIENET_DATA")
     return tables, tuple(missing)
@@ -164,7 +165,7 @@ def counts(rows: int, dispersion: float, seed: int) -> Split:
 @cache
 def tables() -> dict[str, Table]:
     """All of them by name."""
-    found = dict(evidence_only()[0])
+    found = {}
     for name in (*FIVE_SETS, "airfoil", "autompg", "power"):
         found[name] = table_of("numbers", "five" if name in FIVE_SETS else "real", split_of, name)
     found["kin40k"] = table_of("numbers", "real", few_tests, fit.kin40k)
@@ -183,6 +184,8 @@ def tables() -> dict[str, Table]:
     largest = partial(classes.generated, 30_000, 20, 3, "smooth", 0.0)
     for name, split in {**classes.TABLES, "30,000 x 20, 3 smooth": largest}.items():
         found[name] = table_of("classes", "generated" if " x " in name else "real", split)
+    for name, table in evidence_only()[0].items():
+        found[name if name not in found else f"{name}, evidence-only"] = table
     return found
 
 
