@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from bowtienet.evaluation.competitors import features_and_targets, outcome_of, rows_of
 from bowtienet.plotting import _display
-from bowtienet.plotting._display import BLUE, ORANGE, SKY, Display, column_of, shortened
+from bowtienet.plotting._display import ORANGE, SKY, Display, column_of, shortened
 from bowtienet.tables.frames import frame_of
 from bowtienet.tables.texts import is_missing
 
