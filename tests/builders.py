@@ -19,6 +19,7 @@ from bowtienet.distributions import bernoulli, gaussian
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.elbo import ElboTerms, elbo
@@ -171,6 +172,13 @@ def default_model(
         outcome=outcome,
         **settings,
     )
+
+
+def log_density(p: GeneralizedInverseGaussian | HalfCauchy, x: np.ndarray) -> np.ndarray:
+    """At x > 0; of a half-Cauchy variable that of its square."""
+    if isinstance(p, HalfCauchy):
+        return np.log(np.sqrt(p.scale / x) / np.pi / (p.scale + x))
+    return (p.order - 1.0) * np.log(x) - p.scale / x - p.rate * x - gig.log_normalizer(p)
 
 
 def random_rows(rng: np.random.Generator, model: BowTieModel, n: int) -> Rows:

@@ -44,8 +44,7 @@ N_DRAWS = 50_000
 
 
 def probits(x: np.ndarray) -> np.ndarray:
-    terms = zip(gated.PROBIT_WEIGHTS, gated.PROBIT_SLOPES, strict=True)
-    return sum((weight * ndtr(slope * x) for weight, slope in terms), np.zeros_like(x))
+    return sum((weight * ndtr(slope * x) for weight, slope in gated.PROBITS), np.zeros_like(x))
 
 
 def integrals(
@@ -129,7 +128,7 @@ def assert_moments(mean: np.ndarray, variance: np.ndarray, draws: np.ndarray) ->
 def test_the_mixture_of_probits_is_the_sigmoid():
     x = np.concatenate([np.linspace(-40.0, 40.0, 400_001), [-1e300, -1e4, 1e4, 1e300]])
     assert np.max(np.abs(probits(x) - expit(x))) < PROBIT_ERROR
-    assert sum(gated.PROBIT_WEIGHTS) == pytest.approx(1.0, abs=1e-12)
+    assert sum(weight for weight, _ in gated.PROBITS) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("temperature", TEMPERATURES)
