@@ -244,6 +244,20 @@ def random_factors(rng: np.random.Generator, model: BowTieModel) -> Posterior:
     )
 
 
+def noisy_network(
+    rng: np.random.Generator, hidden: tuple[int, ...], temperature: float, **shape: int
+) -> tuple[BowTieModel, Posterior]:
+    """Two networks whose noise has four moments, so that averages of squares have error bars."""
+    model = fixed_model(hidden, temperature=temperature, **shape)
+    posterior = random_factors(rng, model)
+    layers = []
+    for layer in posterior.layers:
+        scale = rng.uniform(1.0, 3.0, size=layer.weights.mean.shape[:2])
+        noise = InverseGamma(concentration=np.full(scale.shape, 9.0), scale=scale)
+        layers.append(replace(layer, noise_variance=noise))
+    return model, replace(posterior, layers=tuple(layers))
+
+
 def random_local(
     rng: np.random.Generator, model: BowTieModel, factors: Posterior, rows: Rows
 ) -> LocalFactors:

@@ -43,7 +43,7 @@ def mixture_moments(groups: Sequence[Group]) -> tuple[Floats, Floats, Floats]:
 
     The variance of a warped component is parted in the ratio e² : s².
     """
-    moments = [(weights, *_moments(*group)) for weights, *group in groups]
+    moments = [(w, *_moments(m, e, s, warp)) for w, m, e, s, warp in groups]
     mean = sum(_total(w, m) for w, m, _, _ in moments)
     epistemic = sum(_total(w, e + (m - mean) ** 2) for w, m, e, _ in moments)
     noise = sum(_total(w, s) for w, _, _, s in moments)
@@ -71,24 +71,23 @@ def _quantiles(parts: Any, tail: float, sign: float) -> Floats:
     """x = sign · u (r,) with F(x) = tail, of weights, means, 1/d and warps.
 
     Halley's method for G(x) = Φ^{-1}(F(x)), on which scale one Gaussian is a line, in a bracket
-    that always shrinks; bisection alone narrows any to rounding in 60. Two steps with a rough Φ, a
-    third of the work, come first: then most rows need one.
+    that always shrinks; bisection alone narrows any to rounding in 60. Two steps with a rough Φ,
+    half of the work, come first: then most rows need one.
     """
-    found = np.full(parts[0][1].shape[1], -np.inf)
     if tail == 0.0:
-        return found
+        return np.full(parts[0][1].shape[1], -np.inf)
     target = ndtri(tail)
     low, high, x = _bracket(parts, target, sign)
     if np.array_equal(low, high):
         return x
-    left = np.arange(x.size)
+    found, left = np.empty_like(x), np.arange(x.size)
     with np.errstate(all="ignore"):
         for _ in range(2):
             new = x + _step(*_tail(parts, x, sign, rough=True), target)[0]
             x = np.where(np.isfinite(new), np.clip(new, low, high), x)
         for count in range(100):
-            reached, *slopes = _tail(parts, x, sign, rough=False)
-            step, away, turn = _step(reached, *slopes, target)
+            reached, density, bending = _tail(parts, x, sign, rough=False)
+            step, away, turn = _step(reached, density, bending, target)
             there = away <= 1e-10
             # One more of Halley's steps leads there, unless the slope changes on the way.
             done = there | (away <= 1e-5) & (turn <= 1e-2)
@@ -106,10 +105,8 @@ def _quantiles(parts: Any, tail: float, sign: float) -> Floats:
             found[left] = new
             if done.all():
                 break
-            if done.any():
-                parts = _of_rows(parts, ~done)
-                left, low, high, new = (values[~done] for values in (left, low, high, new))
-            x = new
+            parts = _of_rows(parts, ~done)
+            left, x, low, high = left[~done], new[~done], low[~done], high[~done]
     return found
 
 
