@@ -15,8 +15,9 @@ import pyarrow as pa
 import pytest
 from sklearn.base import BaseEstimator
 
-from bowtienet.tables.columns import Column, encode, encoded_names, learn_columns, owners
+from bowtienet.tables.columns import encode, encoded_names, learn_columns, owners
 from bowtienet.tables.door import Table, open_features
+from bowtienet.tables.texts import Column
 
 CELLS: dict[str, list[Any]] = {
     "age": [30, None, 50, 40],

@@ -96,9 +96,9 @@ def test_classes_have_a_share_each(rng: np.random.Generator) -> None:
     y = np.where(rng.uniform(size=3_000) < 0.8, np.array(list("abc"))[levels % 3], "a")
     representation, _ = learnt("street " + pd.DataFrame({"shop": levels}).astype(str), y, True)
     assert representation.names[-2:] == ["shop mean 0", "shop mean 1"]
-    statistic = representation.columns[0].statistic
-    assert statistic is not None
-    [shares] = statistic.means[:-1][statistic.levels == "street 31"]
+    [column] = representation.columns
+    assert column.means is not None
+    [shares] = column.means[:-1][column.levels == "street 31"]
     assert shares == pytest.approx([0.8, 0.0], abs=0.2)
 
 

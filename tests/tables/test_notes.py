@@ -87,9 +87,9 @@ def test_columns_for_people() -> None:
     training = open_rows(BaseEstimator(), X, np.arange(80.0))
     columns = learn_representation(training, 30)[0].columns
     rent, city, same = describe_columns(columns, training.table)
-    assert (rent.name, rent.kind, rent.missing) == ("rent", "number", 20)
-    assert rent.becomes == "a number, and whether it is missing"
-    assert rent.examples == ("573,77 EUR", "612,10 EUR", "600 EUR")
-    assert (city.kind, city.becomes, city.missing) == ("category", "3 levels", 20)
-    assert same.becomes == "left out"
-    assert "single value" in same.note
+    assert (rent[0].name, rent[0].kind) == ("rent", "number")
+    examples = ["573,77 EUR", "612,10 EUR", "600 EUR"]
+    assert rent[1:] == ("a number, and whether it is missing", 20, examples)
+    assert (city[0].kind, *city[1:3]) == ("category", "3 levels", 20)
+    assert same[1] == "left out"
+    assert "single value" in same[0].note

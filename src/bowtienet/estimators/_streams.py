@@ -64,7 +64,7 @@ def open_training(
 
 def client_of(source: sources.Source) -> Any:
     """The Dask client whose cluster has the partitions; None for one machine."""
-    if not source.is_dask:
+    if not sources.partitions_of(source):
         return None
     try:
         from distributed import get_client
@@ -171,7 +171,8 @@ def _chunk(
 
 def rows_of(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
     """Standardised rows from prepared ones, whose inputs are standardised already."""
-    targets = (training.targets - scaling.center) / scaling.scale
+    center, scale = scaling
+    targets = (training.targets - center) / scale
     return Rows(inputs=inputs, targets=targets, weights=training.weights)
 
 

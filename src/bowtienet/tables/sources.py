@@ -18,27 +18,19 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from bowtienet.tables.door import TrainingTable, open_batch
+from bowtienet.tables.files import form_of
 from bowtienet.tables.frames import frame_of, is_in_memory
 from bowtienet.tables.sample import Facts, collect
 
 Batch = tuple[Any, Any]
 """X, and targets or their names."""
+Source = tuple[partial[Iterator[Batch]], ...]
+"""Parts that give their batches whenever they are called: Dask partitions, of other sources one."""
 Reader = Callable[[Any, Any], tuple[TrainingTable | None, int]]
 """`open_batch` for an estimator that has seen the columns of the first batch, without its fit."""
 
 SAMPLE = 100_000
 """Rows that stay in memory: tables of no more are fitted as if they had come in memory."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """Rows that can be read again and again."""
-
-    parts: tuple[Any, ...]
-    """Dask partitions; of other sources one."""
-    read: Callable[[Any], Iterator[Batch]]
-    """The batches of a part."""
-    is_dask: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,31 +45,36 @@ class Stream:
 def source_of(X: Any, y: Any = None) -> Source | None:
     """The source that X is; None for tables in memory."""
     if isinstance(X, (str, os.PathLike)):
-        return Source(parts=((_dataset(X), y),), read=_read_dataset)
+        return (partial(_read_dataset, _dataset(X), y),)
     if "pyarrow.dataset" in sys.modules:
         from pyarrow.dataset import Dataset
 
         if isinstance(X, Dataset):
-            return Source(parts=((X, y),), read=_read_dataset)
+            return (partial(_read_dataset, X, y),)
     if "dask" in sys.modules:
         from dask.base import is_dask_collection
 
         if is_dask_collection(X):
-            return Source(parts=tuple(_partitions(X, y)), read=_read_partition, is_dask=True)
-    if _is_batches(X):
-        if iter(X) is X:
-            raise ValueError(
-                f"rows are read several times, and a {type(X).__name__} can be read once: give a "
-                "list, or an object whose __iter__ starts anew."
-            )
-        return Source(parts=((X, y),), read=_read_batches)
-    return None
+            return tuple(partial(_read_partition, *pair) for pair in _partitions(X, y))
+    if not _is_batches(X):
+        return None
+    if iter(X) is X:
+        raise ValueError(
+            f"rows are read several times, and a {type(X).__name__} can be read once: give a "
+            "list, or an object whose __iter__ starts anew."
+        )
+    return (partial(_read_batches, X, y),)
 
 
 def batches_of(source: Source) -> Iterator[Batch]:
     """All batches that have rows, in the order of the source."""
-    for part in source.parts:
-        yield from filter(has_rows, source.read(part))
+    for part in source:
+        yield from filter(has_rows, part())
+
+
+def partitions_of(source: Source) -> list[tuple[Any, Any]]:
+    """Dask partitions with their targets, none of them computed; nothing of other sources."""
+    return [(X, y) for part in source if part.func is _read_partition for X, y in [part.args]]
 
 
 def has_rows(batch: Batch) -> bool:
@@ -136,19 +133,23 @@ def _is_batches(X: Any) -> bool:
     return is_pair or (bool(X) and frame_of(X[0]) is not None)
 
 
-def _read_batches(part: tuple[Any, Any]) -> Iterator[Batch]:
-    batches, y = part
+def _read_batches(batches: Any, y: Any) -> Iterator[Batch]:
     for batch in batches:
         yield batch if isinstance(batch, tuple) else (batch, y)
 
 
-def _read_dataset(part: tuple[Any, Any]) -> Iterator[Batch]:
+def _read_dataset(dataset: Any, y: Any) -> Iterator[Batch]:
     """Batches of a dataset, no more of them in memory than the one that is read next."""
     import pyarrow as pa
 
-    dataset, y = part
     for batch in dataset.to_batches(batch_size=65_536, batch_readahead=1, fragment_readahead=1):
         yield pa.Table.from_batches([batch]), y
+
+
+def _read_partition(X: Any, y: Any) -> Iterator[Batch]:
+    from dask.base import compute
+
+    yield compute(X, y)
 
 
 def _dataset(path: Any) -> Any:
@@ -157,8 +158,6 @@ def _dataset(path: Any) -> Any:
         from pyarrow import dataset, fs
     except ImportError:
         raise ImportError("files are read by pyarrow: pip install 'bowtienet[bigdata]'.") from None
-    formats = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}
-    formats |= {".feather": "feather", ".arrow": "feather"}
     text = os.fspath(path)
     system, inside = fs.FileSystem.from_uri(text) if "://" in text else (fs.LocalFileSystem(), text)
     kind = system.get_file_info(inside).type
@@ -168,15 +167,16 @@ def _dataset(path: Any) -> Any:
     if kind == fs.FileType.Directory:
         listed = system.get_file_info(fs.FileSelector(inside, recursive=True))
         names = [info.path for info in listed if info.type == fs.FileType.File]
-    form_of = {name: formats.get(os.path.splitext(name)[1].lower()) for name in sorted(names)}
-    known = set(form_of.values()) - {None}
-    if len(known) != 1:
+    files = {name: form_of(name) for name in sorted(names)}
+    forms = set(files.values()) & {"csv", "parquet", "feather"}
+    if len(forms) != 1:
         raise ValueError(
-            f"{text!r} must be or hold files of one kind, {', '.join(formats)}: it has "
-            f"{len(known)} of these kinds."
+            f"{text!r} must be or hold files of one kind, CSV, Parquet or Feather: it has "
+            f"{len(forms)} of these kinds."
         )
-    wanted = [name for name, form in form_of.items() if form]
-    return dataset.dataset(wanted, format=known.pop(), filesystem=system)
+    form = forms.pop()
+    wanted = [name for name in names if files[name] == form]
+    return dataset.dataset(sorted(wanted), format=form, filesystem=system)
 
 
 def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
@@ -201,9 +201,3 @@ def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
             f"X has {len(rows)} partitions and y {len(targets)}: they must have the same rows."
         )
     return zip(rows, targets, strict=True)
-
-
-def _read_partition(part: tuple[Any, Any]) -> Iterator[Batch]:
-    from dask.base import compute
-
-    yield compute(*part)
