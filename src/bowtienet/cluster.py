@@ -26,8 +26,16 @@ from bowtienet.networks.networks import Networks
 from bowtienet.posterior.factors import LocalMemory, Posterior
 from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable
-from bowtienet.tables.sample import Facts, collect, merge
-from bowtienet.tables.sources import Reader, Source, Stream, has_rows, partitions_of
+from bowtienet.tables.sources import (
+    Facts,
+    Reader,
+    Source,
+    Stream,
+    collect,
+    has_rows,
+    merge,
+    partitions_of,
+)
 
 
 def facts_of_partitions(client: Client, source: Source, reader: Reader) -> Facts:

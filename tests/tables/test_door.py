@@ -192,7 +192,7 @@ INFINITE = pd.DataFrame({"size": [1.0, np.inf], "city": ["a", "b"]})
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [1, 2], None, "a"),
         (sparse.csr_matrix((10**6, 10**6)), VALUES, None, "TruncatedSVD"),
         (MATRIX, VALUES, np.ones(3), "sample_weight"),
-        (MATRIX, VALUES, np.ones((4, 1)), "[Ss]ample weights"),
+        (MATRIX, VALUES, np.ones((4, 1)), "sample_weight"),
         (MATRIX, VALUES, [1, -1, 1, 1], "sample_weight"),
         (MATRIX, VALUES, [1, np.nan, 1, 1], "sample_weight"),
         (MATRIX, VALUES, np.zeros(4), "[Ss]ample weights"),

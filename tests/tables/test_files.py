@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
-from bowtienet.tables.door import open_rows
+from bowtienet.tables.door import notes_of, open_rows
 from bowtienet.tables.files import read_chunks, read_table
 
 FRAME = pd.DataFrame({"name": ["Ä, b", "c", "é"], "size": [1.5, 2.0, np.nan], "rooms": [1, 2, 30]})
@@ -25,7 +25,7 @@ def written(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 
 def notes(frame: pd.DataFrame) -> tuple[str, ...]:
-    return frame.attrs["bowtienet"]["notes"]
+    return notes_of(frame)
 
 
 def same(frame: pd.DataFrame) -> None:

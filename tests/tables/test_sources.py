@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,19 @@ import pytest
 from pyarrow import csv, dataset, feather, parquet
 from sklearn.base import BaseEstimator
 
-from bowtienet.tables import sample as sampling
+from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable, open_rows
-from bowtienet.tables.sample import HELD_OUT, PARTS, collect, joined, keys_and_folds, mixed
-from bowtienet.tables.sources import batches_of, collect_facts, reader_of, source_of
+from bowtienet.tables.sources import (
+    HELD_OUT,
+    PARTS,
+    batches_of,
+    collect,
+    joined,
+    keys_and_folds,
+    mixed,
+    reader_of,
+    source_of,
+)
 
 
 class Estimator(BaseEstimator):
@@ -78,11 +87,15 @@ WAYS: dict[str, Callable[[pd.DataFrame, Path], tuple[Any, Any]]] = {
 }
 
 
-def rows_of(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> list[TrainingTable]:
+def read(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> Iterator[Any]:
+    """Rows of each batch, and the number without a target."""
     source = source_of(X, y)
     assert source is not None
-    reader = reader_of(Estimator(), source, weight, labels=labels)
-    return [rows for rows, _ in starmap(reader, batches_of(source)) if rows is not None]
+    return starmap(reader_of(Estimator(), source, weight, labels=labels), batches_of(source))
+
+
+def rows_of(X: Any, y: Any, weight: Any = None) -> list[TrainingTable]:
+    return [rows for rows, _ in read(X, y, weight) if rows is not None]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -120,17 +133,12 @@ def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) ->
     rows = rows_of(parts, "y", "w")
     np.testing.assert_array_equal(joined(rows).targets[:, 0], table["y"][40:50])
     assert rows[0].table.names == ("a", "day", "city")
-    source = source_of(parts, "y")
-    assert source is not None
-    facts = collect_facts(source, reader_of(Estimator(), source, "w", labels=False))
+    facts = collect(read(parts, "y", "w"), 100)
+    assert facts is not None
     assert (facts.n_rows, facts.n_without_target) == (10, 40)
-
-
-def test_facts_of_labels(rng: np.random.Generator) -> None:
-    table = frame(rng).assign(y=["no", None, "yes"] * 30)
-    source = source_of([table[:40], table[40:]], "y")
-    assert source is not None
-    facts = collect_facts(source, reader_of(Estimator(), source, None, labels=True))
+    labels = table.assign(y=["no", None, "yes"] * 30)
+    facts = collect(read([labels[:40], labels[40:]], "y", labels=True), 100)
+    assert facts is not None
     assert facts.labels == {"no": 30, "yes": 30}
     assert facts.n_rows == len(facts.keys) == 60
 
@@ -138,7 +146,7 @@ def test_facts_of_labels(rng: np.random.Generator) -> None:
 # The sample
 
 
-def facts_of(parts: list[TrainingTable], size: int) -> sampling.Facts:
+def facts_of(parts: list[TrainingTable], size: int) -> sources.Facts:
     facts = collect([(part, 0) for part in parts], size)
     assert facts is not None
     return facts
@@ -195,7 +203,7 @@ def test_columns_of_other_kinds_in_later_batches(rng: np.random.Generator) -> No
 def test_shuffling_keeps_all_rows_within_buffers(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "BUFFER_BYTES", 8 * 2 * 25)
+    monkeypatch.setattr(sources, "BUFFER_BYTES", 8 * 2 * 25)
     x = np.arange(100.0)
     chunks = [(x[i : i + 10], 2.0 * x[i : i + 10]) for i in range(0, 100, 10)]
     buffers = list(mixed(chunks, rng))

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -134,7 +133,9 @@ def open_batch(
     y = values_of(y)
     targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
-    weights = _row_weights(sample_weight, table.n_rows)
+    weights = _by_row(
+        1.0 if sample_weight is None else sample_weight, table.n_rows, "sample_weight"
+    )
     known, is_single = _known_targets(targets), targets.ndim == 1
     if not labels:
         targets = targets.reshape(len(targets), -1)
@@ -246,12 +247,7 @@ def refuse(problems: Sequence[str]) -> None:
 
 def hints_of(X: Any) -> Hints:
     """What was said when a file was read."""
-    about = _about(X)
-    return Hints(
-        missing_values=tuple(about.get("missing_values", ())),
-        day_first=about.get("day_first"),
-        decimal=about.get("decimal"),
-    )
+    return Hints(**_about(X).get("hints", {}))
 
 
 def notes_of(X: Any) -> tuple[str, ...]:
@@ -338,31 +334,22 @@ def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
     return np.ones(len(targets), dtype=bool)
 
 
-def _row_weights(weights: Any, n_rows: int) -> Floats:
-    if weights is None or isinstance(weights, Real):
-        weights = np.full(n_rows, 1.0 if weights is None else weights)
-    weights = check_array(
-        values_of(weights),
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_non_negative=True,
-        input_name="sample_weight",
-    )
-    if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar.")
-    if len(weights) != n_rows:
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
-    return np.asarray(weights)
-
-
 def exposure_of(exposure: Any, n_rows: int) -> Floats:
     """Positive exposures (n,) of counts."""
-    values = np.asarray(values_of(exposure), dtype=np.float64)
-    values = np.broadcast_to(values, (n_rows,)) if values.ndim == 0 else values
+    values = _by_row(exposure, n_rows, "exposure")
+    if not values.all():
+        raise ValueError("exposure must be positive: leave out rows without exposure.")
+    return values
+
+
+def _by_row(values: Any, n_rows: int, name: str) -> Floats:
+    """A number of at least zero for each row (n,); a single one is that of all rows."""
+    values = np.full(n_rows, values) if np.ndim(values) == 0 else values_of(values)
+    values = check_array(
+        values, dtype=np.float64, ensure_2d=False, ensure_non_negative=True, input_name=name
+    )
     if values.shape != (n_rows,):
         raise ValueError(
-            f"exposure must have one number for each of {n_rows} rows, got shape {values.shape}."
+            f"{name} must have one number for each of {n_rows} rows, got shape {values.shape}."
         )
-    if not np.all(np.isfinite(values) & (values > 0.0)):
-        raise ValueError("exposure must be positive and finite: leave out rows without exposure.")
-    return values
+    return np.asarray(values)

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, islice
 from os import PathLike
@@ -27,7 +27,7 @@ import numpy as np
 
 from bowtienet._format import count
 from bowtienet.tables.door import refuse
-from bowtienet.tables.texts import CODES, cleaned, parse_numbers
+from bowtienet.tables.texts import CODES, Hints, cleaned, parse_numbers
 
 Records = Iterator[list[Any]]
 """Cells without blanks around them, None where there is nothing."""
@@ -64,8 +64,10 @@ def read_table(
     frame = next(read_chunks(path, None, **how), None)
     if frame is None:
         raise ValueError(f"{path} has no rows under its header.")
-    said = frame.attrs["bowtienet"]
-    return frame.apply(_typed, said=said) if "separator" in said else frame
+    separator = frame.attrs["bowtienet"].get("separator")
+    if separator is None:  # its cells have types
+        return frame
+    return frame.apply(_typed, separator=separator, hints=Hints(**how))
 
 
 def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:
@@ -76,7 +78,11 @@ def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iter
     """
     import pandas as pd
 
-    said, form = _said(**how), form_of(path)
+    form, hints = form_of(path), Hints(**how)
+    if isinstance(hints.missing_values, str):
+        raise ValueError(f"missing_values must be a list of texts, got {hints.missing_values!r}.")
+    if hints.decimal not in (None, ".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {hints.decimal!r}.")
     if str(path) != "-" and not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     if Path(path).suffix.lower() in (".xls", ".ods", ".numbers"):
@@ -86,7 +92,9 @@ def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iter
 
         data = pyarrow.dataset.dataset(path, format=form)
         for batch in [data.to_table()] if rows is None else data.to_batches(batch_size=rows):
-            yield _with(batch.to_pandas(), said, ())
+            frame = batch.to_pandas()
+            frame.attrs["bowtienet"] = {"hints": vars(hints)}
+            yield frame
         return
     with _sheet(path) if form == "xlsx" else _text(path) as (records, separator, notes):
         head = list(islice(records, 200))
@@ -98,7 +106,9 @@ def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iter
         while chunk := list(islice(body, rows)):
             frame = pd.DataFrame(chunk, columns=layout[0], dtype=object)
             notes += [f"{count(n, what)} left out." for what, n in left_out.items()]
-            yield _with(frame, {**said, "separator": separator}, notes)
+            about = {"hints": vars(hints), "separator": separator, "notes": notes}
+            frame.attrs["bowtienet"] = about
+            yield frame
             notes = []
             left_out.clear()
 
@@ -108,23 +118,6 @@ def form_of(path: Any) -> str:
     forms = {".csv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx", ".feather": "feather"}
     forms |= {".parquet": "parquet", ".pq": "parquet", ".arrow": "feather"}
     return forms.get(Path(path).suffix.lower(), "")
-
-
-def _said(
-    missing_values: Sequence[str] = (), day_first: bool | None = None, decimal: str | None = None
-) -> dict[str, Any]:
-    """What a frame remembers of its options."""
-    if isinstance(missing_values, str):
-        raise ValueError(f"missing_values must be a list of texts, got {missing_values!r}.")
-    if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal must be '.' or ',', got {decimal!r}.")
-    codes = tuple(map(str, missing_values))
-    return {"missing_values": codes, "day_first": day_first, "decimal": decimal}
-
-
-def _with(frame: Any, said: dict[str, Any], notes: Iterable[str]) -> Any:
-    frame.attrs["bowtienet"] = {**said, "notes": tuple(notes)}
-    return frame
 
 
 @contextmanager
@@ -272,18 +265,18 @@ def _junk_at_end(row: Sequence[Any]) -> str:
     return "remark at the end" if is_remark and row[0] is not None else ""
 
 
-def _typed(column: Any, said: dict[str, Any]) -> Any:
+def _typed(column: Any, separator: str, hints: Hints) -> Any:
     """A column: numbers if all its cells are plain ones, and else cells as they are."""
     known = column.dropna()
     if not all(isinstance(cell, str) for cell in known):
         return column.infer_objects()
     texts = list(dict.fromkeys(known))
     numbers, units = parse_numbers(texts, ".")
-    is_odd = units or not texts or set(texts) & set(said["missing_values"])
+    is_odd = units or not texts or set(texts) & set(map(str, hints.missing_values))
     # Cells such as 007 are names, and 1,234 may be a thousand.
     if is_odd or not np.isfinite(numbers).all() or any(map(re.compile(r"-?0\d|.*,").match, texts)):
         return column
-    if said["decimal"] == "," or said["separator"] == ";":
+    if hints.decimal == "," or separator == ";":
         # Behind semicolons 1.234 may be a thousand; other columns know.
         with_points = [text for text in texts if "." in text]
         thousands = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")

@@ -45,7 +45,7 @@ CODES = (
 class Hints:
     """What a user says of all columns; None where columns decide."""
 
-    missing_values: tuple[str, ...] = ()
+    missing_values: Sequence[str] = ()
     day_first: bool | None = None
     decimal: str | None = None
 
@@ -96,7 +96,8 @@ def distinct_cells(values: NDArray[Any]) -> Cells:
 def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Column:
     """How a column is read, by all its distinct values and how often they come."""
     values, place = cells
-    codes = CODES | _folded(hints.missing_values)
+    user = _folded(hints.missing_values)
+    codes = CODES | user
     coded = [v for v in values if isinstance(v, str) and v.casefold() in codes]
     known = [i for i, v in enumerate(values) if isinstance(v, str) and v.casefold() not in codes]
     reading = Column(kind=_kind_of([v for v in values if not isinstance(v, str)]))
@@ -107,7 +108,7 @@ def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Column:
         is_mixed = not is_texts and of_texts.kind != reading.kind
         reading = Column(kind="category") if is_mixed else of_texts
     if reading.kind == "category":
-        coded = [text for text in coded if text.casefold() in _folded(hints.missing_values)]
+        coded = [text for text in coded if text.casefold() in user]
     return replace(reading, codes=(*sorted(coded), *reading.codes))
 
 
@@ -202,7 +203,7 @@ def _number_pattern(decimal: str) -> re.Pattern[str]:
 
 
 def _folded(codes: Sequence[str]) -> set[str]:
-    return {code.strip().casefold() for code in codes}
+    return {str(code).strip().casefold() for code in codes}
 
 
 def _kind_of(values: list[Any]) -> str:
