@@ -1,4 +1,4 @@
-"""Standardised rows: mean 0 and variance 1 in any unit, weights as repeated rows, names."""
+"""Standardised rows: mean 0 and variance 1 in any unit; quantiles; weights as repeated rows."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 from sklearn.base import BaseEstimator
 
 from bowtienet.tables.door import Table, open_features, open_rows
+from bowtienet.tables.quantiles import weighted_quantiles
 from bowtienet.tables.representation import (
     FARTHEST,
     Representation,
@@ -55,10 +56,8 @@ def test_a_row_of_weight_two_is_two_rows(rng: np.random.Generator) -> None:
 @pytest.mark.parametrize("unit", [1e-300, 1e-150, 1e-3, 1e150, 1e300, 1.7e308 / 10.0])
 def test_units_do_not_matter(unit: float, rng: np.random.Generator) -> None:
     X = rng.uniform(-3.0, 3.0, size=(20, 2)) + np.array([0.0, 7.0])
-    scaled, plain = (
-        standardize(learnt(unit * X), opened(unit * X)),
-        standardize(learnt(X), opened(X)),
-    )
+    scaled = standardize(learnt(unit * X), opened(unit * X))
+    plain = standardize(learnt(X), opened(X))
     np.testing.assert_allclose(scaled, plain, rtol=1e-11)
 
 
@@ -78,17 +77,40 @@ def test_a_constant_column_is_zero_exactly_whatever_the_weights(value: float) ->
     np.testing.assert_array_equal(to_scale(scaling, values), 0.0)
 
 
-def test_names_and_owners() -> None:
-    X = pd.DataFrame(
-        {
-            "a": [1.0, None, 3.0],
-            "b": [7.0] * 3,
-            "c": list("xyz"),
-            "d": pd.to_datetime(["2020-01-01", "2020-01-08", "2020-06-03"]),
-        }
-    )
-    representation = learnt(X)
-    season = ["d days", "d season sine", "d season cosine"]
-    assert representation.names == ["a", "a missing", "c=x", "c=y", "c=z", *season]
-    assert representation.owners.tolist() == [0, 0, 2, 2, 2, 3, 3, 3]
-    assert standardize(representation, opened(X)).shape == (3, 8)
+# Quantiles of weighted values
+
+
+LEVELS = np.arange(17.0) / 16.0  # exact, so that NumPy does not miss the borders of rows
+
+
+def by_numpy(values: np.ndarray, levels: np.ndarray) -> np.ndarray:
+    """The middle of the two values that part the rows exactly, or that at the step."""
+    return np.quantile(values, levels, method="averaged_inverted_cdf")
+
+
+def test_quantiles_of_weighted_values(rng: np.random.Generator) -> None:
+    """A weight of two is two rows, in any order, with ties; of weight one as NumPy has it."""
+    for n in (1, 2, 3, 12, 101):
+        values, counts = rng.integers(0, 8, size=n).astype(float), rng.integers(1, 5, size=n)
+        repeated = rng.permutation(np.repeat(values, counts))
+        quantiles = weighted_quantiles(values, counts.astype(float), LEVELS)
+        np.testing.assert_array_equal(quantiles, by_numpy(repeated, LEVELS))
+        values = rng.normal(size=n)
+        quantiles = weighted_quantiles(values, np.ones(n), LEVELS)
+        np.testing.assert_allclose(quantiles, by_numpy(values, LEVELS), rtol=1e-15)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1.0 / 3.0, 0.1, 1e300])
+def test_units_of_weights_do_not_matter(unit: float) -> None:
+    """Also where a level falls on the border of two rows: sums of tenths are rounded."""
+    values, counts = np.arange(10.0), np.array([1.0, 2, 1, 3, 1, 2, 2, 1, 4, 3])
+    levels = np.arange(21.0) / 20.0
+    expected = weighted_quantiles(values, counts, levels)
+    np.testing.assert_array_equal(weighted_quantiles(values, unit * counts, levels), expected)
+
+
+def test_quantiles_of_large_values_do_not_overflow() -> None:
+    values, weights = np.array([-1.7e308, 1.6e308, 1.7e308]), np.array([1.0, 1.0, 2.0])
+    quantiles = weighted_quantiles(values, weights, np.array([0.25, 0.5]))
+    assert np.isfinite(quantiles).all()
+    np.testing.assert_allclose(quantiles[1], 1.65e308, rtol=1e-15)

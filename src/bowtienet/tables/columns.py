@@ -40,9 +40,8 @@ from bowtienet.tables.texts import (
     Hints,
     distinct_cells,
     is_compact_date,
-    learn_reading,
+    learn_readings,
     read_cells,
-    settled,
 )
 
 Floats = NDArray[np.float64]
@@ -55,11 +54,15 @@ def learn_columns(
 
     Targets (n, T) are numbers. In the rows, statistics of a target are out of fold.
     """
+    arrays, hints = arrays_of(table), table.hints
+    cells = {i: distinct_cells(a) for i, a in enumerate(arrays) if a.dtype.kind not in "fiubMmU"}
+    readings = dict(zip(cells, learn_readings([*cells.values()], weights, hints), strict=True))
     columns: list[Column] = []
     reads: list[tuple[NDArray[Any], Any]] = []
     levels: dict[int, tuple[NDArray[np.str_], NDArray[np.intp]]] = {}
-    for i, (reading, array, cells) in enumerate(_learn_readings(table, weights)):
-        values, place, _ = read_column(reading, array, table.hints, cells)
+    for i, (name, array) in enumerate(zip(table.names, arrays, strict=True)):
+        reading = replace(readings.get(i) or _reading_of(array), name=name)
+        values, place, _ = read_column(reading, array, hints, cells.get(i))
         reads.append((values, place))
         if reading.kind == "category":
             levels[i] = _levels(values, place)
@@ -159,31 +162,13 @@ def _names(column: Column) -> list[str]:
     return names + [f"{column.name} mean{f' {i}' if n_means > 1 else ''}" for i in range(n_means)]
 
 
-def _learn_readings(
-    table: Table, weights: Floats
-) -> list[tuple[Column, NDArray[Any], Cells | None]]:
-    """How each column is read; columns that leave it open follow those that decide."""
-    arrays, hints = arrays_of(table), table.hints
-    cells = [None if a.dtype.kind in "fiubMm" else distinct_cells(a) for a in arrays]
-    readings = []
-    for array, each in zip(arrays, cells, strict=True):
-        if array.dtype.kind == "U":
-            readings.append(Column(kind="category"))  # as the user says
-        elif each is not None:
-            readings.append(learn_reading(each, weights, hints))
-        elif array.dtype.kind == "M":
-            readings.append(Column(kind="date"))
-        elif array.dtype.kind in "fi" and is_compact_date(array):
-            readings.append(Column(kind="date", style="compact"))
-        else:
-            readings.append(Column(kind="number"))
-    hints = settled(table.hints, readings)
-    for i, (each, reading) in enumerate(zip(cells, readings, strict=True)):
-        is_open = each is not None and (reading.note or reading.style == ".")
-        if each is not None and is_open and hints != table.hints:
-            reading = learn_reading(each, weights, hints)
-        readings[i] = replace(reading, name=table.names[i])
-    return list(zip(readings, arrays, cells, strict=True))
+def _reading_of(array: NDArray[Any]) -> Column:
+    """How a column is read whose type says it."""
+    if array.dtype.kind == "U":
+        return Column(kind="category")  # as the user says
+    if array.dtype.kind in "fi" and is_compact_date(array):
+        return Column(kind="date", style="compact")
+    return Column(kind="date" if array.dtype.kind == "M" else "number")
 
 
 def _learn_values(reading: Column, values: NDArray[Any], weights: Floats) -> Column:

@@ -37,8 +37,8 @@ from bowtienet.tables.texts import (
     distinct_cells,
     is_missing,
     learn_reading,
+    learn_readings,
     read_cells,
-    settled,
 )
 
 Floats = NDArray[np.float64]
@@ -308,13 +308,12 @@ def numeric_targets(y: Any, table: Table) -> Floats:
 
 
 def _read_target(values: NDArray[Any], table: Table) -> Floats:
-    cells, each, hints = distinct_cells(values), np.ones(len(values)), table.hints
-    reading = learn_reading(cells, each, hints)
+    cells, each = distinct_cells(values), np.ones(len(values))
+    reading = learn_reading(cells, each, table.hints)
     if reading.note:
-        texts = [distinct_cells(column) for column in table.columns if column.dtype.kind == "O"]
-        hints = settled(hints, [learn_reading(text, each, hints) for text in texts])
-        reading = learn_reading(cells, each, hints)
-    numbers, unread = read_cells(cells, reading, hints)
+        others = [distinct_cells(column) for column in table.columns if column.dtype.kind == "O"]
+        reading = learn_readings([cells, *others], each, table.hints)[0]
+    numbers, unread = read_cells(cells, reading, table.hints)
     is_number = reading.kind == "number" and reading.style != "truth"
     if unread or (cells[0] and not is_number):
         example = (unread or cells[0])[0]

@@ -60,14 +60,13 @@ def read_table(
         Numbers where all cells of a column are plain numbers, and cells as they are written
         elsewhere: the estimators read these, and remember how. Notes are in ``frame.attrs``.
     """
-    how = {"missing_values": missing_values, "day_first": day_first, "decimal": decimal}
-    frame = next(read_chunks(path, None, **how), None)
+    hints = Hints(missing_values=missing_values, day_first=day_first, decimal=decimal)
+    frame = next(read_chunks(path, None, **vars(hints)), None)
     if frame is None:
         raise ValueError(f"{path} has no rows under its header.")
     separator = frame.attrs["bowtienet"].get("separator")
-    if separator is None:  # its cells have types
-        return frame
-    return frame.apply(_typed, separator=separator, hints=Hints(**how))
+    # Without a separator cells have types.
+    return frame if separator is None else frame.apply(_typed, separator=separator, hints=hints)
 
 
 def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:

@@ -112,15 +112,18 @@ def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Column:
     return replace(reading, codes=(*sorted(coded), *reading.codes))
 
 
-def settled(hints: Hints, readings: Sequence[Column]) -> Hints:
-    """Hints for columns in doubt, by the columns of the same table that are in none."""
-    styles = [reading.style for reading in readings if not reading.note]
+def learn_readings(cells: Sequence[Cells], weights: Floats, hints: Hints) -> list[Column]:
+    """How the columns of a table are read; those that leave it open follow those that decide."""
+    readings = [learn_reading(each, weights, hints) for each in cells]
+    styles, more = [reading.style for reading in readings if not reading.note], hints
     if hints.decimal is None and "," in styles:
-        hints = replace(hints, decimal=",")
-    days = styles.count("day first")
-    if hints.day_first is None and days and days >= styles.count("month first"):
-        hints = replace(hints, day_first=True)
-    return hints
+        more = replace(more, decimal=",")
+    if hints.day_first is None and styles.count("day first") >= max(styles.count("month first"), 1):
+        more = replace(more, day_first=True)
+    for i, reading in enumerate(readings):
+        if more != hints and (reading.note or reading.style == "."):
+            readings[i] = learn_reading(cells[i], weights, more)
+    return readings
 
 
 def read_cells(cells: Cells, column: Column, hints: Hints) -> tuple[NDArray[Any], list[Any]]:

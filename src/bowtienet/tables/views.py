@@ -71,14 +71,15 @@ def learn_view(name: str, inputs: Floats, weights: Floats, owners: NDArray[np.in
     if name == "principal":
         return _directions(inputs, weights, MANY_COLUMNS)
     n_bins = 16 if len(inputs) < 5_000 else MANY_BINS
-    return learn_pieces(inputs, weights, owners, n_bins, most=128)
+    view = learn_pieces(inputs, weights, owners, n_bins, most=128)
+    return None if len(view.column) == len(owners) else view
 
 
 def learn_gates(inputs: Floats, weights: Floats, owners: NDArray[np.intp]) -> View:
     """What noise levels may depend on, which few rows must tell: four bins, or 32 directions."""
     if inputs.shape[1] > 32:
         return _directions(inputs, weights, 32)
-    return learn_pieces(inputs, weights, owners, 4) or whole_columns(owners)
+    return learn_pieces(inputs, weights, owners, 4)
 
 
 def whole_columns(owners: NDArray[np.intp]) -> View:
@@ -116,8 +117,8 @@ def first_and_last(view: View) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 def learn_pieces(
     inputs: Floats, weights: Floats, owners: NDArray[np.intp], n_bins: int, most: int = 96
-) -> View | None:
-    """Bins of the columns of standardised inputs (n, E); None if no column has two of them.
+) -> View:
+    """Bins of the columns of standardised inputs (n, E); whole columns if none has two of them.
 
     A column has at most `n_bins`, and all columns together `most` pieces, but for columns of few
     values, which keep a bin for each; row weights (n,) are positive.
@@ -128,7 +129,7 @@ def learn_pieces(
     edges = [_edges(column, weights, values, n_bins) for column, values in each]
     n_pieces = [len(ends) - 1 for ends in edges]
     if max(n_pieces) < 2:
-        return None
+        return whole_columns(owners)
     column = np.repeat(np.arange(len(edges), dtype=np.intp), n_pieces)
     plain = replace(
         whole_columns(owners[column]),
