@@ -130,7 +130,6 @@ def open_batch(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give "
             "values, or the name of a column."
         )
-    y = values_of(y)
     targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
     weights = _by_row(
@@ -343,7 +342,7 @@ def exposure_of(exposure: Any, n_rows: int) -> Floats:
 
 def _by_row(values: Any, n_rows: int, name: str) -> Floats:
     """A number of at least zero for each row (n,); a single one is that of all rows."""
-    values = np.full(n_rows, values) if np.ndim(values) == 0 else values_of(values)
+    values = np.full(n_rows, values) if np.ndim(values) == 0 else values_of(values)[0]
     values = check_array(
         values, dtype=np.float64, ensure_2d=False, ensure_non_negative=True, input_name=name
     )

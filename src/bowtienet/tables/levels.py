@@ -47,22 +47,21 @@ def learn_means(
     `index` (n,) is the level of each row, -1 where it is missing. Targets whose levels differ no
     more than by chance are left out.
     """
-    n_levels = int(index.max()) + 1
+    n_levels, is_missing = int(index.max()) + 1, index < 0
     center = np.average(targets, axis=0, weights=weights)
-    centred = np.where(index[:, None] < 0, 0.0, targets - center)
-    amounts = np.where(index < 0, 0.0, weights)
-    size, sums = _level_sums(index, centred, amounts, n_levels)
-    pull = _pull(index, centred, amounts, size, sums)
-    useful = np.isfinite(pull)
-    center, centred, sums, pull = center[useful], centred[:, useful], sums[:, useful], pull[useful]
-    means = np.vstack([_shrunk(sums, size, pull), np.zeros((1, len(pull)))])
-    held_out = np.empty_like(centred)
-    for fold in np.unique(folds):
-        rows = folds == fold
-        inside, inside_sums = _level_sums(index[rows], centred[rows], amounts[rows], n_levels)
-        others = _shrunk(sums - inside_sums, size - inside, pull)
-        held_out[rows] = np.where(index[rows, None] < 0, 0.0, others[index[rows]])
-    return center + means, center + held_out
+    centred = np.where(is_missing[:, None], 0.0, targets - center)
+    amounts = np.where(is_missing, 0.0, weights)
+    # Weights and target sums of the levels in each fold; the first place is for missing ones.
+    place = folds * (n_levels + 1) + index + 1
+    columns = (amounts, *(amounts * target for target in centred.T))
+    by_fold = [np.bincount(place, each, 10 * (n_levels + 1)) for each in columns]
+    sums = np.stack(by_fold, axis=-1).reshape(10, n_levels + 1, -1)[:, 1:]
+    total = sums.sum(axis=0)
+    pull = _pull(index, centred, amounts, total[:, 0], total[:, 1:])
+    means = center + np.vstack([_shrunk(total, pull), 0.0 * center])
+    others = _shrunk(total - sums, pull)[folds, index]
+    held_out = center + np.where(is_missing[:, None], 0.0, others)
+    return means[:, np.isfinite(pull)], held_out[:, np.isfinite(pull)]
 
 
 def words_of(text: str) -> set[str]:
@@ -111,16 +110,6 @@ def helpful_words(
     return tuple(vocabulary[i] for i in best)
 
 
-def _level_sums(
-    index: NDArray[np.intp], centred: Floats, amounts: Floats, n_levels: int
-) -> tuple[Floats, Floats]:
-    """Weights (L,) and target sums (L, T) of the levels; missing rows have weight zero."""
-    columns = (amounts, *(amounts * target for target in centred.T))
-    sums = [np.bincount(index + 1, weights=each, minlength=n_levels + 1)[1:] for each in columns]
-    values = np.array(sums, dtype=np.float64)
-    return values[0], values[1:].T
-
-
 def _pull(
     index: NDArray[np.intp], centred: Floats, amounts: Floats, size: Floats, sums: Floats
 ) -> Floats:
@@ -139,12 +128,12 @@ def _pull(
         return np.where(between > 0.0, within / between, np.inf)
 
 
-def _shrunk(sums: Floats, size: Floats, pull: Floats) -> Floats:
-    """Sums over weights and m; zero, the mean of all rows, where there is no row."""
+def _shrunk(sums: Floats, pull: Floats) -> Floats:
+    """Target sums over weights and m; zero, the mean of all rows, where there is no row."""
+    size, sums = sums[..., :1], sums[..., 1:]
     # A difference of sums is rounded.
     present = size > 1e-9 * max(size.max(), 1.0)
-    amount = np.where(present, size, 1.0)[:, None] + pull
-    return np.where(present[:, None], sums / amount, 0.0)
+    return np.where(present, sums / (np.where(present, size, 1.0) + pull), 0.0)
 
 
 def _scores(matrix: csr_array, targets: Floats, weights: Floats) -> Floats:

@@ -11,7 +11,6 @@ are the keys modulo `PARTS`.
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,14 +19,13 @@ from hashlib import blake2b
 from itertools import chain, starmap
 from typing import Any
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import hash_columns
 from bowtienet.tables.door import TrainingTable, arrays_of, open_batch, take_training
 from bowtienet.tables.files import form_of
-from bowtienet.tables.frames import frame_of, is_in_memory
+from bowtienet.tables.frames import frame_of, is_in_memory, is_lazy
 
 Keys = NDArray[np.uint64]
 Batch = tuple[Any, Any]
@@ -77,16 +75,12 @@ def source_of(X: Any, y: Any = None) -> Source | None:
     """The source that X is; None for tables in memory."""
     if isinstance(X, (str, os.PathLike)):
         return (partial(_read_dataset, _dataset(X), y),)
-    if "pyarrow.dataset" in sys.modules:
-        from pyarrow.dataset import Dataset
-
-        if isinstance(X, Dataset):
-            return (partial(_read_dataset, X, y),)
-    if "dask" in sys.modules:
-        from dask.base import is_dask_collection
-
-        if is_dask_collection(X):
-            return tuple(partial(_read_partition, *pair) for pair in _partitions(X, y))
+    if hasattr(X, "to_delayed"):  # a Dask collection
+        return tuple(partial(_read_partition, *pair) for pair in _partitions(X, y))
+    if is_in_memory(X):
+        return None
+    if hasattr(X, "to_batches"):  # a dataset of pyarrow
+        return (partial(_read_dataset, X, y),)
     if not _is_batches(X):
         return None
     if iter(X) is X:
@@ -245,8 +239,7 @@ def mixed(
 
 def _is_batches(X: Any) -> bool:
     """Whether X gives batches: pairs, frames or matrices; a list of rows is a table."""
-    is_lazy = isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
-    if is_lazy or is_in_memory(X) or isinstance(X, (Mapping, bytes)) or not hasattr(X, "__iter__"):
+    if isinstance(X, (Mapping, bytes)) or is_lazy(X) or not hasattr(X, "__iter__"):
         return False
     if not isinstance(X, Sequence):
         return True
@@ -302,14 +295,12 @@ def _dataset(path: Any) -> Any:
 
 def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:
     """Partitions of a Dask collection with their targets, none of them computed."""
-    from dask.base import is_dask_collection
-
     if hasattr(X, "rechunk"):
         X = X.rechunk({1: -1})
     rows = np.ravel(np.array(X.to_delayed(), dtype=object)).tolist()
     if y is None or isinstance(y, (str, list, tuple)):
         return ((row, y) for row in rows)
-    if not is_dask_collection(y):
+    if not hasattr(y, "to_delayed"):
         raise ValueError(
             f"y of a Dask collection must be one too, or the name of a column, got "
             f"{type(y).__name__}."
