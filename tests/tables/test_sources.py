@@ -31,10 +31,6 @@ from bowtienet.tables.sources import (
 )
 
 
-class Estimator(BaseEstimator):
-    """Nothing but what scikit-learn learns of columns."""
-
-
 def frame(rng: np.random.Generator, n: int = 90) -> pd.DataFrame:
     return pd.DataFrame(
         {
@@ -46,44 +42,30 @@ def frame(rng: np.random.Generator, n: int = 90) -> pd.DataFrame:
     )
 
 
-def as_parquet(table: pd.DataFrame, folder: Path) -> Path:
-    for number in range(3):
-        part = table[30 * number : 30 * (number + 1)]
-        parquet.write_table(pa.Table.from_pandas(part), folder / f"{number}.parquet")
+WRITERS = {"parquet": parquet.write_table, "feather": feather.write_feather, "csv": csv.write_csv}
+
+
+def in_files(table: pd.DataFrame, folder: Path, form: str, n: int = 3) -> Path:
+    for number, part in enumerate(np.array_split(np.arange(len(table)), n)):
+        WRITERS[form](pa.Table.from_pandas(table.iloc[part]), folder / f"{number}.{form}")
     (folder / "notes.txt").write_text("Files of other kinds are left alone.")
     return folder
 
 
-def as_feather(table: pd.DataFrame, folder: Path) -> str:
-    feather.write_feather(table, folder / "rows.feather")
-    return str(folder / "rows.feather")
-
-
-def as_csv(table: pd.DataFrame, folder: Path) -> Path:
-    csv.write_csv(pa.Table.from_pandas(table), folder / "rows.csv")
-    return folder / "rows.csv"
-
-
-def in_dask(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
-    rows = dd.from_pandas(table, npartitions=4)
-    return rows.drop(columns="y"), rows["y"]
-
-
-def in_pairs(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
-    parts = [table[:0], table[:50], table[50:]]
-    return [(part.drop(columns="y"), part["y"]) for part in parts], None
+def features(table: pd.DataFrame) -> pd.DataFrame:
+    return table.drop(columns="y")
 
 
 WAYS: dict[str, Callable[[pd.DataFrame, Path], tuple[Any, Any]]] = {
-    "parquet": lambda table, folder: (as_parquet(table, folder), "y"),
-    "feather": lambda table, folder: (as_feather(table, folder), "y"),
-    "csv": lambda table, folder: (as_csv(table, folder), "y"),
-    "uri": lambda table, folder: (as_parquet(table, folder).as_uri(), ["y"]),
-    "dataset": lambda table, folder: (dataset.dataset(pa.Table.from_pandas(table)), "y"),
-    "dask": lambda table, folder: (dd.from_pandas(table, npartitions=4), "y"),
-    "dask pair": in_dask,
-    "pairs": in_pairs,
-    "frames": lambda table, folder: ([table[:20], table[["city", "y", "a", "day"]][20:]], "y"),
+    "parquet": lambda t, folder: (in_files(t, folder, "parquet"), "y"),
+    "feather": lambda t, folder: (str(in_files(t, folder, "feather", 1) / "0.feather"), "y"),
+    "csv": lambda t, folder: (in_files(t, folder, "csv", 1) / "0.csv", "y"),
+    "uri": lambda t, folder: (in_files(t, folder, "parquet").as_uri(), ["y"]),
+    "dataset": lambda t, folder: (dataset.dataset(pa.Table.from_pandas(t)), "y"),
+    "dask": lambda t, folder: (dd.from_pandas(t, npartitions=4), "y"),
+    "dask pair": lambda t, folder: (dd.from_pandas(features(t), 4), dd.from_pandas(t["y"], 4)),
+    "pairs": lambda t, folder: ([(features(p), p["y"]) for p in (t[:0], t[:50], t[50:])], None),
+    "frames": lambda t, folder: ([t[:20], t[["city", "y", "a", "day"]][20:]], "y"),
 }
 
 
@@ -91,7 +73,7 @@ def read(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> Iterato
     """Rows of each batch, and the number without a target."""
     source = source_of(X, y)
     assert source is not None
-    return starmap(reader_of(Estimator(), source, weight, labels=labels), batches_of(source))
+    return starmap(reader_of(BaseEstimator(), source, weight, labels=labels), batches_of(source))
 
 
 def rows_of(X: Any, y: Any, weight: Any = None) -> list[TrainingTable]:
@@ -103,7 +85,7 @@ def test_every_source_has_the_rows_of_the_table(
     way: str, rng: np.random.Generator, tmp_path: Path
 ) -> None:
     table = frame(rng)
-    expected = open_rows(Estimator(), table, "y")
+    expected = open_rows(BaseEstimator(), table, "y")
     rows = joined(rows_of(*WAYS[way](table, tmp_path)))
     assert rows.table.names == ("a", "day", "city")
     assert (rows.is_single, rows.target_names) == (True, ("y",))
@@ -146,14 +128,12 @@ def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) ->
 # The sample
 
 
-def facts_of(parts: list[TrainingTable], size: int) -> sources.Facts:
-    facts = collect([(part, 0) for part in parts], size)
-    assert facts is not None
-    return facts
+def facts_of(parts: list[TrainingTable], size: int) -> Any:
+    return collect([(part, 0) for part in parts], size)
 
 
 def numbers(X: np.ndarray, weights: Any = None) -> TrainingTable:
-    return open_rows(Estimator(), X, X[:, 0], weights)
+    return open_rows(BaseEstimator(), X, X[:, 0], weights)
 
 
 def test_the_sample_depends_neither_on_order_nor_on_batches(rng: np.random.Generator) -> None:

@@ -43,14 +43,13 @@ def order_of_dates(texts: Sequence[str]) -> tuple[str, bool]:
     between, as in Europe, and months where slashes do; after slashes this is in doubt.
     """
     matches = [match for text in texts if (match := _shapes()[1].fullmatch(text))]
-    if any(int(match["first"]) > 12 for match in matches):
+    first, second = ([int(match[name]) for match in matches] for name in ("first", "next"))
+    if max(first, default=0) > 12:
         return "day first", False
-    if any(int(match["next"]) > 12 for match in matches):
+    if max(second, default=0) > 12:
         return "month first", False
-    if any(match["mark"] == "/" for match in matches):
-        same = all(match["first"] == match["next"] for match in matches)
-        return "month first", not same
-    return "day first", False
+    has_slashes = any(match["mark"] == "/" for match in matches)
+    return ("month first", first != second) if has_slashes else ("day first", False)
 
 
 def without_zone(moment: Any) -> Any:
