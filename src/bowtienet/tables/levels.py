@@ -15,12 +15,11 @@ one half of the rows, and alike on the other half, which had no part in finding 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from bowtienet._arrays import hash_rows
 
@@ -71,12 +70,8 @@ def words_of(text: str) -> set[str]:
 
 def word_indicators(texts: Sequence[str], words: Sequence[str]) -> Floats:
     """Zeros and ones (m, words)."""
-    wanted = {word: i for i, word in enumerate(words)}
-    values = np.zeros((len(texts), len(words)))
-    for row, text in enumerate(texts):
-        for word in words_of(text) & wanted.keys():
-            values[row, wanted[word]] = 1.0
-    return values
+    rows = [[word in each for word in words] for each in map(words_of, texts)]
+    return np.array(rows, dtype=np.float64).reshape(len(texts), len(words))
 
 
 def helpful_words(
@@ -87,27 +82,23 @@ def helpful_words(
     folds: NDArray[np.intp],
 ) -> tuple[str, ...]:
     """At most 24 words that held-out rows confirm, the strongest first; `index` -1 is no text."""
-    each = [sorted(words_of(text)) for text in texts]
-    counts = np.bincount(index[index >= 0], minlength=len(texts))
-    n_rows: Counter[str] = Counter()
-    for words, count in zip(each, counts.tolist(), strict=True):
-        n_rows.update(dict.fromkeys(words, count))
+    from sklearn.feature_extraction.text import CountVectorizer  # heavy to load
+
+    counter = CountVectorizer(analyzer=words_of, dtype=np.float64)
+    matrix = counter.fit_transform([*texts, ""])[index]
+    n_rows = np.ravel(matrix.sum(axis=0))
     # A word that fewer than ten rows have, or have not, tells nothing.
-    vocabulary = sorted(word for word, n in n_rows.items() if 10 <= n <= len(index) - 10)
-    if not vocabulary or not targets.shape[1]:
+    telling = np.flatnonzero((n_rows >= 10) & (n_rows <= len(index) - 10))
+    if not telling.size or not targets.shape[1]:
         return ()
-    place = {word: i for i, word in enumerate(vocabulary)}
-    pairs = [(i, place[w]) for i, words in enumerate(each) for w in words if w in place]
-    entries = np.array(pairs).T
-    shape = (len(texts) + 1, len(vocabulary))
-    matrix = csr_array((np.ones(len(pairs)), (entries[0], entries[1])), shape=shape)[index]
+    matrix, vocabulary = matrix[:, telling], counter.get_feature_names_out()[telling]
     halves = [np.flatnonzero(folds % 2 == half) for half in (0, 1)]
     first, second = (_scores(matrix[rows], targets[rows], weights[rows]) for rows in halves)
     # Three standard errors where words are found, and two where they are confirmed.
     kept = np.any((np.abs(first) > 3.0) & (second * np.sign(first) > 2.0), axis=1)
     strength = np.where(kept, np.abs(first + second).max(axis=1), -np.inf)
     best = np.argsort(-strength, kind="stable")[: min(24, np.count_nonzero(kept))]
-    return tuple(vocabulary[i] for i in best)
+    return tuple(vocabulary[best].tolist())
 
 
 def _pull(
@@ -136,7 +127,7 @@ def _shrunk(sums: Floats, pull: Floats) -> Floats:
     return np.where(present, sums / (np.where(present, size, 1.0) + pull), 0.0)
 
 
-def _scores(matrix: csr_array, targets: Floats, weights: Floats) -> Floats:
+def _scores(matrix: Any, targets: Floats, weights: Floats) -> Floats:
     """Standard scores (words, targets) of the difference of means with and without a word."""
     share = weights / weights.sum()
     centred = targets - share @ targets
