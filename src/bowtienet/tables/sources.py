@@ -274,23 +274,20 @@ def _dataset(path: Any) -> Any:
         raise ImportError("files are read by pyarrow: pip install 'bowtienet[bigdata]'.") from None
     text = os.fspath(path)
     system, inside = fs.FileSystem.from_uri(text) if "://" in text else (fs.LocalFileSystem(), text)
-    kind = system.get_file_info(inside).type
-    if kind == fs.FileType.NotFound:
+    found = [system.get_file_info(inside)]
+    if found[0].type == fs.FileType.NotFound:
         raise FileNotFoundError(f"there is no file or folder {text!r}.")
-    names = [inside]
-    if kind == fs.FileType.Directory:
-        listed = system.get_file_info(fs.FileSelector(inside, recursive=True))
-        names = [info.path for info in listed if info.type == fs.FileType.File]
-    files = {name: form_of(name) for name in sorted(names)}
-    forms = set(files.values()) & {"csv", "parquet", "feather"}
+    if not found[0].is_file:
+        found = system.get_file_info(fs.FileSelector(inside, recursive=True))
+    kinds = ("csv", "parquet", "feather")
+    names = sorted(each.path for each in found if each.is_file and form_of(each.path) in kinds)
+    forms = set(map(form_of, names))
     if len(forms) != 1:
         raise ValueError(
             f"{text!r} must be or hold files of one kind, CSV, Parquet or Feather: it has "
             f"{len(forms)} of these kinds."
         )
-    form = forms.pop()
-    wanted = [name for name in names if files[name] == form]
-    return dataset.dataset(sorted(wanted), format=form, filesystem=system)
+    return dataset.dataset(names, format=forms.pop(), filesystem=system)
 
 
 def _partitions(X: Any, y: Any) -> Iterator[tuple[Any, Any]]:

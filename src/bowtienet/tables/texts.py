@@ -179,7 +179,7 @@ def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]
             continue
         whole, part = separators.sub("", match["whole"]) or "0", match["part"] or "0"
         size = float(f"{whole}.{part}{match['power'] or ''}")
-        negative = match["open"] or match["sign"] in ("-", "−") or match["late"] in ("-", "−")
+        negative = match["open"] or {match["sign"], match["late"]} & {"-", "−"}
         numbers[i] = -size if negative and match["sign"] != "+" else size
         units |= {match["before"], match["after"]}
     return numbers, {_unit(unit) for unit in units if unit}
