@@ -102,17 +102,15 @@ def test_bins_hold_equally_many_rows(rng: np.random.Generator) -> None:
 # Odd columns
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("two values", [-0.7, 1.4]), ("constant", [0.0, 1.0]), ("few", [-1.5, -0.5, 0.5, 1.5])],
-)
-def test_a_column_with_few_values_has_an_edge_at_each(name: str, expected: list[float]) -> None:
-    np.testing.assert_array_equal(edges(fitted(), NAMES.index(name)), expected)
-
-
-def test_values_that_differ_by_rounding_are_a_single_edge(rng: np.random.Generator) -> None:
+def test_a_column_with_few_values_has_an_edge_at_each(rng: np.random.Generator) -> None:
+    view, expected = fitted(), {"two values": [-0.7, 1.4], "constant": [0.0, 1.0]}
+    for name, ends in (expected | {"few": [-1.5, -0.5, 0.5, 1.5]}).items():
+        np.testing.assert_array_equal(edges(view, NAMES.index(name)), ends)
+    # Values that differ by rounding are a single one.
     x = np.repeat([-1.0, 0.0, 1.0], 120)[:, None] + 1e-9 * rng.normal(size=(360, 1))
     np.testing.assert_allclose(edges(fitted(x, n_bins=8)), [-1.0, 0.0, 1.0], atol=1e-8)
+    for n, n_pieces in ((FEW_VALUES, FEW_VALUES - 1), (FEW_VALUES + 1, 2)):
+        assert len(fitted(np.arange(600.0)[:, None] % n, n_bins=2).column) == n_pieces
 
 
 def test_values_that_many_rows_share_end_a_bin_each(rng: np.random.Generator) -> None:
@@ -149,11 +147,6 @@ def test_a_column_of_ten_levels_keeps_a_bin_for_each(
     view = fitted(x, n_bins=n_bins)
     np.testing.assert_array_equal(edges(view, 1), levels)
     assert np.bincount(view.column).tolist() == [1, 9, *[1] * 60]
-
-
-@pytest.mark.parametrize(("n", "expected"), [(FEW_VALUES, FEW_VALUES - 1), (FEW_VALUES + 1, 2)])
-def test_how_many_values_are_few(n: int, expected: int) -> None:
-    assert len(fitted(np.arange(600.0)[:, None] % n, n_bins=2).column) == expected
 
 
 def test_a_weight_of_two_is_two_rows(rng: np.random.Generator) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 
@@ -50,13 +50,6 @@ def order_of_dates(texts: Sequence[str]) -> tuple[str, bool]:
         return "month first", False
     has_slashes = any(match["mark"] == "/" for match in matches)
     return ("month first", first != second) if has_slashes else ("day first", False)
-
-
-def without_zone(moment: Any) -> Any:
-    """A moment as it is, or on the clock of UTC if it has a zone."""
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    return moment
 
 
 def days_of(moments: NDArray[Any]) -> Floats:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 from numbers import Real
@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._format import listed
-from bowtienet.tables.dates import order_of_dates, parse_dates, without_zone
+from bowtienet.tables.dates import order_of_dates, parse_dates
 
 Floats = NDArray[np.float64]
 Cells: TypeAlias = tuple[list[Any], NDArray[np.intp]]
@@ -289,8 +289,10 @@ def _parse(values: list[Any], column: Column) -> NDArray[Any]:
         decimal = column.style or _decimal_of(texts, Hints())[0]
         parsed[places] = parse_numbers(texts, decimal)[0]
     for i, value in enumerate(values):
-        if is_date and isinstance(value, (date, np.datetime64)):
-            parsed[i] = np.datetime64(without_zone(value), "us")
+        if is_date and isinstance(value, datetime) and value.tzinfo is not None:
+            parsed[i] = value.astimezone(UTC).replace(tzinfo=None)
+        elif is_date and isinstance(value, (date, np.datetime64)):
+            parsed[i] = value
         elif is_date and isinstance(value, Real) and column.style == "compact":
             parsed[i] = parse_dates([level_text(value)], "day first")[0]
         elif not is_date and isinstance(value, (Real, Decimal, np.bool_)):
