@@ -136,7 +136,8 @@ def read_cells(cells: Cells, column: Column, hints: Hints) -> tuple[NDArray[Any]
         texts = map(level_text, values)
         levels = [None if text.casefold() in codes else text for text in texts]
         return np.array([*levels, None], dtype=object), []
-    is_coded = [isinstance(v, str) and v.casefold() in codes | CODES for v in values]
+    codes |= CODES
+    is_coded = [isinstance(v, str) and v.casefold() in codes for v in values]
     parsed = _parse(values, column)
     # What is missing, NaN or NaT, does not equal itself.
     unread = [
