@@ -133,7 +133,7 @@ class BowTieNetworkClassifier(ClassAnswers, VariationalNetwork, ClassifierMixin,
         return Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
 
     def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
-        return Scaling(center=np.zeros(1), scale=np.ones(1))
+        return np.zeros(1), np.ones(1)
 
 
 def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
