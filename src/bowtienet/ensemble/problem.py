@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.ensemble.folds import assign_folds
-from bowtienet.ensemble.portfolio import LINEAR
+from bowtienet.ensemble.portfolio import LINEAR, widths
 from bowtienet.ensemble.progress import Progress
 from bowtienet.ensemble.stacking import LEVELS
 from bowtienet.ensemble.streams import StreamedRows
@@ -17,7 +17,7 @@ from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.networks.column_scales import local_prior
 from bowtienet.outcomes import Outcome
 from bowtienet.tables.quantiles import in_line
-from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see
+from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see, whole_columns
 from bowtienet.tables.warp import Warp, fit_warp, forward, is_affine
 
 Floats = NDArray[np.float64]
@@ -82,6 +82,7 @@ def pose(
     outcome: Outcome,
     *,
     hidden: tuple[int, ...] | None = None,
+    effort: str = "balanced",
     prior: str = "student_t",
     encoding: str = "auto",
     target_transform: str = "auto",
@@ -106,9 +107,9 @@ def pose(
         if (view := learn_view(name, inputs, weights, owners)) is not None
     }
     if not views:
-        views = {"standard": View(owners=owners)}
+        views = {"standard": whole_columns(owners)}
     if hidden is None:
-        hidden = (50 if len(inputs) < 5_000 else 128,)
+        hidden = widths(len(inputs), effort)
     return Problem(
         inputs=inputs,
         targets=targets,

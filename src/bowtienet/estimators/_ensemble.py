@@ -40,7 +40,7 @@ from bowtienet.tables.views import VIEWS
 
 Floats = NDArray[np.float64]
 
-CHUNK = 20_000
+CHUNK = 5_000
 """Rows that are predicted at a time, by one thread."""
 COUNT = Interval(Integral, 1, None, closed="left")
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -96,6 +96,7 @@ def fit_practical(
             representation.owners,
             outcome,
             hidden=_hidden(estimator.hidden_layer_sizes),
+            effort=estimator.effort,
             prior=estimator.prior,
             encoding=estimator.encoding,
             target_transform=getattr(estimator, "target_transform", "none"),
@@ -196,8 +197,8 @@ class Practical(Saved):
     def to_onnx(self, path: Any, quantiles: Any = (), dtype: Any = None) -> None:
         """Write an ONNX graph that predicts as `predict` does, in any ONNX runtime.
 
-        Outputs are "mean", "std" and, if asked for, "quantiles"; of classes "probabilities" and
-        "label". A table of numbers is one input "X" (rows, columns). Of other tables each column is
+        Outputs are "mean", "std" and, on request, "quantiles"; for classes "probabilities" and
+        "label". A table of numbers is one input "X" (rows, columns). In other tables each column is
         an input (rows, 1) of its name: numbers with NaN where missing, truth values as 0 and 1,
         durations as days; categories as strings with "" where missing; dates as
         ``column.astype("datetime64[us]").astype("int64")``. Counts fitted with an exposure have an
@@ -208,9 +209,9 @@ class Practical(Saved):
         path : str or path
             The file.
         quantiles : sequence of float in (0, 1)
-            Levels of quantiles, of numbers alone.
+            Levels of quantiles; `BowTieRegressor` only.
         dtype : {"float32", "float64"}, optional
-            Type of the numbers that come and go; the fitted table's by default.
+            Type of the numbers in inputs and outputs; the fitted table's by default.
         """
         check_is_fitted(self)
         try:

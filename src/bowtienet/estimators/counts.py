@@ -97,7 +97,7 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
         return self
 
     def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:  # type: ignore[override]
-        """Predictive distribution of each row, a mixture of negative binomial ones.
+        """Predictive distribution of each row, a mixture of negative binomial distributions.
 
         Parameters
         ----------

@@ -28,7 +28,7 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     The method of Sheinkman and Wade: stochastic gates in place of rectified linear units make every
     conditional distribution a known one (with Polya-Gamma variables), so that the posterior of all
     layers is fitted by closed-form coordinate ascent of a complete evidence lower bound.
-    Global-local shrinkage priors pull weights that are not needed to zero.
+    Global-local shrinkage priors shrink irrelevant weights towards zero.
 
     The defaults predict best inside the paper's family: networks start from ReLU networks whose
     penalty is chosen by cross-validation, and a few sweeps turn them into posteriors. `as_in_paper`
@@ -36,7 +36,7 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int
+    hidden_layer_sizes : int or sequence of int
         Widths of the hidden layers; () is Bayesian linear regression.
     prior : str or Prior
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",
@@ -258,25 +258,25 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
             New rows.
         """
         moments, noise = self._moments(X)
-        scaling, weights = self._fitted.target_scaling, self._fitted.member_weights
+        (center, scale), weights = self._fitted.target_scaling, self._fitted.member_weights
         parts = (
-            scaling.center + scaling.scale * moments.mean,
-            scaling.scale * np.sqrt(moments.epistemic),
-            scaling.scale * np.sqrt(moments.chance + noise),
+            center + scale * moments.mean,
+            scale * np.sqrt(moments.epistemic),
+            scale * np.sqrt(moments.chance + noise),
         )
         means, epistemic, rest = (part[..., 0] if self._single else part for part in parts)
         return Mixture(weights=weights, means=means, epistemic=epistemic, noise=rest)
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
-        scaling = self._fitted.target_scaling
-        draws = scaling.center + scaling.scale * self._draw_outputs(X, n_samples, rng)
+        center, scale = self._fitted.target_scaling
+        draws = center + scale * self._draw_outputs(X, n_samples, rng)
         return draws[..., 0] if self._single else draws
 
     def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
         if self.scale_target:
             return fit_scaling(targets, weights)
         ones = np.ones(targets.shape[1])
-        return Scaling(center=0.0 * ones, scale=ones)
+        return 0.0 * ones, ones
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -27,12 +27,9 @@ from bowtienet.model.model import BowTieModel, NetworkPrior, Prior
 from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
-from bowtienet.tables.columns import Column
 from bowtienet.tables.door import Table
-from bowtienet.tables.levels import LevelStatistic
-from bowtienet.tables.pieces import Pieces
-from bowtienet.tables.representation import Representation, Scaling
-from bowtienet.tables.texts import Reading
+from bowtienet.tables.representation import Representation
+from bowtienet.tables.texts import Column
 from bowtienet.tables.views import View
 from bowtienet.tables.warp import Warp
 
@@ -54,18 +51,14 @@ CONTAINERS = (
     Hinges,
     InverseGamma,
     LayerFactors,
-    LevelStatistic,
     NetworkPrior,
     Networks,
     OutputStatistics,
-    Pieces,
     PointMass,
     Posterior,
     Prior,
-    Reading,
     Recipe,
     Representation,
-    Scaling,
     Softmax,
     Stack,
     Statistics,
