@@ -90,7 +90,7 @@ def free_parameters(point: Point) -> Parameters:
         if layer.slab_variance is not None:
             parameters["slab"][f"concentration {index}"] = layer.slab_variance.concentration
             parameters["slab"][f"scale {index}"] = layer.slab_variance.scale
-    prior = point.model.prior.global_shrinkage
+    prior = point.model.global_shrinkage
     if not isinstance(prior, PointMass):
         name = _hyperparameter(prior)
         parameters["hyperparameters"][name] = getattr(prior, name)
@@ -139,12 +139,11 @@ def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Poin
                 ),
             )
         )
-    prior = template.model.prior
-    shrinkage = replace(prior.global_shrinkage, **parameters["hyperparameters"])
+    shrinkage = replace(template.model.global_shrinkage, **parameters["hyperparameters"])
     n_hidden = range(len(activations))
     gates = [bernoulli.probability_and_entropy(parameters["gates"][f"{i}"]) for i in n_hidden]
     return Point(
-        model=replace(template.model, prior=replace(prior, global_shrinkage=shrinkage)),
+        model=replace(template.model, global_shrinkage=shrinkage),
         rows=rows,
         factors=Posterior(layers=tuple(layers), shared_covariance=shared),
         local=LocalFactors(

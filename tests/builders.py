@@ -48,9 +48,8 @@ from bowtienet.model.model import (
     Prior,
     Rows,
     build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
+    default_scales,
+    with_delta,
 )
 from bowtienet.model.shrinkage import (
     FAMILIES,
@@ -76,7 +75,7 @@ from bowtienet.posterior.factors import (
 )
 from bowtienet.posterior.moments import ChainMoments, chain_moments
 
-ALL_FAMILIES = FAMILIES
+ALL_FAMILIES = tuple(FAMILIES)
 M = 2
 """Networks of a point."""
 HIDDEN = ((4,), (4, 3), (3, 5, 2))
@@ -97,7 +96,7 @@ _GLOBAL_PARAMETERS: dict[str, dict[str, float]] = {
     "gig": {"order": 0.3, "scale": 0.6, "rate": 0.9},
     "horseshoe": {"scale": 0.7},
     "regularized_horseshoe": {"scale": 1.2},
-    "gaussian": {"variance": 1.4},
+    "gaussian": {"scale": 1.4},
 }
 _LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
     "student_t": {"order": -1.2, "scale": 0.9},
@@ -107,7 +106,7 @@ _LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
     "gig": {"order": -1.3, "scale": 0.8, "rate": 0.5},
     "horseshoe": {"scale": 1.6},
     "regularized_horseshoe": {"scale": 0.9},
-    "gaussian": {"variance": 0.8},
+    "gaussian": {"scale": 0.8},
 }
 
 
@@ -146,12 +145,12 @@ def fixed_model(
     shared = build_shrinkage(family, **_GLOBAL_PARAMETERS[family])
     local = build_shrinkage(family, **_LOCAL_PARAMETERS[family])
     widths = model.architecture.widths[:-1]
-    prior = replace(
-        model.prior,
+    model = replace(
+        model,
         global_shrinkage=shared,
         local_shrinkage=tuple(scaled(local, 1.0 / width) for width in widths),
     )
-    return separate_hyperparameters(replace(model, prior=prior), M)
+    return separate_hyperparameters(model, M)
 
 
 def default_model(
@@ -162,12 +161,12 @@ def default_model(
     **settings: Any,
 ) -> BowTieModel:
     """The model with the paper's defaults for these rows."""
-    linear = fit_linear(rows, outcome)
-    widths = rows.inputs.shape[1], hidden, linear.residual_variance.size
+    delta, _, noise_scale = default_scales(rows, outcome)
+    widths = rows.inputs.shape[1], hidden, noise_scale.size
     return build_model(
         build_architecture(*widths),
-        prior=default_prior(prior, linear),
-        output_noise=default_output_noise(linear),
+        prior=with_delta(prior, delta),
+        output_noise=(2.0, noise_scale),
         outcome=outcome,
         **settings,
     )
@@ -214,13 +213,13 @@ def random_factors(rng: np.random.Generator, model: BowTieModel) -> Posterior:
                     scale=rng.uniform(2.0, 4.0, size=(M, width)),
                 ),
                 global_shrinkage=_random_shrinkage(
-                    rng, model.prior.global_shrinkage, width * below, (M,)
+                    rng, model.global_shrinkage, width * below, (M,)
                 ),
                 local_shrinkage=_random_shrinkage(
-                    rng, model.prior.local_shrinkage[index], 1, (M, width, below)
+                    rng, model.local_shrinkage[index], 1, (M, width, below)
                 ),
                 slab_variance=None
-                if model.prior.slab is None
+                if model.slab is None
                 else InverseGamma(
                     concentration=rng.uniform(1.5, 3.0, size=(M, width, below)),
                     scale=rng.uniform(0.5, 2.0, size=(M, width, below)),
@@ -303,10 +302,9 @@ def network_of(point: Point, index: int) -> Point:
     def take(x: np.ndarray) -> np.ndarray:
         return x[index : index + 1]
 
-    shared = map_arrays(take, model.prior.global_shrinkage)
     model = replace(
         model,
-        prior=replace(model.prior, global_shrinkage=shared),
+        global_shrinkage=map_arrays(take, model.global_shrinkage),
         outcome=map_arrays(take, model.outcome),
     )
     local = map_arrays(take, point.local)
@@ -328,7 +326,7 @@ def masked(point: Point) -> Point:
             mask[:, -1] = False
         tau = layer.global_shrinkage
         if isinstance(tau, GeneralizedInverseGaussian):
-            order = point.model.prior.global_shrinkage.order - 0.5 * int(mask.sum())
+            order = point.model.global_shrinkage.order - 0.5 * int(mask.sum())
             tau = replace(tau, order=order)
         weights = where_there(layer.weights, mask)
         layers.append(replace(layer, weights=weights, global_shrinkage=tau))
@@ -396,7 +394,7 @@ def weight_block(model: BowTieModel, factors: Posterior) -> float:
     targets = np.zeros((1, model.architecture.n_outputs))
     terms = elbo(model, factors, block_statistics(empty, moments, targets, np.zeros(1)))
     weights = factors.layers[0].weights
-    biases = stats.norm(0.0, np.sqrt(model.prior.bias_variance)).logpdf(weights.mean[..., 0])
+    biases = stats.norm(0.0, np.sqrt(model.bias_variance)).logpdf(weights.mean[..., 0])
     total = terms.weights + terms.global_shrinkage + terms.local_shrinkage
     return float(np.sum(total) - np.sum(biases + gaussian.entropy(weights)))
 

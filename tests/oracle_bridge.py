@@ -23,7 +23,7 @@ from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.elbo import elbo as bowtie_elbo
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, NetworkPrior, Rows
+from bowtienet.model.model import BowTieModel, Rows
 from bowtienet.model.shrinkage import Shrinkage, ShrinkagePrior
 from bowtienet.outcomes import (
     GAUSSIAN,
@@ -223,21 +223,15 @@ def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
     widths = state.widths
     return BowTieModel(
         architecture=build_architecture(widths[0], widths[1:-1], widths[-1]),
-        prior=NetworkPrior(
-            global_shrinkage=to_prior(prior.global_gig, state.fixed_tau[0]),
-            local_shrinkage=tuple(
-                to_prior(gig, fixed)
-                for gig, fixed in zip(prior.local_gig, state.fixed_psi, strict=True)
-            ),
-            hidden_noise=InverseGamma(
-                concentration=prior.hidden_noise[0], scale=prior.hidden_noise[1]
-            ),
-            output_noise=InverseGamma(
-                concentration=prior.output_noise[0], scale=prior.output_noise[1]
-            ),
-            bias_variance=prior.bias_variance,
-            slab=to_slab(prior.slab),
+        global_shrinkage=to_prior(prior.global_gig, state.fixed_tau[0]),
+        local_shrinkage=tuple(
+            to_prior(gig, fixed)
+            for gig, fixed in zip(prior.local_gig, state.fixed_psi, strict=True)
         ),
+        hidden_noise=InverseGamma(concentration=prior.hidden_noise[0], scale=prior.hidden_noise[1]),
+        output_noise=InverseGamma(concentration=prior.output_noise[0], scale=prior.output_noise[1]),
+        bias_variance=prior.bias_variance,
+        slab=to_slab(prior.slab),
         temperature=state.temperature,
         outcome=to_outcome(state.outcome, widths[-1]),
     )

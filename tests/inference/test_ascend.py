@@ -76,8 +76,8 @@ def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: floa
     assert_same(result.elbo_history[index], expected.elbo_history[0], rtol)
     assert_same(network(result.posterior, index), expected.posterior, rtol)
     assert_same(map_arrays(lambda x: x[[index]], result.elbo_terms), expected.elbo_terms, rtol)
-    shrinkage = map_arrays(lambda x: x[[index]], result.model.prior.global_shrinkage)
-    assert_same(shrinkage, expected.model.prior.global_shrinkage, rtol)
+    shrinkage = map_arrays(lambda x: x[[index]], result.model.global_shrinkage)
+    assert_same(shrinkage, expected.model.global_shrinkage, rtol)
 
 
 @pytest.fixture

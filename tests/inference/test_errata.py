@@ -175,7 +175,7 @@ def test_erratum_4_omega_term_of_the_prediction_bound_is_negative(case):
 def test_erratum_5_em_of_the_inverse_gaussian(rng):
     """lambda = (L+1) delta / Σ E[tau]. The paper has 2 (L+1) delta and nu for lambda below it."""
     case = oracle_bridge.random_case(rng, WIDTHS, "normal_inverse_gaussian")
-    updated = update_hyperparameters(case.model, case.factors).prior.global_shrinkage
+    updated = update_hyperparameters(case.model, case.factors).global_shrinkage
     assert updated.order == -0.5  # Table 1 prints +1/2
     taus, delta = case.state.tau, math.sqrt(2.0 * updated.scale)
 
@@ -222,7 +222,7 @@ def test_erratum_7_gates_enter_the_bound_once(rng):
 def test_erratum_8_divergence_of_q_equal_to_the_prior_is_zero(rng):
     """With q(W), q(eta²) at the prior every constant must cancel: D_l (D_{l-1}+1)/2, log 2pi..."""
     case = oracle_bridge.random_case(rng, WIDTHS, "gaussian")
-    prior, layers = case.model.prior, []
+    prior, layers = case.model, []
     for index, layer in enumerate(case.factors.layers):
         shape = layer.weights.mean.shape
         variance = prior.global_shrinkage.value * prior.local_shrinkage[index].value

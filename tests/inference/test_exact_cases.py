@@ -151,7 +151,7 @@ def known_weights(rng, mask=ALL, **shrinkage):
     Returns the model, the factors and the weights (M, count) that exist, without biases.
     """
     model = linear_model(2.0, 0.5, mask)
-    model = replace(model, prior=replace(model.prior, **shrinkage))
+    model = replace(model, **shrinkage)
     means = rng.normal(size=(M, 2, 4))
     networks = [build_posterior(model, [mean], rng, variance=SHARP) for mean in means]
     factors = stacked(networks)
@@ -212,7 +212,7 @@ def test_slab_alone_is_conjugate(rng):
     model, factors, weights = known_weights(rng)
     without = weight_block(model, factors)
     slab = InverseGamma(concentration=1.5, scale=0.9)
-    model = replace(model, prior=replace(model.prior, slab=slab))
+    model = replace(model, slab=slab)
     found = weight_block(model, global_step.update_slab(model, factors))
     student = stats.t(3.0, scale=np.sqrt(0.6))
     expected = np.sum(student.logpdf(weights) - student.logpdf(0.0))
@@ -236,5 +236,5 @@ def test_a_slab_without_an_end_is_the_horseshoe(rng):
     np.testing.assert_allclose(found.elbo_history, expected.elbo_history, rtol=1e-9)
     for a, b in zip(found.posterior.layers, expected.posterior.layers, strict=True):
         np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-6, atol=1e-9)
-    scales = (ascent.model.prior.global_shrinkage.scale for ascent in (found, expected))
+    scales = (ascent.model.global_shrinkage.scale for ascent in (found, expected))
     np.testing.assert_allclose(*scales, rtol=1e-8)

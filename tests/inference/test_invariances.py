@@ -93,9 +93,9 @@ def rearranged(posterior: Posterior, orders: list[np.ndarray]) -> Posterior:
 
 def rearranged_model(model: BowTieModel, order: np.ndarray) -> BowTieModel:
     """Each output has a noise prior of its own."""
-    noise = model.prior.output_noise
+    noise = model.output_noise
     noise = InverseGamma(concentration=noise.concentration, scale=noise.scale[order])
-    return replace(model, prior=replace(model.prior, output_noise=noise))
+    return replace(model, output_noise=noise)
 
 
 def test_order_of_rows_columns_units_and_outputs(point, rng):

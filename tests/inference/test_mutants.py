@@ -90,8 +90,8 @@ inference/elbo.py | oracle | bound, weights: a constant of the prior (erratum 8)
 - (n_weights * _LOG_2PI + squares)
 + (width * _LOG_2PI + squares)
 inference/elbo.py | oracle | bound, noise: prior of the first layer for all
-- model.prior.noise(index)
-+ model.prior.noise(0)
+- model.noise(index)
++ model.noise(0)
 inference/elbo.py | oracle | bound, tau: that of the first layer for all
 - shrinkage = factors.layers[index].global_shrinkage
 + shrinkage = factors.layers[0].global_shrinkage

@@ -102,7 +102,7 @@ def test_all_rows_and_a_whole_step_are_a_sweep(hidden, prior, outcome, monkeypat
     after, noisy = step(state, rows, 40.0, 1.0)
     assert len(blocks) == 3
     assert_close(after.posterior, expected.posterior, 1e-9)
-    assert_close(after.model.prior.global_shrinkage, expected.model.prior.global_shrinkage, 1e-9)
+    assert_close(after.model.global_shrinkage, expected.model.global_shrinkage, 1e-9)
     assert_close(after.model.outcome, expected.model.outcome, 1e-9)
     np.testing.assert_allclose(noisy.total, expected.elbo_terms.total, rtol=1e-10)
     # Whatever was remembered is forgotten by a whole step.

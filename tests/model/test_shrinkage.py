@@ -30,7 +30,7 @@ EXPECTED: dict[str, tuple[dict[str, float], Any]] = {
     "gig": ({"order": 4.0, "scale": 2.0, "rate": 3.0}, (4.0, 2.0, 3.0)),
     "horseshoe": ({"scale": 2}, HalfCauchy(scale=2.0)),
     "regularized_horseshoe": ({"scale": 2}, HalfCauchy(scale=2.0)),
-    "gaussian": ({"variance": 4}, PointMass(value=4.0)),
+    "gaussian": ({"scale": 4}, PointMass(value=4.0)),
 }
 X = np.array([0.05, 0.3, 1.0, 2.5, 9.0])
 
@@ -60,7 +60,7 @@ def test_an_unknown_name_is_named(bad):
         ("student_t", {"rate": 1.0}, "rate"),
         ("laplace", {"order": 1.0}, "order"),
         ("gig", {"variance": 1.0}, "variance"),
-        ("gaussian", {"scale": 1.0}, "scale"),
+        ("gaussian", {"rate": 1.0}, "rate"),
         ("horseshoe", {"order": 1.0}, "order"),
         ("student_t", {"order": 0.0}, "student_t"),
         ("student_t", {"scale": 0.0}, "student_t"),
@@ -70,8 +70,8 @@ def test_an_unknown_name_is_named(bad):
         ("gig", {"scale": 0.0, "rate": 0.0}, "gig"),
         ("horseshoe", {"scale": 0.0}, "horseshoe"),
         ("regularized_horseshoe", {"scale": float("inf")}, "regularized_horseshoe"),
-        ("gaussian", {"variance": 0.0}, "gaussian"),
-        ("gaussian", {"variance": float("inf")}, "gaussian"),
+        ("gaussian", {"scale": 0.0}, "gaussian"),
+        ("gaussian", {"scale": float("inf")}, "gaussian"),
         ("laplace", {"rate": None}, "rate of prior 'laplace'"),
         ("laplace", {"rate": [1.0, 2.0]}, "rate of prior 'laplace'"),
     ],
@@ -125,11 +125,11 @@ def test_term_of_the_bound_counts_scales_that_are_present(family, rng):
     """That of a fixed scale is the determinant of its prior."""
     prior, there = build_shrinkage(family), np.array([[True, False, True], [True, True, False]])
     q = conjugate_update(prior, 1, rng.uniform(0.1, 2.0, size=(2, 2, 3)))
-    terms = elbo_term(q, prior, 1, n_scales=4, present=there, axes=(-2, -1))
+    terms = elbo_term(q, prior, 4, there, axes=(-2, -1))
     if isinstance(prior, PointMass):
         assert terms == pytest.approx(-0.5 * 4 * np.log(prior.value))
         prior = PointMass(value=3.0)
-        assert elbo_term(prior, prior, 5, n_scales=4) == pytest.approx(-0.5 * 20 * np.log(3.0))
+        assert elbo_term(prior, prior, 20) == pytest.approx(-0.5 * 20 * np.log(3.0))
         return
     ratios = elbo_term(q, prior, 1)
     assert ratios.shape == (2, 2, 3)

@@ -249,7 +249,7 @@ def test_around_given_weights(family, hidden, outcome, rng):
             assert_same(getattr(layer, name), getattr(known, name), 1e-12, name)
     if not outcome.has_noise:
         return
-    noise, prior = posterior.layers[-1].noise_variance, model.prior.output_noise
+    noise, prior = posterior.layers[-1].noise_variance, model.output_noise
     np.testing.assert_allclose(noise.concentration, prior.concentration + 0.5 * rows.weights.sum())
     for index, means in enumerate(zip(*layers, strict=True)):
         features = mean_activations(means[:-1], rows.inputs, model.temperature)

@@ -23,7 +23,7 @@ from bowtienet.estimators._variational import FittedNetwork
 from bowtienet.inference.statistics import HiddenStatistics, OutputStatistics, Statistics
 from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.model import BowTieModel, NetworkPrior, Prior
+from bowtienet.model.model import BowTieModel, Prior
 from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
@@ -55,7 +55,6 @@ CONTAINERS = (
     InverseGamma,
     LayerFactors,
     LevelStatistic,
-    NetworkPrior,
     Networks,
     OutputStatistics,
     Pieces,

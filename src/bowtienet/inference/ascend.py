@@ -399,10 +399,10 @@ def _with_hyperparameters(
     model: BowTieModel, function: Callable[..., Any], *others: BowTieModel
 ) -> BowTieModel:
     """`function` of the parameters that EM moves, those of the other models included."""
-    shared = [m.prior.global_shrinkage for m in (model, *others)]
+    shared = [m.global_shrinkage for m in (model, *others)]
     return replace(
         model,
-        prior=replace(model.prior, global_shrinkage=map_arrays(function, *shared)),
+        global_shrinkage=map_arrays(function, *shared),
         outcome=map_arrays(function, *(m.outcome for m in (model, *others))),
     )
 

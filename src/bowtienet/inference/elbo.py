@@ -131,7 +131,7 @@ def _weight_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     squares = 0.0
     if n_weights:  # otherwise E[1/tau] is the prior's, which may be infinite
         squares = mean_inverse(layer.global_shrinkage) * scaled_squares(layer)
-    variance = model.prior.bias_variance
+    variance = model.bias_variance
     bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
     weights = -0.5 * (n_weights * _LOG_2PI + squares)
     return xp.sum(gaussian.entropy(layer.weights), axis=-1) + bias + weights
@@ -140,22 +140,21 @@ def _weight_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
 def _noise_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     """E[log p(eta²) - log q(eta²)]."""
     noise = factors.layers[index].noise_variance
-    prior = model.prior.noise(index)
+    prior = model.noise(index)
     return namespace(noise.scale).sum(inverse_gamma.expected_log_ratio(noise, prior), axis=-1)
 
 
 def _global_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     """E[log p(tau) - log q(tau)] with the -½ D K E[log tau] of the weights' prior."""
     shrinkage = factors.layers[index].global_shrinkage
-    return elbo_term(shrinkage, model.prior.global_shrinkage, model.n_weights(index))
+    return elbo_term(shrinkage, model.global_shrinkage, model.n_weights(index))
 
 
 def _local_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior, and the slab's."""
-    layer, prior = factors.layers[index], model.prior.local_shrinkage[index]
+    layer, prior = factors.layers[index], model.local_shrinkage[index]
     there = None if model.connections is None else model.connections[index]
-    count = model.n_weights(index)
-    scales = elbo_term(layer.local_shrinkage, prior, 1, count, present=there, axes=(-2, -1))
+    scales = elbo_term(layer.local_shrinkage, prior, model.n_weights(index), there, axes=(-2, -1))
     return scales + _slab_term(model, layer, there)
 
 
@@ -165,7 +164,7 @@ def _slab_term(model: BowTieModel, layer: LayerFactors, there: Array | None) -> 
     N(0 | 0, c²) IG(c² | a, b) = t(0) IG(c² | a + ½, b). With that constant a slab without an end
     changes nothing, and what is bounded is no more than the evidence: see docs/theory/model.
     """
-    prior, slab = model.prior.slab, layer.slab_variance
+    prior, slab = model.slab, layer.slab_variance
     if prior is None or slab is None:
         return 0.0
     tilted = InverseGamma(concentration=prior.concentration + 0.5, scale=prior.scale)

@@ -36,19 +36,19 @@ from bowtienet.posterior.factors import Posterior
 
 def update_hyperparameters(model: BowTieModel, factors: Posterior) -> BowTieModel:
     """The model with the global prior that fits the present q(tau) best."""
-    prior = model.prior.global_shrinkage
+    prior = model.global_shrinkage
     if isinstance(prior, PointMass):
         return model
     if isinstance(prior, HalfCauchy):
         updated: ShrinkagePrior = HalfCauchy(scale=_half_cauchy_scale(factors))
     else:
         updated = _maximize(prior, factors)
-    return replace(model, prior=replace(model.prior, global_shrinkage=updated))
+    return replace(model, global_shrinkage=updated)
 
 
 def separate_hyperparameters(model: BowTieModel, count: int) -> BowTieModel:
     """The model with the numbers that EM moves as arrays (M,), one for each network."""
-    prior, outcome = model.prior.global_shrinkage, model.outcome
+    prior, outcome = model.global_shrinkage, model.outcome
     if isinstance(prior, HalfCauchy) or (
         isinstance(prior, GeneralizedInverseGaussian) and gig.is_zero(prior.rate)
     ):
@@ -57,7 +57,7 @@ def separate_hyperparameters(model: BowTieModel, count: int) -> BowTieModel:
         prior = replace(prior, rate=np.full(count, prior.rate))
     if isinstance(outcome, StudentT):
         outcome = replace(outcome, freedom=np.full(count, outcome.freedom))
-    return replace(model, prior=replace(model.prior, global_shrinkage=prior), outcome=outcome)
+    return replace(model, global_shrinkage=prior, outcome=outcome)
 
 
 def update_outcome_parameters(model: BowTieModel, statistics: Statistics) -> BowTieModel:

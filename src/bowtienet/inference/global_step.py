@@ -98,7 +98,7 @@ def update_noise(model: BowTieModel, factors: Posterior, statistics: Statistics)
     updated = [layer.noise_variance for layer in factors.layers]
     for index in range(len(statistics.hidden) + model.outcome.has_noise):
         squares = expected_residual(factors, statistics, index)
-        prior = model.prior.noise(index)
+        prior = model.noise(index)
         xp = namespace(squares)
         concentration = prior.concentration + 0.5 * statistics.count[..., None]
         updated[index] = InverseGamma(
@@ -113,7 +113,7 @@ def update_global_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior
 
     A half-Cauchy tau has p = -½, r = 0 and E[1/nu] for s, with q(nu) updated along with it.
     """
-    prior = model.prior.global_shrinkage
+    prior = model.global_shrinkage
     updated = [
         conjugate_update(prior, model.n_weights(index), 0.5 * scaled_squares(layer))
         for index, layer in enumerate(factors.layers)
@@ -129,13 +129,13 @@ def update_local_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior:
         if model.connections is not None:
             # The scale of a weight that does not exist is never read; any but 0 is safe.
             half_squares = np.where(model.connections[index], half_squares, 1.0)
-        updated.append(conjugate_update(model.prior.local_shrinkage[index], 1, half_squares))
+        updated.append(conjugate_update(model.local_shrinkage[index], 1, half_squares))
     return _with_factors(factors, "local_shrinkage", updated)
 
 
 def update_slab(model: BowTieModel, factors: Posterior) -> Posterior:
     """c² ~ IG(a + ½, b + ½ E[W²]), one for each weight, if the prior has a slab."""
-    prior = model.prior.slab
+    prior = model.slab
     if prior is None:
         return factors
     updated = [slab_update(prior, weight_squares(layer)) for layer in factors.layers]
@@ -205,7 +205,7 @@ def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
         shrinkage = shrinkage + inverse_gamma.mean_inverse(layer.slab_variance)
     return xp.concat(
         [
-            xp.ones_like(mean[..., :1]) / model.prior.bias_variance,
+            xp.ones_like(mean[..., :1]) / model.bias_variance,
             xp.ones_like(mean[..., 1:]) * shrinkage,
         ],
         axis=-1,

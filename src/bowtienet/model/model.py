@@ -89,24 +89,6 @@ class Prior:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkPrior:
-    """Priors of everything that is shared by all observations."""
-
-    global_shrinkage: ShrinkagePrior
-    """EM moves its free hyperparameter: a number, or (M,) for M networks."""
-    local_shrinkage: tuple[ShrinkagePrior, ...]
-    hidden_noise: InverseGamma
-    output_noise: InverseGamma
-    bias_variance: float
-    slab: InverseGamma | None = None
-    """c² of each weight, for the regularised horseshoe alone."""
-
-    def noise(self, layer: int) -> InverseGamma:
-        """Prior of the noise variances of a layer, counted from 0."""
-        return self.output_noise if layer == len(self.local_shrinkage) - 1 else self.hidden_noise
-
-
-@dataclass(frozen=True, kw_only=True)
 class BowTieModel:
     """p(y, a, gamma, W, eta², tau, psi | x): what stays fixed while q moves.
 
@@ -114,12 +96,24 @@ class BowTieModel:
     """
 
     architecture: Architecture
-    prior: NetworkPrior
     temperature: float
+    global_shrinkage: ShrinkagePrior
+    """Prior of tau. EM moves its free hyperparameter: a number, or (M,) for M networks."""
+    local_shrinkage: tuple[ShrinkagePrior, ...]
+    """Priors of psi, layer by layer."""
+    hidden_noise: InverseGamma
+    output_noise: InverseGamma
+    bias_variance: float
+    slab: InverseGamma | None = None
+    """Prior of c² of each weight, for the regularised horseshoe alone."""
     outcome: Outcome = GAUSSIAN
     """The likelihood of the targets given the network's outputs."""
     connections: tuple[NDArray[np.bool_], ...] | None = None
     """Weights (D, K) of every layer that exist; None for all, as before pruning."""
+
+    def noise(self, layer: int) -> InverseGamma:
+        """Prior of the noise variances of a layer, counted from 0."""
+        return self.output_noise if layer == len(self.local_shrinkage) - 1 else self.hidden_noise
 
     def n_weights(self, layer: int) -> int:
         """Weights of a layer, counted from 0, without biases."""
@@ -158,38 +152,31 @@ def build_model(
     """
     prior = Prior(prior) if isinstance(prior, str) else prior
     shared, local = _shrinkage(prior, "global"), _shrinkage(prior, "local")
-    depth = max(architecture.n_hidden, 1)
+    slab = None
+    if prior.family == "regularized_horseshoe":
+        half = 0.5 * positive(prior.slab[0], "the degrees of freedom of slab")
+        scale = half * positive(prior.slab[1], "the scale of slab") ** 2
+        slab = InverseGamma(concentration=half, scale=scale)
     return BowTieModel(
         architecture=architecture,
-        prior=NetworkPrior(
-            global_shrinkage=scaled(shared, 1.0 / depth),
-            local_shrinkage=tuple(scaled(local, 1.0 / k) for k in architecture.widths[:-1]),
-            hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
-            output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
-            bias_variance=positive(bias_variance, "bias_variance"),
-            slab=_slab(*prior.slab) if prior.family == "regularized_horseshoe" else None,
-        ),
         temperature=positive(temperature, "temperature"),
+        global_shrinkage=scaled(shared, 1.0 / max(architecture.n_hidden, 1)),
+        local_shrinkage=tuple(scaled(local, 1.0 / k) for k in architecture.widths[:-1]),
+        hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
+        output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
+        bias_variance=positive(bias_variance, "bias_variance"),
+        slab=slab,
         outcome=outcome,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinearFit:
-    """What a linear fit of the working targets says about scales, which the paper's defaults use.
+def default_scales(rows: Rows, outcome: Outcome = GAUSSIAN) -> tuple[float, float, Floats]:
+    """The paper's scales from a linear fit of the outcome's working targets, weights counted.
 
-    Rows count by their weights; rows of weight 0 are absent.
+    delta_global = min(max |coefficient|^½, 10) for `with_delta`, max |intercept|, and the scales
+    (D_out,) of the authors' IG(2, min(residual variance / 4, 30)) of the output noise. The first
+    and the last are kept from 0, so that priors are proper for targets that a line fits exactly.
     """
-
-    largest_coefficient: float
-    """max |coefficient|, without the intercepts."""
-    largest_intercept: float
-    residual_variance: Floats
-    """(D_out,); the variance of the targets where there are no two rows for each coefficient."""
-
-
-def fit_linear(rows: Rows, outcome: Outcome = GAUSSIAN) -> LinearFit:
-    """Least squares of the outcome's working targets on the inputs."""
     present = rows.weights > 0.0
     total = float(rows.weights.sum())
     share = rows.weights[present, None] / total
@@ -199,49 +186,34 @@ def fit_linear(rows: Rows, outcome: Outcome = GAUSSIAN) -> LinearFit:
     # A line through few rows leaves little over, whatever the noise: only their spread counts.
     few = total <= 2 * design.shape[1]
     line = np.sum(share * y, axis=0) if few else design @ coefficients
-    return LinearFit(
-        largest_coefficient=float(np.abs(coefficients[1:]).max(initial=0.0)),
-        largest_intercept=float(np.abs(coefficients[0]).max()),
-        residual_variance=np.sum(share * (y - line) ** 2, axis=0),
-    )
+    residual_variance = np.sum(share * (y - line) ** 2, axis=0)
+    largest = float(np.clip(np.abs(coefficients[1:]).max(initial=0.0), 1e-2, 10.0**2))
+    intercept = float(np.abs(coefficients[0]).max())
+    return math.sqrt(largest), intercept, np.clip(residual_variance / 4.0, 1e-6, 30.0)
 
 
-def default_prior(prior: str | Prior, linear: LinearFit) -> Prior:
-    """The prior with the paper's delta_global = min(max |coefficient|^½, 10) where none is given.
-
-    That is for the Student-t family; the others have defaults of their own.
-    """
+def with_delta(prior: str | Prior, delta: float) -> Prior:
+    """The prior with this delta_global, if it is a Student-t without one: others have defaults."""
     prior = Prior(prior) if isinstance(prior, str) else prior
     if prior.family != "student_t" or prior.delta_global is not None:
         return prior
-    largest = min(max(linear.largest_coefficient, 1e-2), 10.0**2)
-    return replace(prior, delta_global=math.sqrt(largest))
-
-
-def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
-    """The authors' IG(2, min(residual variance / 4, 30)) for each output.
-
-    At least 1e-6, so that the prior is proper for targets that a line fits exactly.
-    """
-    return 2.0, np.clip(linear.residual_variance / 4.0, 1e-6, 30.0)
+    return replace(prior, delta_global=delta)
 
 
 def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
-    """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is a variance."""
+    """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is no GIG."""
     free = free_parameters(prior.family)
-    scale = "variance" if "variance" in free else "scale"
+    half = 1.0 if set(free) == {"scale"} else 0.5
     values: dict[str, float] = {}
-    for letter, name in (("nu", "order"), ("delta", scale), ("lambda", "rate")):
+    for letter, name in (("nu", "order"), ("delta", "scale"), ("lambda", "rate")):
         value = getattr(prior, f"{letter}_{which}")
         if value is None:
             continue
         if name not in free:
             raise ValueError(f"prior {prior.family!r} has no {letter}_{which}: leave it out.")
         check = positive if letter == "delta" else number
-        values[name] = check(value, f"{letter}_{which}")
-    is_squared = "variance" in free or prior.family.endswith("horseshoe")
-    for name in values.keys() - {"order"}:
-        values[name] = (1.0 if is_squared else 0.5) * values[name] ** 2
+        value = check(value, f"{letter}_{which}")
+        values[name] = value if letter == "nu" else half * value**2
     return build_shrinkage(prior.family, **values)
 
 
@@ -259,8 +231,3 @@ def _noise(
         concentration=positive(concentration, f"the concentration of {name}"),
         scale=float(scales) if scales.ndim == 0 else scales,
     )
-
-
-def _slab(freedom: float, scale: float) -> InverseGamma:
-    half = 0.5 * positive(freedom, "the degrees of freedom of slab")
-    return InverseGamma(concentration=half, scale=half * positive(scale, "the scale of slab") ** 2)

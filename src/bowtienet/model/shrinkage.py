@@ -33,24 +33,17 @@ Shrinkage: TypeAlias = GeneralizedInverseGaussian | PointMass
 """q of a scale."""
 ShrinkagePrior: TypeAlias = Shrinkage | HalfCauchy
 
-_DEFAULTS: dict[str, dict[str, float]] = {
-    "student_t": {"order": -1.5, "scale": 0.5},
-    "laplace": {"rate": 0.5},
-    "normal_gamma": {"order": 0.5, "rate": 0.5},
-    "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.5},
-    "gig": {"order": -1.0, "scale": 0.5, "rate": 0.5},
-    "horseshoe": {"scale": 1.0},
-    "regularized_horseshoe": {"scale": 1.0},
-    "gaussian": {"variance": 1.0},
+FAMILIES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "student_t": ({"order": -1.5, "scale": 0.5}, {"rate": 0.0}),
+    "laplace": ({"rate": 0.5}, {"order": 1.0, "scale": 0.0}),
+    "normal_gamma": ({"order": 0.5, "rate": 0.5}, {"scale": 0.0}),
+    "normal_inverse_gaussian": ({"scale": 0.5, "rate": 0.5}, {"order": -0.5}),
+    "gig": ({"order": -1.0, "scale": 0.5, "rate": 0.5}, {}),
+    "horseshoe": ({"scale": 1.0}, {}),
+    "regularized_horseshoe": ({"scale": 1.0}, {}),
+    "gaussian": ({"scale": 1.0}, {}),
 }
-_FIXED: dict[str, dict[str, float]] = {
-    "student_t": {"rate": 0.0},
-    "laplace": {"order": 1.0, "scale": 0.0},
-    "normal_gamma": {"scale": 0.0},
-    "normal_inverse_gaussian": {"order": -0.5},
-    "gig": {},
-}
-FAMILIES = tuple(_DEFAULTS)
+"""By name: the parameters that are free, with their defaults, and those that make the family."""
 
 
 def build_shrinkage(family: str, **parameters: float) -> ShrinkagePrior:
@@ -63,14 +56,14 @@ def build_shrinkage(family: str, **parameters: float) -> ShrinkagePrior:
         Name of the marginal prior of a weight.
     **parameters : float
         Those of `order`, `scale`, `rate` (in the paper's letters nu, delta²/2, lambda²/2) that the
-        family leaves free; `scale`, the median, for the horseshoes; `variance` for "gaussian".
+        family leaves free; for the horseshoes `scale` is the median, for "gaussian" the value.
 
     Examples
     --------
     >>> build_shrinkage("laplace", rate=2.0)
     GeneralizedInverseGaussian(order=1.0, scale=0.0, rate=2.0)
     """
-    free = free_parameters(family)
+    free, fixed = free_parameters(family), FAMILIES[family][1]
     unknown = sorted(set(parameters) - set(free))
     if unknown:
         raise ValueError(
@@ -80,20 +73,18 @@ def build_shrinkage(family: str, **parameters: float) -> ShrinkagePrior:
         name: number(value, f"{name} of prior {family!r}")
         for name, value in {**free, **parameters}.items()
     }
-    if family == "gaussian":
-        return PointMass(value=positive(values["variance"], "variance of prior 'gaussian'"))
-    if family not in _FIXED:
-        return HalfCauchy(scale=positive(values["scale"], f"scale of prior {family!r}"))
-    values.update(_FIXED[family])
-    gig.check_proper(values["order"], values["scale"], values["rate"], f"prior {family!r}")
-    return GeneralizedInverseGaussian(**values)
+    if set(free) == {"scale"}:
+        scale = positive(values["scale"], f"scale of prior {family!r}")
+        return PointMass(value=scale) if family == "gaussian" else HalfCauchy(scale=scale)
+    gig.check_proper(**values, **fixed, name=f"prior {family!r}")
+    return GeneralizedInverseGaussian(**values, **fixed)
 
 
 def free_parameters(family: str) -> dict[str, float]:
     """The parameters that a family leaves free, with their defaults."""
-    if not isinstance(family, str) or family not in _DEFAULTS:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise ValueError(f"unknown prior {family!r}: choose one of {', '.join(FAMILIES)}.")
-    return _DEFAULTS[family]
+    return FAMILIES[family][0]
 
 
 def scaled(prior: ShrinkagePrior, factor: float) -> ShrinkagePrior:
@@ -137,18 +128,16 @@ def slab_update(prior: InverseGamma, squares: Array) -> InverseGamma:
 def elbo_term(
     q: Shrinkage,
     prior: ShrinkagePrior,
-    count: int,
-    n_scales: int = 1,
+    n_weights: int,
     present: Array | None = None,
     axes: tuple[int, ...] = (),
 ) -> Array:
-    """E_q[log p(x) - log q(x)] together with the -½ count E[log x] of the weights' prior.
+    """E_q[log p(x) - log q(x)] with the -½ E[log x] of the prior of each of `n_weights` weights.
 
-    `n_scales` scales of the same prior share a `PointMass`; a GIG factor holds its own arrays, of
-    which only the entries in `present` count, summed over `axes`.
+    A GIG factor may hold many scales, of which only those `present` count, summed over `axes`.
     """
     if isinstance(prior, PointMass):
-        return -0.5 * count * n_scales * log(prior.value)
+        return -0.5 * n_weights * log(prior.value)
     assert isinstance(q, GeneralizedInverseGaussian)
     if isinstance(prior, HalfCauchy):
         terms = half_cauchy.expected_log_ratio(q, prior)

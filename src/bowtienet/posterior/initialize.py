@@ -84,7 +84,7 @@ def around(
         if model.outcome.has_noise:
             activations = mean_activations(means[:-1], rows.inputs, model.temperature)
             errors = rows.targets - preactivation(means[-1], activations)
-            prior = model.prior.noise(len(means) - 1)
+            prior = model.noise(len(means) - 1)
             noise = InverseGamma(
                 concentration=prior.concentration
                 + 0.5 * rows.weights.sum() * np.ones((1, errors.shape[1])),
@@ -112,9 +112,9 @@ def build_posterior(
     layers = []
     for index, mean in enumerate(means):
         width, size = mean.shape
-        noise = model.prior.noise(index)
+        noise = model.noise(index)
         covariance = np.broadcast_to(variance * np.eye(size), (1, width, size, size))
-        slab, local = model.prior.slab, model.prior.local_shrinkage[index]
+        slab, local = model.slab, model.local_shrinkage[index]
         layers.append(
             LayerFactors(
                 weights=GaussianRows(mean=np.array(mean[None]), covariance=covariance.copy()),
@@ -122,9 +122,7 @@ def build_posterior(
                     concentration=np.full((1, width), noise.concentration),
                     scale=np.ones((1, width)) * noise.scale,
                 ),
-                global_shrinkage=_draw(
-                    model.prior.global_shrinkage, model.n_weights(index), (1,), rng
-                ),
+                global_shrinkage=_draw(model.global_shrinkage, model.n_weights(index), (1,), rng),
                 local_shrinkage=_draw(local, 1, (1, width, size - 1), rng),
                 slab_variance=slab and slab_update(slab, mean[None, :, 1:] ** 2 + variance),
             )
@@ -204,7 +202,7 @@ def _with_suited_shrinkage(model: BowTieModel, index: int, layer: LayerFactors) 
     """psi, then tau, at their updates for the present weights."""
     squares = layer.weights.mean[..., 1:] ** 2 + NETWORK_VARIANCE
     shared = np.reshape(mean_inverse(layer.global_shrinkage), (-1, 1, 1))
-    local = conjugate_update(model.prior.local_shrinkage[index], 1, 0.5 * shared * squares)
+    local = conjugate_update(model.local_shrinkage[index], 1, 0.5 * shared * squares)
     sums = np.sum(mean_inverse(local) * squares, axis=(-2, -1))
-    tau = conjugate_update(model.prior.global_shrinkage, model.n_weights(index), 0.5 * sums)
+    tau = conjugate_update(model.global_shrinkage, model.n_weights(index), 0.5 * sums)
     return replace(layer, local_shrinkage=local, global_shrinkage=tau)

@@ -129,9 +129,8 @@ def _assembled(
     model: BowTieModel, layers: list[LayerFactors], selection: NetworkSelection
 ) -> tuple[BowTieModel, Posterior]:
     """Model and posterior of the layers that are left: the output alone if nothing varies."""
-    prior = model.prior
     if not selection.inputs.any():
-        layers, prior = layers[-1:], replace(prior, local_shrinkage=prior.local_shrinkage[-1:])
+        layers = layers[-1:]
     shapes = [layer.weights.mean.shape[1:] for layer in layers]
     alive = [selection.inputs, *selection.units, np.ones(shapes[-1][0], dtype=bool)]
     first = len(alive) - 1 - len(layers)
@@ -142,7 +141,7 @@ def _assembled(
             hidden=tuple(shape[0] for shape in shapes[:-1]),
             n_outputs=shapes[-1][0],
         ),
-        prior=prior,
+        local_shrinkage=model.local_shrinkage[first:],
         connections=tuple(
             selection.connections[i][np.ix_(alive[i + 1], alive[i])]
             for i in range(first, len(alive) - 1)
