@@ -243,18 +243,17 @@ def random_local(
     hidden = model.architecture.hidden
     activations = []
     for index, width in enumerate(hidden):
-        is_last = index + 1 == len(hidden)
-        covariance = (
-            factors.shared_covariance[:, None]
-            if is_last and factors.shared_covariance is not None
-            else random_covariance(rng, M, n, width)
-        )
+        if index + 1 == len(hidden) and factors.shared_covariance is not None:
+            covariance, log_determinant = factors.shared_covariance[:, None], None
+        else:
+            covariance = random_covariance(rng, M, n, width)
+            log_determinant = np.linalg.slogdet(covariance)[1]
         activations.append(
             Activations(
                 offset=rng.normal(size=(M, n, width)),
                 gain=rng.normal(0.0, 0.5, size=(M, n, width, hidden[index - 1])) if index else None,
                 covariance=covariance,
-                log_determinant=np.linalg.slogdet(covariance)[1],
+                log_determinant=log_determinant,
             )
         )
     log_odds = [rng.uniform(-3.0, 3.0, size=(M, n, width)) for width in hidden]
@@ -404,12 +403,7 @@ def _update_shared_covariance(point: Point) -> Point:
     factors = update_shared_covariance(point.factors, by_row=point.model.outcome.by_row)
     if factors.shared_covariance is None:
         return point
-    covariance = factors.shared_covariance[:, None]
-    last = replace(
-        point.local.activations[-1],
-        covariance=covariance,
-        log_determinant=np.linalg.slogdet(covariance)[1],
-    )
+    last = replace(point.local.activations[-1], covariance=factors.shared_covariance[:, None])
     activations = (*point.local.activations[:-1], last)
     return replace(point, factors=factors, local=replace(point.local, activations=activations))
 

@@ -264,15 +264,16 @@ def to_activations(state: OracleState, x: Array) -> tuple[Activations, ...]:
         covariance = np.stack([state.covariance[n][l] for n in range(count)])
         if l == 0:
             offset = offset + np.einsum("nij,nj->ni", gain, x)
+        log_determinant = np.linalg.slogdet(covariance)[1]
         if l == last and state.outcome is None:
             assert np.ptp(covariance, axis=0).max() == 0.0, "rows must share the last covariance"
-            covariance = covariance[:1]
+            covariance, log_determinant = covariance[:1], None
         result.append(
             Activations(
                 offset=offset,
                 gain=None if l == 0 else gain,
                 covariance=covariance,
-                log_determinant=np.linalg.slogdet(covariance)[1],
+                log_determinant=log_determinant,
             )
         )
     return tuple(result)
@@ -289,14 +290,12 @@ def to_local(state: OracleState, x: Array, y: Array | None = None) -> LocalFacto
 
 
 def to_memory(state: OracleState, y: Array | None = None) -> LocalMemory:
-    outcome = None
+    parabola: tuple[Array, ...] = ()
     if state.outcome is not None:
         rows = zip(state.outcome_local, y, strict=True)
         pairs = [outcome_loops.parabola(state.outcome, q, y_n, state.widths[-1]) for q, y_n in rows]
-        outcome = stack(pairs)
-    return LocalMemory(
-        gate_probability=stack(state.gate), tilt=stack(state.tilt)[1:], outcome=outcome
-    )
+        parabola = stack(pairs)
+    return stack(state.gate), stack(state.tilt)[1:], parabola
 
 
 def stack(values: list[list[Array]]) -> tuple[Array, ...]:

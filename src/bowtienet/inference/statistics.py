@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from bowtienet._arrays import Array, bordered, diagonal, map_arrays, namespace, pack, transpose
 from bowtienet.distributions import polya_gamma
-from bowtienet.posterior.factors import CommonAxes, LocalFactors
+from bowtienet.posterior.factors import LocalFactors
 from bowtienet.posterior.moments import ChainMoments, last_covariance, own_squares
 
 
@@ -150,9 +150,9 @@ def _summed_covariances(local: LocalFactors, moments: ChainMoments, weights: Arr
     if not local.activations:
         return None
     xp, covariance = namespace(weights), local.activations[-1].covariance
-    if isinstance(covariance, CommonAxes):
-        axes = covariance.axes[..., None, :, :]
-        sums = transpose(weights) @ covariance.variances
+    if isinstance(covariance, tuple):
+        axes = covariance[0][..., None, :, :]
+        sums = transpose(weights) @ covariance[1]
         return (axes * sums[..., None, :]) @ transpose(axes)
     covariance = last_covariance(local.activations, moments)
     *leading, width, _ = covariance.shape
@@ -183,9 +183,8 @@ def _hidden_statistics(
         squares = last_squares
     else:
         squares = _weighted(row_weights, own_squares(local.activations, moments, index))
-    entropy = 0.5 * local.activations[index].log_determinant * row_weights
-    if is_last and local.outcome is None:
-        entropy = xp.zeros_like(row_weights)
+    log_determinant = local.activations[index].log_determinant
+    entropy = 0.0 * row_weights if log_determinant is None else 0.5 * log_determinant * row_weights
     return HiddenStatistics(
         polya_gamma_moment=transpose(column * polya_gamma_mean) @ second,
         gate_moment=gate_moment,

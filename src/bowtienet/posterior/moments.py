@@ -27,7 +27,7 @@ from bowtienet._arrays import (
 )
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.gaussian import GaussianRows
-from bowtienet.posterior.factors import Activations, CommonAxes
+from bowtienet.posterior.factors import Activations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,10 +131,10 @@ def activation_spread(
     xp = namespace(moments.inputs[-1])
     second = gaussian.second_moment(weights)[..., 1:, 1:]
     covariance = activations[-1].covariance
-    if isinstance(covariance, CommonAxes):
-        axes = covariance.axes[..., None, :, :]
+    if isinstance(covariance, tuple):
+        axes, variances = covariance[0][..., None, :, :], covariance[1]
         along = xp.sum(axes * (second @ axes), axis=-2)  # diag(V' E[W'W] V) (D_out, D)
-        return covariance.variances @ transpose(along)
+        return variances @ transpose(along)
     covariance = last_covariance(activations, moments)
     size = second.shape[-1] ** 2
     flat = xp.reshape(covariance, (*covariance.shape[:-2], size))
