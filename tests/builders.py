@@ -374,7 +374,6 @@ def statistics_of(point: Point) -> Statistics:
         moments_of(point),
         rows.targets,
         rows.weights,
-        has_noise=point.model.outcome.has_noise,
     )
 
 

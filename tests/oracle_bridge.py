@@ -89,8 +89,7 @@ class Case:
 
     @property
     def statistics(self) -> Statistics:
-        has_noise = self.model.outcome.has_noise
-        return block_statistics(self.local, self.moments, self.y, self.weights, has_noise=has_noise)
+        return block_statistics(self.local, self.moments, self.y, self.weights)
 
     @property
     def elbo(self) -> ElboTerms:

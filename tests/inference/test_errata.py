@@ -78,12 +78,12 @@ def test_erratum_1_residual_keeps_the_covariance_between_layers(case):
 def printed_noise(point: Point) -> Point:
     """q(eta²) from sums Σ rho E[a_d a~] without the covariance between a_l and a_{l-1}."""
     statistics, moments = builders.statistics_of(point), builders.moments_of(point)
-    hidden = []
-    for index, sums in enumerate(statistics.hidden):
+    *hidden, output = statistics.layers
+    for index, sums in enumerate(hidden):
         gates = point.local.gate_probability[index] * point.rows.weights[:, None]
         cross = transpose(gates * moments.means[index]) @ moments.inputs[index]
-        hidden.append(replace(sums, gate_cross=cross))
-    printed = replace(statistics, hidden=tuple(hidden))
+        hidden[index] = replace(sums, cross=cross)
+    printed = replace(statistics, layers=(*hidden, output))
     return replace(point, factors=update_noise(point.model, point.factors, printed))
 
 

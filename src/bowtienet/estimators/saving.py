@@ -20,7 +20,7 @@ from bowtienet.ensemble.portfolio import Recipe
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.estimators._ensemble import FittedEnsemble
 from bowtienet.estimators._variational import FittedNetwork
-from bowtienet.inference.statistics import HiddenStatistics, OutputStatistics, Statistics
+from bowtienet.inference.statistics import LayerStatistics, Statistics
 from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.model import BowTieModel, Prior
@@ -50,13 +50,12 @@ CONTAINERS = (
     GaussianRows,
     GeneralizedInverseGaussian,
     HalfCauchy,
-    HiddenStatistics,
     Hinges,
     InverseGamma,
     LayerFactors,
+    LayerStatistics,
     LevelStatistic,
     Networks,
-    OutputStatistics,
     Pieces,
     PointMass,
     Posterior,

@@ -194,9 +194,7 @@ def block_pass(
     local, moments = local_step(
         model, posterior, block.inputs, block.targets, memory, input_second=block.input_second
     )
-    statistics = block_statistics(
-        local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
-    )
+    statistics = block_statistics(local, moments, block.targets, block.weights)
     return statistics, local_memory(local)
 
 

@@ -15,7 +15,7 @@ from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.global_step import (
     expected_residual,
-    output_moment,
+    layer_moment,
     scaled_squares,
     weight_squares,
 )
@@ -49,7 +49,7 @@ class ElboTerms:
 def elbo(model: BowTieModel, factors: Posterior, statistics: Statistics) -> ElboTerms:
     """Evidence lower bound of the local factors behind `statistics` and the global `factors`."""
     zero = 0.0 * factors.layers[-1].weights.mean[..., 0, 0]
-    hidden, layers = range(len(statistics.hidden)), range(len(statistics.hidden) + 1)
+    hidden, layers = range(len(factors.layers) - 1), range(len(factors.layers))
     noisy = layers if model.outcome.has_noise else hidden
     return ElboTerms(
         likelihood=_likelihood(model, factors, statistics),
@@ -69,14 +69,14 @@ def _likelihood(model: BowTieModel, factors: Posterior, statistics: Statistics) 
     With a noise variance the Gaussian term with weights p, without one Σ k E[z] - ½ p E[z²]; both
     with the constants of the rows.
     """
-    constant = statistics.output.constant
+    constant, last = statistics.constant, len(factors.layers) - 1
     if model.outcome.has_noise:
-        term = _gaussian_term(factors, statistics, len(statistics.hidden))
+        term = _gaussian_term(factors, statistics, last)
         return term if constant is None else term + constant
     assert constant is not None
-    weights, cross = factors.layers[-1].weights, statistics.output.target_cross
+    weights, cross = factors.layers[-1].weights, statistics.layers[-1].cross
     xp = namespace(weights.mean)
-    moment = output_moment(factors, statistics)
+    moment = unpack(layer_moment(factors, statistics, last), cross.shape[-1])
     squares = trace_of_product(gaussian.second_moment(weights), moment)
     parabola = xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
     return constant + parabola
@@ -94,8 +94,8 @@ def _gaussian_term(factors: Posterior, statistics: Statistics, index: int) -> Ar
 def _activation_term(factors: Posterior, statistics: Statistics, index: int) -> Array:
     """The Gaussian term and the entropy Σ ½ log|S| + ½ D (1 + log 2pi)."""
     width = factors.layers[index].weights.mean.shape[-2]
-    entropy = statistics.hidden[index].activation_entropy
-    if index == len(statistics.hidden) - 1 and factors.shared_covariance is not None:
+    entropy = statistics.layers[index].activation_entropy
+    if index == len(factors.layers) - 2 and factors.shared_covariance is not None:
         shared = log_determinant(factors.shared_covariance)
         entropy = entropy + 0.5 * statistics.count * shared
     entropy = entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
@@ -104,7 +104,7 @@ def _activation_term(factors: Posterior, statistics: Statistics, index: int) -> 
 
 def _gate_term(model: BowTieModel, factors: Posterior, statistics: Statistics, index: int) -> Array:
     """Σ (rho - ½) E[z] / T - log 2 - rho log rho - (1 - rho) log(1 - rho)."""
-    mean, sums = factors.layers[index].weights.mean, statistics.hidden[index]
+    mean, sums = factors.layers[index].weights.mean, statistics.layers[index]
     total = namespace(mean).sum(mean * sums.half_gate_mean, axis=(-2, -1))
     constant = statistics.count * mean.shape[-2] * log(2.0)
     return total / model.temperature - constant + sums.gate_entropy
@@ -114,7 +114,7 @@ def _polya_gamma_term(
     model: BowTieModel, factors: Posterior, statistics: Statistics, index: int
 ) -> Array:
     """Σ -½ E[omega] (E[z²] / T² - A²) - log cosh(A/2)."""
-    weights, sums = factors.layers[index].weights, statistics.hidden[index]
+    weights, sums = factors.layers[index].weights, statistics.layers[index]
     moment = unpack(sums.polya_gamma_moment, weights.mean.shape[-1])
     products = trace_of_product(gaussian.second_moment(weights), moment)
     squares = namespace(moment).sum(products, axis=-1)

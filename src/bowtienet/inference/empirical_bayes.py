@@ -65,7 +65,7 @@ def update_outcome_parameters(model: BowTieModel, statistics: Statistics) -> Bow
 
     They take part from the next local step on: the statistics are those of the parameters before.
     """
-    sums = statistics.output.parameter
+    sums = statistics.parameter
     if sums is None:
         return model
     return replace(model, outcome=model.outcome.renewed(sums, statistics.count))

@@ -218,9 +218,7 @@ def _settled(
     model: BowTieModel, posterior: FactorsForRows, tolerance: float, most_steps: int, block: Rows
 ) -> Statistics:
     local, moments = settle(model, posterior, block.inputs, block.targets, tolerance, most_steps)
-    return block_statistics(
-        local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
-    )
+    return block_statistics(local, moments, block.targets, block.weights)
 
 
 def _count_still(still: int, history: list[NDArray[np.float64]], window: int, tol: float) -> int:

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 from bowtienet._arrays import (
     Array,
-    diagonal,
     namespace,
     pack,
     pack_outer,
@@ -93,18 +92,6 @@ def last_covariance(activations: Sequence[Activations], moments: ChainMoments) -
     if last.gain is None:
         return last.covariance
     return last.covariance + moments.cross[-1] @ transpose(last.gain)
-
-
-def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer: int) -> Array:
-    """E[a_d²] (n, D) of a hidden layer; for the last one without the diagonal of S_L."""
-    xp = namespace(moments.inputs[0])
-    mean = moments.means[layer]
-    if layer + 1 < len(activations):
-        return mean**2 + diagonal(moments.own[layer])
-    cross, gain = moments.cross[layer], activations[layer].gain
-    if cross is None or gain is None:
-        return mean**2
-    return mean**2 + xp.vecdot(cross, gain)
 
 
 def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
