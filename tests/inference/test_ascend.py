@@ -431,11 +431,11 @@ def test_blocks_hold_every_row_once_and_squares_if_there_is_room(monkeypatch):
     for room in (8 * 60 * 6, 8 * 60 * 6 - 1):
         monkeypatch.setattr(module, "KEPT_BYTES", room)
         blocks = build_blocks(rows, model, 2)
-        assert [len(block.inputs) for block in blocks] == [16, 16, 16, 12]
+        assert [len(part.inputs) for part, _ in blocks] == [16, 16, 16, 12]
         for name in ("inputs", "targets", "weights"):
-            parts = [getattr(block, name) for block in blocks]
+            parts = [getattr(part, name) for part, _ in blocks]
             np.testing.assert_array_equal(np.concatenate(parts), getattr(rows, name))
-        assert all((block.input_second is not None) == (room == 2880) for block in blocks)
+        assert all((second is not None) == (room == 2880) for _, second in blocks)
 
 
 def test_tasks_run_at_a_time_and_overflow_without_a_warning(three_threads):

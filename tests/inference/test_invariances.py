@@ -18,7 +18,7 @@ from bowtienet._arrays import map_arrays
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import ascend as module
-from bowtienet.inference.ascend import Ascent, BlockProvider, ascend, build_blocks
+from bowtienet.inference.ascend import Ascent, RowProvider, ascend, build_blocks
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.model.model import BowTieModel, Rows, take_rows
@@ -126,8 +126,8 @@ def pass_in_blocks(point: Point, rows: Rows, size: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "block_rows", lambda *_: size)
     model, factors, blocks = point.model, point.factors, build_blocks(rows, point.model)
     assert len(blocks) == -(-len(rows.inputs) // size)
-    memory = [initialize_local(model, factors, b.inputs, b.targets) for b in blocks]
-    provider = BlockProvider(blocks=blocks)
+    memory = [initialize_local(model, factors, b.inputs, b.targets) for b, _ in blocks]
+    provider = RowProvider(blocks)
     _, memory = provider.local_pass(model, factors, memory)
     # A second pass reads what the first one kept.
     return provider.local_pass(model, factors, memory)[0]

@@ -13,7 +13,7 @@ import pytest
 
 from bowtienet._arrays import map_arrays
 from bowtienet.inference.ascend import (
-    BlockProvider,
+    RowProvider,
     ascend,
     build_blocks,
     sweep,
@@ -126,8 +126,8 @@ def test_many_degrees_of_freedom_are_gaussian_noise():
 def test_no_rows_with_weight_leave_the_prior(hidden):
     model, start, rows = problem(hidden, "binary")
     blocks = build_blocks(replace(rows, weights=0.0 * rows.weights), model, M)
-    memory = [initialize_local(model, start, b.inputs, b.targets) for b in blocks]
-    found = sweep(model, start, BlockProvider(blocks=blocks), memory, rounds=1, em=False)
+    memory = [initialize_local(model, start, b.inputs, b.targets) for b, _ in blocks]
+    found = sweep(model, start, RowProvider(blocks), memory, rounds=1, em=False)
     np.testing.assert_array_equal(found.elbo_terms.likelihood, 0.0)
     for layer in found.posterior.layers:
         np.testing.assert_array_equal(layer.weights.mean, 0.0)

@@ -143,7 +143,7 @@ def arviz_draws(posterior: Posterior, draws: int, rng: np.random.Generator) -> A
     for m in range(n_networks(posterior)):
         each = [sample_layers(network(posterior, m), rng) for _ in range(draws)]
         for layer in range(len(posterior.layers)):
-            weights, noise = zip(*(layers[layer] for layers in each), strict=True)
+            weights, noise = ([layers[layer][i] for layers in each] for i in (0, 1))
             chains.setdefault(f"weights_{layer + 1}", []).append(weights)
             chains.setdefault(f"noise_variance_{layer + 1}", []).append(noise)
     groups: Any = {"posterior": {name: np.asarray(values) for name, values in chains.items()}}

@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +59,8 @@ ROUNDING = 1e-9
 WINDOW = 100
 """Sweeps whose gain says how much is still to come; see `is_converged`."""
 
+Block: TypeAlias = tuple[Rows, Array | None]
+"""Rows that are worked on together, with the packed second moments of (1, x) if they are kept."""
 Mapper: TypeAlias = Callable[..., Iterable[Any]]
 """Like the built-in `map`: applies a function to items, answers in their order."""
 
@@ -77,14 +79,6 @@ class Status(StrEnum):
     differences of sums lose their digits."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or a callback that answered true."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block(Rows):
-    """Rows that are worked on together."""
-
-    input_second: Array | None = None
-    """Packed second moments of (1, x), (n, (D_0+1)(D_0+2)/2), if they are kept between sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,47 +107,38 @@ class Ascent:
     status: tuple[Status, ...]
 
 
-class RowProvider(Protocol):
-    """Who has the rows of a fit and the memory of their blocks: this process, files, a cluster."""
+class RowProvider:
+    """Who has the rows of a fit and the memory of their blocks; `cluster` has another.
+
+    This one has blocks that are here, or are read again in every pass; their memory is here.
+    """
+
+    def __init__(self, blocks: Iterable[Block], apply: Mapper = map) -> None:
+        self._blocks, self._apply = blocks, apply
 
     def initialize(self, model: BowTieModel, posterior: Posterior) -> Any:
         """Memory from a forward pass."""
+        return tuple(
+            initialize_local(model, posterior, rows.inputs, rows.targets)
+            for rows, _ in self._blocks
+        )
 
     def local_pass(
         self, model: BowTieModel, posterior: Posterior, memory: Any
     ) -> tuple[Statistics, Any]:
         """Sums over all rows with their local factors updated, and the memory of these."""
-
-    def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
-        """`choose` of all arrays of two memories."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BlockProvider:
-    """Blocks that are here, or are read again in every pass; their memory is here."""
-
-    blocks: Iterable[Block]
-    apply: Mapper = map
-
-    def initialize(self, model: BowTieModel, posterior: Posterior) -> tuple[LocalMemory, ...]:
-        """As of `RowProvider`."""
-        return tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in self.blocks)
-
-    def local_pass(
-        self, model: BowTieModel, posterior: Posterior, memory: Sequence[LocalMemory]
-    ) -> tuple[Statistics, tuple[LocalMemory, ...]]:
-        """As of `RowProvider`."""
         step = partial(block_pass, model, for_rows(posterior))
-        total, renewed = None, []
-        # Sums are taken in the order of the blocks.
-        for statistics, remembered in self.apply(step, self.blocks, memory):
-            total = statistics if total is None else add(total, statistics)
-            renewed.append(remembered)
+        # Sums are taken in the order of the blocks, each as soon as it is there.
+        pairs, renewed = self._apply(step, self._blocks, memory), []
+        total = None
+        for sums, kept in pairs:
+            total = sums if total is None else add(total, sums)
+            renewed.append(kept)
         assert total is not None
         return total, tuple(renewed)
 
     def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
-        """As of `RowProvider`."""
+        """`choose` of all arrays of two memories."""
         return map_arrays(choose, first, second)
 
 
@@ -191,10 +176,11 @@ def block_pass(
     model: BowTieModel, posterior: Posterior, block: Block, memory: LocalMemory
 ) -> tuple[Statistics, LocalMemory]:
     """Local step and statistics of one block."""
+    rows, second = block
     local, moments = local_step(
-        model, posterior, block.inputs, block.targets, memory, input_second=block.input_second
+        model, posterior, rows.inputs, rows.targets, memory, input_second=second
     )
-    statistics = block_statistics(local, moments, block.targets, block.weights)
+    statistics = block_statistics(local, moments, rows.targets, rows.weights)
     return statistics, local_memory(local)
 
 
@@ -248,7 +234,7 @@ def ascend(
     ended = np.zeros(count, dtype=int)
     number = 0
     with workers(len(blocks) or 1) as apply:
-        provider = BlockProvider(blocks=blocks, apply=apply) if isinstance(rows, Rows) else rows
+        provider = RowProvider(blocks, apply) if isinstance(rows, Rows) else rows
         posterior = update_shared_covariance(posterior, by_row=by_row)
         memory = provider.initialize(model, posterior)
         model = separate_hyperparameters(model, count)
@@ -333,14 +319,10 @@ def is_converged(history: Sequence[float], tol: float) -> bool:
 
 def build_blocks(rows: Rows, model: BowTieModel, count: int = 1) -> tuple[Block, ...]:
     """Consecutive blocks of the rows, small enough for `count` networks."""
-    widths = model.architecture.widths
-    numbers = len(rows.inputs) * packed_size(widths[0] + 1)
+    numbers = len(rows.inputs) * packed_size(rows.inputs.shape[1] + 1)
     keep = model.architecture.n_hidden > 0 and 8 * numbers <= KEPT_BYTES
     return tuple(
-        Block(
-            **vars(part),
-            input_second=pack_outer(with_ones(part.inputs)) if keep else None,
-        )
+        (part, pack_outer(with_ones(part.inputs)) if keep else None)
         for part in split(rows, block_rows(model, count))
     )
 

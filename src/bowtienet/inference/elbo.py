@@ -24,8 +24,6 @@ from bowtienet.model.model import BowTieModel
 from bowtienet.model.shrinkage import elbo_term, mean_inverse
 from bowtienet.posterior.factors import LayerFactors, Posterior
 
-_LOG_2PI = log(2.0 * pi)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ElboTerms:
@@ -47,18 +45,29 @@ class ElboTerms:
 
 
 def elbo(model: BowTieModel, factors: Posterior, statistics: Statistics) -> ElboTerms:
-    """Evidence lower bound of the local factors behind `statistics` and the global `factors`."""
+    """Evidence lower bound of the local factors behind `statistics` and the global `factors`.
+
+    Terms of the scales are E[log p(x) - log q(x)] with the -½ E[log x] of the weights' prior.
+    """
     zero = 0.0 * factors.layers[-1].weights.mean[..., 0, 0]
     hidden, layers = range(len(factors.layers) - 1), range(len(factors.layers))
-    noisy = layers if model.outcome.has_noise else hidden
+    noise = [
+        inverse_gamma.expected_log_ratio(layer.noise_variance, model.noise(i)).sum(axis=-1)
+        for i, layer in enumerate(factors.layers)
+        if i in hidden or model.outcome.has_noise
+    ]
+    global_shrinkage = [
+        elbo_term(layer.global_shrinkage, model.global_shrinkage, model.n_weights(i))
+        for i, layer in enumerate(factors.layers)
+    ]
     return ElboTerms(
         likelihood=_likelihood(model, factors, statistics),
         activations=sum((_activation_term(factors, statistics, i) for i in hidden), zero),
         gates=sum((_gate_term(model, factors, statistics, i) for i in hidden), zero),
         polya_gamma=sum((_polya_gamma_term(model, factors, statistics, i) for i in hidden), zero),
         weights=sum((_weight_term(model, factors, i) for i in layers), zero),
-        noise_variance=sum((_noise_term(model, factors, i) for i in noisy), zero),
-        global_shrinkage=sum((_global_term(model, factors, i) for i in layers), zero),
+        noise_variance=sum(noise, zero),
+        global_shrinkage=sum(global_shrinkage, zero),
         local_shrinkage=sum((_local_term(model, factors, i) for i in layers), zero),
     )
 
@@ -87,7 +96,7 @@ def _gaussian_term(factors: Posterior, statistics: Statistics, index: int) -> Ar
     noise = factors.layers[index].noise_variance
     xp = namespace(noise.scale)
     residual = expected_residual(factors, statistics, index)
-    constant = statistics.count[..., None] * (_LOG_2PI + inverse_gamma.mean_log(noise))
+    constant = statistics.count[..., None] * (log(2.0 * pi) + inverse_gamma.mean_log(noise))
     return -0.5 * xp.sum(constant + inverse_gamma.mean_inverse(noise) * residual, axis=-1)
 
 
@@ -98,7 +107,7 @@ def _activation_term(factors: Posterior, statistics: Statistics, index: int) -> 
     if index == len(factors.layers) - 2 and factors.shared_covariance is not None:
         shared = log_determinant(factors.shared_covariance)
         entropy = entropy + 0.5 * statistics.count * shared
-    entropy = entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
+    entropy = entropy + 0.5 * statistics.count * width * (1.0 + log(2.0 * pi))
     return _gaussian_term(factors, statistics, index) + entropy
 
 
@@ -132,22 +141,9 @@ def _weight_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     if n_weights:  # otherwise E[1/tau] is the prior's, which may be infinite
         squares = mean_inverse(layer.global_shrinkage) * scaled_squares(layer)
     variance = model.bias_variance
-    bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
-    weights = -0.5 * (n_weights * _LOG_2PI + squares)
+    bias = -0.5 * (width * (log(2.0 * pi) + log(variance)) + bias_squares / variance)
+    weights = -0.5 * (n_weights * log(2.0 * pi) + squares)
     return xp.sum(gaussian.entropy(layer.weights), axis=-1) + bias + weights
-
-
-def _noise_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
-    """E[log p(eta²) - log q(eta²)]."""
-    noise = factors.layers[index].noise_variance
-    prior = model.noise(index)
-    return namespace(noise.scale).sum(inverse_gamma.expected_log_ratio(noise, prior), axis=-1)
-
-
-def _global_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
-    """E[log p(tau) - log q(tau)] with the -½ D K E[log tau] of the weights' prior."""
-    shrinkage = factors.layers[index].global_shrinkage
-    return elbo_term(shrinkage, model.global_shrinkage, model.n_weights(index))
 
 
 def _local_term(model: BowTieModel, factors: Posterior, index: int) -> Array:

@@ -72,7 +72,7 @@ def update_weights(model: BowTieModel, factors: Posterior, statistics: Statistic
             noise_precision = namespace(noise_precision).ones_like(noise_precision)
         precision = noise_precision[..., None] * layer_moment(factors, statistics, index)
         linear = noise_precision[..., None] * sums.cross
-        if sums.polya_gamma_moment is not None:
+        if sums.polya_gamma_moment is not None and sums.half_gate_mean is not None:
             precision = precision + sums.polya_gamma_moment / model.temperature**2
             linear = linear + sums.half_gate_mean / model.temperature
         precision = unpack(precision, linear.shape[-1])

@@ -287,6 +287,7 @@ def _output_message(
     Without targets h_L is zero (and the caller hands in factors whose S_L is the noise alone, see
     `prediction`).
     """
+    assert factors.shared_covariance is not None
     covariance, output = factors.shared_covariance[..., None, :, :], factors.layers[-1].weights
     xp = namespace(covariance)
     if targets is None:

@@ -46,12 +46,8 @@ from bowtienet.inference.statistics import Statistics, add, block_statistics
 from bowtienet.model.model import BowTieModel, Rows, split, take_rows
 from bowtienet.posterior.factors import Posterior, n_networks
 
-ADAPTIVE_RATE = 0.7
-"""k of the steps that shrink once whole steps have stopped to raise the bound."""
 WINDOW = 40
 """Fewest steps whose bounds are averaged; half of the rows are visited in a window."""
-STILL_WINDOWS = 3
-"""Windows in a row without a gain that end a fit."""
 
 Batches: TypeAlias = Callable[[int], Iterable[Rows]]
 """The batches of a pass, given its number: all rows once, in an order of its own."""
@@ -143,8 +139,8 @@ def ascend_stochastic(
         part of it, or less than its own noise, three times in a row.
     forgetting_rate : float in (0.5, 1] or "adaptive"
         k of the paper's steps l_t = (t + delay)^(-k). "adaptive" takes whole steps, l_t = 1, until
-        the bound stops rising, and only then steps that shrink: they average out the noise of the
-        batches.
+        the bound stops rising, and only then steps that shrink, k = 0.7: they average out the noise
+        of the batches.
     step_delay : float
         Larger makes the first steps smaller.
     callback : callable, optional
@@ -159,7 +155,7 @@ def ascend_stochastic(
     history: list[NDArray[np.float64]] = []
     status, terms, heaviest, still = Status.ITERATION_LIMIT, None, 0.0, 0
     turned = None if forgetting_rate == "adaptive" else 0
-    rate = ADAPTIVE_RATE if isinstance(forgetting_rate, str) else forgetting_rate
+    rate = 0.7 if isinstance(forgetting_rate, str) else forgetting_rate
     start = state.step
     with workers(2) as apply:
         try:
@@ -182,7 +178,7 @@ def ascend_stochastic(
                 if callback is not None and callback(state.step - start, bound):
                     status = Status.INTERRUPTED
                     break
-                if still >= STILL_WINDOWS:
+                if still == 3:
                     if turned is not None:
                         status = Status.CONVERGED
                         break
