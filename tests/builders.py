@@ -19,6 +19,7 @@ from bowtienet.distributions import bernoulli, gaussian
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.elbo import ElboTerms, elbo
@@ -45,17 +46,15 @@ from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import (
     BowTieModel,
-    Prior,
     Rows,
     build_model,
     default_scales,
-    with_delta,
 )
 from bowtienet.model.shrinkage import (
     FAMILIES,
+    Prior,
     Shrinkage,
     ShrinkagePrior,
-    build_shrinkage,
     scaled,
 )
 from bowtienet.outcomes import (
@@ -75,6 +74,11 @@ from bowtienet.posterior.factors import (
 )
 from bowtienet.posterior.moments import ChainMoments, chain_moments
 
+
+def _gig(order: float, scale: float, rate: float) -> GeneralizedInverseGaussian:
+    return GeneralizedInverseGaussian(order=order, scale=scale, rate=rate)
+
+
 ALL_FAMILIES = tuple(FAMILIES)
 M = 2
 """Networks of a point."""
@@ -88,26 +92,17 @@ OUTCOMES: dict[str, tuple[Outcome, int]] = {
 }
 """Outcomes that are not Gaussian, each with a number of outputs."""
 
-_GLOBAL_PARAMETERS: dict[str, dict[str, float]] = {
-    "student_t": {"order": -1.7, "scale": 0.6},
-    "laplace": {"rate": 0.8},
-    "normal_gamma": {"order": 0.7, "rate": 0.6},
-    "normal_inverse_gaussian": {"scale": 0.7, "rate": 0.4},
-    "gig": {"order": 0.3, "scale": 0.6, "rate": 0.9},
-    "horseshoe": {"scale": 0.7},
-    "regularized_horseshoe": {"scale": 1.2},
-    "gaussian": {"scale": 1.4},
+_PRIORS: dict[str, tuple[ShrinkagePrior, ShrinkagePrior]] = {
+    "student_t": (_gig(-1.7, 0.6, 0.0), _gig(-1.2, 0.9, 0.0)),
+    "laplace": (_gig(1.0, 0.0, 0.8), _gig(1.0, 0.0, 1.1)),
+    "normal_gamma": (_gig(0.7, 0.0, 0.6), _gig(1.6, 0.0, 0.7)),
+    "normal_inverse_gaussian": (_gig(-0.5, 0.7, 0.4), _gig(-0.5, 0.5, 0.8)),
+    "gig": (_gig(0.3, 0.6, 0.9), _gig(-1.3, 0.8, 0.5)),
+    "horseshoe": (HalfCauchy(scale=0.7), HalfCauchy(scale=1.6)),
+    "regularized_horseshoe": (HalfCauchy(scale=1.2), HalfCauchy(scale=0.9)),
+    "gaussian": (PointMass(value=1.4), PointMass(value=0.8)),
 }
-_LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
-    "student_t": {"order": -1.2, "scale": 0.9},
-    "laplace": {"rate": 1.1},
-    "normal_gamma": {"order": 1.6, "rate": 0.7},
-    "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.8},
-    "gig": {"order": -1.3, "scale": 0.8, "rate": 0.5},
-    "horseshoe": {"scale": 1.6},
-    "regularized_horseshoe": {"scale": 0.9},
-    "gaussian": {"scale": 0.8},
-}
+"""Of tau and psi."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,8 +137,7 @@ def fixed_model(
         temperature=temperature,
         outcome=outcome,
     )
-    shared = build_shrinkage(family, **_GLOBAL_PARAMETERS[family])
-    local = build_shrinkage(family, **_LOCAL_PARAMETERS[family])
+    shared, local = _PRIORS[family]
     widths = model.architecture.widths[:-1]
     model = replace(
         model,
@@ -165,7 +159,8 @@ def default_model(
     widths = rows.inputs.shape[1], hidden, noise_scale.size
     return build_model(
         build_architecture(*widths),
-        prior=with_delta(prior, delta),
+        prior=prior,
+        default_delta=delta,
         output_noise=(2.0, noise_scale),
         outcome=outcome,
         **settings,

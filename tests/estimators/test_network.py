@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier
 from bowtienet.estimators import _variational
 from bowtienet.inference.ascend import Status
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.model.shrinkage import FAMILIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -16,8 +16,9 @@ from scipy import integrate, special, stats
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import global_step
 from bowtienet.inference.ascend import ascend
+from bowtienet.model import Prior
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import Prior, Rows, build_model
+from bowtienet.model.model import Rows, build_model
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.posterior.initialize import build_posterior, initialize, stacked
 from bowtienet.prediction.variational import PROPAGATIONS, output_moments, output_noise

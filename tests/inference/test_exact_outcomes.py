@@ -10,8 +10,9 @@ from scipy import stats
 from scipy.special import expit, logsumexp
 
 from bowtienet.inference.ascend import Ascent, ascend
+from bowtienet.model import Prior
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Prior, Rows, build_model
+from bowtienet.model.model import BowTieModel, Rows, build_model
 from bowtienet.outcomes import GAUSSIAN, Binary, Outcome, StudentT
 from bowtienet.posterior.initialize import around, initialize
 

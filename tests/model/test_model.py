@@ -13,14 +13,12 @@ from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import (
-    Prior,
     Rows,
     build_model,
     default_scales,
     take_rows,
-    with_delta,
 )
-from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, scaled
+from bowtienet.model.shrinkage import FAMILIES, Prior, build_shrinkage, scaled
 from bowtienet.outcomes import Classes
 
 DEEP = build_architecture(4, (10, 6), 2)
@@ -115,6 +113,11 @@ def test_the_slab_belongs_to_a_single_family():
         (Prior("gaussian", nu_local=1.0), "'gaussian' has no nu_local"),
         (Prior("normal_gamma", delta_global=1.0), "'normal_gamma' has no delta_global"),
         (Prior("student_t", delta_local=-1.0), "delta_local"),
+        (Prior("horseshoe", delta_global=float("inf")), "delta_global"),
+        (Prior("gaussian", delta_local=0.0), "delta_local"),
+        (Prior("gig", lambda_local=float("nan")), "not a proper prior"),
+        (Prior("normal_gamma", nu_local=0.0), "not a proper prior"),
+        (Prior(["laplace"]), r"\['laplace'\]"),  # type: ignore[arg-type]
         (Prior("student_t", nu_local=1.0), "not a proper prior"),
         (Prior("gig", nu_global="1"), "nu_global"),  # type: ignore[arg-type]
     ],
@@ -158,7 +161,7 @@ def test_defaults_agree_with_a_linear_fit(rng):
     np.testing.assert_allclose(noise_scale, residual / 4.0)
     assert delta**2 == pytest.approx(np.abs(coefficients[1:]).max())
     assert intercept == pytest.approx(np.abs(coefficients[0]).max())
-    model = build_model(build_architecture(2, (5,), 2), prior=with_delta("student_t", delta))
+    model = build_model(build_architecture(2, (5,), 2), default_delta=delta)
     assert model.global_shrinkage.scale == pytest.approx(delta**2 / 2.0)
 
 
@@ -171,11 +174,13 @@ def test_defaults_stay_within_their_limits(unit, rng):
 
 
 def test_only_the_scale_that_is_left_open_follows_the_data():
-    given = Prior("student_t", nu_local=-2.0)
-    assert with_delta(given, 3.0) == replace(given, delta_global=3.0)
-    assert with_delta("student_t", 3.0) == Prior("student_t", delta_global=3.0)
-    for given in (Prior("student_t", delta_global=1.25), Prior("laplace")):
-        assert with_delta(given, 3.0) is given
+    given = Prior("student_t", nu_local=-2.0, delta_global=1.25)
+    for prior, delta in ((replace(given, delta_global=None), 1.25), (given, 3.0)):
+        found = build_model(DEEP, prior=prior, default_delta=delta)
+        assert found == build_model(DEEP, prior=given)
+    assert build_model(DEEP, prior="laplace", default_delta=3.0) == build_model(
+        DEEP, prior="laplace"
+    )
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 2), (3, 8), (6, 2), (5, 1)])

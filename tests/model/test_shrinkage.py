@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any
-
 import numpy as np
 import pytest
 
@@ -22,63 +19,7 @@ from bowtienet.model.shrinkage import (
     scaled,
 )
 
-EXPECTED: dict[str, tuple[dict[str, float], Any]] = {
-    "student_t": ({"order": -2.0, "scale": 3.0}, (-2.0, 3.0, 0.0)),
-    "laplace": ({"rate": 3.0}, (1.0, 0.0, 3.0)),
-    "normal_gamma": ({"order": 2.0, "rate": 3.0}, (2.0, 0.0, 3.0)),
-    "normal_inverse_gaussian": ({"scale": 2.0, "rate": 3.0}, (-0.5, 2.0, 3.0)),
-    "gig": ({"order": 4.0, "scale": 2.0, "rate": 3.0}, (4.0, 2.0, 3.0)),
-    "horseshoe": ({"scale": 2}, HalfCauchy(scale=2.0)),
-    "regularized_horseshoe": ({"scale": 2}, HalfCauchy(scale=2.0)),
-    "gaussian": ({"scale": 4}, PointMass(value=4.0)),
-}
 X = np.array([0.05, 0.3, 1.0, 2.5, 9.0])
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_parameters_by_family(family):
-    parameters, expected = EXPECTED[family]
-    if isinstance(expected, tuple):
-        names = ("order", "scale", "rate")
-        expected = GeneralizedInverseGaussian(**dict(zip(names, expected, strict=True)))
-    assert build_shrinkage(family, **parameters) == expected
-    default = build_shrinkage(family)
-    assert type(default) is type(expected)
-    if isinstance(default, GeneralizedInverseGaussian):
-        assert np.isfinite(gig.log_normalizer(default))
-
-
-@pytest.mark.parametrize("bad", ["horse", None, ["laplace"]])
-def test_an_unknown_name_is_named(bad):
-    with pytest.raises(ValueError, match=re.escape(repr(bad))):
-        build_shrinkage(bad)
-
-
-@pytest.mark.parametrize(
-    ("family", "parameters", "words"),
-    [
-        ("student_t", {"rate": 1.0}, "rate"),
-        ("laplace", {"order": 1.0}, "order"),
-        ("gig", {"variance": 1.0}, "variance"),
-        ("gaussian", {"rate": 1.0}, "rate"),
-        ("horseshoe", {"order": 1.0}, "order"),
-        ("student_t", {"order": 0.0}, "student_t"),
-        ("student_t", {"scale": 0.0}, "student_t"),
-        ("laplace", {"rate": -1.0}, "laplace"),
-        ("normal_gamma", {"order": 0.0}, "normal_gamma"),
-        ("normal_inverse_gaussian", {"scale": float("nan")}, "normal_inverse_gaussian"),
-        ("gig", {"scale": 0.0, "rate": 0.0}, "gig"),
-        ("horseshoe", {"scale": 0.0}, "horseshoe"),
-        ("regularized_horseshoe", {"scale": float("inf")}, "regularized_horseshoe"),
-        ("gaussian", {"scale": 0.0}, "gaussian"),
-        ("gaussian", {"scale": float("inf")}, "gaussian"),
-        ("laplace", {"rate": None}, "rate of prior 'laplace'"),
-        ("laplace", {"rate": [1.0, 2.0]}, "rate of prior 'laplace'"),
-    ],
-)
-def test_unknown_parameters_and_improper_priors(family, parameters, words):
-    with pytest.raises(ValueError, match=words):
-        build_shrinkage(family, **parameters)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

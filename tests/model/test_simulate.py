@@ -16,9 +16,9 @@ from scipy.special import expit
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.model import simulate
+from bowtienet.model import Prior, simulate
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Prior, build_model
+from bowtienet.model.model import BowTieModel, build_model
 from bowtienet.model.shrinkage import FAMILIES, ShrinkagePrior
 from bowtienet.model.simulate import Layer, sample_model, sample_prior
 from bowtienet.outcomes import Binary

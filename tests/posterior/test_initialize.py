@@ -85,12 +85,6 @@ def test_shapes_and_where_noise_and_covariances_start(init, hidden, rng):
         np.testing.assert_array_equal(noise.scale, np.ones((2, width)) * scale)
         assert layer.global_shrinkage.scale.shape == (2,)
         assert layer.local_shrinkage.scale.shape == (2, width, below)
-    if not hidden:
-        assert posterior.shared_covariance is None
-        return
-    np.testing.assert_array_equal(
-        posterior.shared_covariance, [START_VARIANCE * np.eye(hidden[-1])] * 2
-    )
 
 
 @pytest.mark.parametrize("init", INITS)
@@ -161,7 +155,6 @@ def test_output_layer_is_a_ridge_regression_with_a_free_bias(outcome, rng):
         targets = 4.0 * (labels == np.arange(3)) - 2.0
     model = model_for(rows, (6,), outcome=outcome)
     posterior = initialize(model, rows, rng, 2, "laplace")
-    assert (posterior.shared_covariance is None) == outcome.by_row
     for index in range(2):
         hidden, output = (layer.weights.mean[index] for layer in posterior.layers)
         features = mean_activations([hidden], rows.inputs, model.temperature)

@@ -255,8 +255,6 @@ def test_what_is_left_is_a_network_with_the_scales_it_had(hidden, family, rng):
             if isinstance(psi, GeneralizedInverseGaussian):
                 scale = before.local_shrinkage.scale[:, above][:, :, below]
                 np.testing.assert_array_equal(psi.scale, np.where(mask, scale, 1.0))
-        if len(left.layers) > 1:
-            assert left.shared_covariance.shape == (1, widths[-2], widths[-2])
     assert len(sizes) > 1
 
 

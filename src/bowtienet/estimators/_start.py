@@ -14,7 +14,6 @@ from bowtienet.model.model import (
     Rows,
     build_model,
     default_scales,
-    with_delta,
 )
 from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
@@ -51,12 +50,13 @@ def start_of(
         bias_variance = max(intercept, 1e-2)
     model = build_model(
         architecture,
-        prior=with_delta(estimator.prior, delta),
+        prior=estimator.prior,
         hidden_noise=estimator.hidden_noise,
         output_noise=noise,
         bias_variance=bias_variance,
         temperature=estimator.temperature,
         outcome=outcome,
+        default_delta=delta,
     )
     if layers:
         return model, around(model, layers, rows, rng)

@@ -22,8 +22,9 @@ from bowtienet.estimators._ensemble import FittedEnsemble
 from bowtienet.estimators._variational import FittedNetwork
 from bowtienet.inference.statistics import LayerStatistics, Statistics
 from bowtienet.inference.stochastic import StochasticState
+from bowtienet.model import Prior
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.model import BowTieModel, Prior
+from bowtienet.model.model import BowTieModel
 from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior

@@ -42,7 +42,6 @@ from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import (
     separate_hyperparameters,
     update_hyperparameters,
-    update_outcome_parameters,
 )
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.local_step import for_rows, initialize_local, local_memory, local_step
@@ -164,12 +163,10 @@ def sweep(
     posterior = global_step(model, posterior, statistics, rounds)
     model = update_hyperparameters(model, posterior) if em else model
     terms = elbo(model, posterior, statistics)
-    return Sweep(
-        model=update_outcome_parameters(model, statistics) if em else model,
-        posterior=posterior,
-        memory=memory,
-        elbo_terms=terms,
-    )
+    if em:
+        outcome = model.outcome.renewed(statistics.parameter, statistics.count)
+        model = replace(model, outcome=outcome)
+    return Sweep(model=model, posterior=posterior, memory=memory, elbo_terms=terms)
 
 
 def block_pass(
@@ -329,15 +326,13 @@ def build_blocks(rows: Rows, model: BowTieModel, count: int = 1) -> tuple[Block,
 
 def block_rows(model: BowTieModel, count: int = 1) -> int:
     """Rows of a block of `count` networks, such that no array has more than `BLOCK_BYTES`."""
-    widths, outcome = model.architecture.widths, model.outcome
-    largest = max(packed_size(widths[0] + 1), 4 * count * max(widths))
-    for below, width in pairwise(widths[1:-1]):
-        largest = max(largest, count * below * width, count * below * below, count * width * width)
-    if outcome.by_row and len(widths) > 2:
-        largest = max(largest, count * widths[-1] * (widths[-2] + 1))
-        if widths[-1] > 1:
-            largest = max(largest, count * widths[-2] ** 2)
-    return max(16, BLOCK_BYTES // (8 * largest))
+    widths = model.architecture.widths
+    sizes = [packed_size(widths[0] + 1), 4 * count * max(widths)]
+    sizes += [count * max(pair) ** 2 for pair in pairwise(widths[1:-1])]
+    if model.outcome.by_row and len(widths) > 2:
+        sizes += [count * widths[-1] * (widths[-2] + 1)]
+        sizes += [count * widths[-2] ** 2] * (widths[-1] > 1)
+    return max(16, BLOCK_BYTES // (8 * max(sizes)))
 
 
 @contextmanager

@@ -27,7 +27,6 @@ from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.inference.statistics import Statistics
 from bowtienet.model.model import BowTieModel
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.outcomes import StudentT
@@ -53,17 +52,6 @@ def separate_hyperparameters(model: BowTieModel, count: int) -> BowTieModel:
     if isinstance(outcome, StudentT):
         outcome = replace(outcome, freedom=np.full(count, outcome.freedom))
     return replace(model, global_shrinkage=prior, outcome=outcome)
-
-
-def update_outcome_parameters(model: BowTieModel, statistics: Statistics) -> BowTieModel:
-    """The model with parameters of its outcome that raise the bound of these statistics.
-
-    They take part from the next local step on: the statistics are those of the parameters before.
-    """
-    sums = statistics.parameter
-    if sums is None:
-        return model
-    return replace(model, outcome=model.outcome.renewed(sums, statistics.count))
 
 
 def _maximize(

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from bowtienet._arrays import (
     Array,
     diagonal_matrix,
@@ -165,10 +167,10 @@ def settle(
     for _ in range(max_iterations):
         local, moments = local_step(model, factors, inputs, targets, memory)
         renewed = local_memory(local)
-        moving = _moves(renewed, memory, tolerance)
-        if moving is None:
+        moving = _moving(renewed, memory, tolerance)
+        if not moving.any():
             break
-        memory = map_arrays(partial(namespace(inputs).where, moving), renewed, memory)
+        memory = map_arrays(partial(np.where, moving), renewed, memory)
     return local, moments
 
 
@@ -340,21 +342,15 @@ def _apply(covariance: Covariances, vectors: Array) -> Array:
     return (covariance @ vectors[..., None])[..., 0]
 
 
-def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
-    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does.
+def _moving(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array:
+    """Whether a gate or, relative to its size, a tilt of a row moves, (n, 1).
 
     The outcome's parabola counts as a tilt where hidden layers hear of it.
     """
-    (gates, *others), (gates_before, *others_before) = now, before
-    pairs = [*zip(gates, gates_before, strict=True)]
-    if gates:
-        for parts in zip(others, others_before, strict=True):
-            for a, b in zip(*parts, strict=True):
-                size = 1.0 + namespace(b).abs(b)
-                pairs.append((a / size, b / size))
-    moving: Array | None = None
-    for a, b in pairs:
-        xp = namespace(a)
-        found = xp.any(xp.abs(a - b) > tolerance, axis=-1, keepdims=True)
-        moving = found if moving is None else moving | found
-    return None if moving is None or not bool(namespace(moving).any(moving)) else moving
+    moving = np.zeros((1, 1), dtype=bool)
+    for kind, pairs in enumerate(zip(now, before, strict=True)):
+        for a, b in zip(*pairs, strict=True):
+            size = 1.0 + np.abs(b) if kind else 1.0
+            moves = np.any(np.abs(a / size - b / size) > tolerance, axis=-1, keepdims=True)
+            moving = moving | (moves & bool(now[0]))
+    return moving

@@ -17,7 +17,7 @@ rows in the batch, one local step and l_t = 1 a step is a sweep of coordinate as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TypeAlias
 
@@ -38,7 +38,6 @@ from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import (
     separate_hyperparameters,
     update_hyperparameters,
-    update_outcome_parameters,
 )
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.local_step import FactorsForRows, for_rows, settle
@@ -104,9 +103,12 @@ def stochastic_step(
     posterior = global_step(model, state.posterior, blended)
     model = update_hyperparameters(model, posterior)
     terms = elbo(model, posterior, sums)
-    model = update_outcome_parameters(model, blended)
+    outcome = model.outcome.renewed(blended.parameter, blended.count)
     after = StochasticState(
-        model=model, posterior=posterior, statistics=blended, step=state.step + 1
+        model=replace(model, outcome=outcome),
+        posterior=posterior,
+        statistics=blended,
+        step=state.step + 1,
     )
     return after, terms
 

@@ -10,15 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import slices
-from bowtienet._params import number, positive
+from bowtienet._params import positive
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.shrinkage import (
-    ShrinkagePrior,
-    build_shrinkage,
-    free_parameters,
-    scaled,
-)
+from bowtienet.model.shrinkage import Prior, ShrinkagePrior, build_shrinkage, scaled
 from bowtienet.outcomes import GAUSSIAN, Outcome
 
 Floats = NDArray[np.float64]
@@ -41,51 +36,6 @@ def take_rows(rows: Rows, index: slice | NDArray[np.intp]) -> Rows:
 def split(rows: Rows, size: int) -> list[Rows]:
     """Consecutive blocks of at most `size` rows."""
     return [take_rows(rows, part) for part in slices(len(rows.inputs), size)]
-
-
-@dataclass(frozen=True)
-class Prior:
-    """A shrinkage prior of the weights, W ~ N(0, tau psi), in the paper's letters.
-
-    tau (one for each layer) and psi (one for each weight) are GIG(nu, delta, lambda) with density
-    proportional to x^(nu-1) exp(-(delta²/x + lambda² x)/2), or squares of half-Cauchy variables.
-
-    Parameters
-    ----------
-    family : {"student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gig", \
-            "gaussian", "horseshoe", "regularized_horseshoe"}
-        Name of the marginal prior of a weight.
-    nu_global, nu_local : float, optional
-        Orders of "student_t" (negative), "normal_gamma" (positive) and "gig".
-    delta_global, delta_local : float, optional
-        Scales of the families that have one; for the horseshoes the half-Cauchy's scale, for
-        "gaussian" the (fixed) root of tau and psi. The default `delta_global` of "student_t"
-        follows the data as in the paper, min(√max abs(coefficient), 10) of a linear fit.
-    lambda_global, lambda_local : float, optional
-        Rates of "laplace", "normal_gamma", "normal_inverse_gaussian" and "gig".
-    slab : (float, float)
-        Degrees of freedom and scale of the Student-t slab of "regularized_horseshoe".
-
-    Notes
-    -----
-    delta_global is divided by the root of the number of hidden layers and delta_local by the root
-    of the number of inputs of a layer, so that deeper and wider networks shrink more; lambda is
-    multiplied by the same roots.
-
-    Examples
-    --------
-    >>> Prior("student_t", nu_local=-2.0, delta_local=0.5).delta_local
-    0.5
-    """
-
-    family: str
-    nu_global: float | None = None
-    delta_global: float | None = None
-    lambda_global: float | None = None
-    nu_local: float | None = None
-    delta_local: float | None = None
-    lambda_local: float | None = None
-    slab: tuple[float, float] = (4.0, 2.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,6 +81,7 @@ def build_model(
     bias_variance: float = 1.0,
     temperature: float = 0.1,
     outcome: Outcome = GAUSSIAN,
+    default_delta: float = 1.0,
 ) -> BowTieModel:
     """Put a model together from the name of its shrinkage prior.
 
@@ -149,9 +100,13 @@ def build_model(
         Softness of the gates; ReLU in the limit 0.
     outcome : Outcome
         The likelihood of the targets; `output_noise` is read by those with a noise variance alone.
+    default_delta : float
+        delta_global of a Student-t prior that has none; see `default_scales`.
     """
     prior = Prior(prior) if isinstance(prior, str) else prior
-    shared, local = _shrinkage(prior, "global"), _shrinkage(prior, "local")
+    if prior.family == "student_t" and prior.delta_global is None:
+        prior = replace(prior, delta_global=default_delta)
+    shared, local = build_shrinkage(prior, "global"), build_shrinkage(prior, "local")
     slab = None
     if prior.family == "regularized_horseshoe":
         half = 0.5 * positive(prior.slab[0], "the degrees of freedom of slab")
@@ -173,9 +128,9 @@ def build_model(
 def default_scales(rows: Rows, outcome: Outcome = GAUSSIAN) -> tuple[float, float, Floats]:
     """The paper's scales from a linear fit of the outcome's working targets, weights counted.
 
-    delta_global = min(max |coefficient|^½, 10) for `with_delta`, max |intercept|, and the scales
-    (D_out,) of the authors' IG(2, min(residual variance / 4, 30)) of the output noise. The first
-    and the last are kept from 0, so that priors are proper for targets that a line fits exactly.
+    delta_global = min(max |coefficient|^½, 10) where a prior has none, max |intercept|, and the
+    scales (D_out,) of the authors' IG(2, min(residual variance / 4, 30)) of the output noise. The
+    first and the last are kept from 0: priors stay proper for targets that a line fits exactly.
     """
     present = rows.weights > 0.0
     total = float(rows.weights.sum())
@@ -190,31 +145,6 @@ def default_scales(rows: Rows, outcome: Outcome = GAUSSIAN) -> tuple[float, floa
     largest = float(np.clip(np.abs(coefficients[1:]).max(initial=0.0), 1e-2, 10.0**2))
     intercept = float(np.abs(coefficients[0]).max())
     return math.sqrt(largest), intercept, np.clip(residual_variance / 4.0, 1e-6, 30.0)
-
-
-def with_delta(prior: str | Prior, delta: float) -> Prior:
-    """The prior with this delta_global, if it is a Student-t without one: others have defaults."""
-    prior = Prior(prior) if isinstance(prior, str) else prior
-    if prior.family != "student_t" or prior.delta_global is not None:
-        return prior
-    return replace(prior, delta_global=delta)
-
-
-def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
-    """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is no GIG."""
-    free = free_parameters(prior.family)
-    half = 1.0 if set(free) == {"scale"} else 0.5
-    values: dict[str, float] = {}
-    for letter, name in (("nu", "order"), ("delta", "scale"), ("lambda", "rate")):
-        value = getattr(prior, f"{letter}_{which}")
-        if value is None:
-            continue
-        if name not in free:
-            raise ValueError(f"prior {prior.family!r} has no {letter}_{which}: leave it out.")
-        check = positive if letter == "delta" else number
-        value = check(value, f"{letter}_{which}")
-        values[name] = value if letter == "nu" else half * value**2
-    return build_shrinkage(prior.family, **values)
 
 
 def _noise(

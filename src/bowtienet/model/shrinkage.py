@@ -17,6 +17,7 @@ own: a pseudo-observation of zero.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log
 from typing import TypeAlias
 
@@ -46,45 +47,83 @@ FAMILIES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
 """By name: the parameters that are free, with their defaults, and those that make the family."""
 
 
-def build_shrinkage(family: str, **parameters: float) -> ShrinkagePrior:
-    """Prior of a scale by the name of the prior that it gives a weight.
+@dataclass(frozen=True)
+class Prior:
+    """A shrinkage prior of the weights, W ~ N(0, tau psi), in the paper's letters.
+
+    tau (one for each layer) and psi (one for each weight) are GIG(nu, delta, lambda) with density
+    proportional to x^(nu-1) exp(-(delta²/x + lambda² x)/2), or squares of half-Cauchy variables.
 
     Parameters
     ----------
     family : {"student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gig", \
-            "horseshoe", "regularized_horseshoe", "gaussian"}
+            "gaussian", "horseshoe", "regularized_horseshoe"}
         Name of the marginal prior of a weight.
-    **parameters : float
-        Those of `order`, `scale`, `rate` (in the paper's letters nu, delta²/2, lambda²/2) that the
-        family leaves free; for the horseshoes `scale` is the median, for "gaussian" the value.
+    nu_global, nu_local : float, optional
+        Orders of "student_t" (negative), "normal_gamma" (positive) and "gig".
+    delta_global, delta_local : float, optional
+        Scales of the families that have one; for the horseshoes the half-Cauchy's scale, for
+        "gaussian" the (fixed) root of tau and psi. The default `delta_global` of "student_t"
+        follows the data as in the paper, min(√max abs(coefficient), 10) of a linear fit.
+    lambda_global, lambda_local : float, optional
+        Rates of "laplace", "normal_gamma", "normal_inverse_gaussian" and "gig".
+    slab : (float, float)
+        Degrees of freedom and scale of the Student-t slab of "regularized_horseshoe".
+
+    Notes
+    -----
+    delta_global is divided by the root of the number of hidden layers and delta_local by the root
+    of the number of inputs of a layer, so that deeper and wider networks shrink more; lambda is
+    multiplied by the same roots.
 
     Examples
     --------
-    >>> build_shrinkage("laplace", rate=2.0)
+    >>> Prior("student_t", nu_local=-2.0, delta_local=0.5).delta_local
+    0.5
+    """
+
+    family: str
+    nu_global: float | None = None
+    delta_global: float | None = None
+    lambda_global: float | None = None
+    nu_local: float | None = None
+    delta_local: float | None = None
+    lambda_local: float | None = None
+    slab: tuple[float, float] = (4.0, 2.0)
+
+
+def build_shrinkage(prior: str | Prior, which: str = "local") -> ShrinkagePrior:
+    """Prior of tau ("global") or psi ("local") of a layer with one input.
+
+    scale = delta²/2 and rate = lambda²/2, but the scale of a half-Cauchy and the value of a fixed
+    variance are delta². Parameters that are not given have the defaults of the family.
+
+    Examples
+    --------
+    >>> build_shrinkage(Prior("laplace", lambda_local=2.0))
     GeneralizedInverseGaussian(order=1.0, scale=0.0, rate=2.0)
     """
-    free, fixed = free_parameters(family), FAMILIES[family][1]
-    unknown = sorted(set(parameters) - set(free))
-    if unknown:
-        raise ValueError(
-            f"prior {family!r} has no parameter {', '.join(unknown)}: it takes {', '.join(free)}."
-        )
-    values = {
-        name: number(value, f"{name} of prior {family!r}")
-        for name, value in {**free, **parameters}.items()
-    }
-    if set(free) == {"scale"}:
-        scale = positive(values["scale"], f"scale of prior {family!r}")
-        return PointMass(value=scale) if family == "gaussian" else HalfCauchy(scale=scale)
-    gig.check_proper(**values, **fixed, name=f"prior {family!r}")
-    return GeneralizedInverseGaussian(**values, **fixed)
-
-
-def free_parameters(family: str) -> dict[str, float]:
-    """The parameters that a family leaves free, with their defaults."""
+    prior = Prior(prior) if isinstance(prior, str) else prior
+    family = prior.family
     if not isinstance(family, str) or family not in FAMILIES:
         raise ValueError(f"unknown prior {family!r}: choose one of {', '.join(FAMILIES)}.")
-    return FAMILIES[family][0]
+    free, fixed = FAMILIES[family]
+    values, half = {**free, **fixed}, 1.0 if set(free) == {"scale"} else 0.5
+    for letter, name in (("nu", "order"), ("delta", "scale"), ("lambda", "rate")):
+        value = getattr(prior, f"{letter}_{which}")
+        if value is None:
+            continue
+        if name not in free:
+            raise ValueError(f"prior {family!r} has no {letter}_{which}: leave it out.")
+        check = positive if letter == "delta" else number
+        value = check(value, f"{letter}_{which}")
+        values[name] = value if letter == "nu" else half * value**2
+    if family == "gaussian":
+        return PointMass(value=values["scale"])
+    if set(free) == {"scale"}:
+        return HalfCauchy(scale=values["scale"])
+    gig.check_proper(**values, name=f"prior {family!r}")
+    return GeneralizedInverseGaussian(**values)
 
 
 def scaled(prior: ShrinkagePrior, factor: float) -> ShrinkagePrior:

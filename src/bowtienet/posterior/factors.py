@@ -38,10 +38,10 @@ class Posterior:
     """q(W, b) q(eta²) q(tau) q(psi) of M networks: one entry for each layer, output last."""
 
     layers: tuple[LayerFactors, ...]
-    shared_covariance: Array | None
+    shared_covariance: Array | None = None
     """S_L (D_L, D_L), the conditional covariance of the last hidden layer's activations, which is
-    the same for every row with known targets; None without hidden layers, and for outcomes whose
-    precision differs between rows."""
+    the same for every row with known targets; None before the first step, without hidden layers,
+    and for outcomes whose precision differs between rows."""
 
 
 def n_networks(posterior: Posterior) -> int:

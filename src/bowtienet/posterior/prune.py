@@ -147,8 +147,4 @@ def _assembled(
             for i in range(first, len(alive) - 1)
         ),
     )
-    shared = None
-    if smaller.architecture.n_hidden and not model.outcome.by_row:
-        noise_precision = inverse_gamma.mean_inverse(layers[-2].noise_variance)
-        shared = diagonal_matrix(1.0 / noise_precision)
-    return smaller, Posterior(layers=tuple(layers), shared_covariance=shared)
+    return smaller, Posterior(layers=tuple(layers))
