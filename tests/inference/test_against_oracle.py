@@ -16,9 +16,7 @@ import pytest
 from scipy.special import expit
 
 from bowtienet.inference import global_step, local_step
-from bowtienet.inference.empirical_bayes import (
-    separate_hyperparameters,
-)
+from bowtienet.inference.empirical_bayes import separate_hyperparameters
 from bowtienet.prediction import variational
 from tests import oracle_bridge
 from tests.oracle_bridge import WIDTHS, Case, alone, assert_close, assert_same, single

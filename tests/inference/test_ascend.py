@@ -99,20 +99,14 @@ def moved_by(monkeypatch: pytest.MonkeyPatch, momentum: float) -> None:
 
 @pytest.mark.parametrize("hidden", [(6,), (5, 4)])
 def test_acceleration_reaches_a_higher_bound_in_as_many_sweeps(hidden):
-    plain, fast = (
-        ascend(*problem(hidden), max_iter=60, tol=0.0, accelerate=accelerate)
-        for accelerate in (False, True)
-    )
-    assert fast.n_sweeps == plain.n_sweeps == (60, 60)
+    for n_sweeps in (1, 60):  # the first has three rounds of global updates, but no momentum
+        plain, fast = (
+            ascend(*problem(hidden), max_iter=n_sweeps, tol=0.0, accelerate=accelerate)
+            for accelerate in (False, True)
+        )
+        assert fast.n_sweeps == plain.n_sweeps == (n_sweeps, n_sweeps)
+        assert np.all(fast.elbo_terms.total > plain.elbo_terms.total + 0.1)
     assert np.all(fast.elbo_terms.total > plain.elbo_terms.total + 1.0)
-
-
-def test_more_rounds_within_a_sweep_climb_higher():
-    bounds = [
-        ascend(*problem(), max_iter=1, em=False, rounds=rounds).elbo_terms.total
-        for rounds in (1, 2, 5)
-    ]
-    assert np.all(np.diff(bounds, axis=0) > 0.1)
 
 
 @pytest.mark.parametrize(("hidden", "amount"), [((6,), 3.0), ((5, 4), 1e3), ((6,), 1e200)])

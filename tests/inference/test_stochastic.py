@@ -28,11 +28,7 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
-from bowtienet.model.model import (
-    BowTieModel,
-    Rows,
-    take_rows,
-)
+from bowtienet.model.model import BowTieModel, Rows, take_rows
 from bowtienet.outcomes import GAUSSIAN, Binary, Classes, Outcome, StudentT
 from bowtienet.posterior.factors import Posterior, network
 from bowtienet.posterior.initialize import around, initialize, mean_activations, ridge

@@ -12,12 +12,7 @@ from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInve
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import (
-    Rows,
-    build_model,
-    default_scales,
-    take_rows,
-)
+from bowtienet.model.model import Rows, build_model, default_scales, take_rows
 from bowtienet.model.shrinkage import FAMILIES, Prior, build_shrinkage, scaled
 from bowtienet.outcomes import Classes
 

@@ -39,10 +39,7 @@ from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import Array, map_arrays, pack_outer, packed_size, with_ones
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import (
-    separate_hyperparameters,
-    update_hyperparameters,
-)
+from bowtienet.inference.empirical_bayes import separate_hyperparameters, update_hyperparameters
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.local_step import for_rows, initialize_local, local_memory, local_step
 from bowtienet.inference.statistics import Statistics, add, block_statistics
@@ -152,7 +149,6 @@ def sweep(
     memory: Any,
     *,
     rounds: int = 3,
-    em: bool = True,
 ) -> Sweep:
     """One pass over the rows: local step and sums by block, then W, eta², tau, psi, EM, bound.
 
@@ -161,11 +157,10 @@ def sweep(
     """
     statistics, memory = provider.local_pass(model, posterior, memory)
     posterior = global_step(model, posterior, statistics, rounds)
-    model = update_hyperparameters(model, posterior) if em else model
+    model = update_hyperparameters(model, posterior)
     terms = elbo(model, posterior, statistics)
-    if em:
-        outcome = model.outcome.renewed(statistics.parameter, statistics.count)
-        model = replace(model, outcome=outcome)
+    outcome = model.outcome.renewed(statistics.parameter, statistics.count)
+    model = replace(model, outcome=outcome)
     return Sweep(model=model, posterior=posterior, memory=memory, elbo_terms=terms)
 
 
@@ -188,8 +183,6 @@ def ascend(
     *,
     max_iter: int = 500,
     tol: float = 1e-4,
-    rounds: int = 3,
-    em: bool = True,
     accelerate: bool = True,
     callback: Callback | None = None,
 ) -> Ascent:
@@ -207,12 +200,9 @@ def ascend(
         Most passes over the rows.
     tol : float
         A network has converged when its bound may still gain less than this part of its size.
-    rounds : int
-        Rounds of global updates within a sweep; they do not read the data.
-    em : bool
-        Set the hyperparameter of the global shrinkage, and the outcome's parameters, by EM.
     accelerate : bool
-        Use momentum between sweeps. Plain coordinate ascent otherwise.
+        Use momentum between sweeps, and three rounds of global updates within one, which do not
+        read the data. Plain coordinate ascent otherwise.
     callback : callable, optional
         Called after every sweep; a true answer ends the fit.
 
@@ -241,10 +231,10 @@ def ascend(
         proposal = accepted
         try:
             while None in status:
-                candidate = _tried(proposal, provider, rounds, em)
-                values, moved, first = candidate.elbo_terms.total, age > 0.0, np.isinf(bounds)
+                candidate = _tried(proposal, provider, 3 if accelerate else 1)
+                values, moved = candidate.elbo_terms.total, age > 0.0
                 # A plain sweep may fall by rounding; a step by momentum may not.
-                slack = np.where(moved | first, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
+                slack = np.where(moved, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
                 going = np.array([each is None for each in status])
                 risen = going & np.isfinite(values) & ~(values < bounds - slack)
                 before, accepted = accepted, _chosen(risen, candidate, accepted, provider)
@@ -256,7 +246,7 @@ def ascend(
                     stopped = risen[m] and is_converged(history[m], tol)
                     status[m] = _status(values[m], risen[m], moved[m], stopped, number, max_iter)
                     ended[m] = number
-                climbs = risen & ~first & [each is None for each in status] & accelerate
+                climbs = risen & [each is None for each in status] & accelerate & (number > 1)
                 age = np.where(climbs, age + 1.0, 0.0)
                 proposal = accepted
                 if age.any():
@@ -278,10 +268,10 @@ def ascend(
     )
 
 
-def _tried(state: Sweep, provider: RowProvider, rounds: int, em: bool) -> Sweep:
+def _tried(state: Sweep, provider: RowProvider, rounds: int) -> Sweep:
     """A sweep; one that breaks down leaves the state with a bound that is not finite."""
     try:
-        return sweep(state.model, state.posterior, provider, state.memory, rounds=rounds, em=em)
+        return sweep(state.model, state.posterior, provider, state.memory, rounds=rounds)
     except (ArithmeticError, np.linalg.LinAlgError):
         return replace(state, elbo_terms=unknown_bound(n_networks(state.posterior)))
 

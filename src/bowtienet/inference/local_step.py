@@ -34,6 +34,7 @@ from bowtienet.outcomes import RowTerms
 from bowtienet.posterior.factors import (
     Activations,
     Covariances,
+    LayerFactors,
     LocalFactors,
     LocalMemory,
     Posterior,
@@ -52,8 +53,6 @@ from bowtienet.posterior.moments import (
 class FactorsForRows(Posterior):
     """Global factors with what every block of rows would have to work out of them again."""
 
-    noise_precision: tuple[Array, ...]
-    """E[1/eta²] (1, D) of every layer."""
     squares: tuple[Array, ...]
     """E[(b, W)'(b, W)] of every hidden layer, packed for traces, ((K+1)(K+2)/2, D)."""
     output_squares: Array | tuple[Array, Array] | None
@@ -69,9 +68,6 @@ def for_rows(factors: Posterior) -> FactorsForRows:
     return FactorsForRows(
         layers=layers,
         shared_covariance=covariance,
-        noise_precision=tuple(
-            inverse_gamma.mean_inverse(layer.noise_variance)[..., None, :] for layer in layers
-        ),
         squares=tuple(
             transpose(pack_for_trace(gaussian.second_moment(layer.weights)))
             for layer in layers[:-1]
@@ -107,11 +103,14 @@ def initialize_local(
     return tuple(gates), tuple(tilts), parabola
 
 
+def noise_precision(layer: LayerFactors) -> Array:
+    """E[1/eta²] (1, D)."""
+    return inverse_gamma.mean_inverse(layer.noise_variance)[..., None, :]
+
+
 def output_precision(model: BowTieModel, factors: Posterior) -> Array | float:
     """c = E[1/eta²] (1, D_out) of the output, 1 for outcomes without a noise variance."""
-    if not model.outcome.has_noise:
-        return 1.0
-    return inverse_gamma.mean_inverse(factors.layers[-1].noise_variance)[..., None, :]
+    return noise_precision(factors.layers[-1]) if model.outcome.has_noise else 1.0
 
 
 def local_memory(local: LocalFactors) -> LocalMemory:
@@ -204,7 +203,7 @@ def update_activations(
         )
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
-        pull = factors.noise_precision[index] * gates[index]
+        pull = noise_precision(layer) * gates[index]
         # E[z] without its random input; that of the first layer is known.
         constant = first if index == 0 else layer.weights.mean[..., None, :, 0]
         # G, the preactivation's pull on its activation.
@@ -263,16 +262,16 @@ def update_gates(
     factors = for_rows(factors)
     gates, entropies = [], []
     for index, layer in enumerate(factors.layers[:-1]):
-        noise_precision = factors.noise_precision[index]
+        precision = noise_precision(layer)
         preactivation = preactivation_mean(layer.weights, moments.inputs[index])
         # With E[a z] = E[a] E[z] + Cov(a, z), as few passes over (n, D) as there are terms.
-        slope = noise_precision * moments.means[index] + 1.0 / model.temperature
-        curvature = noise_precision * (0.5 * model.temperature**2)
+        slope = precision * moments.means[index] + 1.0 / model.temperature
+        curvature = precision * (0.5 * model.temperature**2)
         log_odds = slope * preactivation - curvature * tilt[index] ** 2
         cross = moments.cross[index]
         if cross is not None:
             covariance = covariance_with_preactivation(layer.weights, cross)
-            log_odds = log_odds + noise_precision * covariance
+            log_odds = log_odds + precision * covariance
         probability, entropy = bernoulli.probability_and_entropy(log_odds)
         gates.append(probability)
         entropies.append(entropy)
@@ -294,7 +293,7 @@ def _output_message(
     xp = namespace(covariance)
     if targets is None:
         return covariance, xp.zeros_like(inputs[..., :1] * covariance[..., 0, :1, :])
-    weight = transpose(factors.noise_precision[-1])
+    weight = transpose(noise_precision(factors.layers[-1]))
     constant = xp.sum(weight * mean_with_bias(output), axis=-2, keepdims=True)
     message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
     return covariance, xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1) @ message
@@ -323,7 +322,7 @@ def _hidden_message(
     second = gaussian.second_moment(layer.weights)
     curvature = pull + polya_gamma.mean(tilts[index - 1]) / temperature**2
     # The diagonal rides along as one more unit with c = 1, which spares a pass over (n, K, K).
-    diagonals = diagonal_matrix(factors.noise_precision[index - 1])
+    diagonals = diagonal_matrix(noise_precision(factors.layers[index - 1]))
     squares = xp.concat([diagonals, second[..., 1:, 1:]], axis=-3)
     *leading, width, size = mean.shape
     quadratic = with_ones(curvature) @ xp.reshape(squares, (*leading, width + 1, size * size))

@@ -35,10 +35,7 @@ from bowtienet.inference.ascend import (
     workers,
 )
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import (
-    separate_hyperparameters,
-    update_hyperparameters,
-)
+from bowtienet.inference.empirical_bayes import separate_hyperparameters, update_hyperparameters
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.local_step import FactorsForRows, for_rows, settle
 from bowtienet.inference.statistics import Statistics, add, block_statistics
@@ -180,10 +177,10 @@ def ascend_stochastic(
                 if callback is not None and callback(state.step - start, bound):
                     status = Status.INTERRUPTED
                     break
+                if still == 3 and turned is not None:
+                    status = Status.CONVERGED
+                    break
                 if still == 3:
-                    if turned is not None:
-                        status = Status.CONVERGED
-                        break
                     turned, still = state.step, 0
         except KeyboardInterrupt:
             if not history:

@@ -16,14 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bowtienet._arrays import (
-    Array,
-    namespace,
-    pack,
-    pack_outer,
-    transpose,
-    with_ones,
-)
+from bowtienet._arrays import Array, namespace, pack, pack_outer, transpose, with_ones
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.posterior.factors import Activations
