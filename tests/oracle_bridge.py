@@ -133,12 +133,9 @@ def swept(case: Case, sweeps: int) -> Case:
         state = oracle.update_gates(oracle.update_tilts(state, case.x), case.x)
         if state.outcome is not None:
             state = oracle.update_outcome(state, case.x, case.y)
-        for layer in range(len(state.widths) - 1):
-            state = oracle.update_weights(state, prior, *data, layer)
-            state = oracle.update_noise(state, prior, *data, layer)
-            state = oracle.update_global_shrinkage(state, prior, layer)
-            state = oracle.update_local_shrinkage(state, prior, layer)
-            state = oracle.update_slab(state, prior, layer)
+        state = oracle.update_noise(oracle.update_weights(state, prior, *data), prior, *data)
+        state = oracle.update_global_shrinkage(state, prior)
+        state = oracle.update_slab(oracle.update_local_shrinkage(state, prior), prior)
     return replace(case, state=with_shared_covariance(state))
 
 

@@ -165,7 +165,7 @@ def test_erratum_4_omega_term_of_the_prediction_bound_is_negative(case):
         gain=[[np.zeros((3, 2)), upper.gain[n]] for n in range(3)],
         covariance=[[lower.covariance[n], upper.covariance[0]] for n in range(3)],
     )
-    expected = sum(oracle.local_elbo(state, case.x, None).values())
+    expected = sum(oracle.local_elbo(state, case.x, None, ones).values())
     assert actual == pytest.approx(expected, rel=1e-10)
     # Tilts are fresh: A² = E[z²] / T².
     papers = actual + sum(float(np.sum(polya_gamma.mean(a) * a**2)) for a in local.tilt)
@@ -269,5 +269,5 @@ def test_erratum_11_each_output_row_is_fitted_to_its_own_target(case):
     np.testing.assert_array_equal(after.mean[:, 0], before.mean[:, 0])
     assert np.max(np.abs(after.mean[:, 1] - before.mean[:, 1])) > 1e-2
     np.testing.assert_array_equal(after.covariance, before.covariance)
-    state = oracle.update_weights(case.state, case.prior, case.x, case.y, case.weights, 2)
+    state = oracle.update_weights(case.state, case.prior, case.x, case.y, case.weights)
     assert_close(before.mean, [state.weight_mean[2]])
