@@ -80,6 +80,14 @@ def assert_same_network(result: Ascent, index: int, expected: Ascent, rtol: floa
     assert_same(shrinkage, expected.model.global_shrinkage, rtol)
 
 
+def assert_ended(result: Ascent, status: Status, expected: Ascent) -> None:
+    """All networks have this status and, to the bit, the state of another fit."""
+    assert result.status == (status,) * n_networks(result.posterior)
+    assert result.elbo_history == expected.elbo_history
+    assert_equal(result.posterior, expected.posterior)
+    assert_equal(result.elbo_terms, expected.elbo_terms)
+
+
 @pytest.fixture
 def three_threads(monkeypatch) -> None:
     """Blocks of 16 rows on three threads, whatever the machine."""
@@ -266,11 +274,8 @@ def test_a_callback_stops_the_fit_with_the_state_of_its_sweep(by_keyboard, at):
         return number == at
 
     result = ascend(*problem(), callback=callback)
-    expected = ascend(*problem(), max_iter=at)
-    assert result.status == (Status.INTERRUPTED,) * 2
-    assert result.n_sweeps == expected.n_sweeps
-    assert result.elbo_history == expected.elbo_history
-    assert_equal(result.posterior, expected.posterior)
+    assert result.n_sweeps == (at, at)
+    assert_ended(result, Status.INTERRUPTED, ascend(*problem(), max_iter=at))
 
 
 @pytest.mark.parametrize(("part", "complete"), [("elbo", 4), ("_extrapolated", 6)])
@@ -279,12 +284,8 @@ def test_ctrl_c_in_a_sweep_keeps_the_last_accepted_state(part, complete, monkeyp
     failing(monkeypatch, part, KeyboardInterrupt, 5)
     result = ascend(*problem(), max_iter=20)
     monkeypatch.undo()
-    expected = ascend(*problem(), max_iter=complete)
-    assert result.status == (Status.INTERRUPTED,) * 2
-    assert result.n_sweeps == expected.n_sweeps
-    assert result.elbo_history == expected.elbo_history
-    assert_equal(result.posterior, expected.posterior)
-    assert_equal(result.elbo_terms, expected.elbo_terms)
+    assert result.n_sweeps == (complete, complete)
+    assert_ended(result, Status.INTERRUPTED, ascend(*problem(), max_iter=complete))
     failing(monkeypatch, "global_step", KeyboardInterrupt, 1)
     with pytest.raises(KeyboardInterrupt):
         ascend(*problem(), max_iter=20)
@@ -344,15 +345,13 @@ def test_an_error_of_arithmetic_keeps_the_last_good_state(at, monkeypatch):
     failing(monkeypatch, "global_step", np.linalg.LinAlgError, *range(at, 100))
     result = ascend(*problem(), max_iter=20, accelerate=False)
     monkeypatch.undo()
-    assert result.status == (Status.NON_FINITE,) * 2
     assert result.n_sweeps == (at, at)
-    if at == 1:
-        assert result.elbo_history == ((), ())
-        assert np.all(np.isnan(result.elbo_terms.total))
-        return
-    expected = ascend(*problem(), max_iter=at - 1, accelerate=False)
-    assert result.elbo_history == expected.elbo_history
-    assert_equal(result.posterior, expected.posterior)
+    if at > 1:
+        expected = ascend(*problem(), max_iter=at - 1, accelerate=False)
+        return assert_ended(result, Status.NON_FINITE, expected)
+    assert result.status == (Status.NON_FINITE,) * 2
+    assert result.elbo_history == ((), ())
+    assert np.all(np.isnan(result.elbo_terms.total))
 
 
 def test_an_error_of_arithmetic_by_momentum_is_tried_again_without(monkeypatch):

@@ -46,35 +46,6 @@ def with_weights(case: Case, layer: int, **changes) -> Case:
     return replace(case, state=replace(case.state, **values))
 
 
-def residual(case: Case, layer: int) -> np.ndarray:
-    """The engine's Σ E[(a - gamma z)²] (D,)."""
-    return global_step.expected_residual(case.factors, case.statistics, layer)[0]
-
-
-def oracle_residual(case: Case, layer: int) -> np.ndarray:
-    total = np.zeros(case.state.widths[layer + 1])
-    for n in range(case.x.shape[0]):
-        moments = oracle.layer_moments(case.state, case.x[n], n, layer)
-        for d in range(total.size):
-            error = oracle.expected_square_error(case.state, moments, case.y[n], n, layer, d)
-            total[d] += case.weights[n] * error
-    return total
-
-
-def test_erratum_1_residual_keeps_the_covariance_between_layers(case):
-    """E[(a - gamma z)²] holds -2 rho E[W] Cov(a_l, a_{l-1}), which the paper drops, for l > 1."""
-    for layer in (0, 1):
-        expected = oracle_residual(case, layer)
-        np.testing.assert_allclose(residual(case, layer), expected, rtol=1e-10)
-        cross, dropped = case.moments.cross[layer], 0.0
-        if cross is not None:
-            rho = case.weights[:, None] * case.local.gate_probability[layer][0]
-            mean = case.state.weight_mean[layer][:, 1:]
-            dropped = -2.0 * np.einsum("nd,ndj,dj->d", rho, cross[0], mean)
-        papers = residual(case, layer) - dropped
-        assert np.allclose(papers, expected, rtol=1e-3) == (layer == 0)
-
-
 def printed_noise(point: Point) -> Point:
     """q(eta²) from sums Σ rho E[a_d a~] without the covariance between a_l and a_{l-1}."""
     statistics, moments = builders.statistics_of(point), builders.moments_of(point)
@@ -243,8 +214,7 @@ def test_erratum_8_divergence_of_q_equal_to_the_prior_is_zero(rng):
 def test_erratum_9_output_sum_of_squares(case):
     """Σ E[(y - z)²] = Σ (y - E[z])² + Var[z]; the appendix doubles a part of the variance."""
     last = len(WIDTHS) - 2
-    actual = residual(case, last)
-    np.testing.assert_allclose(actual, oracle_residual(case, last), rtol=1e-10)
+    actual = global_step.expected_residual(case.factors, case.statistics, last)[0]
     rows = [oracle.layer_moments(case.state, x_n, n, last) for n, x_n in enumerate(case.x)]
     moment = np.einsum("n,nij->ij", case.weights, [row.parent_square for row in rows])
     means = np.stack([row.parent for row in rows])

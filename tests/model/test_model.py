@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bowtienet.distributions import generalized_inverse_gaussian as gigs
+from bowtienet.distributions import half_cauchy
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
@@ -87,6 +89,23 @@ def test_tau_falls_with_depth_and_psi_with_width(family, hidden):
     assert model.global_shrinkage == scaled(plain, 1.0 / max(len(hidden), 1))
     expected = tuple(scaled(plain, 1.0 / width) for width in architecture.widths[:-1])
     assert model.local_shrinkage == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_scaled_is_the_density_of_the_scaled_variable(family):
+    """p(factor · x) by the change of variables, p_scaled(c x) = p(x) / c, at several points."""
+    prior, factor = build_shrinkage(family), 0.3
+    x = np.array([0.05, 0.3, 1.0, 2.5, 9.0])
+    if isinstance(prior, PointMass):
+        assert scaled(prior, factor) == PointMass(value=factor * prior.value)
+        return
+    log_density = half_cauchy.log_density if isinstance(prior, HalfCauchy) else gigs.log_density
+    np.testing.assert_allclose(
+        log_density(scaled(prior, factor), factor * x),
+        log_density(prior, x) - np.log(factor),
+        rtol=1e-10,
+        atol=1e-12,
+    )
 
 
 def test_the_slab_belongs_to_a_single_family():
