@@ -37,9 +37,9 @@ from bowtienet.inference.global_step import (
 )
 from bowtienet.inference.local_step import (
     local_memory,
+    output_precision,
     update_activations,
     update_gates,
-    update_outcome,
     update_tilts,
 )
 from bowtienet.inference.statistics import Statistics, block_statistics
@@ -72,7 +72,7 @@ from bowtienet.posterior.factors import (
     Posterior,
     network,
 )
-from bowtienet.posterior.moments import ChainMoments, chain_moments
+from bowtienet.posterior.moments import ChainMoments, chain_moments, output_moments
 
 
 def _gig(order: float, scale: float, rate: float) -> GeneralizedInverseGaussian:
@@ -415,7 +415,11 @@ def _update_activations(point: Point) -> Point:
 def _update_outcome(point: Point) -> Point:
     """The outcome's own local factors; Gaussian rows have none."""
     activations, moments = point.local.activations, moments_of(point)
-    terms = update_outcome(point.model, point.factors, point.rows.targets, activations, moments)
+    if not point.model.outcome.by_row:
+        return point
+    moments = output_moments(point.factors.layers[-1].weights, activations, moments)
+    precision = output_precision(point.model, point.factors)
+    terms = point.model.outcome.row_terms(point.rows.targets, *moments, precision)
     return replace(point, local=replace(point.local, outcome=terms))
 
 

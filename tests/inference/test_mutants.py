@@ -51,8 +51,8 @@ posterior/moments.py | oracle | E[a z]: biases among the weights
 - weights.mean[..., None, :, 1:])
 + weights.mean[..., None, :, :-1])
 inference/statistics.py | oracle | sums of rho E[a a~]: covariance dropped (erratum 1)
-- return cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
-+ return cross
+- cross = cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
++ cross = cross + 0.0
 inference/global_step.py | weights | hidden weights: E[1/eta²] forgotten
 - precision = noise_precision[..., None] * layer_moment
 + precision = layer_moment

@@ -106,20 +106,16 @@ def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) ->
         return nan
 
     def loss(log_rate: float) -> float:
-        rate = exp(log_rate)
-        candidate = replace(prior, rate=rate)
-        return count * float(gig.log_normalizer(candidate)) + rate * total
+        candidate = replace(prior, rate=exp(log_rate))
+        return count * float(gig.log_normalizer(candidate)) + exp(log_rate) * total
 
     from scipy.optimize import minimize_scalar  # heavy to load, and needed for this family alone
 
     center = log(prior.rate)
     # Where the best rate is 0 (an order below -1 and large tau), the prior is an inverse gamma to
     # rounding at scale · rate = 1e-16, and still a member of its own family.
-    lowest = min(center, log(1e-16 / prior.scale))
+    lowest = max(center - 20.0, min(center, log(1e-16 / prior.scale)))
     found = minimize_scalar(
-        loss,
-        bounds=(max(center - 20.0, lowest), center + 20.0),
-        method="bounded",
-        options={"xatol": 1e-10},
+        loss, bounds=(lowest, center + 20.0), method="bounded", options={"xatol": 1e-10}
     )
     return exp(float(found.x)) if found.fun <= loss(center) else float(prior.rate)

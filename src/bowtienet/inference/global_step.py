@@ -186,13 +186,8 @@ def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
     shrinkage = global_precision(layer) * mean_inverse(layer.local_shrinkage)
     if layer.slab_variance is not None:
         shrinkage = shrinkage + inverse_gamma.mean_inverse(layer.slab_variance)
-    return xp.concat(
-        [
-            xp.ones_like(mean[..., :1]) / model.bias_variance,
-            xp.ones_like(mean[..., 1:]) * shrinkage,
-        ],
-        axis=-1,
-    )
+    ones = xp.ones_like(mean)
+    return xp.concat([ones[..., :1] / model.bias_variance, ones[..., 1:] * shrinkage], axis=-1)
 
 
 def global_precision(layer: LayerFactors) -> Array:

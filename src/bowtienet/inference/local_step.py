@@ -10,7 +10,6 @@ those of inputs and targets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,7 +29,6 @@ from bowtienet._arrays import (
 from bowtienet.distributions import bernoulli, gaussian, inverse_gamma, polya_gamma
 from bowtienet.inference.output_by_row import mean_with_bias, message_by_row, squares_by_row
 from bowtienet.model.model import BowTieModel
-from bowtienet.outcomes import RowTerms
 from bowtienet.posterior.factors import (
     Activations,
     Covariances,
@@ -138,12 +136,17 @@ def local_step(
     moments = chain_moments(activations, inputs, input_second)
     tilt = update_tilts(model, factors, moments)
     gates, entropy = update_gates(model, factors, moments, tilt)
+    outcome = None
+    if targets is not None and model.outcome.by_row:
+        # The parabolas, whose own local factors suit E[z] and E[z²].
+        mean, square = output_moments(factors.layers[-1].weights, activations, moments)
+        outcome = model.outcome.row_terms(targets, mean, square, output_precision(model, factors))
     local = LocalFactors(
         activations=activations,
         gate_probability=gates,
         gate_entropy=entropy,
         tilt=tilt,
-        outcome=update_outcome(model, factors, targets, activations, moments),
+        outcome=outcome,
     )
     return local, moments
 
@@ -233,20 +236,6 @@ def update_tilts(
         xp.sqrt(second @ (squares / model.temperature**2))
         for squares, second in zip(for_rows(factors).squares, moments.second, strict=True)
     )
-
-
-def update_outcome(
-    model: BowTieModel,
-    factors: Posterior,
-    targets: Array | None,
-    activations: Sequence[Activations],
-    moments: ChainMoments,
-) -> RowTerms | None:
-    """The outcome's parabolas, whose own local factors suit E[z] and E[z²]; None if it has none."""
-    if targets is None or not model.outcome.by_row:
-        return None
-    mean, square = output_moments(factors.layers[-1].weights, activations, moments)
-    return model.outcome.row_terms(targets, mean, square, output_precision(model, factors))
 
 
 def update_gates(

@@ -154,6 +154,15 @@ def _hidden_statistics(
     polya_gamma_mean, log_ratio = polya_gamma.mean_and_log_ratio(local.tilt[index])
     weighted_gates = column * local.gate_probability[index]
     moment = transpose(weighted_gates) @ second
+    cross, covariance = (
+        transpose(weighted_gates * moments.means[index]) @ mean,
+        moments.cross[index],
+    )
+    if covariance is not None:
+        # E[a_d a~] = E[a_d] mu~ + (0, Cov(a_d, a_{l-1}))
+        by_unit = xp.moveaxis(covariance, -3, -2)
+        spread = (transpose(weighted_gates)[..., None, :] @ by_unit)[..., 0, :]
+        cross = cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
     if is_last:
         squares = last_squares
     else:
@@ -162,7 +171,7 @@ def _hidden_statistics(
     entropy = 0.0 * row_weights if log_determinant is None else 0.5 * log_determinant * row_weights
     return LayerStatistics(
         moment=moment,
-        cross=_gate_cross(weighted_gates, moments.means[index], mean, moments.cross[index]),
+        cross=cross,
         square=squares,
         polya_gamma_moment=transpose(column * polya_gamma_mean) @ second,
         # The constant comes first: the first row of a second moment is the mean.
@@ -171,14 +180,3 @@ def _hidden_statistics(
         gate_entropy=xp.sum(row_weights * local.gate_entropy[index], axis=-1),
         polya_gamma_ratio=xp.sum(row_weights * log_ratio, axis=-1),
     )
-
-
-def _gate_cross(weighted_gates: Array, own: Array, mean: Array, covariance: Array | None) -> Array:
-    """Σ rho (E[a_d] mu~ + (0, Cov(a_d, a_{l-1}))) (D, K+1)."""
-    cross = transpose(weighted_gates * own) @ mean
-    if covariance is None:
-        return cross
-    xp = namespace(cross)
-    by_unit = xp.moveaxis(covariance, -3, -2)
-    spread = (transpose(weighted_gates)[..., None, :] @ by_unit)[..., 0, :]
-    return cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)

@@ -101,12 +101,8 @@ def stochastic_step(
     model = update_hyperparameters(model, posterior)
     terms = elbo(model, posterior, sums)
     outcome = model.outcome.renewed(blended.parameter, blended.count)
-    after = StochasticState(
-        model=replace(model, outcome=outcome),
-        posterior=posterior,
-        statistics=blended,
-        step=state.step + 1,
-    )
+    model, step = replace(model, outcome=outcome), state.step + 1
+    after = StochasticState(model=model, posterior=posterior, statistics=blended, step=step)
     return after, terms
 
 

@@ -28,7 +28,6 @@ from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
-from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.model import BowTieModel
 from bowtienet.posterior.factors import LayerFactors, Posterior
@@ -60,7 +59,11 @@ def prune(
         layers.append(_part_of(layer, q, mask, alive, below))
         if index < last:
             constants = ~selection.varying[index]
-            activation = _constant_activation(q, layer.noise_variance, model.temperature)
+            # Mean and variance of activations that no input reaches.
+            mean, open_, gates = gated_moments(
+                q.mean[:, 0], q.covariance[:, 0, 0], model.temperature
+            )
+            activation = mean, open_ + gates + inverse_gamma.mean(layer.noise_variance)[0]
             below = alive
     return _assembled(model, layers, selection)
 
@@ -94,14 +97,6 @@ def fold(q: GaussianRows, constants: Mask, activation: tuple[Floats, Floats]) ->
     covariance = map_ @ q.covariance @ map_.T
     covariance[:, 0, 0] += squares @ variance
     return GaussianRows(mean=q.mean @ map_.T, covariance=covariance)
-
-
-def _constant_activation(
-    q: GaussianRows, noise: InverseGamma, temperature: float
-) -> tuple[Floats, Floats]:
-    """Mean and variance (D,) of activations that no input reaches."""
-    mean, open_, gates = gated_moments(q.mean[:, 0], q.covariance[:, 0, 0], temperature)
-    return mean, open_ + gates + inverse_gamma.mean(noise)[0]
 
 
 def _part_of(
