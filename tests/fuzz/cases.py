@@ -50,7 +50,7 @@ OF_NUMBERS_ALONE = {
 }
 PRACTICAL: dict[str, tuple[Any, ...]] = {
     "max_categories": (1, 3),
-    "prior": FAMILIES,
+    "prior": tuple(FAMILIES),
     "encoding": ("standard", "piecewise", "principal"),
     "n_jobs": (2, -1),
 }

@@ -13,9 +13,7 @@ from bowtienet.model.model import (
     BowTieModel,
     Rows,
     build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
+    default_scales,
 )
 from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
@@ -33,8 +31,8 @@ def start_of(
     hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
     n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
     architecture = build_architecture(rows.inputs.shape[1], hidden, n_outputs)
-    linear = fit_linear(rows, outcome)
-    noise = getattr(estimator, "output_noise", None) or default_output_noise(linear)
+    delta, intercept, noise_scale = default_scales(rows, outcome)
+    noise = getattr(estimator, "output_noise", None) or (2.0, noise_scale)
     layers: Sequence[Floats] = ()
     if estimator.init == "relu_network" and hidden:
         data = rows.inputs, rows.targets
@@ -50,15 +48,16 @@ def start_of(
             noise = (half, half * np.maximum(noise_variance, 1e-6))
     bias_variance = estimator.bias_variance
     if bias_variance == "intercept":
-        bias_variance = max(linear.largest_intercept, 1e-2)
+        bias_variance = max(intercept, 1e-2)
     model = build_model(
         architecture,
-        prior=default_prior(estimator.prior, linear),
+        prior=estimator.prior,
         hidden_noise=estimator.hidden_noise,
         output_noise=noise,
         bias_variance=bias_variance,
         temperature=estimator.temperature,
         outcome=outcome,
+        default_delta=delta,
     )
     _check_noise(model, float(rows.weights.sum()))
     if layers:
