@@ -68,9 +68,9 @@ def start_of(
 
 def _check_noise(model: BowTieModel, total: float) -> None:
     """Posterior concentrations a + n/2 must exceed one, or variances have no mean."""
-    noises = {"output_noise": model.prior.output_noise} if model.outcome.has_noise else {}
+    noises = {"output_noise": model.output_noise} if model.outcome.has_noise else {}
     if model.architecture.hidden:
-        noises["hidden_noise"] = model.prior.hidden_noise
+        noises["hidden_noise"] = model.hidden_noise
     for name, noise in noises.items():
         if np.min(noise.concentration) + 0.5 * total <= 1.0:
             raise ValueError(
