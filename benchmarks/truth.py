@@ -2,7 +2,7 @@
 
 python -m benchmarks truth --seeds 500 600 --out truth.jsonl --page docs/measurements/truth.md
 
-A seed takes five to ten minutes of a core.
+A seed takes five to ten minutes of a busy core.
 """
 
 from __future__ import annotations
