@@ -78,8 +78,28 @@ def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
         raise
 
 
-def load(path: str | os.PathLike[str], containers: Sequence[type]) -> tuple[str, Any]:
-    """Kind and content of a file; a ValueError with one sentence for any other file."""
+def containers(roots: Sequence[type]) -> dict[str, type]:
+    """Dataclasses that those of the roots may hold by the types of their fields, and these."""
+    found: dict[str, type] = {}
+    waiting = list(roots)
+    while waiting:
+        kind: Any = waiting.pop()
+        waiting += get_args(kind)
+        if not isinstance(kind, type) or kind.__name__ in found:
+            continue
+        if is_dataclass(kind):
+            found[kind.__name__] = kind
+            waiting += _types(kind).values()
+        elif kind.__module__.startswith(FORMAT):
+            waiting += kind.__subclasses__()  # of an interface, those that implement it
+    return found
+
+
+def load(path: str | os.PathLike[str], roots: Sequence[type]) -> tuple[str, Any]:
+    """Kind and content of a file; a ValueError with one sentence for any other file.
+
+    No other class is ever built than the dataclasses `roots` and what their fields may hold.
+    """
     about = read_header(path)
     if about["schema"] > SCHEMA:
         raise ValueError(
@@ -91,8 +111,7 @@ def load(path: str | os.PathLike[str], containers: Sequence[type]) -> tuple[str,
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if about.pop("digest") != _digest(about, tensors):
             raise ValueError("its digest is that of another content")
-        known = {container.__name__: container for container in containers}
-        return str(about["kind"]), _from_tree(about["content"], tensors, known)
+        return str(about["kind"]), _from_tree(about["content"], tensors, containers(roots))
     except _UNREADABLE as error:
         raise ValueError(f"{path} is damaged: {error}. Fit and save again.") from error
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
 from operator import methodcaller
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -18,43 +18,35 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import slices
-from bowtienet._params import whole
-from bowtienet.ensemble.ensemble import Ensemble, predictive
+from bowtienet.ensemble.ensemble import Ensemble, function_draws, predictive
 from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
 from bowtienet.ensemble.problem import pose
-from bowtienet.estimators._answers import Saved, check_share, seed_of
-from bowtienet.estimators._streams import Prepare, by_batches, joined, streamed_rows
+from bowtienet.ensemble.streams import Chunk, Read, StreamedRows
+from bowtienet.estimators._base import (
+    Estimator,
+    Prepare,
+    by_batches,
+    check_share,
+    client_of,
+    joined,
+    seed_of,
+    sizes_of,
+)
 from bowtienet.estimators.summary import describe_ensemble
 from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.outcomes import Outcome
-from bowtienet.prediction.intervals import (
-    conformal_interval,
-    conformal_level,
-    conformal_scores,
-)
+from bowtienet.prediction.intervals import conformal_interval, conformal_level, conformal_scores
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.tables.door import TrainingTable, exposure_of, open_known
+from bowtienet.tables.door import TrainingTable, exposure_of, open_known, take_training
 from bowtienet.tables.representation import Representation, learn_representation, standardize
-from bowtienet.tables.sources import Stream
+from bowtienet.tables.sample import keys_and_folds
+from bowtienet.tables.sources import Stream, reread
 from bowtienet.tables.views import VIEWS
 
 Floats = NDArray[np.float64]
 
 CHUNK = 20_000
 """Rows that are predicted at a time, by one thread."""
-COUNT = Interval(Integral, 1, None, closed="left")
-CONSTRAINTS: dict[str, list[Any]] = {
-    "hidden_layer_sizes": ["array-like", COUNT, StrOptions({"auto"})],
-    "prior": [StrOptions(set(FAMILIES))],
-    "effort": [StrOptions(set(EFFORTS))],
-    "encoding": [StrOptions({"auto", *VIEWS})],
-    "max_categories": [COUNT],
-    "n_jobs": [Integral, None],
-    "random_state": ["random_state"],
-    "verbose": ["verbose"],
-}
-"""Constraints of the parameters of the three practical estimators."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,97 +59,93 @@ class FittedEnsemble:
     """Of the numbers of the table, "float32" or "float64"."""
 
 
-def fit_practical(
-    estimator: Any,
-    rows: TrainingTable,
-    stream: Stream | None,
-    prepare: Prepare,
-    outcome: Outcome,
-) -> FittedEnsemble:
-    """Representation and ensemble of the rows of the door, or of a stream and a sample of it."""
-    training = prepare(rows)
-    if training.table.n_rows < 2:
-        raise ValueError(
-            f"{type(estimator).__name__} holds rows out and needs two at least, got one sample "
-            "with positive weight."
+class Practical(Estimator):
+    """Parameters, fit and predictions of an ensemble; `BowTieRegressor` explains them."""
+
+    hidden_layer_sizes: Any = field(default="auto", kw_only=False)
+    prior: str = "student_t"
+    effort: str = "balanced"
+    encoding: str = "auto"
+    max_categories: int = 30
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: Any = 0
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": [
+            "array-like",
+            Interval(Integral, 1, None, closed="left"),
+            StrOptions({"auto"}),
+        ],
+        "prior": [StrOptions(set(FAMILIES))],
+        "effort": [StrOptions(set(EFFORTS))],
+        "encoding": [StrOptions({"auto", *VIEWS})],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
+        """Representation and ensemble."""
+        outcome, prepare = self._targets(rows, stream)
+        training = prepare(rows)
+        if training.table.n_rows < 2:
+            raise ValueError(
+                f"{type(self).__name__} holds rows out and needs two at least, got one sample "
+                "with positive weight."
+            )
+        weighted = replace(rows, weights=training.weights)
+        representation, inputs = learn_representation(weighted, self.max_categories)
+        streamed = None
+        if stream is not None:
+            growth = float(training.weights.sum() / rows.weights.sum())
+            streamed = streamed_rows(stream, representation, prepare, growth)
+        with threadpool_limits(1, user_api="blas"):
+            problem = pose(
+                inputs,
+                training.targets,
+                training.weights,
+                representation.owners,
+                outcome,
+                hidden=sizes_of(self.hidden_layer_sizes),
+                prior=self.prior,
+                encoding=self.encoding,
+                target_transform=getattr(self, "target_transform", "none"),
+                is_constant=getattr(self, "noise", "constant") == "constant",
+                seed=seed_of(self.random_state),
+                jobs=effective_n_jobs(self.n_jobs),
+                verbose=bool(self.verbose),
+                stream=streamed,
+            )
+            ensemble = fit_ensemble(problem, EFFORTS[self.effort])
+        problem.progress.close()
+        self._fitted = FittedEnsemble(
+            representation=representation, ensemble=ensemble, precision=training.table.precision
         )
-    seed = seed_of(estimator.random_state)
-    weights = training.weights
-    weighted = replace(rows, weights=weights)
-    representation, inputs = learn_representation(weighted, estimator.max_categories)
-    streamed = None
-    if stream is not None:
-        growth = float(weights.sum() / rows.weights.sum())
-        streamed = streamed_rows(stream, representation, prepare, growth)
-    with threadpool_limits(1, user_api="blas"):
-        problem = pose(
-            inputs,
-            training.targets,
-            weights,
-            representation.owners,
-            outcome,
-            hidden=_hidden(estimator.hidden_layer_sizes),
-            prior=estimator.prior,
-            encoding=estimator.encoding,
-            target_transform=getattr(estimator, "target_transform", "none"),
-            is_constant=getattr(estimator, "noise", "constant") == "constant",
-            seed=seed,
-            jobs=effective_n_jobs(estimator.n_jobs),
-            verbose=bool(estimator.verbose),
-            stream=streamed,
-        )
-        ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
-    problem.progress.close()
-    return FittedEnsemble(
-        representation=representation, ensemble=ensemble, precision=training.table.precision
-    )
-
-
-def _hidden(sizes: Any) -> tuple[int, ...] | None:
-    if isinstance(sizes, str):
-        return None
-    each = [sizes] if np.ndim(sizes) == 0 else sizes
-    return tuple(whole(size, "each of hidden_layer_sizes") for size in each)
-
-
-class Practical(Saved):
-    """Predictions of a fitted ensemble, and its file."""
-
-    n_jobs: int | None
-    predict_dist: Callable[[Any], Any]
-    _fitted: FittedEnsemble
-    _single: bool
+        return self
 
     def _inputs(self, X: Any) -> Floats:
         """Standardised columns of new rows."""
         check_is_fitted(self)
         return standardize(self._fitted.representation, open_known(self, X))
 
-    def _open(self, X: Any, exposure: Any) -> tuple[Floats, Floats | None]:
-        """Standardised columns of new rows, and the logarithms of their exposures."""
-        inputs = self._inputs(X)
-        return inputs, None if exposure is None else np.log(exposure_of(exposure, len(inputs)))
-
-    def _distribution(self, inputs: Floats, log_exposure: Floats | None) -> Any:
-        mixture = predictive(self._fitted.ensemble, inputs, log_exposure)
+    def _predictive(self, inputs: Floats, exposure: Any = None) -> Any:
+        """The predictive distribution of standardised rows."""
+        logs = None if exposure is None else np.log(exposure)
+        mixture = predictive(self._fitted.ensemble, inputs, logs)
         return squeezed(mixture) if isinstance(mixture, Mixture) and self._single else mixture
-
-    def _predictive(self, X: Any, exposure: Any = None) -> Any:
-        """The predictive distribution of all rows."""
-        return self._distribution(*self._open(X, exposure))
 
     def _answer(self, X: Any, function: Callable[[Any], Any], exposure: Any = None) -> Any:
         """`function` of the predictive distribution, in slices of rows, by threads."""
 
         def answer(batch: Any) -> Any:
-            inputs, logs = self._open(batch, exposure)
+            inputs = self._inputs(batch)
+            exposures = exposure_of(1.0 if exposure is None else exposure, len(inputs))
 
             def run(rows: slice) -> Any:
-                return function(
-                    self._distribution(inputs[rows], None if logs is None else logs[rows])
-                )
+                return function(self._predictive(inputs[rows], exposures[rows]))
 
-            each = list(slices(len(inputs), CHUNK))
+            each = slices(len(inputs), CHUNK)
             jobs = min(effective_n_jobs(self.n_jobs), len(each))
             with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
                 return joined(list(pool.map(run, each)))
@@ -185,9 +173,12 @@ class Practical(Saved):
             scores = self._fitted.ensemble.scores
             return scores[:, 0] if self._single else scores
         rows, targets = calibration
-        distribution = self.predict_dist(rows)
+        distribution = self._predictive(self._inputs(rows))
         known = check_array(targets, dtype=np.float64, ensure_2d=False, input_name="y")
         return conformal_scores(distribution, known.reshape(distribution.mean().shape))
+
+    def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
+        return function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)
 
     def summary(self) -> str:
         """Facts of the fit as text: recipes, their weights and held-out errors."""
@@ -224,7 +215,7 @@ class Practical(Saved):
             self._fitted.ensemble,
             dtype=self._fitted.precision if dtype is None else np.dtype(dtype).name,
             quantiles=quantiles,
-            is_single=getattr(self, "_single", True),
+            is_single=self._single,
             classes=getattr(self, "classes_", None),
             has_exposure=getattr(self, "_has_exposure", False),
         )
@@ -234,3 +225,49 @@ def squeezed(mixture: Mixture) -> Mixture:
     """The mixture of a single target, with rows (n,) instead of (n, 1)."""
     parts = ("weights", "means", "epistemic", "noise")
     return replace(mixture, **{name: getattr(mixture, name)[..., 0] for name in parts})
+
+
+def streamed_rows(
+    stream: Stream, representation: Representation, prepare: Prepare, growth: float
+) -> StreamedRows:
+    """All rows of a fit; `growth` is what `prepare` does to the weights."""
+    client, facts = client_of(stream.source), stream.facts
+    read: Read = partial(_read_chunks, stream, representation, prepare)
+    run = None
+    if client is not None:
+        from bowtienet import cluster
+
+        chunk = partial(_chunk, representation, prepare, None)
+        read = partial(cluster.read, cluster.Chunks(cluster.encoded(client, stream, chunk)))
+        run = partial(cluster.run, client)
+    weights = growth * facts.fold_weights
+    return StreamedRows(
+        read=read, n_rows=facts.n_rows, folds=facts.folds, fold_weights=weights, run=run
+    )
+
+
+def _read_chunks(
+    stream: Stream,
+    representation: Representation,
+    prepare: Prepare,
+    share: float,
+    rng: np.random.Generator,
+) -> Iterator[Chunk]:
+    for rows in reread(stream):
+        chosen = rng.random(len(rows.weights)) < share
+        yield _chunk(representation, prepare, chosen, rows)
+
+
+def _chunk(
+    representation: Representation,
+    prepare: Prepare,
+    chosen: NDArray[np.bool_] | None,
+    rows: TrainingTable,
+) -> Chunk:
+    # Folds of a batch are known from all of its rows, as it was when the sample was drawn.
+    _, folds = keys_and_folds(rows)
+    if chosen is not None:
+        rows, folds = take_training(rows, chosen), folds[chosen]
+    rows = prepare(rows)
+    inputs = standardize(representation, rows.table).astype(np.float32)
+    return inputs, rows.targets, rows.weights, folds

@@ -1,69 +1,101 @@
-"""What both bow tie networks share: the fit, members, selection, pruning, draws."""
+"""What both bow tie networks share: parameters, fit, selection, pruning, draws."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Self
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
-from bowtienet.estimators._answers import Saved, seed_of
-from bowtienet.estimators._parameters import NetworkParameters
-from bowtienet.estimators._start import start_of
-from bowtienet.estimators._streams import (
+from bowtienet.estimators._base import (
+    Estimator,
     Prepare,
-    batches_of,
-    encode_rows,
-    provider_of,
-    rows_of,
-    sample_of,
+    by_batches,
+    client_of,
+    name_targets,
+    seed_of,
+    sizes_of,
 )
 from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
-from bowtienet.inference.ascend import Ascent, RowProvider, Status, ascend, taken_model
+from bowtienet.inference.ascend import (
+    Ascent,
+    Block,
+    BlockProvider,
+    RowProvider,
+    Status,
+    ascend,
+    block_rows,
+    taken_model,
+)
 from bowtienet.inference.stochastic import (
+    Batches,
     StochasticState,
     ascend_stochastic,
     begin,
+    minibatches,
     step_size,
     stochastic_step,
 )
-from bowtienet.model.model import BowTieModel, Rows
+from bowtienet.model.architecture import build_architecture
+from bowtienet.model.model import (
+    BowTieModel,
+    Prior,
+    Rows,
+    build_model,
+    default_output_noise,
+    default_prior,
+    fit_linear,
+    split,
+)
+from bowtienet.model.shrinkage import FAMILIES
+from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
-from bowtienet.posterior.factors import Posterior, n_networks, network
+from bowtienet.posterior.factors import Posterior, network
+from bowtienet.posterior.initialize import around, initialize
 from bowtienet.posterior.prune import prune
 from bowtienet.posterior.selection import select
 from bowtienet.prediction.push_forward import Moments
 from bowtienet.prediction.variational import (
+    PROPAGATIONS,
     output_moments,
     output_noise,
     sample_functions,
 )
+from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable, open_known
 from bowtienet.tables.representation import (
     Representation,
     Scaling,
+    fit_scaling,
     learn_representation,
     standardize,
 )
-from bowtienet.tables.sources import Stream
+from bowtienet.tables.sample import facts_of, mixed
+from bowtienet.tables.sources import Stream, reread
 
 Floats = NDArray[np.float64]
+Encode: TypeAlias = Callable[[TrainingTable], Rows]
+"""From rows of the door to standardised rows of a network."""
 
 SWEEPS_OF_NETWORK = 3
 """Sweeps from a ReLU network by default: they set the posterior's widths and noise and keep the
 network's function; more of them predict no better (docs/measurements)."""
 SECONDS_BETWEEN_LINES = 1.0
 """With `verbose`."""
+MEMORY_BYTES = 1_000_000_000
+"""Gate probabilities that coordinate ascent of a source may keep between sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,31 +114,118 @@ class FittedNetwork:
     """Where `partial_fit` goes on."""
 
 
-class VariationalNetwork(NetworkParameters, Saved):
-    """Fits M bow tie networks side by side, `_fitted`."""
+class VariationalNetwork(Estimator):
+    """Parameters and fit of M bow tie networks side by side; `BowTieNetwork` explains them."""
 
-    elbo_history_: Floats
-    elbo_terms_: dict[str, float]
-    converged_: bool
-    n_iter_: int
-    kept_columns_: NDArray[np.intp]
-    _fitted: FittedNetwork
-    _best: int
-    _rows: Rows | None
-    _seen: float
+    hidden_layer_sizes: Any = field(default=(50,), kw_only=False)
+    prior: str | Prior = "student_t"
+    temperature: float = 0.01
+    hidden_noise: Any = (2.0, 1e-4)
+    bias_variance: Any = 1.0
+    init: str = "relu_network"
+    solver: str = "cavi"
+    accelerate: bool = True
+    n_members: int = 4
+    elbo_tempering: float = 0.0
+    propagation: str = "push_forward"
+    max_iter: int | None = None
+    tol: float = 1e-4
+    batch_size: int = 256
+    forgetting_rate: Any = "adaptive"
+    step_delay: float = 1.0
+    max_categories: int = 30
+    random_state: Any = None
+    verbose: Any = 0
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
+        "prior": [StrOptions(set(FAMILIES)), Prior],
+        "temperature": [Interval(Real, 0.0, None, closed="neither")],
+        "hidden_noise": [tuple, list],
+        "bias_variance": [
+            Interval(Real, 0.0, None, closed="neither"),
+            StrOptions({"intercept"}),
+        ],
+        "init": [StrOptions({"relu_network", "laplace", "spike_slab"})],
+        "solver": [StrOptions({"cavi", "svi"})],
+        "accelerate": ["boolean"],
+        "n_members": [Interval(Integral, 1, None, closed="left")],
+        "elbo_tempering": [Interval(Real, 0.0, None, closed="left")],
+        "propagation": [StrOptions(set(PROPAGATIONS))],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
+        "tol": [Interval(Real, 0.0, None, closed="left")],
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "forgetting_rate": [Interval(Real, 0.5, 1.0, closed="right"), StrOptions({"adaptive"})],
+        "step_delay": [Interval(Real, 0.0, None, closed="left")],
+        "max_categories": [Interval(Integral, 1, None, closed="left")],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
 
-    def _fit(
-        self, training: TrainingTable, stream: Stream | None, prepare: Prepare, outcome: Outcome
-    ) -> Self:
-        """Fit to rows of the door, or to a stream and a sample of it."""
+    @classmethod
+    def as_in_paper(cls, **changes: Any) -> Self:
+        """The paper's settings, with changes.
+
+        P: stated in the paper. C: in the authors' configuration files. `BowTieNetworkClassifier`
+        has those that apply.
+
+        ===================  ======================  ==========================================
+        parameter            value                   where it stands
+        ===================  ======================  ==========================================
+        hidden_layer_sizes   (50,)                   P, experiments on UCI data
+        prior                student_t, nu = -1.5,   P and C; delta_local = 1/√D, delta_global =
+                             EM                      min(√max abs(coefficient), 10), linear fit
+        temperature          0.1                     not stated in P; C
+        hidden_noise         IG(2, 1e-4)             not stated in P; C
+        output_noise         IG(2, min(residual      C
+                             variance / 4, 30))
+        bias_variance        abs(intercept)          C
+        scale_target         False                   P
+        init                 laplace                 P, appendix D.1
+        solver, accelerate   plain CAVI sweeps       P
+        n_members            1                       P (VBNN; 4 for 4VBNN)
+        elbo_tempering       0.01                    P, "in (0, 0.1]"
+        propagation          variational             P, section 3.5
+        max_iter             200                     C, "100 to 200"
+        ===================  ======================  ==========================================
+
+        The paper stops when the relative change of the bound is below 1e-5 three times; `tol` is
+        that of this library, which asks for more.
+
+        Examples
+        --------
+        >>> from bowtienet import BowTieNetwork
+        >>> BowTieNetwork.as_in_paper(n_members=4).temperature
+        0.1
+        """
+        settings = {
+            "hidden_layer_sizes": (50,),
+            "prior": "student_t",
+            "temperature": 0.1,
+            "hidden_noise": (2.0, 1e-4),
+            "bias_variance": "intercept",
+            "scale_target": False,
+            "init": "laplace",
+            "solver": "cavi",
+            "accelerate": False,
+            "n_members": 1,
+            "elbo_tempering": 0.01,
+            "propagation": "variational",
+            "max_iter": 200,
+        }
+        known = {name: settings[name] for name in cls._get_param_names() if name in settings}
+        return cls(**{**known, **changes})
+
+    def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
+        outcome, prepare = self._targets(rows, stream)
         rng = np.random.default_rng(seed_of(self.random_state))
-        drawn = sample_of(training)
-        fitted, rows = self._start(drawn, prepare(drawn), outcome, rng)
+        # A fit starts from as many rows as stay in memory: of more those with the smallest keys.
+        is_few = len(rows.weights) <= sources.SAMPLE
+        sample = rows if is_few else facts_of(rows, sources.SAMPLE).sample
+        fitted, known = self._start(sample, prepare, outcome, rng)
         encode = partial(encode_rows, prepare, fitted.representation, fitted.target_scaling)
-        if drawn is not training:
-            rows = encode(training)
-        data: Rows | Stream = rows if stream is None else stream
-        weights = rows.weights if stream is None else stream.facts.fold_weights
+        known = known if is_few else encode(rows)
+        data: Rows | Stream = known if stream is None else stream
+        weights = known.weights if stream is None else stream.facts.fold_weights
         self._seen = float(weights.sum())
         if self.solver == "svi":
             ascent, state = ascend_stochastic(
@@ -121,24 +240,24 @@ class VariationalNetwork(NetworkParameters, Saved):
             )
             fitted = replace(fitted, stochastic=state)
         else:
-            provider = provider_of(data, encode, fitted.model, n_networks(fitted.posterior))
+            provider = provider_of(data, encode, fitted.model, self.n_members)
             ascent = self._ascend(fitted, provider, self._sweeps())
-        vars(self).pop("kept_columns_", None)  # this is no pruned network any more
-        self._set(fitted, ascent, rows if stream is None else None)
+        self.__dict__.pop("kept_columns_", None)  # this is no pruned network any more
+        self._set(fitted, ascent, known if stream is None else None)
         return self
 
     def _start(
-        self,
-        training: TrainingTable,
-        prepared: TrainingTable,
-        outcome: Outcome,
-        rng: np.random.Generator,
+        self, rows: TrainingTable, prepare: Prepare, outcome: Outcome, rng: np.random.Generator
     ) -> tuple[FittedNetwork, Rows]:
         """How the columns are read, the networks before their fit, and standardised rows."""
-        representation, inputs = learn_representation(training, self.max_categories)
-        scaling = self._target_scaling(prepared.targets, prepared.weights)
-        rows = rows_of(prepared, inputs, scaling)
-        model, start = start_of(self, rows, outcome, rng)
+        prepared = prepare(rows)
+        representation, inputs = learn_representation(rows, self.max_categories)
+        ones = np.ones(prepared.targets.shape[1])
+        scaling = Scaling(center=0.0 * ones, scale=ones)
+        if getattr(self, "scale_target", False):
+            scaling = fit_scaling(prepared.targets, prepared.weights)
+        known = scaled_rows(prepared, inputs, scaling)
+        model, start = start_of(self, known, outcome, rng)
         fitted = FittedNetwork(
             representation=representation,
             target_scaling=scaling,
@@ -146,7 +265,7 @@ class VariationalNetwork(NetworkParameters, Saved):
             posterior=start,
             member_weights=np.ones(self.n_members),
         )
-        return fitted, rows
+        return fitted, known
 
     def _ascend(self, fitted: FittedNetwork, rows: Rows | RowProvider, max_iter: int) -> Ascent:
         """Coordinate ascent from where the networks are."""
@@ -160,10 +279,6 @@ class VariationalNetwork(NetworkParameters, Saved):
             accelerate=self.accelerate,
             callback=self._progress(),
         )
-
-    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
-        """Of the targets of a fit."""
-        raise NotImplementedError
 
     def _sweeps(self) -> int:
         """Most sweeps: few from a ReLU network, whose function they are to keep."""
@@ -242,17 +357,18 @@ class VariationalNetwork(NetworkParameters, Saved):
 
         return show
 
-    def _partial(self, training: TrainingTable, outcome: Outcome) -> Self:
+    def _partial(self, rows: TrainingTable, outcome: Outcome, prepare: Prepare) -> Self:
         """A stochastic step on further rows; the first rows say how columns are read."""
         if self.__sklearn_is_fitted__():
             fitted, seen = self._fitted, self._seen
-            rows = self._further(training)
+            known = self._further(prepare(rows))
             state = fitted.stochastic or self._blended()
         else:
             rng = np.random.default_rng(seed_of(self.random_state))
-            fitted, rows = self._start(training, training, outcome, rng)
+            fitted, known = self._start(rows, prepare, outcome, rng)
+            name_targets(self, rows)
             seen, state = 0.0, begin(fitted.model, fitted.posterior)
-        weight = float(rows.weights.sum())
+        weight = float(known.weights.sum())
         if state.statistics is not None:
             # They are sums over all rows seen, of which there are more now.
             grown = (seen + weight) / seen
@@ -264,7 +380,7 @@ class VariationalNetwork(NetworkParameters, Saved):
         else:
             amount = step_size(state.step, self.forgetting_rate, self.step_delay)
         with np.errstate(all="ignore"):
-            state, terms = stochastic_step(state, rows, seen, amount)
+            state, terms = stochastic_step(state, known, seen, amount)
         bounds = np.asarray(terms.total)
         if not np.isfinite(bounds).all():
             raise ValueError(
@@ -286,15 +402,13 @@ class VariationalNetwork(NetworkParameters, Saved):
 
     def _further(self, training: TrainingTable) -> Rows:
         """Standardised rows that follow those of a fit."""
-        fitted = self._fitted
-        n_targets = len(fitted.target_scaling.center)
-        if training.targets.shape[1] != n_targets:
+        fitted, n_targets = self._fitted, training.targets.shape[1]
+        if n_targets != len(fitted.target_scaling.center):
             raise ValueError(
-                f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "
-                f"{n_targets}."
+                f"y has {count(n_targets, 'target')}, but the first rows had "
+                f"{len(fitted.target_scaling.center)}."
             )
-        inputs = seen_by(fitted, standardize(fitted.representation, training.table))
-        return rows_of(training, inputs, fitted.target_scaling)
+        return scaled_rows(training, self._inputs(training.table), fitted.target_scaling)
 
     def _blended(self) -> StochasticState:
         """Where stochastic steps go on from coordinate ascent: at the statistics of its rows."""
@@ -306,10 +420,15 @@ class VariationalNetwork(NetworkParameters, Saved):
         state = begin(self._fitted.model, self._fitted.posterior)
         return stochastic_step(state, self._rows, self._seen, 1.0)[0]
 
+    def _answer(self, X: Any, function: Callable[[Any], Any]) -> Any:
+        """`function` of the predictive distribution."""
+        return by_batches(X, lambda batch: function(self.predict_dist(batch)))
+
     def _inputs(self, X: Any) -> Floats:
-        """Standardised rows that the networks see."""
+        """Standardised columns that the networks see."""
         check_is_fitted(self)
-        return seen_by(self._fitted, standardize(self._fitted.representation, open_known(self, X)))
+        inputs = standardize(self._fitted.representation, open_known(self, X))
+        return inputs if self._fitted.inputs is None else inputs[:, self._fitted.inputs]
 
     def _moments(self, X: Any) -> tuple[Moments, Floats]:
         """Moments of the outputs of all members, and the variance of their noise."""
@@ -415,6 +534,105 @@ class VariationalNetwork(NetworkParameters, Saved):
         return {**state, "_rows": None} if "_rows" in state else dict(state)
 
 
-def seen_by(fitted: FittedNetwork, inputs: Floats) -> Floats:
-    """The standardised columns that the networks see."""
-    return inputs if fitted.inputs is None else inputs[:, fitted.inputs]
+def start_of(
+    estimator: Any, rows: Rows, outcome: Outcome, rng: np.random.Generator
+) -> tuple[BowTieModel, Posterior]:
+    """The model with scales from the data, and the initial posterior."""
+    hidden = sizes_of(estimator.hidden_layer_sizes) or ()
+    n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
+    linear = fit_linear(rows, outcome)
+    given = getattr(estimator, "output_noise", None)
+    noise = given or default_output_noise(linear)
+    layers: Sequence[Floats] = ()
+    if estimator.init == "relu_network" and hidden:
+        data = rows.inputs, rows.targets, rows.weights
+        penalty, noise_variance = choose_penalty(*data, hidden, outcome, rng)
+        penalties = np.full(estimator.n_members, penalty)
+        networks = fit_networks(*data, hidden, penalties, outcome, rng)
+        layers = [layer.astype(np.float64) for layer in networks.layers]
+        if given is None and not outcome.by_row:
+            # Residuals of a flexible network are too small: held-out ones say as much about
+            # the noise as the rows do. Outliers would have all the say in their squares.
+            half = 0.5 * float(rows.weights.sum())
+            noise = (half, half * np.maximum(noise_variance, 1e-6))
+    bias_variance = estimator.bias_variance
+    if bias_variance == "intercept":
+        bias_variance = max(linear.largest_intercept, 1e-2)
+    model = build_model(
+        build_architecture(rows.inputs.shape[1], hidden, n_outputs),
+        prior=default_prior(estimator.prior, linear),
+        hidden_noise=estimator.hidden_noise,
+        output_noise=noise,
+        bias_variance=bias_variance,
+        temperature=estimator.temperature,
+        outcome=outcome,
+    )
+    if layers:
+        return model, around(model, layers, rows, rng)
+    init = "laplace" if estimator.init == "relu_network" else estimator.init
+    return model, initialize(model, rows, rng, estimator.n_members, init)
+
+
+def scaled_rows(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
+    """Standardised rows from prepared ones, whose inputs are standardised already."""
+    targets = (training.targets - scaling.center) / scaling.scale
+    return Rows(inputs=inputs, targets=targets, weights=training.weights)
+
+
+def encode_rows(
+    prepare: Prepare, representation: Representation, scaling: Scaling, rows: TrainingTable
+) -> Rows:
+    """Standardised rows."""
+    return scaled_rows(prepare(rows), standardize(representation, rows.table), scaling)
+
+
+def batches_of(data: Rows | Stream, encode: Encode, batch_size: int, seed: int) -> Batches:
+    """Minibatches of stochastic inference; those of a stream are shuffled within buffers."""
+    if isinstance(data, Rows):
+        return minibatches(data, batch_size, seed)
+
+    def pass_over(number: int) -> Iterator[Rows]:
+        rng = np.random.default_rng((seed, number))
+        chunks = (tuple(vars(encode(rows)).values()) for rows in reread(data))
+        for inputs, targets, weights in mixed(chunks, rng):
+            yield from split(Rows(inputs=inputs, targets=targets, weights=weights), batch_size)
+
+    return pass_over
+
+
+def provider_of(
+    data: Rows | Stream, encode: Encode, model: BowTieModel, count: int
+) -> Rows | RowProvider:
+    """Who has the rows of coordinate ascent: this process, workers of a cluster, or files."""
+    if isinstance(data, Rows):
+        return data
+    blocks = partial(_blocks, encode, block_rows(model, count))
+    client = client_of(data.source)
+    if client is not None:
+        from bowtienet import cluster
+
+        return cluster.ClusterProvider(client, cluster.encoded(client, data, blocks))
+    size = 8 * data.facts.n_rows * count * sum(model.architecture.hidden)
+    if size > MEMORY_BYTES:
+        raise ValueError(
+            f"coordinate ascent keeps {size / 1e9:.1f} GB of gate probabilities for these "
+            f"{data.facts.n_rows} rows: use solver='svi', which keeps none, or Dask workers."
+        )
+    return BlockProvider(blocks=BlocksOfStream(data, blocks))
+
+
+class BlocksOfStream:
+    """Blocks of rows that are read anew whenever they are iterated."""
+
+    def __init__(
+        self, stream: Stream, blocks: Callable[[TrainingTable], tuple[Block, ...]]
+    ) -> None:
+        self._stream, self._blocks = stream, blocks
+
+    def __iter__(self) -> Iterator[Block]:
+        for rows in reread(self._stream):
+            yield from self._blocks(rows)
+
+
+def _blocks(encode: Encode, size: int, rows: TrainingTable) -> tuple[Block, ...]:
+    return tuple(Block(**vars(part)) for part in split(encode(rows), size))

@@ -8,20 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
-from bowtienet.ensemble.ensemble import function_draws
-from bowtienet.estimators._answers import Answers, Components
-from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
-from bowtienet.estimators._streams import open_training
-from bowtienet.outcomes import Counts
+from bowtienet.estimators._base import Answers, Components, Prepare, open_training
+from bowtienet.estimators._ensemble import Practical
+from bowtienet.outcomes import Counts, Outcome
 from bowtienet.prediction.discrete import CountMixture
-from bowtienet.tables.door import TrainingTable
+from bowtienet.tables.door import TrainingTable, exposure_of
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
 
-class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
+class BowTieCountRegressor(Answers, RegressorMixin, Practical):
     """Calibrated prediction of counts 0, 1, 2, ... from a table, without tuning.
 
     The stacked ensemble of `BowTieRegressor` for the logarithm of the rate, with negative binomial
@@ -50,53 +49,28 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
     (3, 2)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {**CONSTRAINTS}  # noqa: RUF012
-    _single = True
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = "auto",
-        *,
-        prior: str = "student_t",
-        effort: str = "balanced",
-        encoding: str = "auto",
-        max_categories: int = 30,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        self.hidden_layer_sizes = hidden_layer_sizes
-        self.prior = prior
-        self.effort = effort
-        self.encoding = encoding
-        self.max_categories = max_categories
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _has_one_target = True
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit to a table.
 
         Parameters
         ----------
-        X : array or frame (n, columns), or source
-            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
-            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
+        X, sample_weight :
+            As for `BowTieRegressor.fit`.
         y : array (n,) or name
             Whole numbers from 0 on, or the name of their column in the frame X.
-        sample_weight : array (n,) or name, optional
-            How many times each row counts; weight 0 is absence.
         exposure : array (n,), optional
             Positive exposure of each row; 1 if absent. Not for sources.
         """
         self._validate_params()
-        training, stream = open_training(self, X, y, sample_weight, exposure=exposure)
-        self._fitted = fit_practical(self, training, stream, _counted, Counts())
-        self._has_exposure = training.exposure is not None
-        self._target_names = training.target_names
-        return self
+        self._has_exposure = exposure is not None
+        return self._learn(*open_training(self, X, y, sample_weight, exposure))
 
-    def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:  # type: ignore[override]
+    def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
+        return Counts(), _counted
+
+    def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:
         """Predictive distribution of each row, a mixture of negative binomial ones.
 
         Parameters
@@ -106,7 +80,9 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
         exposure : array (n,) or float, optional
             Positive exposures; 1 if absent.
         """
-        mixture: CountMixture = self._predictive(X, exposure)
+        inputs = self._inputs(X)
+        exposures = exposure_of(1.0 if exposure is None else exposure, len(inputs))
+        mixture: CountMixture = self._predictive(inputs, exposures)
         return mixture
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
@@ -150,9 +126,7 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
         return Components(*self._answer(X, lambda dist: (dist.mean(), *dist.parts()), exposure))
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
-        return np.exp(
-            function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)[..., 0]
-        )
+        return np.exp(super()._functions(X, n_samples, rng))
 
 
 def _counted(rows: TrainingTable) -> TrainingTable:

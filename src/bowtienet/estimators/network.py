@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from bowtienet.estimators._answers import Answers
-from bowtienet.estimators._parameters import IN_PAPER
-from bowtienet.estimators._streams import as_numbers, open_training
+from bowtienet.estimators._base import Answers
 from bowtienet.estimators._variational import VariationalNetwork
-from bowtienet.model.model import Prior
-from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_rows
-from bowtienet.tables.representation import Scaling, fit_scaling
 
 Floats = NDArray[np.float64]
 
 
-class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
+class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
     """Variational Bayesian bow tie network with shrinkage, for one or several numbers.
 
     The method of Sheinkman and Wade: stochastic gates in place of rectified linear units make every
@@ -59,7 +54,10 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     init : {"relu_network", "laplace", "spike_slab"}
         Initialisation: around ReLU networks, or one of the paper's two random schemes.
     solver : {"cavi", "svi"}
-        Coordinate ascent with all rows, or stochastic variational inference on minibatches.
+        Coordinate ascent with all rows, or stochastic variational inference on minibatches. A
+        source is read in every pass of "svi", whose memory does not grow with the rows, and in
+        every sweep of "cavi", which keeps 8 bytes of each row, hidden unit and member; with a Dask
+        client its workers make these sweeps and keep them.
     accelerate : bool
         Use momentum, undone where it would lower the bound, and three rounds of global updates in
         each sweep; plain sweeps otherwise.
@@ -118,121 +116,15 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+    output_noise: Any = None
+    noise: str = "gaussian"
+    scale_target: bool = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **VariationalNetwork._parameter_constraints,
         "output_noise": [tuple, list, None],
         "noise": [StrOptions({"gaussian", "student_t"})],
         "scale_target": ["boolean"],
     }
-
-    def __init__(
-        self,
-        hidden_layer_sizes: Any = (50,),
-        *,
-        prior: str | Prior = "student_t",
-        temperature: float = 0.01,
-        hidden_noise: Any = (2.0, 1e-4),
-        output_noise: Any = None,
-        bias_variance: Any = 1.0,
-        noise: str = "gaussian",
-        scale_target: bool = True,
-        init: str = "relu_network",
-        solver: str = "cavi",
-        accelerate: bool = True,
-        n_members: int = 4,
-        elbo_tempering: float = 0.0,
-        propagation: str = "push_forward",
-        max_iter: int | None = None,
-        tol: float = 1e-4,
-        batch_size: int = 256,
-        forgetting_rate: Any = "adaptive",
-        step_delay: float = 1.0,
-        max_categories: int = 30,
-        random_state: Any = None,
-        verbose: Any = 0,
-    ) -> None:
-        super().__init__(
-            hidden_layer_sizes,
-            prior=prior,
-            temperature=temperature,
-            hidden_noise=hidden_noise,
-            bias_variance=bias_variance,
-            init=init,
-            solver=solver,
-            accelerate=accelerate,
-            n_members=n_members,
-            elbo_tempering=elbo_tempering,
-            propagation=propagation,
-            max_iter=max_iter,
-            tol=tol,
-            batch_size=batch_size,
-            forgetting_rate=forgetting_rate,
-            step_delay=step_delay,
-            max_categories=max_categories,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.output_noise = output_noise
-        self.noise = noise
-        self.scale_target = scale_target
-
-    @classmethod
-    def as_in_paper(cls, **changes: Any) -> Self:
-        """The paper's settings, with changes.
-
-        P: stated in the paper. C: in the authors' configuration files.
-
-        ===================  ======================  ==========================================
-        parameter            value                   where it stands
-        ===================  ======================  ==========================================
-        hidden_layer_sizes   (50,)                   P, experiments on UCI data
-        prior                student_t, nu = -1.5,   P and C; delta_local = 1/√D, delta_global =
-                             EM                      min(√max abs(coefficient), 10), linear fit
-        temperature          0.1                     not stated in P; C
-        hidden_noise         IG(2, 1e-4)             not stated in P; C
-        output_noise         IG(2, min(residual      C
-                             variance / 4, 30))
-        bias_variance        abs(intercept)          C
-        scale_target         False                   P
-        init                 laplace                 P, appendix D.1
-        solver, accelerate   plain CAVI sweeps       P
-        n_members            1                       P (VBNN; 4 for 4VBNN)
-        elbo_tempering       0.01                    P, "in (0, 0.1]"
-        propagation          variational             P, section 3.5
-        max_iter             200                     C, "100 to 200"
-        ===================  ======================  ==========================================
-
-        The paper stops when the relative change of the bound is below 1e-5 three times; `tol` is
-        that of this library, which asks for more.
-
-        Examples
-        --------
-        >>> from bowtienet import BowTieNetwork
-        >>> BowTieNetwork.as_in_paper(n_members=4).temperature
-        0.1
-        """
-        return cls(**{**IN_PAPER, "scale_target": False, **changes})
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to a table.
-
-        Parameters
-        ----------
-        X : array or frame (n, columns), or source
-            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
-            pyarrow dataset, a Dask collection, or an iterable of batches (X, y). It is read in
-            every pass of "svi", whose memory does not grow with the rows, and in every sweep of
-            "cavi", which keeps 8 bytes of each row, hidden unit and member; with a Dask client
-            its workers make these sweeps and keep them.
-        y : array (n,) or (n, targets), or name(s)
-            Targets, or the names of their columns in the frame X.
-        sample_weight : array (n,) or name, optional
-            How many times each row counts; weight 0 is absence.
-        """
-        self._validate_params()
-        training, stream = open_training(self, X, y, sample_weight)
-        self._single, self._target_names = training.is_single, training.target_names
-        return self._fit(training, stream, as_numbers, self._outcome())
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows, as if they were a minibatch of all rows seen so far.
@@ -241,13 +133,8 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
         """
         self._validate_params()
         first = not self.__sklearn_is_fitted__()
-        training = open_rows(self, X, y, sample_weight, reset=first)
-        if first:
-            self._single, self._target_names = training.is_single, training.target_names
-        return self._partial(training, self._outcome())
-
-    def _outcome(self) -> Outcome:
-        return StudentT() if self.noise == "student_t" else GAUSSIAN
+        rows = open_rows(self, X, y, sample_weight, reset=first)
+        return self._partial(rows, *self._targets(rows, None))
 
     def predict_dist(self, X: Any) -> Mixture:
         """Predictive distribution of each row, a mixture of Gaussians over the members.
@@ -269,16 +156,4 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         scaling = self._fitted.target_scaling
-        draws = scaling.center + scaling.scale * self._draw_outputs(X, n_samples, rng)
-        return draws[..., 0] if self._single else draws
-
-    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
-        if self.scale_target:
-            return fit_scaling(targets, weights)
-        ones = np.ones(targets.shape[1])
-        return Scaling(center=0.0 * ones, scale=ones)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+        return scaling.center + scaling.scale * self._draw_outputs(X, n_samples, rng)

@@ -7,31 +7,27 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
+from scipy.special import expit, ndtr
+from sklearn.base import ClassifierMixin
 
 from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
-from bowtienet.estimators._answers import ClassAnswers
-from bowtienet.estimators._parameters import IN_PAPER
-from bowtienet.estimators._streams import (
+from bowtienet.estimators._base import (
+    ClassAnswers,
+    Prepare,
     by_batches,
     check_classes,
     classes_of,
     numbered,
-    open_training,
 )
 from bowtienet.estimators._variational import VariationalNetwork
 from bowtienet.outcomes import Binary, Classes, Outcome
 from bowtienet.tables.door import TrainingTable, open_rows
-from bowtienet.tables.representation import Scaling
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
-_ROOTS, _ROOT_WEIGHTS = np.polynomial.hermite_e.hermegauss(20)
-"""Nodes and weights of means over a standard normal variable."""
 
-
-class BowTieNetworkClassifier(ClassAnswers, VariationalNetwork, ClassifierMixin, BaseEstimator):
+class BowTieNetworkClassifier(ClassAnswers, ClassifierMixin, VariationalNetwork):
     """Variational Bayesian bow tie network with shrinkage, for two or more classes.
 
     Not in the paper: Polya-Gamma variables make the logistic likelihood of two classes, and the
@@ -62,43 +58,25 @@ class BowTieNetworkClassifier(ClassAnswers, VariationalNetwork, ClassifierMixin,
     (3, 2)
     """
 
-    @classmethod
-    def as_in_paper(cls, **changes: Any) -> Self:
-        """The paper's settings for numbers, as far as they apply, with changes."""
-        return cls(**{**IN_PAPER, **changes})
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to a table.
-
-        Parameters
-        ----------
-        X : array or frame (n, columns), or source
-            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
-            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
-        y : array (n,) or name
-            Classes, or the name of their column in the frame X.
-        sample_weight : array (n,) or name, optional
-            How many times each row counts; weight 0 is absence.
-        """
-        self._validate_params()
-        training, stream = open_training(self, X, y, sample_weight, labels=True)
-        classes, _ = classes_of(training, stream)
-        outcome = self._learn_classes(training, classes)
-        prepare = partial(numbered, classes, np.ones(len(classes)))
-        return self._fit(training, stream, prepare, outcome)
+    def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
+        return self._of_classes(rows, classes_of(rows, stream)[0])
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows; the first call needs all classes or has them all."""
         self._validate_params()
         first = not self.__sklearn_is_fitted__()
-        training = open_rows(self, X, y, sample_weight, labels=True, reset=first)
+        rows = open_rows(self, X, y, sample_weight, labels=True, reset=first)
         if not first:
             classes = self.classes_
         elif classes is None:
-            classes = training.targets
-        classes = np.unique(classes)
-        outcome = self._learn_classes(training, classes)
-        return self._partial(numbered(classes, np.ones(len(classes)), training), outcome)
+            classes = rows.targets
+        return self._partial(rows, *self._of_classes(rows, np.unique(classes)))
+
+    def _of_classes(self, rows: TrainingTable, classes: NDArray[Any]) -> tuple[Outcome, Prepare]:
+        check_classes(rows, classes)
+        self.classes_, size = classes, len(classes)
+        outcome = Binary() if size == 2 else Classes(n_classes=size)
+        return outcome, partial(numbered, classes, np.ones(size))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities (n, classes): means over q and the members.
@@ -120,26 +98,9 @@ class BowTieNetworkClassifier(ClassAnswers, VariationalNetwork, ClassifierMixin,
             each = _mean_logistic_softmax(moments.mean, variance)
         return np.asarray(np.tensordot(self._fitted.member_weights, each, axes=1))
 
-    def _learn_classes(self, training: TrainingTable, classes: NDArray[Any]) -> Outcome:
-        """Attributes of the classes, and the outcome."""
-        check_classes(training, classes)
-        unknown = np.setdiff1d(training.targets, classes)
-        if unknown.size:
-            raise ValueError(
-                f"y has the class {unknown.tolist()[0]!r}, which the first rows did not name."
-            )
-        self.classes_ = classes
-        self._single, self._target_names = True, training.target_names
-        return Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
-
-    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
-        return Scaling(center=np.zeros(1), scale=np.ones(1))
-
 
 def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
     """E[sigmoid(z)] for z ~ N(mean, variance), by the mixture of probits of `gated`."""
-    from scipy.special import ndtr
-
     scaled = (
         weight * ndtr(slope * mean / np.sqrt(1.0 + slope**2 * variance))
         for weight, slope in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True)
@@ -153,9 +114,9 @@ def _mean_logistic_softmax(mean: Floats, variance: Floats) -> Floats:
     With s_j = sigmoid(z_j) it is near E[s_c] / Σ E[s_j]; means of s are by quadrature.
     """
     deviation = np.sqrt(variance)
-    total = _ROOT_WEIGHTS.sum()
+    roots, weights = np.polynomial.hermite_e.hermegauss(20)
     expected = sum(
-        weight / total * expit(mean + root * deviation)
-        for root, weight in zip(_ROOTS, _ROOT_WEIGHTS, strict=True)
+        weight / weights.sum() * expit(mean + root * deviation)
+        for root, weight in zip(roots, weights, strict=True)
     )
     return np.asarray(expected / np.sum(expected, axis=-1, keepdims=True))
