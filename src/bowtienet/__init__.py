@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from bowtienet.estimators._base import load
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
-    from bowtienet.estimators.network import BowTieNetwork
-    from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.estimators.network import BowTieNetwork, BowTieNetworkClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
     from bowtienet.evaluation.compare import compare
     from bowtienet.selection.select_features import select_features
@@ -44,7 +43,7 @@ _HOMES = {
     "BowTieClassifier": "bowtienet.estimators.classifier",
     "BowTieCountRegressor": "bowtienet.estimators.counts",
     "BowTieNetwork": "bowtienet.estimators.network",
-    "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
+    "BowTieNetworkClassifier": "bowtienet.estimators.network",
     "BowTieRegressor": "bowtienet.estimators.regressor",
     "compare": "bowtienet.evaluation.compare",
     "load": "bowtienet.estimators._base",

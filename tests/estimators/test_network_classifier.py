@@ -11,7 +11,7 @@ from scipy.special import expit, softmax
 from sklearn.metrics import log_loss
 
 from bowtienet import BowTieNetworkClassifier
-from bowtienet.estimators.network_classifier import _mean_logistic_softmax, _mean_sigmoid
+from bowtienet.estimators.network import _mean_logistic_softmax, _mean_sigmoid
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

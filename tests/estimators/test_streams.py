@@ -15,11 +15,10 @@ from pyarrow import parquet
 from sklearn.metrics import accuracy_score, r2_score
 
 from bowtienet.ensemble import forecasts
-from bowtienet.estimators import _variational
+from bowtienet.estimators import _streams
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
-from bowtienet.estimators.network import BowTieNetwork
-from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+from bowtienet.estimators.network import BowTieNetwork, BowTieNetworkClassifier
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.tables import sources
 from bowtienet.tables.door import open_rows
@@ -183,6 +182,6 @@ def test_what_sources_cannot_do(table: pd.DataFrame, monkeypatch: pytest.MonkeyP
     network = BowTieNetwork(**SMALL).fit([rows], "y")
     with pytest.raises(ValueError, match="rows of the"), pytest.warns(UserWarning, match="rate"):
         network.prune()
-    monkeypatch.setattr(_variational, "MEMORY_BYTES", 100_000)
+    monkeypatch.setattr(_streams, "MEMORY_BYTES", 100_000)
     with pytest.raises(ValueError, match="solver='svi'"):
         network.fit([rows], "y")

@@ -4,40 +4,62 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from numbers import Integral
-from typing import Any, NamedTuple, Self, TypeAlias, dataclass_transform
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, replace
+from numbers import Integral, Real
+from typing import Any, NamedTuple, Self, dataclass_transform
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from bowtienet import persistence
-from bowtienet._params import number, whole
+from bowtienet._params import share, whole
+from bowtienet.estimators._streams import Prepare, client_of
+from bowtienet.estimators.summary import describe
 from bowtienet.model.model import Prior
 from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
-from bowtienet.tables.door import Table, TrainingTable, open_rows
-from bowtienet.tables.sources import Source, Stream, batches_of, collect_facts, reader_of, source_of
+from bowtienet.tables.door import Table, TrainingTable, open_known, open_rows
+from bowtienet.tables.representation import standardize
+from bowtienet.tables.sources import Stream, collect_facts, reader_of, source_of
 
 Floats = NDArray[np.float64]
-Prepare: TypeAlias = Callable[[TrainingTable], TrainingTable]
-"""From rows of the door to targets and weights as numbers, for each batch alike."""
 
 
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))
+def parameter(
+    *,
+    default: Any,
+    words: Iterable[str] = (),
+    least: float | None = None,
+    allowed: Sequence[Any] = (),
+    kw_only: bool = True,
+    **more: Any,
+) -> Any:
+    """A parameter: its default, and the words, numbers or what else it may be."""
+    constraints = [*allowed, *([StrOptions(set(words))] if words else [])]
+    if least is not None:
+        kind = Integral if isinstance(least, int) else Real
+        constraints.append(Interval(kind, least, None, closed="left"))
+    return field(default=default, kw_only=kw_only, metadata={"allowed": constraints, **more})
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
 class Estimator(BaseEstimator):
     """Parameters are the fields of a subclass: its constructor keeps them as they were given."""
 
+    _fitted: Any
+    _single: bool
     _has_one_target = False
     """Whether predictions have one axis also for targets with two."""
 
     def __init_subclass__(cls, **settings: Any) -> None:
         super().__init_subclass__(**settings)
         dataclass(kw_only=True, eq=False, repr=False)(cls)
+        cls._parameter_constraints = {each.name: each.metadata["allowed"] for each in fields(cls)}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
@@ -63,6 +85,16 @@ class Estimator(BaseEstimator):
         """The likelihood of the targets, and how they are made numbers, which most are already."""
         is_robust = getattr(self, "noise", None) == "student_t"
         return StudentT() if is_robust else GAUSSIAN, lambda rows: rows
+
+    def _inputs(self, X: Any) -> Floats:
+        """Standardised columns of new rows."""
+        check_is_fitted(self)
+        return standardize(self._fitted.representation, open_known(self, X))
+
+    def summary(self) -> str:
+        """Facts of the fit as text: of an ensemble recipes, weights and held-out errors."""
+        check_is_fitted(self)
+        return describe(self)
 
     def plot(self, X: Any, y: Any) -> Any:
         """The plots that apply, of rows that the fit did not see; needs matplotlib.
@@ -154,50 +186,12 @@ def name_targets(estimator: Any, rows: TrainingTable) -> None:
     estimator._target_names = rows.target_names
 
 
-def client_of(source: Source) -> Any:
-    """The Dask client whose cluster has the partitions; None for one machine."""
-    if not source.is_dask:
-        return None
-    try:
-        from distributed import get_client
-
-        return get_client()
-    except (ImportError, ValueError):
-        return None
-
-
-def by_batches(X: Any, answer: Callable[[Any], Any]) -> Any:
-    """Answers for a table, or for a source batch by batch, in its order."""
-    source = source_of(X)
-    if source is None:
-        return answer(X)
-    answers = [answer(batch) for batch, _ in batches_of(source)]
-    if not answers:
-        raise ValueError("the source has no rows: there is nothing to predict.")
-    return joined(answers)
-
-
-def joined(answers: list[Any]) -> Any:
-    """Arrays, or tuples of arrays, one below the other."""
-    if isinstance(answers[0], tuple):
-        return tuple(np.concatenate(each) for each in zip(*answers, strict=True))
-    return np.concatenate(answers)
-
-
 def sizes_of(sizes: Any) -> tuple[int, ...] | None:
     """Widths of the hidden layers; None for "auto"."""
     if isinstance(sizes, str):
         return None
     each = [sizes] if np.ndim(sizes) == 0 else sizes
     return tuple(whole(size, "each of hidden_layer_sizes") for size in each)
-
-
-def check_share(coverage: Any) -> float:
-    """A coverage as a number in (0, 1)."""
-    share = number(coverage, "coverage")
-    if not 0.0 < share < 1.0:
-        raise ValueError(f"coverage must lie strictly between 0 and 1, got {coverage!r}.")
-    return share
 
 
 def seed_of(random_state: Any) -> int:
@@ -246,8 +240,8 @@ class Answers:
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> Floats:
         """Central intervals (n, 2), or (n, targets, 2), that hold new targets with `coverage`."""
-        share = check_share(coverage)
-        return np.asarray(self._answer(X, lambda dist: np.stack(dist.interval(share), axis=-1)))
+        coverage = share(coverage, "coverage")
+        return np.asarray(self._answer(X, lambda dist: np.stack(dist.interval(coverage), axis=-1)))
 
     def predict_quantiles(self, X: Any, levels: Sequence[float] = (0.05, 0.5, 0.95)) -> Floats:
         """Quantiles (n, m), or (n, targets, m), at m levels between 0 and 1."""
@@ -360,8 +354,7 @@ def load(path: str | os.PathLike[str]) -> Any:
     from bowtienet.estimators._variational import FittedNetwork
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
-    from bowtienet.estimators.network import BowTieNetwork
-    from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.estimators.network import BowTieNetwork, BowTieNetworkClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
 
     practical = (BowTieClassifier, BowTieCountRegressor, BowTieRegressor)

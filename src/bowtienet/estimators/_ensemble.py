@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from operator import methodcaller
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import slices
+from bowtienet._params import share
 from bowtienet.ensemble.ensemble import Ensemble, function_draws, predictive
 from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
 from bowtienet.ensemble.problem import pose
-from bowtienet.ensemble.streams import Chunk, Read, StreamedRows
-from bowtienet.estimators._base import (
-    Estimator,
-    Prepare,
-    by_batches,
-    check_share,
-    client_of,
-    joined,
-    seed_of,
-    sizes_of,
-)
-from bowtienet.estimators.summary import describe_ensemble
+from bowtienet.estimators._base import Estimator, parameter, seed_of, sizes_of
+from bowtienet.estimators._streams import by_batches, joined, streamed_rows
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.prediction.intervals import conformal_interval, conformal_level, conformal_scores
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.tables.door import TrainingTable, exposure_of, open_known, take_training
-from bowtienet.tables.representation import Representation, learn_representation, standardize
-from bowtienet.tables.sample import keys_and_folds
-from bowtienet.tables.sources import Stream, reread
+from bowtienet.tables.door import TrainingTable, exposure_of
+from bowtienet.tables.representation import Representation, learn_representation
+from bowtienet.tables.sources import Stream
 from bowtienet.tables.views import VIEWS
 
 Floats = NDArray[np.float64]
@@ -62,28 +51,16 @@ class FittedEnsemble:
 class Practical(Estimator):
     """Parameters, fit and predictions of an ensemble; `BowTieRegressor` explains them."""
 
-    hidden_layer_sizes: Any = field(default="auto", kw_only=False)
-    prior: str = "student_t"
-    effort: str = "balanced"
-    encoding: str = "auto"
-    max_categories: int = 30
-    n_jobs: int | None = None
-    random_state: Any = None
-    verbose: Any = 0
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": [
-            "array-like",
-            Interval(Integral, 1, None, closed="left"),
-            StrOptions({"auto"}),
-        ],
-        "prior": [StrOptions(set(FAMILIES))],
-        "effort": [StrOptions(set(EFFORTS))],
-        "encoding": [StrOptions({"auto", *VIEWS})],
-        "max_categories": [Interval(Integral, 1, None, closed="left")],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    hidden_layer_sizes: Any = parameter(
+        default="auto", words=["auto"], least=1, allowed=["array-like"], kw_only=False
+    )
+    prior: str = parameter(default="student_t", words=FAMILIES)
+    effort: str = parameter(default="balanced", words=EFFORTS)
+    encoding: str = parameter(default="auto", words=["auto", *VIEWS])
+    max_categories: int = parameter(default=30, least=1)
+    n_jobs: int | None = parameter(default=None, allowed=[Integral, None])
+    random_state: Any = parameter(default=None, allowed=["random_state"])
+    verbose: Any = parameter(default=0, allowed=["verbose"])
 
     def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
         """Representation and ensemble."""
@@ -124,33 +101,31 @@ class Practical(Estimator):
         )
         return self
 
-    def _inputs(self, X: Any) -> Floats:
-        """Standardised columns of new rows."""
-        check_is_fitted(self)
-        return standardize(self._fitted.representation, open_known(self, X))
+    def _open(self, X: Any, exposure: Any = None) -> tuple[Floats, Floats]:
+        """Standardised columns of new rows, and the logarithms of their exposures."""
+        inputs = self._inputs(X)
+        exposure = exposure_of(1.0 if exposure is None else exposure, len(inputs))
+        return inputs, np.log(exposure)
 
-    def _predictive(self, inputs: Floats, exposure: Any = None) -> Any:
+    def _predictive(self, inputs: Floats, log_exposure: Floats) -> Any:
         """The predictive distribution of standardised rows."""
-        logs = None if exposure is None else np.log(exposure)
-        mixture = predictive(self._fitted.ensemble, inputs, logs)
+        mixture = predictive(self._fitted.ensemble, inputs, log_exposure)
         return squeezed(mixture) if isinstance(mixture, Mixture) and self._single else mixture
 
     def _answer(self, X: Any, function: Callable[[Any], Any], exposure: Any = None) -> Any:
         """`function` of the predictive distribution, in slices of rows, by threads."""
 
         def answer(batch: Any) -> Any:
-            inputs = self._inputs(batch)
-            exposures = exposure_of(1.0 if exposure is None else exposure, len(inputs))
+            inputs, logs = self._open(batch, exposure)
 
             def run(rows: slice) -> Any:
-                return function(self._predictive(inputs[rows], exposures[rows]))
+                return function(self._predictive(inputs[rows], logs[rows]))
 
             each = slices(len(inputs), CHUNK)
             jobs = min(effective_n_jobs(self.n_jobs), len(each))
             with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
                 return joined(list(pool.map(run, each)))
 
-        check_is_fitted(self)
         return by_batches(X, answer)
 
     def _interval(
@@ -159,11 +134,11 @@ class Practical(Estimator):
         """Central intervals, or conformal ones by held-out rows of the fit or by other rows."""
         if method not in ("central", "conformal"):
             raise ValueError(f"method must be 'central' or 'conformal', got {method!r}.")
-        share = check_share(coverage)
+        coverage = share(coverage, "coverage")
         check_is_fitted(self)
-        ends: Callable[[Any], Any] = methodcaller("interval", share)
+        ends: Callable[[Any], Any] = methodcaller("interval", coverage)
         if method == "conformal":
-            radius = conformal_level(self._scores(calibration), share)
+            radius = conformal_level(self._scores(calibration), coverage)
             ends = partial(conformal_interval, radius=radius)
         return np.asarray(self._answer(X, lambda dist: np.stack(ends(dist), axis=-1), exposure))
 
@@ -173,17 +148,12 @@ class Practical(Estimator):
             scores = self._fitted.ensemble.scores
             return scores[:, 0] if self._single else scores
         rows, targets = calibration
-        distribution = self._predictive(self._inputs(rows))
+        distribution = self._predictive(*self._open(rows))
         known = check_array(targets, dtype=np.float64, ensure_2d=False, input_name="y")
         return conformal_scores(distribution, known.reshape(distribution.mean().shape))
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         return function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)
-
-    def summary(self) -> str:
-        """Facts of the fit as text: recipes, their weights and held-out errors."""
-        check_is_fitted(self)
-        return describe_ensemble(self)
 
     def to_onnx(self, path: Any, quantiles: Any = (), dtype: Any = None) -> None:
         """Write an ONNX graph that predicts as `predict` does, in any ONNX runtime.
@@ -225,49 +195,3 @@ def squeezed(mixture: Mixture) -> Mixture:
     """The mixture of a single target, with rows (n,) instead of (n, 1)."""
     parts = ("weights", "means", "epistemic", "noise")
     return replace(mixture, **{name: getattr(mixture, name)[..., 0] for name in parts})
-
-
-def streamed_rows(
-    stream: Stream, representation: Representation, prepare: Prepare, growth: float
-) -> StreamedRows:
-    """All rows of a fit; `growth` is what `prepare` does to the weights."""
-    client, facts = client_of(stream.source), stream.facts
-    read: Read = partial(_read_chunks, stream, representation, prepare)
-    run = None
-    if client is not None:
-        from bowtienet import cluster
-
-        chunk = partial(_chunk, representation, prepare, None)
-        read = partial(cluster.read, cluster.Chunks(cluster.encoded(client, stream, chunk)))
-        run = partial(cluster.run, client)
-    weights = growth * facts.fold_weights
-    return StreamedRows(
-        read=read, n_rows=facts.n_rows, folds=facts.folds, fold_weights=weights, run=run
-    )
-
-
-def _read_chunks(
-    stream: Stream,
-    representation: Representation,
-    prepare: Prepare,
-    share: float,
-    rng: np.random.Generator,
-) -> Iterator[Chunk]:
-    for rows in reread(stream):
-        chosen = rng.random(len(rows.weights)) < share
-        yield _chunk(representation, prepare, chosen, rows)
-
-
-def _chunk(
-    representation: Representation,
-    prepare: Prepare,
-    chosen: NDArray[np.bool_] | None,
-    rows: TrainingTable,
-) -> Chunk:
-    # Folds of a batch are known from all of its rows, as it was when the sample was drawn.
-    _, folds = keys_and_folds(rows)
-    if chosen is not None:
-        rows, folds = take_training(rows, chosen), folds[chosen]
-    rows = prepare(rows)
-    inputs = standardize(representation, rows.table).astype(np.float32)
-    return inputs, rows.targets, rows.weights, folds

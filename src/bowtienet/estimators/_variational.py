@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeAlias
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import dataclass, fields, replace
+from numbers import Real
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
-from bowtienet.estimators._base import (
-    Estimator,
-    Prepare,
-    by_batches,
-    client_of,
-    name_targets,
-    seed_of,
-    sizes_of,
-)
-from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
-from bowtienet.inference.ascend import (
-    Ascent,
-    Block,
-    BlockProvider,
-    RowProvider,
-    Status,
-    ascend,
-    block_rows,
-    taken_model,
-)
+from bowtienet.estimators._base import Estimator, name_targets, parameter, seed_of, sizes_of
+from bowtienet.estimators._streams import Prepare, batches_of_stream, by_batches, provider_of
+from bowtienet.estimators.summary import Selection, arviz_draws, selection_of
+from bowtienet.inference.ascend import Ascent, RowProvider, Status, ascend, taken_model
 from bowtienet.inference.stochastic import (
-    Batches,
     StochasticState,
     ascend_stochastic,
     begin,
@@ -48,33 +31,20 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
+from bowtienet.model import model as models
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import (
-    BowTieModel,
-    Prior,
-    Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
-    split,
-)
+from bowtienet.model.model import BowTieModel, Prior, Rows
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
 from bowtienet.posterior.factors import Posterior, network
 from bowtienet.posterior.initialize import around, initialize
 from bowtienet.posterior.prune import prune
-from bowtienet.posterior.selection import select
+from bowtienet.posterior.selection import NetworkSelection, select
+from bowtienet.prediction import variational
 from bowtienet.prediction.push_forward import Moments
-from bowtienet.prediction.variational import (
-    PROPAGATIONS,
-    output_moments,
-    output_noise,
-    sample_functions,
-)
 from bowtienet.tables import sources
-from bowtienet.tables.door import TrainingTable, open_known
+from bowtienet.tables.door import TrainingTable
 from bowtienet.tables.representation import (
     Representation,
     Scaling,
@@ -82,20 +52,16 @@ from bowtienet.tables.representation import (
     learn_representation,
     standardize,
 )
-from bowtienet.tables.sample import facts_of, mixed
-from bowtienet.tables.sources import Stream, reread
+from bowtienet.tables.sample import facts_of
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
-Encode: TypeAlias = Callable[[TrainingTable], Rows]
-"""From rows of the door to standardised rows of a network."""
 
 SWEEPS_OF_NETWORK = 3
 """Sweeps from a ReLU network by default: they set the posterior's widths and noise and keep the
 network's function; more of them predict no better (docs/measurements)."""
 SECONDS_BETWEEN_LINES = 1.0
 """With `verbose`."""
-MEMORY_BYTES = 1_000_000_000
-"""Gate probabilities that coordinate ascent of a source may keep between sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,49 +83,40 @@ class FittedNetwork:
 class VariationalNetwork(Estimator):
     """Parameters and fit of M bow tie networks side by side; `BowTieNetwork` explains them."""
 
-    hidden_layer_sizes: Any = field(default=(50,), kw_only=False)
-    prior: str | Prior = "student_t"
-    temperature: float = 0.01
-    hidden_noise: Any = (2.0, 1e-4)
-    bias_variance: Any = 1.0
-    init: str = "relu_network"
-    solver: str = "cavi"
-    accelerate: bool = True
-    n_members: int = 4
-    elbo_tempering: float = 0.0
-    propagation: str = "push_forward"
-    max_iter: int | None = None
-    tol: float = 1e-4
-    batch_size: int = 256
-    forgetting_rate: Any = "adaptive"
-    step_delay: float = 1.0
-    max_categories: int = 30
-    random_state: Any = None
-    verbose: Any = 0
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "hidden_layer_sizes": ["array-like", Interval(Integral, 1, None, closed="left")],
-        "prior": [StrOptions(set(FAMILIES)), Prior],
-        "temperature": [Interval(Real, 0.0, None, closed="neither")],
-        "hidden_noise": [tuple, list],
-        "bias_variance": [
-            Interval(Real, 0.0, None, closed="neither"),
-            StrOptions({"intercept"}),
-        ],
-        "init": [StrOptions({"relu_network", "laplace", "spike_slab"})],
-        "solver": [StrOptions({"cavi", "svi"})],
-        "accelerate": ["boolean"],
-        "n_members": [Interval(Integral, 1, None, closed="left")],
-        "elbo_tempering": [Interval(Real, 0.0, None, closed="left")],
-        "propagation": [StrOptions(set(PROPAGATIONS))],
-        "max_iter": [Interval(Integral, 1, None, closed="left"), None],
-        "tol": [Interval(Real, 0.0, None, closed="left")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "forgetting_rate": [Interval(Real, 0.5, 1.0, closed="right"), StrOptions({"adaptive"})],
-        "step_delay": [Interval(Real, 0.0, None, closed="left")],
-        "max_categories": [Interval(Integral, 1, None, closed="left")],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    hidden_layer_sizes: Any = parameter(
+        default=(50,), least=1, allowed=["array-like"], kw_only=False
+    )
+    prior: str | Prior = parameter(default="student_t", words=FAMILIES, allowed=[Prior])
+    temperature: float = parameter(
+        default=0.01, paper=0.1, allowed=[Interval(Real, 0.0, None, closed="neither")]
+    )
+    hidden_noise: Any = parameter(default=(2.0, 1e-4), allowed=[tuple, list])
+    bias_variance: Any = parameter(
+        default=1.0,
+        paper="intercept",
+        words=["intercept"],
+        allowed=[Interval(Real, 0.0, None, closed="neither")],
+    )
+    init: str = parameter(
+        default="relu_network", paper="laplace", words=["relu_network", "laplace", "spike_slab"]
+    )
+    solver: str = parameter(default="cavi", words=["cavi", "svi"])
+    accelerate: bool = parameter(default=True, paper=False, allowed=["boolean"])
+    n_members: int = parameter(default=4, paper=1, least=1)
+    elbo_tempering: float = parameter(default=0.0, paper=0.01, least=0.0)
+    propagation: str = parameter(
+        default="push_forward", paper="variational", words=variational.PROPAGATIONS
+    )
+    max_iter: int | None = parameter(default=None, paper=200, least=1, allowed=[None])
+    tol: float = parameter(default=1e-4, least=0.0)
+    batch_size: int = parameter(default=256, least=1)
+    forgetting_rate: Any = parameter(
+        default="adaptive", words=["adaptive"], allowed=[Interval(Real, 0.5, 1.0, closed="right")]
+    )
+    step_delay: float = parameter(default=1.0, least=0.0)
+    max_categories: int = parameter(default=30, least=1)
+    random_state: Any = parameter(default=None, allowed=["random_state"])
+    verbose: Any = parameter(default=0, allowed=["verbose"])
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> Self:
@@ -190,30 +147,11 @@ class VariationalNetwork(Estimator):
 
         The paper stops when the relative change of the bound is below 1e-5 three times; `tol` is
         that of this library, which asks for more.
-
-        Examples
-        --------
-        >>> from bowtienet import BowTieNetwork
-        >>> BowTieNetwork.as_in_paper(n_members=4).temperature
-        0.1
         """
-        settings = {
-            "hidden_layer_sizes": (50,),
-            "prior": "student_t",
-            "temperature": 0.1,
-            "hidden_noise": (2.0, 1e-4),
-            "bias_variance": "intercept",
-            "scale_target": False,
-            "init": "laplace",
-            "solver": "cavi",
-            "accelerate": False,
-            "n_members": 1,
-            "elbo_tempering": 0.01,
-            "propagation": "variational",
-            "max_iter": 200,
+        paper = {
+            each.name: each.metadata["paper"] for each in fields(cls) if "paper" in each.metadata
         }
-        known = {name: settings[name] for name in cls._get_param_names() if name in settings}
-        return cls(**{**known, **changes})
+        return cls(**{**paper, **changes})
 
     def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
         outcome, prepare = self._targets(rows, stream)
@@ -222,15 +160,23 @@ class VariationalNetwork(Estimator):
         is_few = len(rows.weights) <= sources.SAMPLE
         sample = rows if is_few else facts_of(rows, sources.SAMPLE).sample
         fitted, known = self._start(sample, prepare, outcome, rng)
-        encode = partial(encode_rows, prepare, fitted.representation, fitted.target_scaling)
+        representation, scaling = fitted.representation, fitted.target_scaling
+
+        def encode(rows: TrainingTable) -> Rows:
+            return scaled_rows(prepare(rows), standardize(representation, rows.table), scaling)
+
         known = known if is_few else encode(rows)
-        data: Rows | Stream = known if stream is None else stream
         weights = known.weights if stream is None else stream.facts.fold_weights
         self._seen = float(weights.sum())
         if self.solver == "svi":
+            seed = int(rng.integers(2**31))
+            if stream is None:
+                batches = minibatches(known, self.batch_size, seed)
+            else:
+                batches = batches_of_stream(stream, encode, self.batch_size, seed)
             ascent, state = ascend_stochastic(
                 begin(fitted.model, fitted.posterior),
-                batches_of(data, encode, self.batch_size, int(rng.integers(2**31))),
+                batches,
                 self._seen,
                 max_iter=self.max_iter or 20,
                 tol=self.tol,
@@ -240,8 +186,10 @@ class VariationalNetwork(Estimator):
             )
             fitted = replace(fitted, stochastic=state)
         else:
-            provider = provider_of(data, encode, fitted.model, self.n_members)
-            ascent = self._ascend(fitted, provider, self._sweeps())
+            data: Rows | RowProvider = known
+            if stream is not None:
+                data = provider_of(stream, encode, fitted.model, self.n_members)
+            ascent = self._ascend(fitted, data, self._sweeps())
         self.__dict__.pop("kept_columns_", None)  # this is no pruned network any more
         self._set(fitted, ascent, known if stream is None else None)
         return self
@@ -252,8 +200,8 @@ class VariationalNetwork(Estimator):
         """How the columns are read, the networks before their fit, and standardised rows."""
         prepared = prepare(rows)
         representation, inputs = learn_representation(rows, self.max_categories)
-        ones = np.ones(prepared.targets.shape[1])
-        scaling = Scaling(center=0.0 * ones, scale=ones)
+        n_targets = prepared.targets.shape[1]
+        scaling = Scaling(center=np.zeros(n_targets), scale=np.ones(n_targets))
         if getattr(self, "scale_target", False):
             scaling = fit_scaling(prepared.targets, prepared.weights)
         known = scaled_rows(prepared, inputs, scaling)
@@ -293,14 +241,12 @@ class VariationalNetwork(Estimator):
 
         Warnings are the user's, so many calls above.
         """
-        fitted = replace(fitted, model=ascent.model, posterior=ascent.posterior)
         good = [i for i, history in enumerate(ascent.elbo_history) if history]
         if not good:
             raise ValueError(
                 "the fit broke down in its first sweep: look for values far out of line, use "
                 "scale_target=True, or raise the temperature."
             )
-        bounds = np.array([ascent.elbo_history[i][-1] for i in good])
         if len(good) < len(ascent.elbo_history):
             warnings.warn(
                 f"{len(ascent.elbo_history) - len(good)} of {len(ascent.elbo_history)} members "
@@ -308,14 +254,14 @@ class VariationalNetwork(Estimator):
                 RuntimeWarning,
                 stacklevel=stacklevel,
             )
-            fitted = replace(
-                fitted,
-                model=taken_model(fitted.model, good),
-                posterior=map_arrays(lambda x: x[good], fitted.posterior),
-            )
-        best = int(np.argmax(bounds))
-        self._fitted = replace(fitted, member_weights=softmax(self.elbo_tempering * bounds))
-        self._best = best
+        bounds = np.array([ascent.elbo_history[i][-1] for i in good])
+        self._fitted = replace(
+            fitted,
+            model=taken_model(ascent.model, good),
+            posterior=map_arrays(lambda x: x[good], ascent.posterior),
+            member_weights=softmax(self.elbo_tempering * bounds),
+        )
+        self._best = best = int(np.argmax(bounds))
         self._rows = rows
         terms = map_arrays(lambda x: x[good[best]], ascent.elbo_terms)
         self.elbo_history_ = np.array(ascent.elbo_history[good[best]])
@@ -326,20 +272,17 @@ class VariationalNetwork(Estimator):
         self._warn(status, stacklevel + 1)
 
     def _warn(self, status: Sequence[Status], stacklevel: int) -> None:
+        is_intended = self.max_iter is None and self.init == "relu_network"
         if Status.INTERRUPTED in status:
-            warnings.warn(
-                f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
-        intended = self.max_iter is None and self.init == "relu_network"
-        if Status.ITERATION_LIMIT in status and not (intended and self.solver == "cavi"):
-            warnings.warn(
+            said = f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has."
+        elif Status.ITERATION_LIMIT in status and not (is_intended and self.solver == "cavi"):
+            said = (
                 f"the bound was still rising after {self.n_iter_} iterations: a larger max_iter "
-                "goes on, accelerate=True climbs faster.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
+                "goes on, accelerate=True climbs faster."
             )
+        else:
+            return
+        warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
 
     def _progress(self) -> Any:
         """A callback that prints the bound every second or so; None without `verbose`."""
@@ -426,27 +369,28 @@ class VariationalNetwork(Estimator):
 
     def _inputs(self, X: Any) -> Floats:
         """Standardised columns that the networks see."""
-        check_is_fitted(self)
-        inputs = standardize(self._fitted.representation, open_known(self, X))
+        inputs = super()._inputs(X)
         return inputs if self._fitted.inputs is None else inputs[:, self._fitted.inputs]
 
     def _moments(self, X: Any) -> tuple[Moments, Floats]:
         """Moments of the outputs of all members, and the variance of their noise."""
         inputs, fitted = self._inputs(X), self._fitted
-        moments = output_moments(fitted.model, fitted.posterior, inputs, self.propagation)
-        return moments, output_noise(fitted.model, fitted.posterior)
+        moments = variational.output_moments(
+            fitted.model, fitted.posterior, inputs, self.propagation
+        )
+        return moments, variational.output_noise(fitted.model, fitted.posterior)
 
     def _draw_outputs(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         """Outputs (draws, n, D_out) of networks drawn from q, a member by its weight each."""
         inputs, fitted = self._inputs(X), self._fitted
         chosen = rng.choice(len(fitted.member_weights), p=fitted.member_weights, size=n_samples)
         draws = [
-            sample_functions(
+            variational.sample_functions(
                 fitted.model, network(fitted.posterior, int(m)), inputs, 1, rng, noise=False
-            )[0]
+            )
             for m in chosen
         ]
-        return np.stack(draws)
+        return np.concatenate(draws)
 
     def selection(self, false_discovery_rate: float = 0.01) -> Selection:
         """Columns, units and weights that matter, at a false discovery rate.
@@ -462,11 +406,8 @@ class VariationalNetwork(Estimator):
             fits from ReLU networks, without convergence, or at a temperature below 0.1: a warning
             says so.
         """
-        check_is_fitted(self)
-        self._warn_of_rate()
-        fitted = self._fitted
-        chosen = select(fitted.model, network(fitted.posterior, self._best), false_discovery_rate)
-        return selection_of(chosen, fitted.representation, fitted.inputs)
+        chosen = self._select(false_discovery_rate)
+        return selection_of(chosen, self._fitted.representation, self._fitted.inputs)
 
     def prune(self, false_discovery_rate: float = 0.01) -> Self:
         """A smaller network of what `selection` keeps, fitted again to the same rows.
@@ -476,8 +417,7 @@ class VariationalNetwork(Estimator):
         estimator
             A network with one member. It takes tables with all columns and uses `kept_columns_`.
         """
-        check_is_fitted(self)
-        self._warn_of_rate()
+        chosen = self._select(false_discovery_rate)
         fitted, rows = self._fitted, self._rows
         if rows is None:
             raise ValueError(
@@ -485,26 +425,23 @@ class VariationalNetwork(Estimator):
                 "keep: prune after fit to a table, then save."
             )
         alone = network(fitted.posterior, self._best)
-        chosen = select(fitted.model, alone, false_discovery_rate)
         model, start = prune(taken_model(fitted.model, [self._best]), alone, chosen)
         kept = np.flatnonzero(chosen.inputs)
         rows = replace(rows, inputs=np.ascontiguousarray(rows.inputs[:, kept]))
-        smaller = type(self)(**{**self.get_params(deep=False), "n_members": 1})
-        for name in ("n_features_in_", "feature_names_in_", "classes_", "_single", "_target_names"):
-            if hasattr(self, name):
-                setattr(smaller, name, getattr(self, name))
-        before = fitted.inputs if fitted.inputs is not None else np.arange(len(chosen.inputs))
-        fitted = replace(fitted, model=model, posterior=start, inputs=before[kept], stochastic=None)
+        kept = kept if fitted.inputs is None else fitted.inputs[kept]
+        fitted = replace(fitted, model=model, posterior=start, inputs=kept, stochastic=None)
         ascent = self._ascend(fitted, rows, max(self._sweeps(), self.n_iter_))
+        smaller: Self = copy(self).set_params(n_members=1)
         smaller._set(fitted, ascent, rows, stacklevel=3)
-        smaller._seen = self._seen
-        smaller.kept_columns_ = np.unique(fitted.representation.owners[before[kept]])
+        smaller.kept_columns_ = np.unique(fitted.representation.owners[kept])
         return smaller
 
-    def _warn_of_rate(self) -> None:
+    def _select(self, false_discovery_rate: float) -> NetworkSelection:
+        """What to keep of the best member, with a warning where the rate does not hold."""
+        check_is_fitted(self)
         # From this temperature on the rate was near what was measured on planted tables.
-        safe = self.init != "relu_network" and self.temperature >= 0.1
-        if not (safe and self.converged_):
+        is_safe = self.init != "relu_network" and self.temperature >= 0.1
+        if not (is_safe and self.converged_):
             warnings.warn(
                 "the false discovery rate means nothing for this fit: only converged fits from "
                 "random starts came near it on planted tables, "
@@ -512,11 +449,8 @@ class VariationalNetwork(Estimator):
                 UserWarning,
                 stacklevel=3,
             )
-
-    def summary(self) -> str:
-        """Facts of the fit as text."""
-        check_is_fitted(self)
-        return describe_network(self)
+        alone = network(self._fitted.posterior, self._best)
+        return select(self._fitted.model, alone, false_discovery_rate)
 
     def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
         """Draws of weights and noise variances from q for ArviZ (``pip install arviz``).
@@ -540,9 +474,9 @@ def start_of(
     """The model with scales from the data, and the initial posterior."""
     hidden = sizes_of(estimator.hidden_layer_sizes) or ()
     n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
-    linear = fit_linear(rows, outcome)
+    linear = models.fit_linear(rows, outcome)
     given = getattr(estimator, "output_noise", None)
-    noise = given or default_output_noise(linear)
+    noise = given or models.default_output_noise(linear)
     layers: Sequence[Floats] = ()
     if estimator.init == "relu_network" and hidden:
         data = rows.inputs, rows.targets, rows.weights
@@ -558,9 +492,9 @@ def start_of(
     bias_variance = estimator.bias_variance
     if bias_variance == "intercept":
         bias_variance = max(linear.largest_intercept, 1e-2)
-    model = build_model(
+    model = models.build_model(
         build_architecture(rows.inputs.shape[1], hidden, n_outputs),
-        prior=default_prior(estimator.prior, linear),
+        prior=models.default_prior(estimator.prior, linear),
         hidden_noise=estimator.hidden_noise,
         output_noise=noise,
         bias_variance=bias_variance,
@@ -577,62 +511,3 @@ def scaled_rows(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Ro
     """Standardised rows from prepared ones, whose inputs are standardised already."""
     targets = (training.targets - scaling.center) / scaling.scale
     return Rows(inputs=inputs, targets=targets, weights=training.weights)
-
-
-def encode_rows(
-    prepare: Prepare, representation: Representation, scaling: Scaling, rows: TrainingTable
-) -> Rows:
-    """Standardised rows."""
-    return scaled_rows(prepare(rows), standardize(representation, rows.table), scaling)
-
-
-def batches_of(data: Rows | Stream, encode: Encode, batch_size: int, seed: int) -> Batches:
-    """Minibatches of stochastic inference; those of a stream are shuffled within buffers."""
-    if isinstance(data, Rows):
-        return minibatches(data, batch_size, seed)
-
-    def pass_over(number: int) -> Iterator[Rows]:
-        rng = np.random.default_rng((seed, number))
-        chunks = (tuple(vars(encode(rows)).values()) for rows in reread(data))
-        for inputs, targets, weights in mixed(chunks, rng):
-            yield from split(Rows(inputs=inputs, targets=targets, weights=weights), batch_size)
-
-    return pass_over
-
-
-def provider_of(
-    data: Rows | Stream, encode: Encode, model: BowTieModel, count: int
-) -> Rows | RowProvider:
-    """Who has the rows of coordinate ascent: this process, workers of a cluster, or files."""
-    if isinstance(data, Rows):
-        return data
-    blocks = partial(_blocks, encode, block_rows(model, count))
-    client = client_of(data.source)
-    if client is not None:
-        from bowtienet import cluster
-
-        return cluster.ClusterProvider(client, cluster.encoded(client, data, blocks))
-    size = 8 * data.facts.n_rows * count * sum(model.architecture.hidden)
-    if size > MEMORY_BYTES:
-        raise ValueError(
-            f"coordinate ascent keeps {size / 1e9:.1f} GB of gate probabilities for these "
-            f"{data.facts.n_rows} rows: use solver='svi', which keeps none, or Dask workers."
-        )
-    return BlockProvider(blocks=BlocksOfStream(data, blocks))
-
-
-class BlocksOfStream:
-    """Blocks of rows that are read anew whenever they are iterated."""
-
-    def __init__(
-        self, stream: Stream, blocks: Callable[[TrainingTable], tuple[Block, ...]]
-    ) -> None:
-        self._stream, self._blocks = stream, blocks
-
-    def __iter__(self) -> Iterator[Block]:
-        for rows in reread(self._stream):
-            yield from self._blocks(rows)
-
-
-def _blocks(encode: Encode, size: int, rows: TrainingTable) -> tuple[Block, ...]:
-    return tuple(Block(**vars(part)) for part in split(encode(rows), size))

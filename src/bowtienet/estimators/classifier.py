@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
-from sklearn.utils._param_validation import StrOptions
 
 from bowtienet.estimators._base import (
     ClassAnswers,
     Components,
-    Prepare,
     check_classes,
     classes_of,
     numbered,
+    parameter,
 )
 from bowtienet.estimators._ensemble import Practical
+from bowtienet.estimators._streams import Prepare
 from bowtienet.outcomes import Outcome, Softmax
 from bowtienet.tables.door import TrainingTable
 from bowtienet.tables.sources import Stream
@@ -58,11 +58,7 @@ class BowTieClassifier(ClassAnswers, ClassifierMixin, Practical):
     (3, 2)
     """
 
-    class_weight: Any = None
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Practical._parameter_constraints,
-        "class_weight": [dict, StrOptions({"balanced"}), None],
-    }
+    class_weight: Any = parameter(default=None, words=["balanced"], allowed=[dict, None])
 
     def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
         classes, counts = classes_of(rows, stream)
@@ -78,13 +74,7 @@ class BowTieClassifier(ClassAnswers, ClassifierMixin, Practical):
         return Softmax(n_classes=len(classes)), partial(numbered, classes, by_class)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities (n, classes), of the columns of `classes_`.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        """
+        """Probabilities (n, classes) for a table, of the columns of `classes_`."""
         return np.asarray(self._answer(X, lambda dist: dist.mean()))
 
     def predict_components(self, X: Any) -> Components:

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
-from bowtienet.estimators._base import Answers, Components, Prepare, open_training
+from bowtienet.estimators._base import Answers, Components, open_training
 from bowtienet.estimators._ensemble import Practical
+from bowtienet.estimators._streams import Prepare
 from bowtienet.outcomes import Counts, Outcome
 from bowtienet.prediction.discrete import CountMixture
-from bowtienet.tables.door import TrainingTable, exposure_of
+from bowtienet.tables.door import TrainingTable
 from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
@@ -71,18 +72,8 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
         return Counts(), _counted
 
     def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:
-        """Predictive distribution of each row, a mixture of negative binomial ones.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        exposure : array (n,) or float, optional
-            Positive exposures; 1 if absent.
-        """
-        inputs = self._inputs(X)
-        exposures = exposure_of(1.0 if exposure is None else exposure, len(inputs))
-        mixture: CountMixture = self._predictive(inputs, exposures)
+        """Predictive distribution of each row, a mixture of negative binomial ones."""
+        mixture: CountMixture = self._predictive(*self._open(X, exposure))
         return mixture
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
@@ -103,11 +94,7 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
 
         Parameters
         ----------
-        X : table (n, columns)
-            New rows.
-        coverage : float in (0, 1)
-            Share of new counts inside the intervals.
-        method, calibration :
+        X, coverage, method, calibration :
             As for `BowTieRegressor.predict_interval`; calibration rows have the exposure 1.
         exposure : array (n,) or float, optional
             Positive exposures; 1 if absent.

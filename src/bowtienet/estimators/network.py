@@ -1,18 +1,30 @@
-"""`BowTieNetwork`: the paper's method behind scikit-learn's interface."""
+"""`BowTieNetwork` and `BowTieNetworkClassifier`: the paper's method by scikit-learn's interface."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from functools import partial
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import StrOptions
+from scipy.special import expit, ndtr
+from sklearn.base import ClassifierMixin, RegressorMixin
 
-from bowtienet.estimators._base import Answers
+from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
+from bowtienet.estimators._base import (
+    Answers,
+    ClassAnswers,
+    check_classes,
+    classes_of,
+    numbered,
+    parameter,
+)
+from bowtienet.estimators._streams import Prepare, by_batches
 from bowtienet.estimators._variational import VariationalNetwork
+from bowtienet.outcomes import Binary, Classes, Outcome
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.tables.door import open_rows
+from bowtienet.tables.door import TrainingTable, open_rows
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
@@ -116,15 +128,9 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
     True
     """
 
-    output_noise: Any = None
-    noise: str = "gaussian"
-    scale_target: bool = True
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **VariationalNetwork._parameter_constraints,
-        "output_noise": [tuple, list, None],
-        "noise": [StrOptions({"gaussian", "student_t"})],
-        "scale_target": ["boolean"],
-    }
+    output_noise: Any = parameter(default=None, allowed=[tuple, list, None])
+    noise: str = parameter(default="gaussian", words=["gaussian", "student_t"])
+    scale_target: bool = parameter(default=True, paper=False, allowed=["boolean"])
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows, as if they were a minibatch of all rows seen so far.
@@ -137,13 +143,7 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
         return self._partial(rows, *self._targets(rows, None))
 
     def predict_dist(self, X: Any) -> Mixture:
-        """Predictive distribution of each row, a mixture of Gaussians over the members.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        """
+        """Predictive distribution of each row, a mixture of Gaussians over the members."""
         moments, noise = self._moments(X)
         scaling, weights = self._fitted.target_scaling, self._fitted.member_weights
         parts = (
@@ -157,3 +157,92 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         scaling = self._fitted.target_scaling
         return scaling.center + scaling.scale * self._draw_outputs(X, n_samples, rng)
+
+
+class BowTieNetworkClassifier(ClassAnswers, ClassifierMixin, VariationalNetwork):
+    """Variational Bayesian bow tie network with shrinkage, for two or more classes.
+
+    Not in the paper: Polya-Gamma variables make the logistic likelihood of two classes, and the
+    logistic softmax of several, conjugate as they do for the gates.
+
+    Parameters
+    ----------
+    hidden_layer_sizes, prior, temperature, hidden_noise, bias_variance, init, solver, \
+    accelerate, n_members, elbo_tempering, propagation, max_iter, tol, batch_size, \
+    forgetting_rate, step_delay, max_categories, random_state, verbose :
+        As for `BowTieNetwork`.
+
+    Attributes
+    ----------
+    classes_ : array
+        The classes, sorted.
+    elbo_history_, elbo_terms_, converged_, n_iter_, kept_columns_ :
+        As for `BowTieNetwork`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from bowtienet import BowTieNetworkClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2.0, 2.0, size=(150, 2))
+    >>> model = BowTieNetworkClassifier((10,), random_state=0).fit(X, X[:, 0] * X[:, 1] > 0.0)
+    >>> model.predict_proba(X[:3]).shape
+    (3, 2)
+    """
+
+    def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
+        return self._of_classes(rows, classes_of(rows, stream)[0])
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """A stochastic step on further rows; the first call needs all classes or has them all."""
+        self._validate_params()
+        first = not self.__sklearn_is_fitted__()
+        rows = open_rows(self, X, y, sample_weight, labels=True, reset=first)
+        if not first:
+            classes = self.classes_
+        elif classes is None:
+            classes = rows.targets
+        return self._partial(rows, *self._of_classes(rows, np.unique(classes)))
+
+    def _of_classes(self, rows: TrainingTable, classes: NDArray[Any]) -> tuple[Outcome, Prepare]:
+        check_classes(rows, classes)
+        self.classes_, size = classes, len(classes)
+        outcome = Binary() if size == 2 else Classes(n_classes=size)
+        return outcome, partial(numbered, classes, np.ones(size))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probabilities (n, classes) for a table: means over q and the members."""
+        return np.asarray(by_batches(X, self._probabilities))
+
+    def _probabilities(self, X: Any) -> Floats:
+        moments, _ = self._moments(X)
+        variance = moments.epistemic + moments.chance
+        if len(self.classes_) == 2:
+            second = _mean_sigmoid(moments.mean[..., 0], variance[..., 0])
+            each = np.stack([1.0 - second, second], axis=-1)
+        else:
+            each = _mean_logistic_softmax(moments.mean, variance)
+        return np.asarray(np.tensordot(self._fitted.member_weights, each, axes=1))
+
+
+def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
+    """E[sigmoid(z)] for z ~ N(mean, variance), by the mixture of probits of `gated`."""
+    scaled = (
+        weight * ndtr(slope * mean / np.sqrt(1.0 + slope**2 * variance))
+        for weight, slope in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True)
+    )
+    return np.asarray(sum(scaled))
+
+
+def _mean_logistic_softmax(mean: Floats, variance: Floats) -> Floats:
+    """E[sigmoid(z_c) / Σ sigmoid(z_j)] over independent outputs, to first order in the sum.
+
+    With s_j = sigmoid(z_j) it is near E[s_c] / Σ E[s_j]; means of s are by quadrature.
+    """
+    deviation = np.sqrt(variance)
+    roots, weights = np.polynomial.hermite_e.hermegauss(20)
+    expected = sum(
+        weight / weights.sum() * expit(mean + root * deviation)
+        for root, weight in zip(roots, weights, strict=True)
+    )
+    return np.asarray(expected / np.sum(expected, axis=-1, keepdims=True))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils._param_validation import StrOptions
 
 from bowtienet.ensemble.ensemble import covariance
-from bowtienet.estimators._base import Answers
+from bowtienet.estimators._base import Answers, parameter
 from bowtienet.estimators._ensemble import Practical
 from bowtienet.prediction.mixture import Mixture
 
@@ -70,23 +69,12 @@ class BowTieRegressor(Answers, RegressorMixin, Practical):
     True
     """
 
-    target_transform: str = "auto"
-    noise: str = "auto"
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **Practical._parameter_constraints,
-        "target_transform": [StrOptions({"auto", "none"})],
-        "noise": [StrOptions({"auto", "constant", "student_t"})],
-    }
+    target_transform: str = parameter(default="auto", words=["auto", "none"])
+    noise: str = parameter(default="auto", words=["auto", "constant", "student_t"])
 
     def predict_dist(self, X: Any) -> Mixture:
-        """Predictive distribution of each row, a mixture over recipes and noise levels.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        """
-        mixture: Mixture = self._predictive(self._inputs(X))
+        """Predictive distribution of each row, a mixture over recipes and noise levels."""
+        mixture: Mixture = self._predictive(*self._open(X))
         return mixture
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
