@@ -97,7 +97,7 @@ class Estimator(BaseEstimator):
         return describe(self)
 
     def plot(self, X: Any, y: Any) -> Any:
-        """The plots that apply, of rows that the fit did not see; needs matplotlib.
+        """The plots that apply, for rows that the fit did not see; needs matplotlib.
 
         Predicted and actual values, calibration, predictions along the columns that move them most,
         and the network of a bow tie network: `bowtienet.plotting` has each alone.
@@ -206,7 +206,7 @@ class Components(NamedTuple):
     epistemic: Floats
     """Uncertainty of the weights and disagreement of members: more rows reduce it."""
     noise: Floats
-    """What remains with any number of rows."""
+    """Noise of the targets: it remains with any number of rows."""
 
 
 class Answers:

@@ -158,8 +158,8 @@ class Practical(Estimator):
     def to_onnx(self, path: Any, quantiles: Any = (), dtype: Any = None) -> None:
         """Write an ONNX graph that predicts as `predict` does, in any ONNX runtime.
 
-        Outputs are "mean", "std" and, if asked for, "quantiles"; of classes "probabilities" and
-        "label". A table of numbers is one input "X" (rows, columns). Of other tables each column is
+        Outputs are "mean", "std" and, on request, "quantiles"; for classes "probabilities" and
+        "label". A table of numbers is one input "X" (rows, columns). In other tables each column is
         an input (rows, 1) of its name: numbers with NaN where missing, truth values as 0 and 1,
         durations as days; categories as strings with "" where missing; dates as
         ``column.astype("datetime64[us]").astype("int64")``. Counts fitted with an exposure have an
@@ -170,9 +170,9 @@ class Practical(Estimator):
         path : str or path
             The file.
         quantiles : sequence of float in (0, 1)
-            Levels of quantiles, of numbers alone.
+            Levels of quantiles; `BowTieRegressor` only.
         dtype : {"float32", "float64"}, optional
-            Type of the numbers that come and go; the fitted table's by default.
+            Type of the numbers in inputs and outputs; the fitted table's by default.
         """
         check_is_fitted(self)
         try:

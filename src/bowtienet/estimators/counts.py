@@ -72,7 +72,7 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
         return Counts(), _counted
 
     def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:
-        """Predictive distribution of each row, a mixture of negative binomial ones."""
+        """Predictive distribution of each row, a mixture of negative binomial distributions."""
         mixture: CountMixture = self._predictive(*self._open(X, exposure))
         return mixture
 

@@ -35,7 +35,7 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
     The method of Sheinkman and Wade: stochastic gates in place of rectified linear units make every
     conditional distribution a known one (with Polya-Gamma variables), so that the posterior of all
     layers is fitted by closed-form coordinate ascent of a complete evidence lower bound.
-    Global-local shrinkage priors pull weights that are not needed to zero.
+    Global-local shrinkage priors shrink irrelevant weights towards zero.
 
     The defaults predict best inside the paper's family: networks start from ReLU networks whose
     penalty is chosen by cross-validation, and a few sweeps turn them into posteriors. `as_in_paper`
@@ -43,7 +43,7 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int
+    hidden_layer_sizes : int or sequence of int
         Widths of the hidden layers; () is Bayesian linear regression.
     prior : str or Prior
         Shrinkage prior of the weights: "student_t", "laplace", "normal_gamma",

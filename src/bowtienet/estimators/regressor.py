@@ -20,14 +20,13 @@ class BowTieRegressor(Answers, RegressorMixin, Practical):
     """Calibrated prediction of one or several numbers from a table, without tuning.
 
     A stacked ensemble of penalised ReLU networks, which are bow tie networks at temperature zero,
-    and a linear function: every network leaves a part of the rows out, and these held-out rows
-    choose the recipes, their weights, and how noise depends on the features. It is penalised
-    maximum likelihood with closed-form local scales; variational inference of all layers is
-    `BowTieNetwork`.
+    and a linear function. Recipes, ensemble weights and noise that depends on the features are
+    chosen by cross-validation. It is penalised maximum likelihood with closed-form local scales;
+    variational inference of all layers is `BowTieNetwork`.
 
     Parameters
     ----------
-    hidden_layer_sizes : sequence of int or "auto"
+    hidden_layer_sizes : int, sequence of int or "auto"
         Widths of the hidden layers; "auto" is one layer of 50 units, or 128 from 5,000 rows on.
     prior : str
         Prior of the local scales of columns and of the linear recipe, by name as for

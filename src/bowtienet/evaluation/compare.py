@@ -77,9 +77,9 @@ def compare(
     y : array (n,) or name
         Targets, or the name of their column in the frame X.
     models : dict of name and estimator, optional
-        What to compare with the first of them; `evaluation.default_models` by default.
+        Models; the others are compared with the first. `evaluation.default_models` by default.
     outcome : {"numbers", "classes", "counts"}, optional
-        What targets are; by default classes if they are texts or truth values, else numbers.
+        Kind of the targets; by default classes if they are texts or truth values, else numbers.
     cv : int, splitter or iterable of (train, test)
         Number of shuffled folds, or what scikit-learn takes as `cv`.
     coverage : float in (0, 1)

@@ -30,9 +30,9 @@ from bowtienet.tables.texts import is_missing
 class PredictiveBandDisplay(Display):
     """Predictive mean, its epistemic uncertainty, and where new targets lie, along one feature.
 
-    The dark band is where the mean may lie by what the weights leave open, the pale one where a new
-    target lies, noise included. For classes, the probability of each. Other columns stand at their
-    median or most frequent value.
+    The dark band is the epistemic uncertainty of the mean, the pale one holds new targets, noise
+    included. For classes, the probability of each. Other columns are held at their median or most
+    frequent value.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class PredictiveBandDisplay(Display):
         Dots: the prediction for typical other columns plus the error of the row, for counts times
         actual over predicted, so that dots scatter about the mean as targets do.
     coverage : float
-        Of both bands.
+        Coverage of both bands.
     feature, name : str
         Names of the feature and the target.
     classes : sequence, optional
@@ -162,7 +162,7 @@ class PredictiveBandDisplay(Display):
         label(ax, title, self.feature, name)
 
     def _draw_classes(self, ax: Any, places: Any, is_line: bool) -> None:
-        """Of two classes the second alone; of many those that are likely somewhere."""
+        """The second of two classes; of more, those that are likely somewhere."""
         largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
         shown = [1] if len(self.classes) == 2 else sorted(largest)
         for color, index in zip(COLORS, shown, strict=False):

@@ -34,13 +34,13 @@ class FeatureSelection:
     """Which columns matter; it prints as a table, the smallest p-values first."""
 
     names: tuple[str, ...]
-    """Of all columns; x0, x1, ... if they have none."""
+    """Names of all columns; x0, x1, ... if they have none."""
     p_values: Floats
-    """(columns,): of no dependence on a column given all others; 1 of columns that are constant."""
+    """(columns,): for no dependence on a column given all others; 1 for constant columns."""
     selected: NDArray[np.bool_]
     """(columns,)."""
     false_discovery_rate: float
-    """Most expected share of false columns among those selected."""
+    """Largest expected share of false columns among those selected."""
 
     def __repr__(self) -> str:
         width, rate = max(map(len, self.names)), self.false_discovery_rate
@@ -64,20 +64,20 @@ def select_features(
     Parameters
     ----------
     X : array or frame (n, columns)
-        Numbers, categories, dates, truth values; values may be missing. Of more than 5,000 rows a
-        random sample is looked at.
+        Numbers, categories, dates, truth values; values may be missing. More than 5,000 rows are
+        sampled at random.
     y : array (n,) or (n, targets), or name(s)
         Targets, or the names of their columns in the frame X. With several targets a column is
         selected if it matters for one of them.
     sample_weight : array (n,) or name, optional
         How much each row counts; weight 0 is absence.
     outcome : {"auto", "numbers", "classes", "counts"}
-        What the targets are; "auto" takes numbers for numbers, counts if there is an exposure, and
-        anything else for classes.
+        Kind of the targets; "auto": counts with an exposure, numbers if they are numeric, classes
+        otherwise.
     exposure : array (n,), optional
         Positive exposures of counts.
     false_discovery_rate : float in (0, 1)
-        Most expected share of false columns among those selected.
+        Largest expected share of false columns among those selected.
 
     Returns
     -------
