@@ -304,7 +304,13 @@ class VariationalNetwork(Estimator):
         """A stochastic step on further rows; the first rows say how columns are read."""
         if self.__sklearn_is_fitted__():
             fitted, seen = self._fitted, self._seen
-            known = self._further(prepare(rows))
+            scaling, training = fitted.target_scaling, prepare(rows)
+            n_targets, n_first = training.targets.shape[1], len(scaling.center)
+            if n_targets != n_first:
+                raise ValueError(
+                    f"y has {count(n_targets, 'target')}, but the first rows had {n_first}."
+                )
+            known = scaled_rows(training, self._inputs(training.table), scaling)
             state = fitted.stochastic or self._blended()
         else:
             rng = np.random.default_rng(seed_of(self.random_state))
@@ -342,16 +348,6 @@ class VariationalNetwork(Estimator):
         self._set(replace(fitted, stochastic=state), ascent, None)
         self.elbo_history_, self.converged_, self._seen = np.array(history), False, seen
         return self
-
-    def _further(self, training: TrainingTable) -> Rows:
-        """Standardised rows that follow those of a fit."""
-        fitted, n_targets = self._fitted, training.targets.shape[1]
-        if n_targets != len(fitted.target_scaling.center):
-            raise ValueError(
-                f"y has {count(n_targets, 'target')}, but the first rows had "
-                f"{len(fitted.target_scaling.center)}."
-            )
-        return scaled_rows(training, self._inputs(training.table), fitted.target_scaling)
 
     def _blended(self) -> StochasticState:
         """Where stochastic steps go on from coordinate ascent: at the statistics of its rows."""
