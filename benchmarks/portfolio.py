@@ -52,6 +52,11 @@ def penalties(weak: float, strong: float, shrinking: float) -> list[Change]:
     return [(portfolio, "PENALTIES", (weak, strong, shrinking))]
 
 
+def without_linear(*arguments: Any, **options: Any) -> Any:
+    """The portfolio less its last recipe, the linear one."""
+    return portfolio.portfolio(*arguments, **options)[:-1]
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "defaults": ({}, []),
     "weak penalty 0.1": ({}, penalties(0.1, 10.0, 1.0)),
@@ -62,6 +67,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "no shrinking recipes": ({"prior": "gaussian"}, []),
     "standard columns alone": ({"encoding": "standard"}, []),
     "pieces alone": ({"encoding": "piecewise"}, []),
+    "no linear recipe": ({}, [(fit, "portfolio", without_linear)]),
     "no warps": ({"target_transform": "none"}, []),
     "warps join always": ({}, [(judgement, "LOSS_OF_WARP", np.inf)]),
     "two recipes kept": ({}, [(fit, "KEPT", 2)]),

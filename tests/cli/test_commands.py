@@ -16,7 +16,7 @@ from typer.testing import CliRunner, Result
 
 from bowtienet import load
 from bowtienet.cli import predict as predict_module
-from bowtienet.cli.app import EXAMPLES, app
+from bowtienet.cli.app import app
 
 FAST = ("--effort", "fast")
 
@@ -40,7 +40,7 @@ def houses(folder: Path, rng: np.random.Generator) -> pd.DataFrame:
     price = 3.0 * area + 20.0 * (city == "Oslo") + rng.normal(0.0, 10.0, 120)
     columns = {"address": range(120), "area": area, "rooms": rooms, "city": city, "price": price}
     frame = pd.DataFrame(columns).round(2)
-    frame.to_csv(folder / "houses.csv", index=False)
+    frame.to_csv("houses.csv", index=False)
     return frame
 
 
@@ -202,7 +202,7 @@ def test_rows_without_a_target_are_left_out(houses: pd.DataFrame) -> None:
     assert content["rows"] + content["held_out_rows"] == 110
 
 
-@pytest.mark.parametrize("command", [function.__name__ for function in EXAMPLES])
+@pytest.mark.parametrize("command", ["demo", "check", "fit", "predict", "compare", "report"])
 def test_help_has_an_example(command: str) -> None:
     assert "Example: bowtienet " + command in run(command, "--help").output
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,13 +14,7 @@ from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
 
-
-class Fitted(NamedTuple):
-    model: Any
-    X: pd.DataFrame
-    y: Any
-
-
+Fitted = tuple[Any, pd.DataFrame, Any]
 NAMES = ("numbers", "classes", "counts", "network", "network classes")
 
 
@@ -30,15 +24,9 @@ def fitted() -> dict[str, Fitted]:
     rng = np.random.default_rng(0)
     n = 160
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 300, n), "D")
-    X = pd.DataFrame(
-        {
-            "size": rng.normal(5.0, 2.0, n),
-            "city": rng.choice(["Lima", "Oslo", "Rome"], n),
-            "day": days,
-            "rooms": rng.integers(1, 6, n),
-        },
-        index=rng.permutation(n),
-    )
+    columns = {"size": rng.normal(5.0, 2.0, n), "city": rng.choice(["Lima", "Oslo", "Rome"], n)}
+    columns |= {"day": days, "rooms": rng.integers(1, 6, n)}
+    X = pd.DataFrame(columns, index=rng.permutation(n))
     mean = 1.0 + 0.4 * X["size"].to_numpy() + (X["city"] == "Rome").to_numpy()
     targets = {
         "numbers": mean + rng.normal(0.0, 0.5, n),
@@ -58,7 +46,4 @@ def fitted() -> dict[str, Fitted]:
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return {
-            name: Fitted(model.fit(X, targets[name]), X, targets[name])
-            for name, model in models.items()
-        }
+        return {name: (models[name].fit(X, y), X, y) for name, y in targets.items()}

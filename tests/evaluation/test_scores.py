@@ -1,4 +1,4 @@
-"""Scores against scoringrules, closed forms and sums over all counts."""
+"""Scores against scoringrules, closed forms and sums over all counts; scorers in scikit-learn."""
 
 from __future__ import annotations
 
@@ -6,25 +6,37 @@ import numpy as np
 import pytest
 import scoringrules
 from scipy.stats import binom, kstest, norm
+from sklearn.base import clone
+from sklearn.inspection import permutation_importance
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
+from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.evaluation import (
     calibration_error,
     chance_band,
     coverage,
     crps,
     interval_score,
-    log_density,
-    log_probability,
+    log_score,
+    neg_crps,
+    neg_interval_score,
     pit,
 )
-from bowtienet.evaluation.scores import BLOCKS
+from bowtienet.evaluation.scores import log_scores
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
+from tests.evaluation.conftest import NAMES, Fitted
 
 
 def gaussian(means: np.ndarray, deviations: np.ndarray) -> Mixture:
     parts = {"means": means[None], "epistemic": 0.0 * means[None], "noise": deviations[None]}
     return Mixture(weights=np.ones(1), **parts)
+
+
+def counts_of(means: np.ndarray, dispersion: float = 0.0) -> CountMixture:
+    return CountMixture(weights=np.ones(1), means=means[None], dispersion=np.array([dispersion]))
 
 
 def test_crps_of_gaussians_and_mixtures(rng: np.random.Generator) -> None:
@@ -52,21 +64,16 @@ def test_crps_of_counts_is_the_sum_over_all_counts(rng: np.random.Generator) -> 
     exact = np.sum((mixture.cdf(k) - (k >= y)) ** 2, axis=0)
     np.testing.assert_allclose(crps(y, mixture), exact, rtol=0.02, atol=1e-3)
     size, mean = 1.0 / 0.7, 12.0
-    single = CountMixture(
-        weights=np.ones(1), means=np.full((1, 4), mean), dispersion=np.array([0.7])
-    )
     known = scoringrules.crps_negbinom(y[2:6], size, size / (size + mean))
+    single = counts_of(np.full(4, mean), 0.7)
     np.testing.assert_allclose(crps(y[2:6], single), known, rtol=1e-3)
 
 
 def test_crps_of_many_counts_by_blocks() -> None:
     """A Poisson distribution of mean 10⁴ is a Gaussian."""
-    mean = 1e4
-    poisson = CountMixture(weights=np.ones(1), means=np.full((1, 3), mean), dispersion=np.zeros(1))
     y = np.array([9_700.0, 10_000.0, 10_250.0])
-    assert y.max() > BLOCKS
-    exact = scoringrules.crps_normal(y, mean, np.sqrt(mean))
-    np.testing.assert_allclose(crps(y, poisson), exact, rtol=5e-3)
+    exact = scoringrules.crps_normal(y, 1e4, 1e2)
+    np.testing.assert_allclose(crps(y, counts_of(np.full(3, 1e4))), exact, rtol=5e-3)
 
 
 def test_intervals_and_chance(rng: np.random.Generator) -> None:
@@ -82,16 +89,16 @@ def test_intervals_and_chance(rng: np.random.Generator) -> None:
 
 def test_logs(rng: np.random.Generator) -> None:
     y, means = rng.normal(size=(2, 30))
-    found = log_density(y, gaussian(means, np.full(30, 0.5)))
+    found = log_scores(y, gaussian(means, np.full(30, 0.5)))
     np.testing.assert_allclose(found, norm.logpdf(y, means, 0.5))
     shares = rng.dirichlet(np.ones(3), size=4)
     classes, labels = np.array(["a", "b", "c"]), np.array(["b", "a", "c", "b"])
     np.testing.assert_allclose(
-        log_probability(labels, shares, classes), np.log(shares[np.arange(4), [1, 0, 2, 1]])
+        log_scores(labels, shares, classes), np.log(shares[np.arange(4), [1, 0, 2, 1]])
     )
-    assert np.isfinite(log_probability(["a"], [[0.0, 1.0, 0.0]], classes)).all()
+    assert np.isfinite(log_scores(["a"], [[0.0, 1.0, 0.0]], classes)).all()
     with pytest.raises(ValueError, match="'z'"):
-        log_probability(["z"], shares[:1], classes)
+        log_scores(["z"], shares[:1], classes)
 
 
 def test_pit_is_uniform_for_right_distributions(rng: np.random.Generator) -> None:
@@ -101,8 +108,7 @@ def test_pit_is_uniform_for_right_distributions(rng: np.random.Generator) -> Non
     values = pit(y, gaussian(means, np.full(2000, 0.5)))
     np.testing.assert_allclose(values, norm.cdf(y, means, 0.5))
     rates = rng.uniform(0.2, 5.0, size=2000)
-    poisson = CountMixture(weights=np.ones(1), means=rates[None], dispersion=np.zeros(1))
-    counts = rng.poisson(rates)
+    poisson, counts = counts_of(rates), rng.poisson(rates)
     drawn = pit(counts, poisson)
     for each in (values, drawn):
         assert kstest(each, "uniform").pvalue > 1e-4
@@ -113,13 +119,10 @@ def test_pit_is_uniform_for_right_distributions(rng: np.random.Generator) -> Non
 def test_calibration_error_and_chance(rng: np.random.Generator) -> None:
     """Calibrated forecasts have on average what is expected by chance."""
     classes = np.arange(3)
-    errors, chances = [], []
-    for _ in range(40):
-        shares = rng.dirichlet(np.ones(3), size=600)
-        y = np.array([rng.choice(3, p=p) for p in shares])
-        error, by_chance = calibration_error(y, shares, classes)
-        errors.append(error)
-        chances.append(by_chance)
+    draws = [rng.dirichlet(np.ones(3), size=600) for _ in range(40)]
+    targets = [np.array([rng.choice(3, p=p) for p in shares]) for shares in draws]
+    pairs = zip(targets, draws, strict=True)
+    errors, chances = zip(*(calibration_error(y, p, classes) for y, p in pairs), strict=True)
     # Three standard errors of the mean of forty.
     apart = abs(np.mean(errors) - np.mean(chances))
     assert apart < 3.0 * np.std(errors) / np.sqrt(40) + 0.02 * np.mean(chances)
@@ -128,3 +131,40 @@ def test_calibration_error_and_chance(rng: np.random.Generator) -> None:
     error, by_chance = calibration_error(labels, sure, classes, bins=1)
     assert error == pytest.approx(0.4)
     assert by_chance == pytest.approx(np.sqrt(2 / np.pi * 0.9 * 0.1 / 600))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_the_five_estimators(fitted: dict[str, Fitted], name: str) -> None:
+    model, X, y = fitted[name]
+    weights = np.arange(len(y)) % 3
+    if hasattr(model, "predict_proba"):
+        logs = model.predict_log_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+        for scorer in (neg_crps, neg_interval_score):
+            with pytest.raises(TypeError, match="predict_dist"):
+                scorer(model, X, y)
+    else:
+        distribution = model.predict_dist(X)
+        logs = distribution.logpdf(y)
+        assert neg_crps(model, X, y) == pytest.approx(-np.mean(crps(y, distribution)))
+        found = neg_interval_score(model, X, y, weights, coverage=0.8)
+        each = interval_score(y, model.predict_interval(X, 0.8), 0.8)
+        assert found == pytest.approx(-np.average(each, weights=weights))
+        assert log_score(model, X, y) == pytest.approx(model.log_score(X, y))
+    assert log_score(model, X, y, weights) == pytest.approx(np.average(logs, weights=weights))
+
+
+def test_inside_scikit_learn(fitted: dict[str, Fitted]) -> None:
+    model, X, y = fitted["numbers"]
+    folds = KFold(2, shuffle=True, random_state=0)
+    scores = cross_val_score(model, X, y, scoring=neg_crps, cv=folds)
+    train, test = next(folds.split(X))
+    again = clone(model).fit(X.iloc[train], y[train])
+    assert scores[0] == pytest.approx(neg_crps(again, X.iloc[test], y[test]))
+    grid = {"prior": ["gaussian", "student_t"]}
+    search = GridSearchCV(BowTieRegressor((4,), effort="fast"), grid, scoring=log_score, cv=folds)
+    search.fit(X, y)
+    assert search.score(X, y) == log_score(search, X, y) == log_score(search.best_estimator_, X, y)
+    lost = permutation_importance(model, X, y, scoring=log_score, n_repeats=2, random_state=0)
+    assert X.columns[np.argmax(lost.importances_mean)] == "size"
+    pipeline = make_pipeline(FunctionTransformer(), model)
+    assert neg_crps(pipeline, X, y) == neg_crps(model, X, y)

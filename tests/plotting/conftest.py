@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import pytest
 from matplotlib import pyplot
 
-from tests.evaluation.conftest import fitted
-
-__all__ = ["fitted"]
+from tests.evaluation.conftest import fitted as fitted
 
 
 @pytest.fixture(autouse=True)

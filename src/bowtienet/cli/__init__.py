@@ -1,6 +1,6 @@
 """The command line: `bowtienet check`, `fit`, `predict`, `compare`, `report` and `demo`.
 
-Commands read, call the library and print. They compute nothing.
+Commands read, call the library and print; they compute nothing of their own.
 """
 
 from __future__ import annotations

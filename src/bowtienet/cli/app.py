@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.metadata import version
 
 import typer
@@ -23,14 +22,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-EXAMPLES: dict[Callable[..., None], str] = {
-    demo: "bowtienet demo",
-    check: "bowtienet check houses.csv --target price",
-    fit: "bowtienet fit houses.csv --target price --report houses.html",
-    predict: "bowtienet predict houses.btn new.csv --out predictions.csv --id address",
-    compare: "bowtienet compare houses.csv --target price",
-    report: "bowtienet report houses.btn held_out.csv",
-}
-"""Commands in the order of the help, each with an example."""
-for command, example in EXAMPLES.items():
+for command, example in (
+    (demo, "bowtienet demo"),
+    (check, "bowtienet check houses.csv --target price"),
+    (fit, "bowtienet fit houses.csv --target price --report houses.html"),
+    (predict, "bowtienet predict houses.btn new.csv --out predictions.csv --id address"),
+    (compare, "bowtienet compare houses.csv --target price"),
+    (report, "bowtienet report houses.btn held_out.csv"),
+):
     app.command(epilog=f"Example: {example}")(guarded(command))

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import Any
 
 from bowtienet._format import listed, shorten
 from bowtienet.cli import options
 from bowtienet.cli.console import note, say, table
 from bowtienet.cli.data import announce, read_rows
-from bowtienet.cli.refusals import Problems
-
-if TYPE_CHECKING:  # slow to import, and not needed for --help
-    from bowtienet.tables.notes import ColumnFacts
 
 
 def check(
@@ -26,20 +22,17 @@ def check(
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
 ) -> None:
-    """Say what a fit makes of each column, without fitting."""
+    """Say what a fit would make of each column, without fitting."""
     from bowtienet.evaluation.competitors import OURS
     from bowtienet.tables.door import open_rows
     from bowtienet.tables.notes import describe_columns
     from bowtienet.tables.representation import learn_representation
 
-    problems = Problems()
     how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
-    rows = read_rows(data, how, problems, target=target, outcome=outcome, exclude=exclude)
-    with problems.gather():
-        estimator, labels = OURS[rows.outcome](), rows.outcome == "classes"
-        training = open_rows(estimator, rows.features, rows.target, labels=labels)
-        representation, _ = learn_representation(training, estimator.max_categories)
-    problems.refuse_if_any()
+    rows = read_rows(data, how, target=target, outcome=outcome, exclude=exclude)
+    estimator, labels = OURS[rows.outcome](), rows.outcome == "classes"
+    training = open_rows(estimator, rows.features, rows.target, labels=labels)
+    representation, _ = learn_representation(training, estimator.max_categories)
     columns = describe_columns(representation.columns, training.table)
     announce(data, rows)
     show = list_columns if len(columns) <= 60 else summarize  # three screens
@@ -49,7 +42,7 @@ def check(
     say(f"Next: bowtienet fit {quote(data)} --target {quote(target)}", style="dim")
 
 
-def list_columns(columns: Sequence[ColumnFacts]) -> None:
+def list_columns(columns: Sequence[Any]) -> None:
     """A line for each column."""
     lines = []
     for column in columns:
@@ -59,7 +52,7 @@ def list_columns(columns: Sequence[ColumnFacts]) -> None:
     table(["column", "kind", "becomes", "missing", "such as"], lines, n_texts=5)
 
 
-def summarize(columns: Sequence[ColumnFacts]) -> None:
+def summarize(columns: Sequence[Any]) -> None:
     """Kinds of many columns, those that are left out, and those with most values missing."""
     for kind, times in Counter(column.kind for column in columns).most_common():
         say(f"  {kind}: {times:,}")

@@ -39,12 +39,11 @@ def refuse(problems: Sequence[str]) -> None:
     if len(problems) > 1:
         say(f"{len(problems)} problems:", style="bold red", stderr=True)
     for number, problem in enumerate(problems, start=1):
-        label = "Error: " if len(problems) == 1 else f"  {number}. "
-        _hanging(label, problem, "bold red")
+        _hanging("Error: " if len(problems) == 1 else f"  {number}. ", problem, "bold red")
 
 
 def _hanging(label: str, text: str, style: str) -> None:
-    """A label, and a paragraph that stands to its right."""
+    """A label, and a paragraph to its right."""
     grid = Table.grid()
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")

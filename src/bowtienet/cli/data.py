@@ -1,4 +1,4 @@
-"""Tables of files, and which of their columns are what."""
+"""Tables of files, and the roles of their columns."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ class Rows:
 def read_rows(
     source: str,
     how: dict[str, Any],
-    problems: Problems,
     *,
     target: str,
     outcome: str = "auto",
@@ -45,44 +44,37 @@ def read_rows(
     from bowtienet.tables.door import notes_of
     from bowtienet.tables.files import read_table
 
-    frame = None
-    with problems.gather():
-        frame = read_table(source, **how)
-    if frame is None:
-        problems.refuse_if_any()
+    frame, problems, extra = read_table(source, **how), Problems(), {}
     known = [str(name) for name in frame.columns]
     named = {"--target": target, "--weight": weight, "--exposure": exposure}
     roles = {option: name for option, name in named.items() if name is not None}
     for option, name in roles.items():
         problems.columns(option, [name], known)
     problems.columns("--exclude", exclude, known)
-    if not set(roles.values()) <= set(known):
-        problems.refuse_if_any()
-    values, notes = frame[target], list(notes_of(frame))
+    problems.refuse_if_any()
+    features = frame.drop(columns=[*{*roles.values(), *exclude}])
     with problems.gather(f"--target '{shorten(target)}': "):
         outcome, values, doubts = target_values(frame, target, outcome)
-        notes += doubts
-    features = frame.drop(columns=[*{*roles.values(), *(set(exclude) & set(known))}])
-    present = values.notna()
-    n_rows = int(present.sum())
-    if n_rows < 2 or not features.shape[1]:
-        problems.add(
-            f"{shorten(source, 60)}: {count(n_rows, 'row')} with a target and "
-            f"{count(features.shape[1], 'column')} to predict from are too few."
-        )
-        problems.refuse_if_any()
-    if n_rows < len(frame):
-        notes.append(f"{count(len(frame) - n_rows, 'row')} without a target left out.")
-    extra = {}
     for option, keyword in (("--weight", "sample_weight"), ("--exposure", "exposure")):
         if option in roles:
             with problems.gather(f"{option}: "):
-                extra[keyword] = numbers_of(frame, roles[option])[present]
+                extra[keyword] = numbers_of(frame, roles[option])
+    problems.refuse_if_any()
+    present = values.notna()
+    n_rows, n_columns = int(present.sum()), features.shape[1]
+    if n_rows < 2 or not n_columns:
+        raise ValueError(
+            f"{shorten(source, 60)}: {count(n_rows, 'row')} with a target and "
+            f"{count(n_columns, 'column')} to predict from are too few."
+        )
+    notes = [*notes_of(frame), *doubts]
+    if n_rows < len(frame):
+        notes.append(f"{count(len(frame) - n_rows, 'row')} without a target left out.")
     return Rows(
         features=features[present],
         target=values[present],
         outcome=outcome,
-        extra=extra,
+        extra={keyword: numbers[present] for keyword, numbers in extra.items()},
         notes=notes,
     )
 
@@ -116,8 +108,8 @@ def target_values(frame: pd.DataFrame, name: str, outcome: str) -> tuple[str, pd
     if len(values) > 10 or np.any(values != np.round(values)):
         return "numbers", numbers, []
     doubt = (
-        f"target '{shorten(name)}' has {len(values)} different whole numbers and counts "
-        "as numbers: --outcome classes or --outcome counts if it is that."
+        f"target '{shorten(name)}' has {len(values)} distinct whole numbers and is read as "
+        "numbers: add --outcome classes or --outcome counts if it is one of these."
     )
     return "numbers", numbers, [doubt]
 
@@ -142,23 +134,24 @@ def hold_out(rows: Rows, share: float, *, last: bool, seed: int) -> tuple[Rows, 
         return rows, None
     is_class = rows.outcome == "classes" and not last
     frequent = is_class and rows.target.value_counts().min() * share >= 1.0
-    indices = train_test_split(
+    train, test = train_test_split(
         np.arange(len(rows.target)),
         test_size=share,
         shuffle=not last,
         random_state=None if last else seed,
         stratify=rows.target if frequent else None,
     )
-    train, test = (
-        replace(
-            rows,
-            features=rows.features.iloc[index],
-            target=rows.target.iloc[index],
-            extra={name: values.iloc[index] for name, values in rows.extra.items()},
-        )
-        for index in map(np.sort, indices)
+    return _take(rows, train), _take(rows, test)
+
+
+def _take(rows: Rows, index: Any) -> Rows:
+    index = np.sort(index)
+    return replace(
+        rows,
+        features=rows.features.iloc[index],
+        target=rows.target.iloc[index],
+        extra={name: values.iloc[index] for name, values in rows.extra.items()},
     )
-    return train, test
 
 
 def features_for(model: Any, frame: pd.DataFrame, problems: Problems) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""`bowtienet demo`: the commands on a real table, and pictures of it."""
+"""`bowtienet demo`: the commands on a real table, and plots of it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bowtienet.cli.check import check
-from bowtienet.cli.compare import compare
 from bowtienet.cli.console import say
-from bowtienet.cli.fit import fit
-from bowtienet.cli.predict import predict
-
-NAMES = {
-    "bp": "blood pressure",
-    "s1": "cholesterol",
-    "s2": "LDL",
-    "s3": "HDL",
-    "s4": "cholesterol by HDL",
-    "s5": "log triglycerides",
-    "s6": "glucose",
-    "target": "progression",
-}
-"""What the letters of scikit-learn's table stand for."""
 
 
 def demo(
@@ -35,35 +19,35 @@ def demo(
     """Run the commands on a real table of patients with diabetes."""
     from sklearn.datasets import load_diabetes
 
-    table = load_diabetes(as_frame=True, scaled=False).frame.rename(columns=NAMES)
+    from bowtienet.cli.app import app
+
+    names = {"bp": "blood pressure", "s1": "cholesterol", "s2": "LDL", "s3": "HDL"}
+    names |= {"s4": "cholesterol by HDL", "s5": "log triglycerides", "s6": "glucose"}
+    table = load_diabetes(as_frame=True, scaled=False).frame
+    table = table.rename(columns={**names, "target": "progression"})
     table["sex"] = table["sex"].map({1.0: "a", 2.0: "b"})  # the source does not say which is which
     table, new = table.iloc[:-4], table.iloc[-4:].drop(columns="progression")
     new.insert(0, "patient", [f"patient {i}" for i in range(1, 5)])
     out.mkdir(parents=True, exist_ok=True)
-    say("442 patients (Efron and others, 2004): how far will their diabetes progress in a year?")
-    say(f"All files go to the folder {out}.", style="dim")
+    say("442 patients (Efron and others, 2004): how far does their diabetes progress in a year?")
+    say(f"The last four are new rows for predict. All files go to the folder {out}.", style="dim")
     with chdir(out):
         table.to_csv("patients.csv", index=False)
         new.to_csv("new.csv", index=False)
-        say_command("bowtienet check patients.csv --target progression")
-        check("patients.csv", "progression")
-        say_command("bowtienet fit patients.csv --target progression --report patients.html")
-        fit("patients.csv", "progression", report=Path("patients.html"))
-        say_command("bowtienet predict patients.btn new.csv --id patient")
-        predict(Path("patients.btn"), "new.csv", identify=["patient"])
-        say_command("bowtienet compare patients.csv --target progression --splits 2")
-        compare("patients.csv", "progression", splits=2)
+        for command in (
+            "check patients.csv --target progression",
+            "fit patients.csv --target progression --report patients.html",
+            "predict patients.btn new.csv --id patient",
+            "compare patients.csv --target progression --splits 2",
+        ):
+            say()
+            say(f"$ bowtienet {command}", style="bold cyan")
+            app(command.split(), standalone_mode=False)
         plots = draw(table.drop(columns="progression"), table["progression"])
     say()
-    say("To look at:", style="bold")
+    say("Open in a browser or viewer:", style="bold")
     for name in ("patients.html", *plots):
         say(f"  {out / name}")
-
-
-def say_command(command: str) -> None:
-    """The command above what it prints."""
-    say()
-    say(f"$ {command}", style="bold cyan")
 
 
 def draw(X: Any, y: Any) -> list[str]:

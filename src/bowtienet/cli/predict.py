@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -17,9 +17,6 @@ from bowtienet.cli.console import note, say
 from bowtienet.cli.data import features_for, numbers_of, read_rows
 from bowtienet.cli.refusals import Problems
 
-if TYPE_CHECKING:  # slow to import, and not needed for --help
-    import pandas as pd
-
 ROWS = 50_000
 """Read, predicted and written at a time."""
 
@@ -29,18 +26,28 @@ def predict(
     data: options.Data,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="CSV", help="Where predictions go. [the screen]"),
+        typer.Option("--out", "-o", metavar="CSV", help="File of predictions. [the screen]"),
     ] = None,
     coverage: Annotated[float, typer.Option(help="Share of new targets in the intervals.")] = 0.9,
-    quantiles: options.Quantiles = "",
-    calibration: options.Calibration = None,
-    identify: options.Identify = [],  # noqa: B006 (typer copies it)
+    quantiles: Annotated[
+        str, typer.Option(metavar="LEVELS", help="Further quantiles, such as 0.1,0.5,0.9.")
+    ] = "",
+    calibration: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Held-out rows with targets, for conformal intervals."),
+    ] = None,
+    identify: Annotated[
+        list[str],
+        typer.Option(
+            "--id", metavar="COLUMN", help="Column to carry into predictions; may be repeated."
+        ),
+    ] = [],  # noqa: B006 (typer copies it)
     exposure: options.Exposure = None,
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
 ) -> None:
-    """Predict new rows with a saved model: means, intervals, probabilities."""
+    """Predict new rows with a saved model, with uncertainty."""
     import pandas as pd
 
     from bowtienet import load
@@ -51,11 +58,11 @@ def predict(
     problems, fitted = Problems(), load(model)
     problems.output(out, model, data)
     outcome, target = outcome_of(fitted), fitted._target_names[0]
-    if outcome == "classes" and (quantiles or calibration):
-        option = "--quantiles" if quantiles else "--calibration"
-        problems.add(f"{option} is for numbers and counts; classes have probabilities.")
+    for option, value in (("--quantiles", quantiles), ("--calibration", calibration)):
+        if outcome == "classes" and value:
+            problems.append(f"{option} is for numbers and counts; classes have probabilities.")
     if exposure is not None and outcome != "counts":
-        problems.add("--exposure is for models of counts.")
+        problems.append("--exposure is for models of counts.")
     levels: list[float] = []
     with problems.gather("--quantiles: "):
         levels = [float(each) for each in quantiles.split(",") if each]
@@ -63,7 +70,7 @@ def predict(
     how: Any = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
     how_sure: dict[str, Any] = {"coverage": coverage}
     if calibration is not None:
-        rows = read_rows(calibration, how, problems, target=target, outcome="numbers")
+        rows = read_rows(calibration, how, target=target, outcome="numbers")
         pair = features_for(fitted, rows.features, problems), rows.target
         how_sure |= {"method": "conformal", "calibration": pair}
     n_rows = 0
@@ -76,13 +83,13 @@ def predict(
             features = features_for(fitted, frame, problems)
             rest = [name for name in known if name not in {*features, *identify, exposure, target}]
             if not n_rows and rest:
-                note(f"not used by the model: {listed(rest)}; --id carries a column along.")
+                note(f"the model does not use {listed(rest)}; --id carries columns along.")
             if not n_rows and outcome == "counts" and exposure is None:
-                note("counts are for an exposure of 1: --exposure COLUMN if rows differ.")
+                note("counts are for an exposure of 1: add --exposure COLUMN if rows differ.")
             extra = {} if exposure is None else {"exposure": numbers_of(frame, exposure)}
             answers = pd.DataFrame(predictions(fitted, features, how_sure, levels, extra))
             table = pd.concat([frame[identify].reset_index(drop=True), answers], axis=1)
-            # Of predictions more than six digits would be noise.
+            # More than six digits would be noise.
             table.to_csv(file, header=not n_rows, index=False, float_format="%.6g")
             n_rows += len(frame)
     if out is not None:
@@ -91,7 +98,7 @@ def predict(
 
 def predictions(
     fitted: Any,
-    features: pd.DataFrame,
+    features: Any,
     how_sure: dict[str, Any],
     levels: Sequence[float],
     extra: dict[str, Any],

@@ -18,19 +18,8 @@ from bowtienet.cli.console import note, refuse
 MISTAKES = (ValueError, TypeError, ImportError, OSError, MemoryError, NotImplementedError)
 
 
-class RefusalError(ValueError):
-    """All that is wrong with a command and its files, in a line each."""
-
-
-class Problems:
+class Problems(list[str]):
     """What is wrong, gathered so that it is said at once."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-
-    def add(self, text: str) -> None:
-        """One more."""
-        self._texts.append(text)
 
     @contextmanager
     def gather(self, about: str = "") -> Iterator[None]:
@@ -38,22 +27,23 @@ class Problems:
         try:
             yield
         except MISTAKES as error:
-            self._texts += [about + text for text in texts_of(error)]
+            self.extend(about + text for text in texts_of(error))
 
     def refuse_if_any(self) -> None:
         """End the command if there are any."""
-        if self._texts:
-            texts, self._texts = dict.fromkeys(self._texts), []
-            raise RefusalError("\n".join(f"- {text}" for text in texts))
+        if self:
+            raise ValueError("\n".join(f"- {text}" for text in dict.fromkeys(self)))
 
     def output(self, path: Path | None, *inputs: str | Path) -> None:
         """A file to be written needs a folder, and must not replace what is read."""
         if path is None:
             return
         if path.is_dir() or str(path) in map(str, inputs):
-            self.add(f"{path} is {'a folder' if path.is_dir() else 'the input'}: name a new file.")
+            self.append(
+                f"{path} is {'a folder' if path.is_dir() else 'the input'}: name a new file."
+            )
         elif not path.absolute().parent.is_dir():
-            self.add(f"the folder {path.absolute().parent} does not exist: create it first.")
+            self.append(f"the folder {path.absolute().parent} does not exist: create it first.")
 
     def columns(self, option: str, names: Sequence[str], known: Collection[str]) -> None:
         """Columns must be in the table."""
@@ -61,7 +51,7 @@ class Problems:
             if name not in known:
                 close = [each for each in known if each.strip().lower() == name.strip().lower()]
                 hint = f"did you mean {listed(close)}?" if close else f"it has {listed(known, 8)}."
-                self.add(f"{option}: the table has no column '{printable(name)}'; {hint}")
+                self.append(f"{option}: the table has no column '{printable(name)}'; {hint}")
 
 
 def texts_of(error: BaseException) -> list[str]:
@@ -73,32 +63,25 @@ def texts_of(error: BaseException) -> list[str]:
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """A command that ends as programs should."""
+    """A command that ends as programs should, and says warnings once, after its own lines."""
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
-        try:
-            with _warnings_as_notes():
+        failure: BaseException | None = None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("ignore")
+            warnings.simplefilter("always", UserWarning)
+            try:
                 command(*args, **options)
                 sys.stdout.flush()
-        except BrokenPipeError:
-            raise  # typer ends quietly if nobody reads any more
-        except (*MISTAKES, KeyboardInterrupt) as error:
-            refuse(texts_of(error))
-            # As shells have it.
-            raise typer.Exit(130 if isinstance(error, KeyboardInterrupt) else 2) from None
+            except BrokenPipeError:
+                raise  # typer ends quietly if nobody reads any more
+            except (*MISTAKES, KeyboardInterrupt) as error:
+                failure = error
+        for text in dict.fromkeys(str(each.message) for each in caught):
+            note(text)
+        if failure is not None:
+            refuse(texts_of(failure))
+            raise typer.Exit(130 if isinstance(failure, KeyboardInterrupt) else 2)  # as in shells
 
     return run
-
-
-@contextmanager
-def _warnings_as_notes() -> Iterator[None]:
-    """Warnings for users become notes, each once, after the command's own lines."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        try:
-            yield
-        finally:
-            for text in dict.fromkeys(str(each.message) for each in caught):
-                note(text)

@@ -24,7 +24,7 @@ def report(
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
 ) -> None:
-    """Write a page about a saved model, judged by rows that its fit has not seen."""
+    """Write a page about a saved model, evaluated on held-out rows."""
     from bowtienet import load
     from bowtienet.evaluation.competitors import outcome_of
     from bowtienet.report import write_report
@@ -34,7 +34,8 @@ def report(
     problems.output(out, model, data)
     how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
     target, outcome = fitted._target_names[0], outcome_of(fitted)
-    rows = read_rows(data, how, problems, target=target, outcome=outcome, exposure=exposure)
+    problems.refuse_if_any()
+    rows = read_rows(data, how, target=target, outcome=outcome, exposure=exposure)
     features = features_for(fitted, rows.features, problems)
     for text in rows.notes:
         note(text)

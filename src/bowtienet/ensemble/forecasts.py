@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -192,10 +193,14 @@ def _fold_weights(problem: Problem) -> Floats:
 def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> float:
     """Steps x weights x rows of a minibatch, with the optimiser's share."""
     size, _ = batch_and_steps(len(problem.inputs))
-    units = sum(problem.hidden) * problem.n_folds
+    inputs = [problem.seen[r.view].shape[1] for r in recipes if r.view != LINEAR]
     # A unit costs as much as ten inputs, a step of the optimiser as much as sixty rows.
-    inputs = [problem.seen[r.view].shape[1] + 10 for r in recipes if r.view != LINEAR]
-    return _steps(problem, course) * units * sum(inputs) * (size + 60)
+    weights = sum(
+        units * (below + 10)
+        for first in inputs
+        for below, units in itertools.pairwise((first, *problem.hidden))
+    )
+    return float(_steps(problem, course) * problem.n_folds * weights * (size + 60))
 
 
 def _steps(problem: Problem, course: Course) -> int:

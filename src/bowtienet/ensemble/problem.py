@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.ensemble.folds import assign_folds
-from bowtienet.ensemble.portfolio import LINEAR
+from bowtienet.ensemble.portfolio import LINEAR, widths
 from bowtienet.ensemble.progress import Progress
 from bowtienet.ensemble.stacking import LEVELS
 from bowtienet.ensemble.streams import StreamedRows
@@ -82,6 +82,7 @@ def pose(
     outcome: Outcome,
     *,
     hidden: tuple[int, ...] | None = None,
+    effort: str = "balanced",
     prior: str = "student_t",
     encoding: str = "auto",
     target_transform: str = "auto",
@@ -108,7 +109,7 @@ def pose(
     if not views:
         views = {"standard": View(owners=owners)}
     if hidden is None:
-        hidden = (50 if len(inputs) < 5_000 else 128,)
+        hidden = widths(len(inputs), effort)
     return Problem(
         inputs=inputs,
         targets=targets,

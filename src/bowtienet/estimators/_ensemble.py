@@ -85,6 +85,7 @@ class Practical(Estimator):
                 representation.owners,
                 outcome,
                 hidden=sizes_of(self.hidden_layer_sizes),
+                effort=self.effort,
                 prior=self.prior,
                 encoding=self.encoding,
                 target_transform=getattr(self, "target_transform", "none"),

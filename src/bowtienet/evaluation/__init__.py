@@ -2,15 +2,15 @@
 
 from bowtienet.evaluation.compare import Comparison, compare
 from bowtienet.evaluation.competitors import default_models
-from bowtienet.evaluation.scorers import log_score, neg_crps, neg_interval_score
 from bowtienet.evaluation.scores import (
     calibration_error,
     chance_band,
     coverage,
     crps,
     interval_score,
-    log_density,
-    log_probability,
+    log_score,
+    neg_crps,
+    neg_interval_score,
     pit,
 )
 
@@ -23,8 +23,6 @@ __all__ = [
     "crps",
     "default_models",
     "interval_score",
-    "log_density",
-    "log_probability",
     "log_score",
     "neg_crps",
     "neg_interval_score",

@@ -7,7 +7,6 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin, TransformerMixin, clone
@@ -23,6 +22,7 @@ from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_features, open_rows
+from bowtienet.tables.frames import frame_of, separate, values_of
 from bowtienet.tables.representation import learn_representation, standardize
 
 OURS: dict[str, Any] = {
@@ -46,26 +46,27 @@ def default_models(outcome: str = "numbers", random_state: int = 0) -> dict[str,
     CatBoost when they are installed, all behind the bow tie estimators' encoding of the columns.
     """
     seed: dict[str, Any] = {"random_state": random_state}
-    poisson, task = outcome == "counts", "Classifier" if outcome == "classes" else "Regressor"
     models: dict[str, Any]
-    if task == "Classifier":
+    if outcome == "classes":
         models = {"linear": LogisticRegression(max_iter=1000), "constant": DummyClassifier()}
         models["gradient boosting"] = HistGradientBoostingClassifier(**seed)
     else:
         # scikit-learn's penalty of 1 on the mean Poisson loss would be a strong one.
-        linear = PoissonRegressor(alpha=1e-3, max_iter=1000) if poisson else RidgeCV((0.1, 1, 10))
+        poisson = PoissonRegressor(alpha=1e-3, max_iter=1000)
+        linear = poisson if outcome == "counts" else RidgeCV((0.1, 1, 10))
+        loss = "poisson" if outcome == "counts" else "squared_error"
         models = {"linear": linear, "constant": DummyRegressor()}
-        loss = "poisson" if poisson else "squared_error"
         models["gradient boosting"] = HistGradientBoostingRegressor(loss=loss, **seed)
+    kind = "Classifier" if outcome == "classes" else "Regressor"
     if find_spec("lightgbm"):
-        more = {"objective": "poisson"} if poisson else {}
-        kind = getattr(import_module("lightgbm"), f"LGBM{task}")
-        models["LightGBM"] = kind(verbose=-1, n_jobs=1, **more, **seed)
+        more = {"objective": "poisson"} if outcome == "counts" else {}
+        LightGBM = getattr(import_module("lightgbm"), f"LGBM{kind}")
+        models["LightGBM"] = LightGBM(verbose=-1, n_jobs=1, **more, **seed)
     if find_spec("catboost"):
-        more = {"loss_function": "Poisson"} if poisson else {}
-        kind = getattr(import_module("catboost"), f"CatBoost{task}")
+        more = {"loss_function": "Poisson"} if outcome == "counts" else {}
+        CatBoost = getattr(import_module("catboost"), f"CatBoost{kind}")
         quiet = {"verbose": 0, "thread_count": 1, "allow_writing_files": False}
-        models["CatBoost"] = kind(**quiet, **more, **seed)
+        models["CatBoost"] = CatBoost(**quiet, **more, **seed)
     encoded = {
         name: make_pipeline(TableEncoder(labels=outcome == "classes"), model)
         for name, model in models.items()
@@ -88,13 +89,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def __init__(self, labels: bool = False) -> None:
         self.labels = labels
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Learn levels, medians and scales."""
-        self.fit_transform(X, y)
-        return self
-
     def fit_transform(self, X: Any, y: Any) -> Any:
-        """The same, and the numbers of these rows, with statistics of the target out of fold."""
+        """Numbers of the rows that it learns from, with statistics of the target out of fold."""
         training = open_rows(self, X, y, labels=self.labels)
         self.representation_, inputs = learn_representation(training, 30)
         return inputs
@@ -108,8 +104,8 @@ class Widened(RegressorMixin, BaseEstimator):
     """A regressor with a distribution around its predictions, as wide as held-out errors.
 
     For numbers the variance is the mean square of the errors, for counts m + α m² with α from the
-    moments of the errors. Errors are of as many fifths of the rows as `fifths` says, each held out:
-    one of a small table says little.
+    moments of the errors. `fifths` is the number of held-out fifths of the rows whose errors count:
+    more than one for small tables.
     """
 
     def __init__(self, model: Any, counts: bool = False, fifths: int = 1) -> None:
@@ -118,11 +114,11 @@ class Widened(RegressorMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit to four fifths for the errors in another, then to all rows."""
         folds = KFold(min(5, len(y)), shuffle=True, random_state=0).split(y)
-        each: list[Any] = []
+        pairs = []
         for train, test in islice(folds, self.fifths):
             self.model_ = clone(self.model).fit(rows_of(X, train), y[train])
-            each.append((self._means(rows_of(X, test)), y[test]))
-        means, actual = map(np.concatenate, zip(*each, strict=True))
+            pairs.append((self._means(rows_of(X, test)), y[test]))
+        means, actual = map(np.concatenate, zip(*pairs, strict=True))
         squares = (actual - means) ** 2
         self.deviation_ = np.sqrt(np.mean(squares))
         self.dispersion_ = np.maximum(np.sum(squares - means, keepdims=True) / np.sum(means**2), 0)
@@ -145,15 +141,11 @@ class Widened(RegressorMixin, BaseEstimator):
 
 def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Features, and targets that may be the name of a column."""
-    if isinstance(y, str):
-        frame = nw.from_native(X, eager_only=True)
-        if y not in frame.columns:
-            raise ValueError(f"the table has no column {y!r}: it has {', '.join(frame.columns)}.")
-        X, y = frame.drop(y).to_native(), frame[y].to_numpy()
-    return X, np.asarray(y)
+    X, y, _ = separate(X, y)
+    return X, np.asarray(values_of(y))
 
 
 def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:
     """Some rows of an array or a frame of any library."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    return frame[rows].to_native() if isinstance(frame, nw.DataFrame) else np.asarray(X)[rows]
+    frame = frame_of(X)
+    return np.asarray(X)[rows] if frame is None else frame[rows].to_native()

@@ -2,6 +2,10 @@
 
 Scores are arrays with a value for each row, so that they can be averaged, weighted and compared in
 pairs. A distribution is what `predict_dist` returns. Other scores are in `sklearn.metrics`.
+
+`log_score`, `neg_crps` and `neg_interval_score` are scorers, the higher the better, for
+`cross_val_score`, `GridSearchCV`, `permutation_importance` and others. They take estimators with
+`predict_dist`, `log_score` also classifiers, and pipelines that end in one.
 """
 
 from __future__ import annotations
@@ -11,34 +15,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
+from sklearn.pipeline import Pipeline
 
 from bowtienet.prediction.discrete import CountMixture
 
 Floats = NDArray[np.float64]
 
-BLOCKS = 128
-"""Counts up to which the CRPS sums over each; over more, it sums over blocks."""
 
-
-def log_density(y: Any, distribution: Any) -> Floats:
-    """log p(y) (n,), of counts the log probability: the higher, the better."""
-    return np.asarray(distribution.logpdf(_like_mean(y, distribution)))
-
-
-def log_probability(y: Any, probabilities: Any, classes: Any) -> Floats:
-    """log P(y) (n,) by probabilities (n, C) of the sorted classes (C,).
-
-    Probabilities of zero are taken for the smallest step of a float, as in scikit-learn.
-    """
-    chosen = np.asarray(probabilities)[np.arange(len(probabilities)), _numbers(y, classes)]
+def log_scores(y: Any, forecast: Any, classes: Any = None) -> Floats:
+    """log p(y) (n,) of distributions, or log P(y) of probabilities (n, C) of sorted classes."""
+    if classes is None:
+        return np.asarray(forecast.logpdf(_like_mean(y, forecast)))
+    chosen = np.asarray(forecast)[np.arange(len(forecast)), _numbers(y, classes)]
+    # A probability of zero counts as the machine epsilon, as in scikit-learn.
     return np.log(np.clip(chosen, np.finfo(float).eps, 1.0))
 
 
 def crps(y: Any, distribution: Any) -> Floats:
     """Continuous ranked probability score ∫ (F(t) - 1{t >= y})² dt (n,): the lower, the better.
 
-    It is in the unit of y, and the absolute error where the distribution is a point. For numbers it
-    is the mean pinball loss 2 ∫ (1{y < Q(u)} - u) (Q(u) - y) du; for counts the sum over counts.
+    It has the unit of y; for a point forecast it is the absolute error. For numbers it is computed
+    as the mean pinball loss 2 ∫ (1{y < Q(u)} - u) (Q(u) - y) du, for counts as a sum.
     """
     targets = _like_mean(y, distribution)
     if isinstance(distribution, CountMixture):
@@ -53,16 +50,16 @@ def crps(y: Any, distribution: Any) -> Floats:
 
 def interval_score(y: Any, intervals: Any, coverage: float = 0.9) -> Floats:
     """(h - l) + 2/(1 - coverage) ((l - y)₊ + (y - h)₊) of intervals (..., 2): lower is better."""
-    targets, ends = np.asarray(y, dtype=float), np.asarray(intervals, dtype=float)
-    low, high = ends[..., 0], ends[..., 1]
+    targets = np.asarray(y, dtype=float)
+    low, high = np.moveaxis(np.asarray(intervals, dtype=float), -1, 0)
     outside = np.maximum(low - targets, 0.0) + np.maximum(targets - high, 0.0)
     return np.asarray(high - low + 2.0 / (1.0 - coverage) * outside)
 
 
 def coverage(y: Any, intervals: Any) -> float:
     """Share of targets inside their intervals (..., 2), ends included."""
-    targets, ends = np.asarray(y, dtype=float), np.asarray(intervals, dtype=float)
-    return float(np.mean((ends[..., 0] <= targets) & (targets <= ends[..., 1])))
+    low, high = np.moveaxis(np.asarray(intervals, dtype=float), -1, 0)
+    return float(np.mean((low <= np.asarray(y)) & (np.asarray(y) <= high)))
 
 
 def pit(y: Any, distribution: Any, random_state: int = 0) -> Floats:
@@ -92,13 +89,12 @@ def calibration_error(
 
     Σ_b (n_b / n) abs(accuracy_b - confidence_b) over bins of equally many rows, where confidence is
     the probability of the predicted class. Under calibration the hits of a bin have the variance
-    Σ p (1 - p), and a Gaussian deviation the mean size sqrt(2/π) times its root. It is no proper
-    score: probabilities that ignore the features can have the best.
+    Σ p (1 - p), and the mean absolute deviation is sqrt(2/π) times its root. It is not a proper
+    score: probabilities that ignore the features can have the lowest error.
     """
     shares = np.asarray(probabilities, dtype=float)
-    predicted = np.argmax(shares, axis=1)
     confidence = shares.max(axis=1)
-    hits = predicted == _numbers(y, classes)
+    hits = np.argmax(shares, axis=1) == _numbers(y, classes)
     groups = np.array_split(np.argsort(confidence, kind="stable"), min(bins, len(hits)))
     apart = [abs(np.sum(hits[rows] - confidence[rows])) for rows in groups]
     variances = [np.sum(confidence[rows] * (1.0 - confidence[rows])) for rows in groups]
@@ -106,28 +102,26 @@ def calibration_error(
     return float(np.sum(apart)) / len(hits), float(chance) / len(hits)
 
 
-def scores_of_rows(
-    y: Any, forecast: Any, classes: Any = None, coverage: float = 0.9
-) -> dict[str, Floats]:
-    """Scores (n,) of distributions, or of probabilities (n, C) of classes, the most telling first.
+def scores_of_rows(y: Any, forecast: Any, classes: Any = None) -> dict[str, Floats]:
+    """Scores (n,) of distributions, or of probabilities (n, C) of classes; the first decides.
 
-    "rmse" has squared errors, and "coverage" and "accuracy" have zeros and ones: `mean_score` makes
-    of each what its name says.
+    "rmse" holds squared errors, "coverage" (of 90 % intervals) and "accuracy" zeros and ones:
+    `mean_score` turns each into what its name says.
     """
     if classes is not None:
         hits = np.asarray(classes) == np.asarray(y)[:, None]
         return {
-            "log_score": log_probability(y, forecast, classes),
+            "log_score": log_scores(y, forecast, classes),
             "brier_score": np.sum((forecast - hits) ** 2, axis=1),
             "accuracy": hits[np.arange(len(hits)), np.argmax(forecast, axis=1)].astype(float),
         }
-    ends = np.stack(forecast.interval(coverage), axis=-1)
+    low, high = forecast.interval(0.9)
     return {
         "crps": crps(y, forecast),
         "rmse": (y - forecast.mean()) ** 2,
-        "log_score": log_density(y, forecast),
-        "interval_score": interval_score(y, ends, coverage),
-        "coverage": ((ends[:, 0] <= y) & (y <= ends[:, 1])).astype(float),
+        "log_score": log_scores(y, forecast),
+        "interval_score": interval_score(y, np.stack([low, high], axis=-1)),
+        "coverage": ((low <= y) & (y <= high)).astype(float),
     }
 
 
@@ -135,6 +129,51 @@ def mean_score(name: str, values: Floats) -> float:
     """The mean of a score over rows, of squared errors its root."""
     mean = float(np.mean(values))
     return mean**0.5 if name == "rmse" else mean
+
+
+def log_score(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Mean log predictive density of numbers, or log probability of counts and classes."""
+    classes = estimator.classes_ if hasattr(estimator, "predict_proba") else None
+    return _average(log_scores(y, forecast_of(estimator, X, classes), classes), sample_weight)
+
+
+def neg_crps(estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+    """Minus the mean continuous ranked probability score of numbers or counts."""
+    return -_average(crps(y, forecast_of(estimator, X)), sample_weight)
+
+
+def neg_interval_score(
+    estimator: Any, X: Any, y: Any, sample_weight: Any = None, coverage: float = 0.9
+) -> float:
+    """Minus the mean interval score of central intervals; `functools.partial` sets `coverage`."""
+    ends = np.stack(forecast_of(estimator, X).interval(coverage), axis=-1)
+    targets = np.asarray(y, dtype=float).reshape(ends.shape[:-1])
+    return -_average(interval_score(targets, ends, coverage), sample_weight)
+
+
+def forecast_of(estimator: Any, X: Any, classes: Any = None) -> Any:
+    """Predictive distributions, or probabilities (n, C) of classes: zero if a fit had none."""
+    if classes is not None:
+        shares = np.zeros((len(X), len(classes)))
+        shares[:, np.searchsorted(classes, estimator.classes_)] = estimator.predict_proba(X)
+        return shares
+    # scikit-learn's searches and pipelines do not pass predict_dist on.
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    if isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    if not hasattr(estimator, "predict_dist"):
+        raise TypeError(
+            f"{type(estimator).__name__} has no predict_dist: use log_score for classifiers, or "
+            "scikit-learn's own scorers."
+        )
+    return estimator.predict_dist(X)
+
+
+def _average(scores: Any, sample_weight: Any) -> float:
+    """Mean over rows, of all targets together."""
+    by_row = scores.reshape(len(scores), -1).mean(axis=1)
+    return float(np.average(by_row, weights=sample_weight))
 
 
 def _like_mean(y: Any, distribution: Any) -> Floats:
@@ -153,17 +192,16 @@ def _numbers(y: Any, classes: Any) -> NDArray[np.intp]:
 
 
 def _crps_of_counts(counts: Floats, distribution: CountMixture) -> Floats:
-    """Σ_{k < y} F(k)² + Σ_{k >= y} (1 - F(k))²; tails that are left out are below 1e-4.
+    """Σ_{k < y} F(k)² + Σ_{k >= y} (1 - F(k))², without tails below 1e-4.
 
-    Of many counts, blocks of odd width stand for the one in their middle.
+    A sum over more than 128 counts is one over blocks of odd width, by the count in their middle.
     """
     first = np.minimum(distribution.ppf(1e-4), counts)
     end = np.maximum(distribution.isf(1e-4), counts) + 1.0
     total = np.zeros(len(counts))
-    below, above = (distribution.cdf, first, counts), (distribution.sf, counts, end)
-    for tail, start, stop in (below, above):
+    for tail, start, stop in ((distribution.cdf, first, counts), (distribution.sf, counts, end)):
         length = stop - start
-        width = 2.0 * np.ceil(np.maximum(0.5 * (length / BLOCKS - 1.0), 0.0)) + 1.0
+        width = 2.0 * np.ceil(np.maximum(0.5 * (length / 128.0 - 1.0), 0.0)) + 1.0
         for block in range(int(np.max(np.ceil(length / width), initial=0.0))):
             size = np.clip(length - block * width, 0.0, width)
             middle = start + block * width + np.floor(np.maximum(0.5 * (size - 1.0), 0.0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -11,21 +10,19 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-COLORS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00"]
-"""Okabe and Ito's, which colour-blind people can tell apart."""
-BLUE, ORANGE, SKY, GREY, PALE = COLORS[0], COLORS[1], COLORS[4], "#6E6E6E", "#D9D9D9"
+# Okabe and Ito's colours can be told apart by colour-blind readers.
+BLUE, ORANGE, SKY, PALE = "#0072B2", "#D55E00", "#56B4E9", "#D9D9D9"
 
 
 class Display:
-    """A plot, drawn by `from_estimator` and again, elsewhere, by `plot`.
+    """A plot, drawn by `from_estimator` and redrawn elsewhere by `plot`.
 
-    It keeps what it shows as attributes, which are the parameters of its class. Every
-    `from_estimator` takes some of these arguments:
+    Its attributes are what it shows, and the parameters of its class. Every `from_estimator` takes
+    some of these arguments:
 
-    - `estimator`, fitted; `X` and `y`, rows that the fit did not see and their targets, or the name
-      of their column in X
+    - `estimator`, fitted; `X` and `y`, held-out rows and their targets, or the target's name in X
     - `coverage` of intervals in (0, 1), 0.9 by default
-    - `target`, which one of several targets, from 0 on
+    - `target`, the index of one of several targets
     - `ax`, matplotlib axes; a new figure by default
 
     Attributes
@@ -52,24 +49,19 @@ class Display:
 def pyplot() -> Any:
     """matplotlib.pyplot, imported when something is drawn."""
     try:
-        return import_module("matplotlib.pyplot")
+        from matplotlib import pyplot
     except ImportError as error:
         raise ImportError("plots need matplotlib: pip install matplotlib.") from error
+    return pyplot
 
 
-def write_title(ax: Any, title: str) -> None:
-    """A title in lines of 58 characters, which fit above a plot of 600 pixels."""
+def label(ax: Any, title: str, x: str = "", y: str = "") -> None:
+    """Title, names of the axes, a quiet grid and no box."""
+    # 58 characters fit above a plot of 600 pixels.
     lines = [textwrap.fill(line, 58) for line in title.splitlines()]
     ax.set_title("\n".join(lines), loc="left", fontsize="medium")
-
-
-def label(ax: Any, title: str, x: str, y: str) -> None:
-    """Title, names of the axes, a quiet grid and no box."""
-    write_title(ax, title)
-    ax.set_xlabel(shortened(x, 38))
-    ax.set_ylabel(shortened(y, 38))
+    ax.set(xlabel=shortened(x, 38), ylabel=shortened(y, 38), axisbelow=True)
     ax.grid(color=PALE, linewidth=0.6)
-    ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
 
 
@@ -90,15 +82,21 @@ def plain_numbers(*axes: Any) -> None:
 
 
 def percent(*axes: Any) -> None:
-    """Ticks of shares as per cent."""
+    """Ticks of shares in per cent."""
     for axis in axes:
         axis.set_major_formatter(lambda value, _: f"{100.0 * value:.0f} %")
 
 
 def column_of(values: Any, target: int) -> Floats:
-    """Of (n,) or (n, targets), the values (n,) of one target."""
+    """The values (n,) of one target from (n,) or (n, targets)."""
     array = np.asarray(values, dtype=float)
     return array.reshape(len(array), -1)[:, target]
+
+
+def interval_of(estimator: Any, X: Any, coverage: float, target: int) -> Floats:
+    """The interval (n, 2) of one target."""
+    ends = np.asarray(estimator.predict_interval(X, coverage))
+    return ends.reshape(len(ends), -1, 2)[:, target]
 
 
 def target_name(estimator: Any, target: int = 0) -> str:

@@ -9,23 +9,14 @@ from sklearn.metrics import r2_score
 
 from bowtienet._format import number
 from bowtienet.evaluation.competitors import features_and_targets
-from bowtienet.plotting._display import (
-    BLUE,
-    GREY,
-    ORANGE,
-    PALE,
-    Display,
-    column_of,
-    label,
-    plain_numbers,
-    target_name,
-)
+from bowtienet.plotting import _display
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display
 
 
 class PredictedActualDisplay(Display):
     """Actual values against predicted means; targets outside their intervals are orange.
 
-    Around the diagonal the mean is right. Intervals are grey bars, drawn of up to 300 rows.
+    On the diagonal the mean is right. Intervals are grey bars, drawn for up to 300 rows.
 
     Parameters
     ----------
@@ -34,7 +25,7 @@ class PredictedActualDisplay(Display):
     intervals : array (n, 2)
         Central intervals.
     coverage : float
-        What share of targets intervals are meant to hold.
+        Stated share of targets in the intervals.
     name : str
         The target's name.
     """
@@ -58,13 +49,12 @@ class PredictedActualDisplay(Display):
     ) -> Self:
         """Draw predictive means and intervals of the rows."""
         X, y = features_and_targets(X, y)
-        ends = np.asarray(estimator.predict_interval(X, coverage))
         return cls(
-            actual=column_of(y, target),
-            predicted=column_of(estimator.predict(X), target),
-            intervals=ends.reshape(len(ends), -1, 2)[:, target],
+            actual=_display.column_of(y, target),
+            predicted=_display.column_of(estimator.predict(X), target),
+            intervals=_display.interval_of(estimator, X, coverage, target),
             coverage=coverage,
-            name=target_name(estimator, target),
+            name=_display.target_name(estimator, target),
         ).plot(ax)
 
     def _draw(self, ax: Any) -> None:
@@ -75,15 +65,15 @@ class PredictedActualDisplay(Display):
         limits = float(np.min(both)) - margin, float(np.max(both)) + margin
         if len(self.actual) <= 300:  # more hide each other
             ax.vlines(self.predicted, low, high, color=PALE, linewidth=0.8, zorder=1)
-        ax.plot(limits, limits, color=GREY, linewidth=1.0, linestyle="--", zorder=2)
+        ax.plot(limits, limits, color="dimgrey", linewidth=1.0, linestyle="--", zorder=2)
         size = float(np.clip(4000.0 / len(self.actual), 4.0, 22.0))
         style = {"s": size, "linewidths": 0.0, "rasterized": len(self.actual) > 2000}
         for chosen, color, alpha in ((~outside, BLUE, 0.55), (outside, ORANGE, 0.9)):
             dots = self.predicted[chosen], self.actual[chosen]
             ax.scatter(*dots, color=color, alpha=alpha, **style)
         ax.set(xlim=limits, ylim=limits)
-        plain_numbers(ax.xaxis, ax.yaxis)
+        _display.plain_numbers(ax.xaxis, ax.yaxis)
         explained = number(float(r2_score(self.actual, self.predicted)), 2)
         share = f"{100.0 * np.mean(outside):.0f} % of {len(outside):,}"
         title = f"R² {explained}; orange: {share} outside {100.0 * self.coverage:g} % intervals"
-        label(ax, title, f"predicted {self.name}", f"actual {self.name}")
+        _display.label(ax, title, f"predicted {self.name}", f"actual {self.name}")

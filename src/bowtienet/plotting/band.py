@@ -5,25 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from bowtienet.evaluation.competitors import features_and_targets, outcome_of, rows_of
-from bowtienet.plotting._display import (
-    BLUE,
-    COLORS,
-    GREY,
-    SKY,
-    Display,
-    column_of,
-    label,
-    percent,
-    plain_numbers,
-    shortened,
-    target_name,
-)
+from bowtienet.plotting import _display
+from bowtienet.plotting._display import BLUE, ORANGE, SKY, Display, column_of, shortened
+from bowtienet.tables.frames import frame_of
 from bowtienet.tables.texts import is_missing
 
 
@@ -37,16 +26,16 @@ class PredictiveBandDisplay(Display):
     Parameters
     ----------
     values : array (m,)
-        Values of the feature, as they are in the table.
+        Values of the feature in the table.
     mean : array (m,), or (m, classes) of probabilities
         Predictive means.
     epistemic, interval : array (m, 2), optional
-        Ends of the two bands, of numbers and counts.
+        Ends of the two bands, for numbers and counts.
     points : (values, targets), optional
-        Dots: the prediction for typical other columns plus the error of the row, for counts times
+        Dots: the prediction at typical other columns plus the residual of the row, for counts times
         actual over predicted, so that dots scatter about the mean as targets do.
     coverage : float
-        Coverage of both bands.
+        Of both bands.
     feature, name : str
         Names of the feature and the target.
     classes : sequence, optional
@@ -84,12 +73,7 @@ class PredictiveBandDisplay(Display):
     ) -> Self:
         """Draw predictions along a feature of the rows X, with dots if targets are given.
 
-        Parameters
-        ----------
-        estimator, X, y, coverage, target, ax :
-            As everywhere.
-        feature : str or int
-            Name of a column of a frame, or number of a column of an array.
+        The feature is the name of a column of a frame, or the number of a column of an array.
         """
         if y is not None:
             X, y = features_and_targets(X, y)
@@ -104,7 +88,7 @@ class PredictiveBandDisplay(Display):
             "values": columns[feature][chosen],
             "coverage": coverage,
             "feature": f"x{feature}" if isinstance(feature, int) else str(feature),
-            "name": target_name(estimator, target),
+            "name": _display.target_name(estimator, target),
         }
         if hasattr(estimator, "predict_proba"):
             shares = estimator.predict_proba(rows)
@@ -112,7 +96,6 @@ class PredictiveBandDisplay(Display):
         parts = estimator.predict_components(rows)
         mean, spread = column_of(parts.mean, target), column_of(parts.epistemic, target)
         reach = float(ndtri(0.5 + 0.5 * coverage)) * spread
-        ends = np.asarray(estimator.predict_interval(rows, coverage))
         points = None
         if y is not None and columns[feature].dtype.kind in "iuf":
             some = np.random.default_rng(0).permutation(len(y))[:1000]
@@ -128,23 +111,27 @@ class PredictiveBandDisplay(Display):
         return cls(
             mean=mean,
             epistemic=np.stack([mean - reach, mean + reach], axis=-1),
-            interval=ends.reshape(len(ends), -1, 2)[:, target],
+            interval=_display.interval_of(estimator, rows, coverage, target),
             points=points,
             **shared,
         ).plot(ax)
 
     def _draw(self, ax: Any) -> None:
-        is_line = self.values.dtype.kind in "iuf"
-        places = self.values if self.values.dtype.kind in "iufM" else np.arange(len(self.values))
+        is_line, is_date = self.values.dtype.kind in "iuf", self.values.dtype.kind == "M"
+        places = self.values if is_line or is_date else np.arange(len(self.values))
+        title, name = "other columns at typical values", self.name
         if self.mean.ndim == 2:
-            self._draw_classes(ax, places, is_line)
+            self._draw_classes(ax, places, "-" if is_line else "o")
+            name = "probability" + f" of {self.classes[1]}" * (len(self.classes) == 2)
         else:
-            draw_bands = _draw_line if is_line else _draw_bars
-            draw_bands(ax, places, self)
-            plain_numbers(ax.yaxis)
+            draw = self._draw_line if is_line else self._draw_bars
+            draw(ax, places)
+            _display.plain_numbers(ax.yaxis)
+            share = f"{100.0 * self.coverage:g} %"
+            title = f"{share} bands of the mean (dark) and new targets (pale)\n{title}"
         if is_line:
-            plain_numbers(ax.xaxis)
-        elif self.values.dtype.kind == "M":
+            _display.plain_numbers(ax.xaxis)
+        elif is_date:
             from matplotlib import dates
 
             ax.xaxis.set_major_formatter(dates.ConciseDateFormatter(ax.xaxis.get_major_locator()))
@@ -152,114 +139,84 @@ class PredictiveBandDisplay(Display):
             names = [shortened(value) for value in self.values]
             crowded = sum(map(len, names)) > 50
             ax.set_xticks(places, names, rotation=30 * crowded, ha="right" if crowded else "center")
-        title = "other columns at typical values"
-        if self.mean.ndim == 1:
-            share = f"{100.0 * self.coverage:g} %"
-            title = f"{share} bands of the mean (dark) and new targets (pale)\n{title}"
-        name = self.name if self.mean.ndim == 1 else "probability"
-        if len(self.classes) == 2:
-            name = f"probability of {self.classes[1]}"
-        label(ax, title, self.feature, name)
+            ax.set_xlim(-0.6, len(places) - 0.4)
+        _display.label(ax, title, self.feature, name)
 
-    def _draw_classes(self, ax: Any, places: Any, is_line: bool) -> None:
-        """The second of two classes; of more, those that are likely somewhere."""
-        largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
+    def _draw_line(self, ax: Any, places: Any) -> None:
+        if self.points is not None:
+            size = float(np.clip(3000.0 / len(self.points[1]), 2.0, 14.0))
+            ax.scatter(*self.points, s=size, color="dimgrey", alpha=0.35, linewidths=0.0, zorder=1)
+        ax.fill_between(places, *np.transpose(self.interval), color=SKY, alpha=0.3, linewidth=0.0)
+        ax.fill_between(
+            places, *np.transpose(self.epistemic), color=BLUE, alpha=0.35, linewidth=0.0
+        )
+        ax.plot(places, self.mean, color=BLUE, linewidth=2.0, zorder=3)
+
+    def _draw_bars(self, ax: Any, places: Any) -> None:
+        ax.vlines(places, *np.transpose(self.interval), color=SKY, alpha=0.5, linewidth=7.0)
+        ax.vlines(places, *np.transpose(self.epistemic), color=BLUE, linewidth=2.5)
+        ax.plot(places, self.mean, "o", color=BLUE, markersize=6.0, zorder=3)
+
+    def _draw_classes(self, ax: Any, places: Any, style: str) -> None:
+        """With two classes the second alone; with many those that are likely somewhere."""
+        colors = [BLUE, ORANGE, "#009E73", "#CC79A7", SKY, "#E69F00"]
+        largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(colors)]
         shown = [1] if len(self.classes) == 2 else sorted(largest)
-        for color, index in zip(COLORS, shown, strict=False):
+        for color, index in zip(colors, shown, strict=False):
             name = shortened(self.classes[index])
-            style = "-" if is_line else "o"
             ax.plot(places, self.mean[:, index], style, color=color, linewidth=2.0, label=name)
         ax.set_ylim(-0.02, 1.02)
-        percent(ax.yaxis)
+        _display.percent(ax.yaxis)
         if len(self.classes) > 2:
             ax.legend(title=self.name, fontsize="small", title_fontsize="small", frameon=False)
 
 
 def columns_of(X: Any) -> dict[Any, NDArray[Any]]:
     """Columns of a frame by name, or of an array by number."""
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        return {name: frame[name].to_numpy() for name in frame.columns}
-    return dict(enumerate(np.asarray(X).T))
-
-
-def strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
-    """The columns whose permutation changes predictions most, in the mean over 200 rows."""
-    columns, rng = columns_of(X), np.random.default_rng(0)
-    some = rng.permutation(len(next(iter(columns.values()))))[:200]
-    permuted = rng.permutation(some)
-    predict = getattr(estimator, "predict_proba", estimator.predict)
-    before = predict(rows_of(X, some))
-    moves = {
-        name: float(np.mean(np.abs(predict(gather(X, {name: permuted}, some)) - before)))
-        for name in columns
-    }
-    return sorted(moves, key=lambda name: -moves[name])[:count]
-
-
-def _along(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
-    if values.dtype.kind not in "iufM":
-        return np.asarray(sorted(_levels(values)[:12], key=lambda row: str(values[row])))
-    order = _sorted(values)
-    if not len(order):
-        return order
-    numbers = values[order].astype(np.int64 if values.dtype.kind == "M" else float)
-    wanted = np.linspace(numbers[0], numbers[-1], 12 if values.dtype.kind == "M" else 80)
-    near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
-    _, first = np.unique(numbers[near], return_index=True)
-    return np.asarray(order[near[first]])
-
-
-def _typical(values: NDArray[Any]) -> int:
-    """A row with the median number or date, or the most frequent level."""
-    rows = _sorted(values) if values.dtype.kind in "iufM" else _levels(values)[:1]
-    return int(rows[len(rows) // 2]) if len(rows) else 0
-
-
-def _sorted(values: NDArray[Any]) -> NDArray[np.intp]:
-    """Rows by their numbers or dates, without missing ones."""
-    present = np.flatnonzero(values == values)
-    return np.asarray(present[np.argsort(values[present], kind="stable")])
-
-
-def _levels(values: NDArray[Any]) -> NDArray[np.intp]:
-    """A row of each level, the most frequent first."""
-    present = np.flatnonzero([not is_missing(value) for value in values])
-    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
-    return np.asarray(present[first[np.argsort(-times, kind="stable")]])
-
-
-def _held(X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp]) -> Any:
-    """Rows that differ in one feature; others have their typical value."""
-    typical = {name: np.full(len(chosen), _typical(values)) for name, values in columns.items()}
-    return gather(X, {**typical, feature: chosen}, chosen)
+    frame = frame_of(X)
+    if frame is None:
+        return dict(enumerate(np.asarray(X).T))
+    return {name: frame[name].to_numpy() for name in frame.columns}
 
 
 def gather(X: Any, rows: Mapping[Any, NDArray[np.intp]], default: NDArray[np.intp]) -> Any:
-    """A table whose columns take values from rows of their own: types stay as they are."""
-    table = rows_of(X, default)
-    frame = nw.from_native(table, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        whole = nw.from_native(X, eager_only=True)
-        return frame.with_columns(*(whole[name][index] for name, index in rows.items())).to_native()
+    """A table whose columns take values from different rows; their types stay."""
+    table, frame = rows_of(X, default), frame_of(X)
+    if frame is not None:
+        columns = (frame[name][index] for name, index in rows.items())
+        return frame_of(table).with_columns(*columns).to_native()
     for name, index in rows.items():
         table[:, name] = np.asarray(X)[index, name]
     return table
 
 
-def _draw_line(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:
-    if band.points is not None:
-        size = float(np.clip(3000.0 / len(band.points[1]), 2.0, 14.0))
-        ax.scatter(*band.points, s=size, color=GREY, alpha=0.35, linewidths=0.0, zorder=1)
-    ax.fill_between(places, *np.transpose(band.interval), color=SKY, alpha=0.3, linewidth=0.0)
-    ax.fill_between(places, *np.transpose(band.epistemic), color=BLUE, alpha=0.35, linewidth=0.0)
-    ax.plot(places, band.mean, color=BLUE, linewidth=2.0, zorder=3)
+def _held(X: Any, columns: dict[Any, Any], feature: Any, chosen: NDArray[np.intp]) -> Any:
+    """Rows that differ in one feature; others have their median or most frequent value."""
+    held = {feature: chosen}
+    for name, values in columns.items():
+        if name != feature:
+            rows = _ranked(values)[: None if values.dtype.kind in "iufM" else 1]
+            held[name] = np.full(len(chosen), rows[len(rows) // 2] if len(rows) else 0)
+    return gather(X, held, chosen)
 
 
-def _draw_bars(ax: Any, places: Any, band: PredictiveBandDisplay) -> None:
-    ax.vlines(places, *np.transpose(band.interval), color=SKY, alpha=0.5, linewidth=7.0)
-    ax.vlines(places, *np.transpose(band.epistemic), color=BLUE, linewidth=2.5)
-    ax.plot(places, band.mean, "o", color=BLUE, markersize=6.0, zorder=3)
-    if places.dtype.kind != "M":
-        ax.set_xlim(-0.6, len(places) - 0.4)
+def _along(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows with the values that a plot shows: spread evenly, or the most frequent levels."""
+    rows = _ranked(values)
+    if values.dtype.kind not in "iufM" or not len(rows):
+        return np.asarray(sorted(rows[:12], key=lambda row: str(values[row])))
+    numbers = values[rows].astype(np.int64 if values.dtype.kind == "M" else float)
+    wanted = np.linspace(numbers[0], numbers[-1], 12 if values.dtype.kind == "M" else 80)
+    near = np.minimum(np.searchsorted(numbers, wanted), len(numbers) - 1)
+    _, first = np.unique(numbers[near], return_index=True)
+    return np.asarray(rows[near[first]])
+
+
+def _ranked(values: NDArray[Any]) -> NDArray[np.intp]:
+    """Rows by their numbers or dates; else a row of each level, the most frequent first."""
+    if values.dtype.kind in "iufM":
+        present = np.flatnonzero(values == values)
+        return np.asarray(present[np.argsort(values[present], kind="stable")])
+    present = np.flatnonzero([not is_missing(value) for value in values])
+    _, first, times = np.unique(values[present].astype(str), return_index=True, return_counts=True)
+    return np.asarray(present[first[np.argsort(-times, kind="stable")]])

@@ -7,17 +7,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, Floats, write_title
-
-MOST_EDGES = 400
-"""Weights up to which all are drawn; of more the largest ones."""
+from bowtienet.plotting._display import BLUE, ORANGE, PALE, Display, label
 
 
 class NetworkDisplay(Display):
     """A network from left to right, with a line for each weight that is not zero.
 
     The wider a line, the larger its weight, relative to the largest of its layer; blue weights are
-    positive, orange ones negative. Columns and units without any line are grey. Best after `prune`.
+    positive, orange ones negative. Only the 400 largest are drawn. Columns and units without any
+    weight are grey. Best after `prune`.
 
     Parameters
     ----------
@@ -57,11 +55,13 @@ class NetworkDisplay(Display):
 
     def _draw(self, ax: Any) -> None:
         widths = [self.weights[0].shape[1], *(len(matrix) for matrix in self.weights)]
-        heights = [_spread(width) for width in widths]
+        # Circles of a layer are centred at zero, and closer together in narrow layers.
+        tops = [min(1.0, width / 8.0 + 0.3) * (width > 1) for width in widths]
+        heights = [np.linspace(top, -top, n) for top, n in zip(tops, widths, strict=True)]
         n_weights = sum(int(np.count_nonzero(matrix)) for matrix in self.weights)
         shares = [matrix / (np.abs(matrix).max(initial=0.0) or 1.0) for matrix in self.weights]
         sizes = np.sort(np.abs(np.concatenate([matrix.ravel() for matrix in shares])))
-        least = sizes[-MOST_EDGES] if n_weights > MOST_EDGES else 0.0
+        least = sizes[-400] if n_weights > 400 else 0.0
         for layer, matrix in enumerate(shares):
             for unit, column in np.argwhere((matrix != 0.0) & (np.abs(matrix) >= least)):
                 share = abs(matrix[unit, column])
@@ -78,24 +78,14 @@ class NetworkDisplay(Display):
         for layer, height in enumerate(heights):
             colors = np.where(leaving[layer] | arriving[layer], "white", PALE)
             ax.scatter(np.full(len(height), layer), height, s=70, c=colors, ec="0.3", zorder=3)
-        self._write_names(ax, heights)
-        ax.set(xlim=(-0.15, len(heights) - 0.85), xticks=[], yticks=[])
-        ax.spines[:].set_visible(False)
-        units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
-        shown = "" if n_weights <= MOST_EDGES else f", the {MOST_EDGES} largest drawn"
-        title = f"{units} hidden units, {n_weights:,} weights{shown} (blue > 0, orange < 0)"
-        write_title(ax, title)
-
-    def _write_names(self, ax: Any, heights: Sequence[Floats]) -> None:
         style = {"textcoords": "offset points", "va": "center"}
         for name, height in zip(self.input_names, heights[0], strict=True):
             ax.annotate(name, (0, height), (-9, 0), ha="right", **style)
         for name, height in zip(self.output_names, heights[-1], strict=True):
             ax.annotate(name, (len(heights) - 1, height), (9, 0), **style)
-
-
-def _spread(width: int) -> Floats:
-    """Heights of so many circles, centred at zero."""
-    if width < 2:
-        return np.zeros(width)
-    return np.linspace(1.0, -1.0, width) * min(1.0, width / 8.0 + 0.3)
+        ax.set(xlim=(-0.15, len(heights) - 0.85), xticks=[], yticks=[])
+        units = "-".join(map(str, widths[1:-1])) or "no hidden layer"
+        shown = "" if n_weights <= 400 else ", the 400 largest drawn"
+        title = f"{units} hidden units, {n_weights:,} weights{shown} (blue > 0, orange < 0)"
+        label(ax, title)
+        ax.spines[:].set_visible(False)

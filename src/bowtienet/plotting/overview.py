@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Self
 
-from bowtienet.evaluation.competitors import features_and_targets
+import numpy as np
+
+from bowtienet.evaluation.competitors import features_and_targets, rows_of
 from bowtienet.plotting._display import Display, pyplot
 from bowtienet.plotting.accuracy import PredictedActualDisplay
-from bowtienet.plotting.band import PredictiveBandDisplay, strongest_columns
+from bowtienet.plotting.band import PredictiveBandDisplay, columns_of, gather
 from bowtienet.plotting.calibration import CalibrationDisplay
 from bowtienet.plotting.network import NetworkDisplay
 
@@ -17,13 +19,13 @@ from bowtienet.plotting.network import NetworkDisplay
 class OverviewDisplay(Display):
     """Up to four plots: predicted and actual values, calibration, bands, the network.
 
-    Bands run along the columns that move predictions most, one in each place that is left: classes
+    Bands run along the columns that change predictions most and fill the remaining places: classes
     have no plot of predicted and actual values, and only bow tie networks have a network.
 
     Parameters
     ----------
     displays : sequence of Display
-        The plots, each of which is drawn into axes of its own.
+        The plots, each drawn into its own axes.
     """
 
     def __init__(self, *, displays: Sequence[Display]) -> None:
@@ -37,7 +39,7 @@ class OverviewDisplay(Display):
         plots: list[Any] = [partial(CalibrationDisplay.from_estimator, estimator, X, y)]
         if not hasattr(estimator, "predict_proba"):
             plots.insert(0, partial(PredictedActualDisplay.from_estimator, estimator, X, y))
-        strongest = strongest_columns(estimator, X, 4 - len(plots) - is_network)
+        strongest = _strongest_columns(estimator, X, 4 - len(plots) - is_network)
         band = PredictiveBandDisplay.from_estimator
         plots += [partial(band, estimator, X, name, y) for name in strongest]
         if is_network:
@@ -54,6 +56,20 @@ class OverviewDisplay(Display):
             display.plot(each)
         self.ax_, self.figure_ = list(axes), axes[0].figure
         return self
+
+
+def _strongest_columns(estimator: Any, X: Any, count: int) -> list[Any]:
+    """The columns whose permutation changes predictions most, in the mean over 200 rows."""
+    columns, rng = columns_of(X), np.random.default_rng(0)
+    some = rng.permutation(len(next(iter(columns.values()))))[:200]
+    permuted = rng.permutation(some)
+    predict = getattr(estimator, "predict_proba", estimator.predict)
+    before = predict(rows_of(X, some))
+    changes = {
+        name: -np.mean(np.abs(predict(gather(X, {name: permuted}, some)) - before))
+        for name in columns
+    }
+    return sorted(changes, key=changes.__getitem__)[:count]
 
 
 def _axes(count: int) -> list[Any]:

@@ -23,22 +23,21 @@ def importances(
 ) -> list[dict[str, Any]]:
     """Permutation importance over at most 500 rows, the largest first.
 
-    It is the mean "loss" of the log score when a "column" is permuted three times, and "is_clear"
-    if it is above two standard deviations. More rows or times take longer and change no ranking
-    that one should rely on. Of many columns only those are permuted whose numbers vary `most` with
-    predictions.
+    It is the mean "loss" of log score over three permutations of a "column", and "is_clear" above
+    two standard deviations. More rows or permutations take longer and change no ranking that one
+    should rely on. With many columns, those `most` correlated with the predictions are permuted.
     """
     rng = np.random.default_rng(0)
     rows = rng.permutation(len(y))[:500]
     fitted, X, y = at_exposure(model, exposure, rows), rows_of(X, rows), np.asarray(y)[rows]
     names = list(columns_of(X))
-    whole, result = log_score(fitted, X, y), []
+    score, result = log_score(fitted, X, y), []
     for name in names if len(names) <= most else _related(model, X, names, most):
         orders = [rng.permutation(len(rows)) for _ in range(3)]
         tables = [gather(X, {name: order}, np.arange(len(rows))) for order in orders]
-        losses = [whole - log_score(fitted, table, y) for table in tables]
-        loss, is_clear = float(np.mean(losses)), bool(np.mean(losses) > 2.0 * np.std(losses))
-        result.append({"column": name, "loss": loss, "is_clear": is_clear})
+        losses = [score - log_score(fitted, table, y) for table in tables]
+        loss = float(np.mean(losses))
+        result.append({"column": name, "loss": loss, "is_clear": loss > 2.0 * np.std(losses)})
     return sorted(result, key=lambda importance: -importance["loss"])
 
 
@@ -56,23 +55,23 @@ def _related(model: Any, X: Any, names: list[Any], most: int) -> list[Any]:
 
 
 def groups(X: Any, hits: NDArray[np.bool_], stated: NDArray[np.float64]) -> list[dict[str, Any]]:
-    """Thirds of numbers and dates, and levels of categories, those with too few hits first.
+    """Thirds of numbers and dates, and levels of categories, the least plausible first.
 
     Each has a "name", "n_rows", the "observed" and the "stated" share of hits. Under the model,
-    hits of a group are Σ p with the variance Σ p (1 - p); a group "is_doubtful" if its shortfall
-    has a probability below 5 % over the number of groups.
+    the hits of a group have the mean Σ p and the variance Σ p (1 - p); a group "is_doubtful" if so
+    few or fewer have a "chance" below 5 % over the number of groups.
     """
-    # The share of fewer rows than ten says nothing.
+    # The share of fewer than ten rows says nothing.
     named = [(name, rows) for name, rows in _grouped(X) if rows.sum() >= 10]
-    result = []
+    result: list[dict[str, Any]] = []
     for name, rows in named:
-        expected, spread = stated[rows].sum(), np.sqrt(np.sum(stated[rows] * (1.0 - stated[rows])))
-        # Half a row closer: hits are whole numbers.
-        chance = float(ndtr((hits[rows].sum() + 0.5 - expected) / max(float(spread), 1e-9)))
-        group = {"name": name, "n_rows": int(rows.sum()), "is_doubtful": chance < 0.05 / len(named)}
-        shares = {"observed": float(hits[rows].mean()), "stated": float(stated[rows].mean())}
-        result.append((chance, {**group, **shares}))
-    return [group for _, group in sorted(result, key=lambda pair: pair[0])]
+        found, p = hits[rows], stated[rows]
+        # Half a row closer, because hits are whole numbers.
+        apart = (found.sum() + 0.5 - p.sum()) / max(np.sqrt(np.sum(p * (1.0 - p))), 1e-9)
+        shares = {"observed": found.mean(), "stated": p.mean(), "chance": ndtr(apart)}
+        is_doubtful = shares["chance"] < 0.05 / len(named)
+        result.append({"name": name, "n_rows": len(p), "is_doubtful": is_doubtful, **shares})
+    return sorted(result, key=lambda group: group["chance"])
 
 
 def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
@@ -88,17 +87,17 @@ def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         else:
             texts = np.array([_text(value) for value in values])
             levels, times = np.unique(texts[~missing], return_counts=True)
-            # Columns of more than thirty levels are rather texts.
+            # A column with more than thirty levels is rather text.
             for level in levels[np.argsort(-times, kind="stable")[:30]]:
                 yield f"{name} = {level}", texts == level
         yield f"{name} missing", missing
 
 
 def outside(model: Any, X: Any) -> tuple[int, list[tuple[str, int]]]:
-    """Rows outside the ranges of the training rows: how many, and by column."""
+    """How many rows lie outside the ranges of the training rows, in all and by column."""
     representation = model._fitted.representation
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # of what is said here
+        warnings.simplefilter("ignore", UserWarning)  # about the same rows
         inputs = model._inputs(X)
     rounding = 1e-9 * (representation.high - representation.low)
     away = (inputs < representation.low - rounding) | (inputs > representation.high + rounding)
