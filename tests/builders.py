@@ -19,6 +19,7 @@ from bowtienet.distributions import bernoulli, gaussian
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
+from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.inference.elbo import ElboTerms, elbo
@@ -173,6 +174,13 @@ def default_model(
     )
 
 
+def log_density(p: GeneralizedInverseGaussian | HalfCauchy, x: np.ndarray) -> np.ndarray:
+    """At x > 0; of a half-Cauchy variable that of its square."""
+    if isinstance(p, HalfCauchy):
+        return np.log(np.sqrt(p.scale / x) / np.pi / (p.scale + x))
+    return (p.order - 1.0) * np.log(x) - p.scale / x - p.rate * x - gig.log_normalizer(p)
+
+
 def random_rows(rng: np.random.Generator, model: BowTieModel, n: int) -> Rows:
     """Rows with weights that are neither equal nor whole."""
     architecture = model.architecture
@@ -234,6 +242,20 @@ def random_factors(rng: np.random.Generator, model: BowTieModel) -> Posterior:
         if hidden and not model.outcome.by_row
         else None,
     )
+
+
+def noisy_network(
+    rng: np.random.Generator, hidden: tuple[int, ...], temperature: float, **shape: int
+) -> tuple[BowTieModel, Posterior]:
+    """Two networks whose noise has four moments, so that averages of squares have error bars."""
+    model = fixed_model(hidden, temperature=temperature, **shape)
+    posterior = random_factors(rng, model)
+    layers = []
+    for layer in posterior.layers:
+        scale = rng.uniform(1.0, 3.0, size=layer.weights.mean.shape[:2])
+        noise = InverseGamma(concentration=np.full(scale.shape, 9.0), scale=scale)
+        layers.append(replace(layer, noise_variance=noise))
+    return model, replace(posterior, layers=tuple(layers))
 
 
 def random_local(

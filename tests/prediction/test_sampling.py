@@ -14,7 +14,6 @@ from scipy.special import expit
 
 from bowtienet._arrays import with_ones
 from bowtienet.distributions import gaussian
-from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.model import BowTieModel
 from bowtienet.outcomes import Binary
 from bowtienet.posterior.factors import Posterior, network
@@ -35,21 +34,9 @@ N_DRAWS = 3000
 def random_network(
     rng: np.random.Generator, hidden: tuple[int, ...]
 ) -> tuple[BowTieModel, Posterior, np.ndarray]:
-    """A network and six rows; noise has four moments, so that averages of squares have error bars.
-
-    It is the second of two, so that the first is not what is always drawn from.
-    """
-    model = builders.fixed_model(hidden, temperature=0.1)
-    posterior = network(builders.random_factors(rng, model), 1)
-    layers = []
-    for layer in posterior.layers:
-        shape = layer.weights.mean.shape[:2]
-        noise = InverseGamma(
-            concentration=rng.uniform(9.0, 12.0, size=shape),
-            scale=rng.uniform(1.0, 3.0, size=shape),
-        )
-        layers.append(replace(layer, noise_variance=noise))
-    return model, replace(posterior, layers=tuple(layers)), rng.normal(0.0, 1.5, size=(6, 3))
+    """A network and six rows; the second of two, so that the first is not what is always drawn."""
+    model, posterior = builders.noisy_network(rng, hidden, 0.1)
+    return model, network(posterior, 1), rng.normal(0.0, 1.5, size=(6, 3))
 
 
 def assert_moments(draws: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:

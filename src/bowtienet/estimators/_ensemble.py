@@ -34,7 +34,7 @@ from bowtienet.tables.views import VIEWS
 
 Floats = NDArray[np.float64]
 
-CHUNK = 20_000
+CHUNK = 5_000
 """Rows that are predicted at a time, by one thread."""
 
 

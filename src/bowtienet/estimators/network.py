@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
+from bowtienet.distributions.gated import PROBITS
 from bowtienet.estimators._base import (
     Answers,
     ClassAnswers,
@@ -229,7 +229,7 @@ def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
     """E[sigmoid(z)] for z ~ N(mean, variance), by the mixture of probits of `gated`."""
     scaled = (
         weight * ndtr(slope * mean / np.sqrt(1.0 + slope**2 * variance))
-        for weight, slope in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True)
+        for weight, slope in PROBITS
     )
     return np.asarray(sum(scaled))
 

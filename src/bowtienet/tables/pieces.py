@@ -77,9 +77,12 @@ def fit_pieces(inputs: Floats, weights: Floats, n_bins: int, most: int = 96) -> 
 def components(pieces: Pieces, inputs: Floats) -> Floats:
     """Components (n, P) of standardised columns (n, E)."""
     first, last = first_and_last(pieces)
-    values = (inputs[:, pieces.column] - pieces.low) / (pieces.high - pieces.low)
-    least, largest = np.where(first, -np.inf, 0.0), np.where(last, np.inf, 1.0)
-    return (np.clip(values, least, largest) - pieces.center) / pieces.scale
+    values = inputs[:, pieces.column] - pieces.low
+    values /= pieces.high - pieces.low
+    np.clip(values, np.where(first, -np.inf, 0.0), np.where(last, np.inf, 1.0), out=values)
+    values -= pieces.center
+    values /= pieces.scale
+    return values
 
 
 def first_and_last(pieces: Pieces) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
