@@ -21,7 +21,7 @@ from benchmarks.data import FIVE_SETS, split_of
 from benchmarks.fit import Split, generated, smooth, steps
 from bowtienet import BowTieRegressor
 from bowtienet.ensemble import ensemble, fit, forecasts, judgement, portfolio, problem, stacking
-from bowtienet.tables import pieces, views
+from bowtienet.tables import views
 
 
 def rows_first(name: str, rows: int, seed: int) -> Split:
@@ -84,8 +84,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "a fifth of the disagreement": ({}, [(ensemble, "SHARED", 0.2)]),
     "128 units": ({"hidden_layer_sizes": (128,)}, []),
     "two layers of 50": ({"hidden_layer_sizes": (50, 50)}, []),
-    "10 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 10)]),
-    "40 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 40)]),
+    "10 rows a bin": ({}, [(views, "ROWS_PER_BIN", 10)]),
+    "40 rows a bin": ({}, [(views, "ROWS_PER_BIN", 40)]),
     "at most 16 bins": ({}, [(views, "MANY_BINS", 16)]),
 }
 

@@ -26,8 +26,16 @@ from bowtienet.networks.networks import Networks
 from bowtienet.posterior.factors import LocalMemory, Posterior
 from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable
-from bowtienet.tables.sample import Facts, collect, merge
-from bowtienet.tables.sources import Reader, Source, Stream, has_rows
+from bowtienet.tables.sources import (
+    Facts,
+    Reader,
+    Source,
+    Stream,
+    collect,
+    has_rows,
+    merge,
+    partitions_of,
+)
 
 
 def facts_of_partitions(client: Client, source: Source, reader: Reader) -> Facts:
@@ -129,7 +137,7 @@ def _partitions(client: Client, source: Source) -> list[Future]:
     """The partitions with their targets as results of tasks."""
     from dask.delayed import delayed
 
-    pairs = [delayed(lambda *pair: pair, pure=False)(*part) for part in source.parts]
+    pairs = [delayed(lambda *pair: pair, pure=False)(*part) for part in partitions_of(source)]
     return list(client.compute(pairs))
 
 

@@ -17,7 +17,7 @@ from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.networks.column_scales import local_prior
 from bowtienet.outcomes import Outcome
 from bowtienet.tables.quantiles import in_line
-from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see
+from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see, whole_columns
 from bowtienet.tables.warp import Warp, fit_warp, forward, is_affine
 
 Floats = NDArray[np.float64]
@@ -107,7 +107,7 @@ def pose(
         if (view := learn_view(name, inputs, weights, owners)) is not None
     }
     if not views:
-        views = {"standard": View(owners=owners)}
+        views = {"standard": whole_columns(owners)}
     if hidden is None:
         hidden = widths(len(inputs), effort)
     return Problem(

@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from itertools import starmap
 from numbers import Integral, Real
 from typing import Any, NamedTuple, Self, dataclass_transform
 
@@ -23,9 +24,10 @@ from bowtienet.estimators._streams import Prepare, client_of
 from bowtienet.estimators.summary import describe
 from bowtienet.model.model import Prior
 from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
+from bowtienet.tables import sources
 from bowtienet.tables.door import Table, TrainingTable, open_known, open_rows
 from bowtienet.tables.representation import standardize
-from bowtienet.tables.sources import Stream, collect_facts, reader_of, source_of
+from bowtienet.tables.sources import Stream, batches_of, collect, reader_of, source_of
 
 Floats = NDArray[np.float64]
 
@@ -163,7 +165,7 @@ def open_training(
     else:
         reader = reader_of(estimator, source, weight, labels=labels)
         if (client := client_of(source)) is None:
-            facts = collect_facts(source, reader)
+            facts: Any = collect(starmap(reader, batches_of(source)), sources.SAMPLE)
         else:
             from bowtienet import cluster
 

@@ -15,8 +15,16 @@ from bowtienet.inference.stochastic import Batches
 from bowtienet.model.model import BowTieModel, Rows, split
 from bowtienet.tables.door import TrainingTable, take_training
 from bowtienet.tables.representation import Representation, standardize
-from bowtienet.tables.sample import keys_and_folds, mixed
-from bowtienet.tables.sources import Source, Stream, batches_of, reread, source_of
+from bowtienet.tables.sources import (
+    Source,
+    Stream,
+    batches_of,
+    keys_and_folds,
+    mixed,
+    partitions_of,
+    reread,
+    source_of,
+)
 
 Prepare: TypeAlias = Callable[[TrainingTable], TrainingTable]
 """From rows of the door to targets and weights as numbers, for each batch alike."""
@@ -29,7 +37,7 @@ MEMORY_BYTES = 1_000_000_000
 
 def client_of(source: Source) -> Any:
     """The Dask client whose cluster has the partitions; None for one machine."""
-    if not source.is_dask:
+    if not partitions_of(source):
         return None
     try:
         from distributed import get_client

@@ -52,8 +52,7 @@ from bowtienet.tables.representation import (
     learn_representation,
     standardize,
 )
-from bowtienet.tables.sample import facts_of
-from bowtienet.tables.sources import Stream
+from bowtienet.tables.sources import Stream, facts_of
 
 Floats = NDArray[np.float64]
 
@@ -201,7 +200,7 @@ class VariationalNetwork(Estimator):
         prepared = prepare(rows)
         representation, inputs = learn_representation(rows, self.max_categories)
         n_targets = prepared.targets.shape[1]
-        scaling = Scaling(center=np.zeros(n_targets), scale=np.ones(n_targets))
+        scaling: Scaling = np.zeros(n_targets), np.ones(n_targets)
         if getattr(self, "scale_target", False):
             scaling = fit_scaling(prepared.targets, prepared.weights)
         known = scaled_rows(prepared, inputs, scaling)
@@ -305,7 +304,7 @@ class VariationalNetwork(Estimator):
         if self.__sklearn_is_fitted__():
             fitted, seen = self._fitted, self._seen
             scaling, training = fitted.target_scaling, prepare(rows)
-            n_targets, n_first = training.targets.shape[1], len(scaling.center)
+            n_targets, n_first = training.targets.shape[1], len(scaling[0])
             if n_targets != n_first:
                 raise ValueError(
                     f"y has {count(n_targets, 'target')}, but the first rows had {n_first}."
@@ -505,5 +504,6 @@ def start_of(
 
 def scaled_rows(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
     """Standardised rows from prepared ones, whose inputs are standardised already."""
-    targets = (training.targets - scaling.center) / scaling.scale
+    center, scale = scaling
+    targets = (training.targets - center) / scale
     return Rows(inputs=inputs, targets=targets, weights=training.weights)

@@ -145,18 +145,18 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
     def predict_dist(self, X: Any) -> Mixture:
         """Predictive distribution of each row, a mixture of Gaussians over the members."""
         moments, noise = self._moments(X)
-        scaling, weights = self._fitted.target_scaling, self._fitted.member_weights
+        (center, scale), weights = self._fitted.target_scaling, self._fitted.member_weights
         parts = (
-            scaling.center + scaling.scale * moments.mean,
-            scaling.scale * np.sqrt(moments.epistemic),
-            scaling.scale * np.sqrt(moments.chance + noise),
+            center + scale * moments.mean,
+            scale * np.sqrt(moments.epistemic),
+            scale * np.sqrt(moments.chance + noise),
         )
         means, epistemic, rest = (part[..., 0] if self._single else part for part in parts)
         return Mixture(weights=weights, means=means, epistemic=epistemic, noise=rest)
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
-        scaling = self._fitted.target_scaling
-        return scaling.center + scaling.scale * self._draw_outputs(X, n_samples, rng)
+        center, scale = self._fitted.target_scaling
+        return center + scale * self._draw_outputs(X, n_samples, rng)
 
 
 class BowTieNetworkClassifier(ClassAnswers, ClassifierMixin, VariationalNetwork):
