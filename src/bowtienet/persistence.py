@@ -76,7 +76,7 @@ def containers(roots: Sequence[type]) -> dict[str, type]:
         if is_dataclass(kind):
             found[kind.__name__] = kind
             waiting += _types(kind).values()
-        elif kind.__module__.startswith("bowtienet"):
+        if kind.__module__.startswith("bowtienet"):
             waiting += kind.__subclasses__()  # of an interface, those that implement it
     return found
 
