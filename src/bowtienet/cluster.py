@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from bowtienet._arrays import Array, map_arrays
 from bowtienet.ensemble.streams import Chunk, Training
-from bowtienet.inference.ascend import Block, block_pass
+from bowtienet.inference.ascend import Block, RowProvider, block_pass
 from bowtienet.inference.local_step import FactorsForRows, for_rows, initialize_local
 from bowtienet.inference.statistics import Statistics, add
 from bowtienet.model.model import BowTieModel
@@ -56,16 +56,16 @@ def run(client: Client, trainings: Sequence[Training]) -> list[Networks]:
     return [result(future) for future in _submit(client, _train, trainings)]
 
 
-class ClusterProvider:
-    """Blocks and their memory are with the workers; a `RowProvider`."""
+class ClusterProvider(RowProvider):
+    """Blocks and their memory are with the workers."""
 
     def __init__(self, client: Client, blocks: Sequence[Future]) -> None:
-        self._client, self._blocks = client, blocks
+        self._client, self._futures = client, blocks
 
     def initialize(self, model: BowTieModel, posterior: Posterior) -> list[Future]:
         """As of `RowProvider`."""
         shared = self._client.submit(for_rows, posterior, pure=False)
-        return _submit(self._client, partial(_initialize, model), self._blocks, shared=shared)
+        return _submit(self._client, partial(_initialize, model), self._futures, shared=shared)
 
     def local_pass(
         self, model: BowTieModel, posterior: Posterior, memory: list[Future]
@@ -73,7 +73,7 @@ class ClusterProvider:
         """As of `RowProvider`."""
         client = self._client
         shared = client.submit(for_rows, posterior, pure=False)
-        pairs = _submit(client, partial(_pass, model), self._blocks, memory, shared=shared)
+        pairs = _submit(client, partial(_pass, model), self._futures, memory, shared=shared)
         sums, renewed = (_submit(client, itemgetter(index), pairs) for index in (0, 1))
         return result(tree(client, partial(reduce, add), sums)), renewed
 
@@ -174,7 +174,9 @@ def _initialize(
     model: BowTieModel, blocks: Sequence[Block] | None, shared: FactorsForRows
 ) -> tuple[LocalMemory, ...]:
     with np.errstate(all="ignore"):
-        return tuple(initialize_local(model, shared, b.inputs, b.targets) for b in blocks or ())
+        return tuple(
+            initialize_local(model, shared, rows.inputs, rows.targets) for rows, _ in blocks or ()
+        )
 
 
 def _pass(

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
+from inspect import isabstract
 from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
@@ -65,7 +66,10 @@ def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
 
 
 def containers(roots: Sequence[type]) -> dict[str, type]:
-    """Dataclasses that those of the roots may hold by the types of their fields, and these."""
+    """Dataclasses that the roots may hold by the types of their fields, and the roots.
+
+    For an abstract type these are its concrete subclasses.
+    """
     found: dict[str, type] = {}
     waiting = list(roots)
     while waiting:
@@ -73,11 +77,11 @@ def containers(roots: Sequence[type]) -> dict[str, type]:
         waiting += get_args(kind)
         if not isinstance(kind, type) or kind.__name__ in found:
             continue
-        if is_dataclass(kind):
+        if isabstract(kind):
+            waiting += kind.__subclasses__()
+        elif is_dataclass(kind):
             found[kind.__name__] = kind
             waiting += _types(kind).values()
-        if kind.__module__.startswith("bowtienet"):
-            waiting += kind.__subclasses__()  # of an interface, those that implement it
     return found
 
 

@@ -116,7 +116,7 @@ def _contained(frame: pd.DataFrame, container: str) -> Any:
 def _estimators(draw: Any, task: str, seed: int) -> Any:
     """An estimator of the task with small random settings."""
     layers = draw(st.sampled_from(((3,), (3, 2))))
-    family = draw(st.sampled_from(FAMILIES))
+    family = draw(st.sampled_from(list(FAMILIES)))
     shared: dict[str, Any] = {"prior": family, "random_state": seed, "max_categories": 3}
     if task != "counts" and draw(st.booleans()):
         shared |= {

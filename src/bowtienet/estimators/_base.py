@@ -22,7 +22,7 @@ from bowtienet import persistence
 from bowtienet._params import share, whole
 from bowtienet.estimators._streams import Prepare, client_of
 from bowtienet.estimators.summary import describe
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
 from bowtienet.tables import sources
 from bowtienet.tables.door import Table, TrainingTable, open_known, open_rows

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bowtienet.ensemble.streams import Chunk, StreamedRows
-from bowtienet.inference.ascend import Block, BlockProvider, RowProvider, block_rows
+from bowtienet.inference.ascend import Block, RowProvider, block_rows
 from bowtienet.inference.stochastic import Batches
 from bowtienet.model.model import BowTieModel, Rows, split
 from bowtienet.tables.door import TrainingTable, take_training
@@ -112,7 +112,7 @@ def provider_of(stream: Stream, encode: Encode, model: BowTieModel, n_members: i
     block_size = block_rows(model, n_members)
 
     def blocks(rows: TrainingTable) -> tuple[Block, ...]:
-        return tuple(Block(**vars(part)) for part in split(encode(rows), block_size))
+        return tuple((part, None) for part in split(encode(rows), block_size))
 
     client = client_of(stream.source)
     if client is not None:
@@ -125,7 +125,7 @@ def provider_of(stream: Stream, encode: Encode, model: BowTieModel, n_members: i
             f"coordinate ascent keeps {size / 1e9:.1f} GB of gate probabilities for these "
             f"{stream.facts.n_rows} rows: use solver='svi', which keeps none, or Dask workers."
         )
-    return BlockProvider(blocks=_Anew(lambda: chain.from_iterable(map(blocks, reread(stream)))))
+    return RowProvider(_Anew(lambda: chain.from_iterable(map(blocks, reread(stream)))))
 
 
 class _Anew:

@@ -31,9 +31,9 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
-from bowtienet.model import model as models
+from bowtienet.model import Prior
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Prior, Rows
+from bowtienet.model.model import BowTieModel, Rows, build_model, default_scales
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
@@ -222,7 +222,6 @@ class VariationalNetwork(Estimator):
             rows,
             max_iter=max_iter,
             tol=self.tol,
-            rounds=3 if self.accelerate else 1,
             accelerate=self.accelerate,
             callback=self._progress(),
         )
@@ -469,9 +468,9 @@ def start_of(
     """The model with scales from the data, and the initial posterior."""
     hidden = sizes_of(estimator.hidden_layer_sizes) or ()
     n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
-    linear = models.fit_linear(rows, outcome)
+    delta, intercept, noise_scale = default_scales(rows, outcome)
     given = getattr(estimator, "output_noise", None)
-    noise = given or models.default_output_noise(linear)
+    noise = given or (2.0, noise_scale)
     layers: Sequence[Floats] = ()
     if estimator.init == "relu_network" and hidden:
         data = rows.inputs, rows.targets, rows.weights
@@ -486,15 +485,16 @@ def start_of(
             noise = (half, half * np.maximum(noise_variance, 1e-6))
     bias_variance = estimator.bias_variance
     if bias_variance == "intercept":
-        bias_variance = max(linear.largest_intercept, 1e-2)
-    model = models.build_model(
+        bias_variance = max(intercept, 1e-2)
+    model = build_model(
         build_architecture(rows.inputs.shape[1], hidden, n_outputs),
-        prior=models.default_prior(estimator.prior, linear),
+        prior=estimator.prior,
         hidden_noise=estimator.hidden_noise,
         output_noise=noise,
         bias_variance=bias_variance,
         temperature=estimator.temperature,
         outcome=outcome,
+        default_delta=delta,
     )
     if layers:
         return model, around(model, layers, rows, rng)
