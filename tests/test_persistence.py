@@ -25,7 +25,7 @@ from bowtienet import persistence
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.estimators._ensemble import FittedEnsemble
-from bowtienet.estimators._variational import FittedNetwork
+from bowtienet.estimators._start import FittedNetwork
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor

@@ -128,16 +128,17 @@ def test_draws(fitted: tuple[Any, np.ndarray, np.ndarray]) -> None:
     mean, std = model.predict(table, return_std=True)
     draws = model.sample_y(table, 4000)
     assert_allclose(draws.mean(axis=1), mean, atol=4.5 * 0.016 * std.max())
-    assert_allclose(draws.std(axis=1), std, rtol=0.06)
+    is_network = isinstance(model, BowTieNetwork)
+    assert_allclose(draws.std(axis=1), std, rtol=0.05 if is_network else 0.06)
     assert abs(np.corrcoef(draws[0], draws[-1])[0, 1]) < 0.08
     functions = model.sample_y(table, 2000, joint=True)
     assert_allclose(functions[0], functions[-1], rtol=1e-5)
     found = model.predict_components(table)
     if isinstance(model, BowTieCountRegressor):
         assert_array_equal(draws, np.round(draws))
-        assert_allclose(functions.mean(axis=1), mean, rtol=0.05)
+        assert_allclose(functions.mean(axis=1), mean, rtol=0.02)
     else:
-        assert_allclose(functions.mean(axis=1), found.mean, atol=0.03)
+        assert_allclose(functions.mean(axis=1), found.mean, atol=0.02 if is_network else 0.03)
         assert_allclose(functions.std(axis=1), found.epistemic, rtol=0.3, atol=0.01)
     for joint in (False, True):
         draw = [model.sample_y(X[:50], 3, seed, joint=joint) for seed in (0, 0, 1)]

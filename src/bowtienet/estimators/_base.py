@@ -1,20 +1,19 @@
-"""What the five estimators share: parameters that are fields, `fit`, answers, and files."""
+"""What the five estimators share: `fit`, answers, and files."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import starmap
-from numbers import Integral, Real
-from typing import Any, NamedTuple, Self, dataclass_transform
+from numbers import Integral
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, is_classifier
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted
 
@@ -32,36 +31,13 @@ from bowtienet.tables.sources import Stream, batches_of, collect, reader_of, sou
 Floats = NDArray[np.float64]
 
 
-def parameter(
-    *,
-    default: Any,
-    words: Iterable[str] = (),
-    least: float | None = None,
-    allowed: Sequence[Any] = (),
-    kw_only: bool = True,
-    **more: Any,
-) -> Any:
-    """A parameter: its default, and the words, numbers or what else it may be."""
-    constraints = [*allowed, *([StrOptions(set(words))] if words else [])]
-    if least is not None:
-        kind = Integral if isinstance(least, int) else Real
-        constraints.append(Interval(kind, least, None, closed="left"))
-    return field(default=default, kw_only=kw_only, metadata={"allowed": constraints, **more})
-
-
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter,))
 class Estimator(BaseEstimator):
-    """Parameters are the fields of a subclass: its constructor keeps them as they were given."""
+    """Fit, files and tags of the five classes."""
 
     _fitted: Any
     _single: bool
     _has_one_target = False
     """Whether predictions have one axis also for targets with two."""
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        dataclass(kw_only=True, eq=False, repr=False)(cls)
-        cls._parameter_constraints = {each.name: each.metadata["allowed"] for each in fields(cls)}
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to a table.
@@ -353,7 +329,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         Of the class that was saved, with its parameters, ready to predict.
     """
     from bowtienet.estimators._ensemble import FittedEnsemble
-    from bowtienet.estimators._variational import FittedNetwork
+    from bowtienet.estimators._start import FittedNetwork
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
     from bowtienet.estimators.network import BowTieNetwork, BowTieNetworkClassifier

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
 from threadpoolctl import threadpool_limits
 
@@ -22,7 +23,7 @@ from bowtienet.ensemble.ensemble import Ensemble, function_draws, predictive
 from bowtienet.ensemble.fit import fit_ensemble
 from bowtienet.ensemble.portfolio import EFFORTS
 from bowtienet.ensemble.problem import pose
-from bowtienet.estimators._base import Estimator, parameter, seed_of, sizes_of
+from bowtienet.estimators._base import Estimator, seed_of, sizes_of
 from bowtienet.estimators._streams import by_batches, joined, streamed_rows
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.prediction.intervals import conformal_interval, conformal_level, conformal_scores
@@ -48,19 +49,34 @@ class FittedEnsemble:
     """Of the numbers of the table, "float32" or "float64"."""
 
 
-class Practical(Estimator):
-    """Parameters, fit and predictions of an ensemble; `BowTieRegressor` explains them."""
+CONSTRAINTS: dict[str, list[Any]] = {
+    "hidden_layer_sizes": [
+        "array-like",
+        Interval(Integral, 1, None, closed="left"),
+        StrOptions({"auto"}),
+    ],
+    "prior": [StrOptions(set(FAMILIES))],
+    "effort": [StrOptions(set(EFFORTS))],
+    "encoding": [StrOptions({"auto", *VIEWS})],
+    "max_categories": [Interval(Integral, 1, None, closed="left")],
+    "n_jobs": [Integral, None],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+"""Of the parameters that the three classes have."""
 
-    hidden_layer_sizes: Any = parameter(
-        default="auto", words=["auto"], least=1, allowed=["array-like"], kw_only=False
-    )
-    prior: str = parameter(default="student_t", words=FAMILIES)
-    effort: str = parameter(default="balanced", words=EFFORTS)
-    encoding: str = parameter(default="auto", words=["auto", *VIEWS])
-    max_categories: int = parameter(default=30, least=1)
-    n_jobs: int | None = parameter(default=None, allowed=[Integral, None])
-    random_state: Any = parameter(default=None, allowed=["random_state"])
-    verbose: Any = parameter(default=0, allowed=["verbose"])
+
+class Practical(Estimator):
+    """Fit and predictions of an ensemble."""
+
+    hidden_layer_sizes: Any
+    prior: str
+    effort: str
+    encoding: str
+    max_categories: int
+    n_jobs: int | None
+    random_state: Any
+    verbose: Any
 
     def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
         """Representation and ensemble."""

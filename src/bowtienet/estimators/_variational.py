@@ -1,4 +1,4 @@
-"""What both bow tie networks share: parameters, fit, selection, pruning, draws."""
+"""What both bow tie networks share: fit, selection, pruning, draws."""
 
 from __future__ import annotations
 
@@ -6,20 +6,19 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, fields, replace
-from numbers import Real
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
-from bowtienet.estimators._base import Estimator, name_targets, parameter, seed_of, sizes_of
+from bowtienet.estimators._base import Estimator, name_targets, seed_of
+from bowtienet.estimators._start import FittedNetwork, begin_fit, scaled_rows
 from bowtienet.estimators._streams import Prepare, batches_of_stream, by_batches, provider_of
 from bowtienet.estimators.summary import Selection, arviz_draws, selection_of
 from bowtienet.inference.ascend import Ascent, RowProvider, Status, ascend, taken_model
@@ -31,27 +30,16 @@ from bowtienet.inference.stochastic import (
     step_size,
     stochastic_step,
 )
-from bowtienet.model import Prior
-from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Rows, build_model, default_scales
-from bowtienet.model.shrinkage import FAMILIES
-from bowtienet.networks.penalty import choose_penalty, fit_networks
+from bowtienet.model.model import Rows
 from bowtienet.outcomes import Outcome
-from bowtienet.posterior.factors import Posterior, network
-from bowtienet.posterior.initialize import around, initialize
+from bowtienet.posterior.factors import network
 from bowtienet.posterior.prune import prune
 from bowtienet.posterior.selection import NetworkSelection, select
 from bowtienet.prediction import variational
 from bowtienet.prediction.push_forward import Moments
 from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable
-from bowtienet.tables.representation import (
-    Representation,
-    Scaling,
-    fit_scaling,
-    learn_representation,
-    standardize,
-)
+from bowtienet.tables.representation import standardize
 from bowtienet.tables.sources import Stream, facts_of
 
 Floats = NDArray[np.float64]
@@ -62,60 +50,42 @@ network's function; more of them predict no better (docs/measurements)."""
 SECONDS_BETWEEN_LINES = 1.0
 """With `verbose`."""
 
-
-@dataclass(frozen=True, kw_only=True)
-class FittedNetwork:
-    """M fitted networks and what leads from a table to them and back."""
-
-    representation: Representation
-    target_scaling: Scaling
-    model: BowTieModel
-    posterior: Posterior
-    member_weights: Floats
-    """(M,), with sum one."""
-    inputs: NDArray[np.intp] | None = None
-    """Standardised columns that a pruned network sees; None for all."""
-    stochastic: StochasticState | None = None
-    """Where `partial_fit` goes on."""
+# P: stated in the paper. C: in the authors' configuration files.
+IN_PAPER: dict[str, Any] = {
+    "hidden_layer_sizes": (50,),  # P, experiments on UCI data
+    "prior": "student_t",  # P and C
+    "temperature": 0.1,  # C
+    "hidden_noise": (2.0, 1e-4),  # C
+    "bias_variance": "intercept",  # C
+    "scale_target": False,  # P
+    "init": "laplace",  # P, appendix D.1
+    "solver": "cavi",  # P
+    "accelerate": False,  # P
+    "n_members": 1,  # P, VBNN
+    "elbo_tempering": 0.01,  # P, "in (0, 0.1]"
+    "propagation": "variational",  # P, section 3.5
+    "max_iter": 200,  # C, "100 to 200"
+}
 
 
 class VariationalNetwork(Estimator):
-    """Parameters and fit of M bow tie networks side by side; `BowTieNetwork` explains them."""
+    """Fit of M bow tie networks side by side."""
 
-    hidden_layer_sizes: Any = parameter(
-        default=(50,), least=1, allowed=["array-like"], kw_only=False
-    )
-    prior: str | Prior = parameter(default="student_t", words=FAMILIES, allowed=[Prior])
-    temperature: float = parameter(
-        default=0.01, paper=0.1, allowed=[Interval(Real, 0.0, None, closed="neither")]
-    )
-    hidden_noise: Any = parameter(default=(2.0, 1e-4), allowed=[tuple, list])
-    bias_variance: Any = parameter(
-        default=1.0,
-        paper="intercept",
-        words=["intercept"],
-        allowed=[Interval(Real, 0.0, None, closed="neither")],
-    )
-    init: str = parameter(
-        default="relu_network", paper="laplace", words=["relu_network", "laplace", "spike_slab"]
-    )
-    solver: str = parameter(default="cavi", words=["cavi", "svi"])
-    accelerate: bool = parameter(default=True, paper=False, allowed=["boolean"])
-    n_members: int = parameter(default=4, paper=1, least=1)
-    elbo_tempering: float = parameter(default=0.0, paper=0.01, least=0.0)
-    propagation: str = parameter(
-        default="push_forward", paper="variational", words=variational.PROPAGATIONS
-    )
-    max_iter: int | None = parameter(default=None, paper=200, least=1, allowed=[None])
-    tol: float = parameter(default=1e-4, least=0.0)
-    batch_size: int = parameter(default=256, least=1)
-    forgetting_rate: Any = parameter(
-        default="adaptive", words=["adaptive"], allowed=[Interval(Real, 0.5, 1.0, closed="right")]
-    )
-    step_delay: float = parameter(default=1.0, least=0.0)
-    max_categories: int = parameter(default=30, least=1)
-    random_state: Any = parameter(default=None, allowed=["random_state"])
-    verbose: Any = parameter(default=0, allowed=["verbose"])
+    temperature: float
+    init: str
+    solver: str
+    accelerate: bool
+    n_members: int
+    elbo_tempering: float
+    propagation: str
+    max_iter: int | None
+    tol: float
+    batch_size: int
+    forgetting_rate: Any
+    step_delay: float
+    max_categories: int
+    random_state: Any
+    verbose: Any
 
     @classmethod
     def as_in_paper(cls, **changes: Any) -> Self:
@@ -147,9 +117,7 @@ class VariationalNetwork(Estimator):
         The paper stops when the relative change of the bound is below 1e-5 three times; `tol` is
         that of this library, which asks for more.
         """
-        paper = {
-            each.name: each.metadata["paper"] for each in fields(cls) if "paper" in each.metadata
-        }
+        paper = {name: IN_PAPER[name] for name in cls._parameter_constraints if name in IN_PAPER}
         return cls(**{**paper, **changes})
 
     def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
@@ -158,7 +126,7 @@ class VariationalNetwork(Estimator):
         # A fit starts from as many rows as stay in memory: of more those with the smallest keys.
         is_few = len(rows.weights) <= sources.SAMPLE
         sample = rows if is_few else facts_of(rows, sources.SAMPLE).sample
-        fitted, known = self._start(sample, prepare, outcome, rng)
+        fitted, known = begin_fit(self, sample, prepare, outcome, rng)
         representation, scaling = fitted.representation, fitted.target_scaling
 
         def encode(rows: TrainingTable) -> Rows:
@@ -192,27 +160,6 @@ class VariationalNetwork(Estimator):
         self.__dict__.pop("kept_columns_", None)  # this is no pruned network any more
         self._set(fitted, ascent, known if stream is None else None)
         return self
-
-    def _start(
-        self, rows: TrainingTable, prepare: Prepare, outcome: Outcome, rng: np.random.Generator
-    ) -> tuple[FittedNetwork, Rows]:
-        """How the columns are read, the networks before their fit, and standardised rows."""
-        prepared = prepare(rows)
-        representation, inputs = learn_representation(rows, self.max_categories)
-        n_targets = prepared.targets.shape[1]
-        scaling: Scaling = np.zeros(n_targets), np.ones(n_targets)
-        if getattr(self, "scale_target", False):
-            scaling = fit_scaling(prepared.targets, prepared.weights)
-        known = scaled_rows(prepared, inputs, scaling)
-        model, start = start_of(self, known, outcome, rng)
-        fitted = FittedNetwork(
-            representation=representation,
-            target_scaling=scaling,
-            model=model,
-            posterior=start,
-            member_weights=np.ones(self.n_members),
-        )
-        return fitted, known
 
     def _ascend(self, fitted: FittedNetwork, rows: Rows | RowProvider, max_iter: int) -> Ascent:
         """Coordinate ascent from where the networks are."""
@@ -312,7 +259,7 @@ class VariationalNetwork(Estimator):
             state = fitted.stochastic or self._blended()
         else:
             rng = np.random.default_rng(seed_of(self.random_state))
-            fitted, known = self._start(rows, prepare, outcome, rng)
+            fitted, known = begin_fit(self, rows, prepare, outcome, rng)
             name_targets(self, rows)
             seen, state = 0.0, begin(fitted.model, fitted.posterior)
         weight = float(known.weights.sum())
@@ -460,50 +407,3 @@ class VariationalNetwork(Estimator):
         state: Any = super().__getstate__()
         # The rows of the fit are for `prune` alone, and belong in no file.
         return {**state, "_rows": None} if "_rows" in state else dict(state)
-
-
-def start_of(
-    estimator: Any, rows: Rows, outcome: Outcome, rng: np.random.Generator
-) -> tuple[BowTieModel, Posterior]:
-    """The model with scales from the data, and the initial posterior."""
-    hidden = sizes_of(estimator.hidden_layer_sizes) or ()
-    n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
-    delta, intercept, noise_scale = default_scales(rows, outcome)
-    given = getattr(estimator, "output_noise", None)
-    noise = given or (2.0, noise_scale)
-    layers: Sequence[Floats] = ()
-    if estimator.init == "relu_network" and hidden:
-        data = rows.inputs, rows.targets, rows.weights
-        penalty, noise_variance = choose_penalty(*data, hidden, outcome, rng)
-        penalties = np.full(estimator.n_members, penalty)
-        networks = fit_networks(*data, hidden, penalties, outcome, rng)
-        layers = [layer.astype(np.float64) for layer in networks.layers]
-        if given is None and not outcome.by_row:
-            # Residuals of a flexible network are too small: held-out ones say as much about
-            # the noise as the rows do. Outliers would have all the say in their squares.
-            half = 0.5 * float(rows.weights.sum())
-            noise = (half, half * np.maximum(noise_variance, 1e-6))
-    bias_variance = estimator.bias_variance
-    if bias_variance == "intercept":
-        bias_variance = max(intercept, 1e-2)
-    model = build_model(
-        build_architecture(rows.inputs.shape[1], hidden, n_outputs),
-        prior=estimator.prior,
-        hidden_noise=estimator.hidden_noise,
-        output_noise=noise,
-        bias_variance=bias_variance,
-        temperature=estimator.temperature,
-        outcome=outcome,
-        default_delta=delta,
-    )
-    if layers:
-        return model, around(model, layers, rows, rng)
-    init = "laplace" if estimator.init == "relu_network" else estimator.init
-    return model, initialize(model, rows, rng, estimator.n_members, init)
-
-
-def scaled_rows(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
-    """Standardised rows from prepared ones, whose inputs are standardised already."""
-    center, scale = scaling
-    targets = (training.targets - center) / scale
-    return Rows(inputs=inputs, targets=targets, weights=training.weights)

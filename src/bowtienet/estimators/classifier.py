@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
+from sklearn.utils._param_validation import StrOptions
 
 from bowtienet.estimators._base import (
     ClassAnswers,
@@ -16,9 +17,8 @@ from bowtienet.estimators._base import (
     check_classes,
     classes_of,
     numbered,
-    parameter,
 )
-from bowtienet.estimators._ensemble import Practical
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical
 from bowtienet.estimators._streams import Prepare
 from bowtienet.outcomes import Outcome, Softmax
 from bowtienet.tables.door import TrainingTable
@@ -58,7 +58,33 @@ class BowTieClassifier(ClassAnswers, ClassifierMixin, Practical):
     (3, 2)
     """
 
-    class_weight: Any = parameter(default=None, words=["balanced"], allowed=[dict, None])
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        **CONSTRAINTS,
+        "class_weight": [dict, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = "auto",
+        *,
+        prior: str = "student_t",
+        effort: str = "balanced",
+        encoding: str = "auto",
+        class_weight: Any = None,
+        max_categories: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.effort = effort
+        self.encoding = encoding
+        self.class_weight = class_weight
+        self.max_categories = max_categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
         classes, counts = classes_of(rows, stream)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
 from bowtienet.estimators._base import Answers, Components, open_training
-from bowtienet.estimators._ensemble import Practical
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical
 from bowtienet.estimators._streams import Prepare
 from bowtienet.outcomes import Counts, Outcome
 from bowtienet.prediction.discrete import CountMixture
@@ -51,6 +51,28 @@ class BowTieCountRegressor(Answers, RegressorMixin, Practical):
     """
 
     _has_one_target = True
+    _parameter_constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = "auto",
+        *,
+        prior: str = "student_t",
+        effort: str = "balanced",
+        encoding: str = "auto",
+        max_categories: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.effort = effort
+        self.encoding = encoding
+        self.max_categories = max_categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None, exposure: Any = None) -> Self:
         """Fit to a table.

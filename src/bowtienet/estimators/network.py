@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import partial
+from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, ndtr
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils._param_validation import Interval, StrOptions
 
 from bowtienet.distributions.gated import PROBITS
 from bowtienet.estimators._base import (
@@ -17,16 +19,45 @@ from bowtienet.estimators._base import (
     check_classes,
     classes_of,
     numbered,
-    parameter,
 )
 from bowtienet.estimators._streams import Prepare, by_batches
 from bowtienet.estimators._variational import VariationalNetwork
+from bowtienet.model import Prior
+from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.outcomes import Binary, Classes, Outcome
 from bowtienet.prediction.mixture import Mixture
+from bowtienet.prediction.variational import PROPAGATIONS
 from bowtienet.tables.door import TrainingTable, open_rows
 from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
+
+
+_POSITIVE = Interval(Real, 0.0, None, closed="neither")
+_NOT_NEGATIVE = Interval(Real, 0.0, None, closed="left")
+_COUNT = Interval(Integral, 1, None, closed="left")
+CONSTRAINTS: dict[str, list[Any]] = {
+    "hidden_layer_sizes": ["array-like", _COUNT],
+    "prior": [StrOptions(set(FAMILIES)), Prior],
+    "temperature": [_POSITIVE],
+    "hidden_noise": [tuple, list],
+    "bias_variance": [_POSITIVE, StrOptions({"intercept"})],
+    "init": [StrOptions({"relu_network", "laplace", "spike_slab"})],
+    "solver": [StrOptions({"cavi", "svi"})],
+    "accelerate": ["boolean"],
+    "n_members": [_COUNT],
+    "elbo_tempering": [_NOT_NEGATIVE],
+    "propagation": [StrOptions(set(PROPAGATIONS))],
+    "max_iter": [_COUNT, None],
+    "tol": [_NOT_NEGATIVE],
+    "batch_size": [_COUNT],
+    "forgetting_rate": [Interval(Real, 0.5, 1.0, closed="right"), StrOptions({"adaptive"})],
+    "step_delay": [_NOT_NEGATIVE],
+    "max_categories": [_COUNT],
+    "random_state": ["random_state"],
+    "verbose": ["verbose"],
+}
+"""Of the parameters that both classes have."""
 
 
 class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
@@ -128,9 +159,61 @@ class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
     True
     """
 
-    output_noise: Any = parameter(default=None, allowed=[tuple, list, None])
-    noise: str = parameter(default="gaussian", words=["gaussian", "student_t"])
-    scale_target: bool = parameter(default=True, paper=False, allowed=["boolean"])
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        **CONSTRAINTS,
+        "output_noise": [tuple, list, None],
+        "noise": [StrOptions({"gaussian", "student_t"})],
+        "scale_target": ["boolean"],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (50,),
+        *,
+        prior: str | Prior = "student_t",
+        temperature: float = 0.01,
+        hidden_noise: Any = (2.0, 1e-4),
+        output_noise: Any = None,
+        bias_variance: Any = 1.0,
+        noise: str = "gaussian",
+        scale_target: bool = True,
+        init: str = "relu_network",
+        solver: str = "cavi",
+        accelerate: bool = True,
+        n_members: int = 4,
+        elbo_tempering: float = 0.0,
+        propagation: str = "push_forward",
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        batch_size: int = 256,
+        forgetting_rate: Any = "adaptive",
+        step_delay: float = 1.0,
+        max_categories: int = 30,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.temperature = temperature
+        self.hidden_noise = hidden_noise
+        self.output_noise = output_noise
+        self.bias_variance = bias_variance
+        self.noise = noise
+        self.scale_target = scale_target
+        self.init = init
+        self.solver = solver
+        self.accelerate = accelerate
+        self.n_members = n_members
+        self.elbo_tempering = elbo_tempering
+        self.propagation = propagation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.forgetting_rate = forgetting_rate
+        self.step_delay = step_delay
+        self.max_categories = max_categories
+        self.random_state = random_state
+        self.verbose = verbose
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """A stochastic step on further rows, as if they were a minibatch of all rows seen so far.
@@ -189,6 +272,51 @@ class BowTieNetworkClassifier(ClassAnswers, ClassifierMixin, VariationalNetwork)
     >>> model.predict_proba(X[:3]).shape
     (3, 2)
     """
+
+    _parameter_constraints = CONSTRAINTS
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = (50,),
+        *,
+        prior: str | Prior = "student_t",
+        temperature: float = 0.01,
+        hidden_noise: Any = (2.0, 1e-4),
+        bias_variance: Any = 1.0,
+        init: str = "relu_network",
+        solver: str = "cavi",
+        accelerate: bool = True,
+        n_members: int = 4,
+        elbo_tempering: float = 0.0,
+        propagation: str = "push_forward",
+        max_iter: int | None = None,
+        tol: float = 1e-4,
+        batch_size: int = 256,
+        forgetting_rate: Any = "adaptive",
+        step_delay: float = 1.0,
+        max_categories: int = 30,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.temperature = temperature
+        self.hidden_noise = hidden_noise
+        self.bias_variance = bias_variance
+        self.init = init
+        self.solver = solver
+        self.accelerate = accelerate
+        self.n_members = n_members
+        self.elbo_tempering = elbo_tempering
+        self.propagation = propagation
+        self.max_iter = max_iter
+        self.tol = tol
+        self.batch_size = batch_size
+        self.forgetting_rate = forgetting_rate
+        self.step_delay = step_delay
+        self.max_categories = max_categories
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
         return self._of_classes(rows, classes_of(rows, stream)[0])

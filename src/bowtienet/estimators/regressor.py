@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
+from sklearn.utils._param_validation import StrOptions
 
 from bowtienet.ensemble.ensemble import covariance
-from bowtienet.estimators._base import Answers, parameter
-from bowtienet.estimators._ensemble import Practical
+from bowtienet.estimators._base import Answers
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical
 from bowtienet.prediction.mixture import Mixture
 
 Floats = NDArray[np.float64]
@@ -68,8 +69,36 @@ class BowTieRegressor(Answers, RegressorMixin, Practical):
     True
     """
 
-    target_transform: str = parameter(default="auto", words=["auto", "none"])
-    noise: str = parameter(default="auto", words=["auto", "constant", "student_t"])
+    _parameter_constraints: dict[str, list[Any]] = {  # noqa: RUF012 (scikit-learn reads it)
+        **CONSTRAINTS,
+        "target_transform": [StrOptions({"auto", "none"})],
+        "noise": [StrOptions({"auto", "constant", "student_t"})],
+    }
+
+    def __init__(
+        self,
+        hidden_layer_sizes: Any = "auto",
+        *,
+        prior: str = "student_t",
+        effort: str = "balanced",
+        encoding: str = "auto",
+        target_transform: str = "auto",
+        noise: str = "auto",
+        max_categories: int = 30,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: Any = 0,
+    ) -> None:
+        self.hidden_layer_sizes = hidden_layer_sizes
+        self.prior = prior
+        self.effort = effort
+        self.encoding = encoding
+        self.target_transform = target_transform
+        self.noise = noise
+        self.max_categories = max_categories
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def predict_dist(self, X: Any) -> Mixture:
         """Predictive distribution of each row, a mixture over recipes and noise levels."""
