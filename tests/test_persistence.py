@@ -24,11 +24,11 @@ import bowtienet
 from bowtienet import persistence
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
-from bowtienet.estimators._variational import FittedNetwork
+from bowtienet.estimators._ensemble import FittedEnsemble
+from bowtienet.estimators._start import FittedNetwork
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.estimators.saving import CONTAINERS
 from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model import Prior
 from bowtienet.persistence import SCHEMA, load, read_header, save
@@ -37,6 +37,7 @@ from bowtienet.tables.representation import learn_representation
 from tests import builders
 
 KIND = "example"
+ROOTS = (FittedEnsemble, FittedNetwork, Prior)
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 CONTENT: dict[str, Any] = {
     "factors": GaussianRows(mean=np.arange(6.0).reshape(2, 3), covariance=np.ones((2, 3, 3))),
@@ -73,14 +74,14 @@ def assert_same(result: Any, expected: Any) -> None:
 
 def through_file(path: Path, content: Any) -> Any:
     save(path, KIND, content)
-    kind, result = load(path, CONTAINERS)
+    kind, result = load(path, ROOTS)
     assert kind == KIND
     return result
 
 
 def assert_refused(path: Path, words: str = "") -> None:
     with pytest.raises(ValueError, match=rf"{re.escape(str(path))} .*{words}"):
-        load(path, CONTAINERS)
+        load(path, ROOTS)
 
 
 @pytest.fixture
@@ -175,7 +176,8 @@ def test_every_container_comes_back(path):
     content = containers()
     assert_same(through_file(path, content), content)
     note(content)
-    assert seen == set(CONTAINERS)
+    known = set(persistence.containers(ROOTS).values())
+    assert seen == known
 
 
 @pytest.mark.parametrize(
@@ -263,7 +265,7 @@ def test_damaged_bytes_anywhere(saved):
     for at in range(len(data)):
         saved.write_bytes(data[:at] + bytes([data[at] ^ 1 << at % 8]) + data[at + 1 :])
         try:
-            kind, content = load(saved, CONTAINERS)
+            kind, content = load(saved, ROOTS)
         except ValueError as error:
             assert str(saved) in str(error)  # noqa: PT017 (either is right)
         else:

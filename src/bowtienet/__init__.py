@@ -15,12 +15,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from bowtienet.estimators._base import load
     from bowtienet.estimators.classifier import BowTieClassifier
     from bowtienet.estimators.counts import BowTieCountRegressor
-    from bowtienet.estimators.network import BowTieNetwork
-    from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+    from bowtienet.estimators.network import BowTieNetwork, BowTieNetworkClassifier
     from bowtienet.estimators.regressor import BowTieRegressor
-    from bowtienet.estimators.saving import load
     from bowtienet.evaluation.compare import compare
     from bowtienet.selection.select_features import select_features
     from bowtienet.tables.files import read_table
@@ -44,10 +43,10 @@ _HOMES = {
     "BowTieClassifier": "bowtienet.estimators.classifier",
     "BowTieCountRegressor": "bowtienet.estimators.counts",
     "BowTieNetwork": "bowtienet.estimators.network",
-    "BowTieNetworkClassifier": "bowtienet.estimators.network_classifier",
+    "BowTieNetworkClassifier": "bowtienet.estimators.network",
     "BowTieRegressor": "bowtienet.estimators.regressor",
     "compare": "bowtienet.evaluation.compare",
-    "load": "bowtienet.estimators.saving",
+    "load": "bowtienet.estimators._base",
     "read_table": "bowtienet.tables.files",
     "select_features": "bowtienet.selection.select_features",
 }

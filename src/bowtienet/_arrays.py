@@ -25,8 +25,6 @@ Array = Any
 """A NumPy array, or a JAX array where tests differentiate."""
 
 _NOT_JAX = (np.ndarray, np.generic, int, float, type(None))
-_LEAF = 16
-"""Matrices up to this size are factorised by the library in one call; see `_leaf`."""
 _FEW = 8
 """Up to this many triangular matrices are inverted one by one; see `_inverse_lower`."""
 
@@ -295,7 +293,7 @@ def _inverse_cholesky_parts(x: Array) -> tuple[Array, Array, Array]:
 
 def _leaf(x: Array) -> int:
     """Size up to which the library factorises in one call: larger for a few matrices alone."""
-    return _LEAF if math.prod(x.shape[:-2]) > _FEW else 4 * _LEAF
+    return 16 if math.prod(x.shape[:-2]) > _FEW else 64
 
 
 def _inverse_lower(x: Array) -> Array:

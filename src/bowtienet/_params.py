@@ -15,17 +15,17 @@ def positive(value: Any, name: str) -> float:
     return float(value)
 
 
-def non_negative(value: Any, name: str) -> float:
-    """`value` as a float if it is zero or a positive, finite number."""
-    if not _is_number(value) or not 0.0 <= float(value) < math.inf:
-        raise ValueError(f"{name} must be a non-negative, finite number, got {value!r}.")
-    return float(value)
-
-
 def number(value: Any, name: str) -> float:
     """`value` as a float if it is a real number."""
     if not _is_number(value):
         raise ValueError(f"{name} must be a number, got {value!r}.")
+    return float(value)
+
+
+def share(value: Any, name: str) -> float:
+    """`value` as a float if it lies strictly between 0 and 1."""
+    if not 0.0 < number(value, name) < 1.0:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}.")
     return float(value)
 
 

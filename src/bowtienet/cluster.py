@@ -136,12 +136,8 @@ def _partitions(client: Client, source: Source) -> list[Future]:
     """The partitions with their targets as results of tasks."""
     from dask.delayed import delayed
 
-    pairs = [delayed(_pair, pure=False)(*pair) for pair in partitions_of(source)]
+    pairs = [delayed(lambda *pair: pair, pure=False)(*part) for part in partitions_of(source)]
     return list(client.compute(pairs))
-
-
-def _pair(X: Any, y: Any) -> tuple[Any, Any]:
-    return X, y
 
 
 def _collect(reader: Reader, size: int, batch: tuple[Any, Any]) -> Facts | None:

@@ -1,21 +1,12 @@
 """A fitted ensemble as one ONNX graph, built node by node in the order in which `predict` works.
 
-A table of numbers is one input "X" (rows, columns); of other tables each column is an input
-(rows, 1) of its name:
-
-- numbers, NaN where missing; truth values as 0 and 1, durations as days;
-- categories as strings, "" where missing;
-- dates as microseconds since 1970 by the clock: datetime64[us] seen as int64, NaT where missing.
-
-Counts fitted with an exposure have an input "exposure" (rows, 1). Outputs are "mean", "std" and, if
-asked for, "quantiles"; of classes "probabilities" and "label". Networks are in single precision and
-all else in double, whatever comes in and goes out, so that any unit will do.
+`to_onnx` says what goes in and comes out. Networks are in single precision and all else in double,
+whatever comes in and goes out, so that any unit will do.
 """
 
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -38,21 +29,17 @@ from bowtienet.tables.texts import Column
 from bowtienet.tables.views import FARTHEST_SEEN, View, first_and_last
 from bowtienet.tables.warp import Warp, forward
 
-SCALED_ERFC = Chebyshev.interpolate(lambda t: erfcx(4.0 * (1.0 + t) / (1.0 - t)), 16)
-"""e^{x²} erfc(x) by t = (x - 4) / (x + 4), to ten digits: onnxruntime has no erf of doubles."""
-
 
 def _node(operator: str) -> Any:
     """The method of a value that adds this node."""
     return lambda value, other: value.graph(operator, value, other)
 
 
-@dataclass(frozen=True)
 class _Value:
     """The result of a node; its arithmetic adds nodes."""
 
-    graph: _Graph
-    name: str
+    def __init__(self, graph: _Graph, name: str) -> None:
+        self.graph, self.name = graph, name
 
     __add__, __sub__, __mul__ = _node("Add"), _node("Sub"), _node("Mul")
     __truediv__, __matmul__ = _node("Div"), _node("MatMul")
@@ -352,8 +339,10 @@ def _normal_cdf(graph: _Graph, z: _Value) -> _Value:
     """Φ(z), of z < 0 and x = |z| / √2 as ½ e^{-x²} times the scaled error function."""
     x = graph("Abs", z) * np.sqrt(0.5)
     t = (x - 4.0) / (x + 4.0)
+    # e^{x²} erfc(x) to ten digits: onnxruntime has no erf of doubles.
+    series = Chebyshev.interpolate(lambda t: erfcx(4.0 * (1.0 + t) / (1.0 - t)), 16)
     scaled: Any = 0.0
-    for coefficient in SCALED_ERFC.convert(kind=Polynomial).coef[::-1]:
+    for coefficient in series.convert(kind=Polynomial).coef[::-1]:
         scaled = t * scaled + coefficient
     tail = graph("Exp", x * x * -1.0) * scaled * 0.5
     return graph("Where", graph("Less", z, 0.0), tail, tail * -1.0 + 1.0)

@@ -18,27 +18,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import version
+from inspect import isabstract
 from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
 from typing import IO, Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
-import safetensors
 import safetensors.numpy
+from safetensors import SafetensorError, safe_open
 
-FORMAT = "bowtienet"
 SCHEMA = 1
 """Raised when the tree or a class in it changes after a release."""
-
-_UNREADABLE = (
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    RecursionError,
-    safetensors.SafetensorError,
-)
+_UNREADABLE = (AttributeError, LookupError, TypeError, ValueError, RecursionError, SafetensorError)
 
 
 def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
@@ -46,14 +38,9 @@ def save(path: str | os.PathLike[str], kind: str, content: Any) -> None:
     arrays: list[np.ndarray] = []
     tree = _to_tree(content, arrays)
     tensors = {str(index): np.asarray(array, order="C") for index, array in enumerate(arrays)}
-    about = {
-        "schema": SCHEMA,
-        "kind": kind,
-        "version": version(FORMAT),
-        "content": tree,
-    }
+    about = {"schema": SCHEMA, "kind": kind, "version": version("bowtienet"), "content": tree}
     about["digest"] = _digest(about, tensors)
-    data = safetensors.numpy.save(tensors, metadata={FORMAT: json.dumps(about)})
+    data = safetensors.numpy.save(tensors, metadata={"bowtienet": json.dumps(about)})
     with replacing(path) as file:
         file.write(data)
 
@@ -78,21 +65,43 @@ def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
         raise
 
 
-def load(path: str | os.PathLike[str], containers: Sequence[type]) -> tuple[str, Any]:
-    """Kind and content of a file; a ValueError with one sentence for any other file."""
+def containers(roots: Sequence[type]) -> dict[str, type]:
+    """Dataclasses that the roots may hold by the types of their fields, and the roots.
+
+    For an abstract type these are its concrete subclasses.
+    """
+    found: dict[str, type] = {}
+    waiting = list(roots)
+    while waiting:
+        kind: Any = waiting.pop()
+        waiting += get_args(kind)
+        if not isinstance(kind, type) or kind.__name__ in found:
+            continue
+        if isabstract(kind):
+            waiting += kind.__subclasses__()
+        elif is_dataclass(kind):
+            found[kind.__name__] = kind
+            waiting += _types(kind).values()
+    return found
+
+
+def load(path: str | os.PathLike[str], roots: Sequence[type]) -> tuple[str, Any]:
+    """Kind and content of a file; a ValueError with one sentence for any other file.
+
+    No other class is ever built than the dataclasses `roots` and what their fields may hold.
+    """
     about = read_header(path)
     if about["schema"] > SCHEMA:
         raise ValueError(
-            f"{path} was written by {FORMAT} {about.get('version')}, which is newer than this "
+            f"{path} was written by bowtienet {about.get('version')}, which is newer than this "
             "one: load it with that version, or fit and save again."
         )
     try:
-        with safetensors.safe_open(path, framework="numpy") as file:
+        with safe_open(path, framework="numpy") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         if about.pop("digest") != _digest(about, tensors):
             raise ValueError("its digest is that of another content")
-        known = {container.__name__: container for container in containers}
-        return str(about["kind"]), _from_tree(about["content"], tensors, known)
+        return str(about["kind"]), _from_tree(about["content"], tensors, containers(roots))
     except _UNREADABLE as error:
         raise ValueError(f"{path} is damaged: {error}. Fit and save again.") from error
 
@@ -102,14 +111,14 @@ def read_header(path: str | os.PathLike[str]) -> dict[str, Any]:
     if not Path(path).is_file():
         raise FileNotFoundError(f"there is no file {path}.")
     try:
-        with safetensors.safe_open(path, framework="numpy") as file:
-            about: dict[str, Any] = json.loads((file.metadata() or {})[FORMAT])
+        with safe_open(path, framework="numpy") as file:
+            about: dict[str, Any] = json.loads((file.metadata() or {})["bowtienet"])
         if not isinstance(about["schema"], int):
             raise TypeError("schema")
         return about
     except _UNREADABLE as error:
         raise ValueError(
-            f"{path} is no model file of {FORMAT}, or it is damaged: give a file that `save` wrote."
+            f"{path} is no bowtienet model file, or it is damaged: give a file that `save` wrote."
         ) from error
 
 

@@ -77,11 +77,17 @@ def test_contract_of_classes_and_counts(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("cls", PRACTICAL)
-def test_weight_zero_is_removal_to_the_bit(cls: Any, rng: np.random.Generator) -> None:
+@pytest.mark.parametrize(
+    ("cls", "init"),
+    [(BowTieNetwork, "laplace"), (BowTieNetwork, "relu_network"), *((c, "") for c in PRACTICAL)],
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_weight_zero_is_removal_to_the_bit(cls: Any, init: str, rng: np.random.Generator) -> None:
+    settings = {**SMALL, "init": init, "max_iter": 10} if init else QUICK
     X, y, weights = rng.normal(size=(50, 3)), rng.integers(0, 3, size=50), np.arange(50) % 4
-    whole = cls(**QUICK, random_state=0).fit(X, y, weights)
-    apart = cls(**QUICK, random_state=0).fit(X[weights > 0], y[weights > 0], weights[weights > 0])
+    far, kept = np.where(weights[:, None] > 0, X, 1e3), weights > 0
+    whole = cls(**settings, random_state=0).fit(far, y, weights)
+    apart = cls(**settings, random_state=0).fit(X[kept], y[kept], weights[kept])
     answer = "predict_proba" if cls is BowTieClassifier else "predict_quantiles"
     assert_array_equal(getattr(whole, answer)(X), getattr(apart, answer)(X))
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from bowtienet.estimators import _ensemble
 from bowtienet.estimators.counts import BowTieCountRegressor
 
 
@@ -73,36 +72,6 @@ def test_the_exposure_of_a_fit_has_a_unit(model: BowTieCountRegressor) -> None:
         assert np.sqrt(np.mean(apart**2)) < 0.1
 
 
-def test_answers_agree(model: BowTieCountRegressor) -> None:
-    mean, std = model.predict(NEW, return_std=True)
-    mixture = model.predict_dist(NEW)
-    assert_allclose(mixture.mean(), mean)
-    assert_allclose(mixture.std(), std)
-    found = model.predict_components(NEW)
-    assert_allclose(found.epistemic**2 + found.noise**2, std**2)
-    quantiles = model.predict_quantiles(NEW, [0.05, 0.5, 0.95])
-    assert_array_equal(quantiles, np.round(quantiles))
-    assert np.all(np.diff(quantiles) >= 0.0)
-    interval = model.predict_interval(NEW, 0.9)
-    assert np.all(mixture.cdf(interval[:, 1]) - mixture.cdf(interval[:, 0] - 1.0) >= 0.9)
-    logs = mixture.logpdf(np.asarray(Y_NEW, dtype=float))
-    assert model.log_score(NEW, Y_NEW) == pytest.approx(logs.mean())
-    assert model.score(NEW, rate(NEW)) > 0.9
-    text = model.summary()
-    assert "BowTieCountRegressor" in text
-    assert "dispersion" in text
-
-
-def test_draws(model: BowTieCountRegressor) -> None:
-    mean, std = model.predict(NEW[:10], return_std=True)
-    draws = model.sample_y(NEW[:10], 4000)
-    assert_array_equal(draws, np.round(draws))
-    assert_allclose(draws.mean(axis=1), mean, atol=4.5 * 0.016 * std.max())
-    functions = model.sample_y(np.repeat(NEW[:1], 2, axis=0), 500, joint=True)
-    assert_array_equal(functions[0], functions[1])
-    assert_allclose(functions.mean(axis=1), mean[0], rtol=0.05)
-
-
 def test_conformal_intervals(model: BowTieCountRegressor) -> None:
     """By held-out rows of the fit, 120 of them good to 0.04, or by rows of exposure one."""
     own = model.predict_interval(NEW, 0.8, method="conformal", exposure=LATER)
@@ -115,15 +84,6 @@ def test_conformal_intervals(model: BowTieCountRegressor) -> None:
     assert 0.75 < inside(plain, rng.poisson(rate(NEW))) <= 1.0
     wide = model.predict_interval(NEW, 0.8, method="conformal", calibration=shifted)
     assert wide[:, 1].mean() > plain[:, 1].mean() + 10.0
-
-
-def test_slices_and_threads_change_nothing(
-    model: BowTieCountRegressor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each slice has its exposures."""
-    whole = model.predict(NEW, exposure=LATER)
-    monkeypatch.setattr(_ensemble, "CHUNK", 90)
-    assert_allclose(model.predict(NEW, exposure=LATER), whole, rtol=1e-5)
 
 
 def test_counts_that_are_all_zero() -> None:

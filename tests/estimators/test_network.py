@@ -12,8 +12,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.metrics import r2_score
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier
@@ -57,12 +56,6 @@ def model() -> BowTieNetwork:
     return BowTieNetwork((10,), n_members=2, random_state=0).fit(X, Y)
 
 
-@pytest.fixture(scope="module")
-def several() -> BowTieNetwork:
-    targets = np.column_stack([Y, -5.0 * X[:, 1]])
-    return BowTieNetwork((8,), n_members=2, random_state=0).fit(X, targets)
-
-
 def lines(prior_variance: float, bias_variance: float, noise: float, y: np.ndarray) -> Any:
     """Mean and variance at new rows of y = Phi w + noise, w ~ N(0, S), on standardised columns."""
     scaler = StandardScaler().fit(X)
@@ -74,17 +67,6 @@ def lines(prior_variance: float, bias_variance: float, noise: float, y: np.ndarr
 
 
 # What it learns
-
-
-@pytest.mark.filterwarnings("ignore:rows lie far outside")
-def test_default_fit_learns_a_smooth_function(model: BowTieNetwork) -> None:
-    """Coverage of 400 rows has an error of 0.015: four of them, and a little for the fit."""
-    std = model.predict(NEW, return_std=True)[1]
-    assert error(model) < 0.1
-    assert np.all((std > 0.7 * NOISE) & (std < 4.0 * NOISE))
-    low, high = model.predict_interval(NEW, 0.9).T
-    assert 0.83 < np.mean((low <= Y_NEW) & (high >= Y_NEW)) < 0.97
-    assert model.predict_components(10.0 * NEW).epistemic.mean() > 5.0 * std.mean()
 
 
 @pytest.mark.parametrize("scale_target", [True, False])
@@ -106,20 +88,6 @@ def test_without_hidden_layers_it_is_bayesian_linear_regression(scale_target: bo
     assert_allclose(found.mean, center + scale * mean, rtol=1e-6)
     assert_allclose(found.epistemic, scale * np.sqrt(variance), rtol=1e-5)
     assert_allclose(found.noise, scale * np.sqrt(noise), rtol=1e-5)
-
-
-def test_several_targets(several: BowTieNetwork) -> None:
-    mean, std = several.predict(NEW, return_std=True)
-    assert mean.shape == std.shape == several.predict_components(NEW).noise.shape == (400, 2)
-    assert several.predict_interval(NEW).shape == (400, 2, 2)
-    assert several.predict_quantiles(NEW, [0.1, 0.5, 0.9]).shape == (400, 2, 3)
-    for joint in (False, True):
-        assert several.sample_y(NEW, 4, joint=joint).shape == (400, 2, 4)
-    assert np.sqrt(np.mean((mean[:, 0] - wave(NEW)) ** 2)) < 0.2
-    assert np.sqrt(np.mean((mean[:, 1] + 5.0 * NEW[:, 1]) ** 2)) < 0.2
-    logs = several.predict_dist(NEW).logpdf(mean).sum(axis=1).mean()
-    assert several.log_score(NEW, mean) == pytest.approx(logs)
-    assert quick().fit(X, Y[:, None]).predict(NEW).shape == (400, 1)
 
 
 @pytest.mark.parametrize("init", ["laplace", "relu_network"])
@@ -266,17 +234,6 @@ def test_bad_parameters_are_named(bad: dict[str, Any]) -> None:
 # Rows and tables
 
 
-@pytest.mark.parametrize("init", ["laplace", "relu_network"])
-def test_rows_of_weight_zero_are_absent(init: str) -> None:
-    weights = (np.arange(100) % 3).astype(float)
-    far = np.where(weights[:, None] > 0.0, X, 1e3)
-    both = (
-        quick(init=init).fit(far, Y, weights),
-        quick(init=init).fit(X[weights > 0.0], Y[weights > 0.0], weights[weights > 0.0]),
-    )
-    assert_array_equal(*(fit.predict(NEW) for fit in both))
-
-
 @pytest.mark.parametrize(
     ("init", "columns", "unit"),
     [
@@ -414,67 +371,11 @@ def test_further_rows_that_do_not_fit() -> None:
 # Answers
 
 
-def test_answers_agree(model: BowTieNetwork) -> None:
-    """All of them are of one mixture of Gaussians, and no question changes the model."""
-    before = pickle.dumps(model)
+def test_answers_are_of_a_mixture_of_gaussians(model: BowTieNetwork) -> None:
     mean, std = model.predict(NEW, return_std=True)
     mixture = model.predict_dist(NEW)
     w, m, d = mixture.weights[:, None], mixture.means, np.hypot(mixture.epistemic, mixture.noise)
     assert_allclose(mean, np.sum(w * m, axis=0))
     assert_allclose(std**2, np.sum(w * (d**2 + m**2), axis=0) - mean**2, rtol=1e-8)
-    found = model.predict_components(NEW)
-    assert_array_equal(found.mean, mean)
-    assert_allclose(found.epistemic**2 + found.noise**2, std**2)
-    low, high = model.predict_interval(NEW, 0.8).T
-    assert_allclose(mixture.cdf(high) - mixture.cdf(low), 0.8)
-    assert_array_equal(model.predict_quantiles(NEW, [0.1, 0.9]), np.column_stack([low, high]))
-    assert_allclose(mixture.cdf(model.predict_quantiles(NEW)[:, 1]), 0.5)
-    assert model.score(NEW, Y_NEW) == pytest.approx(r2_score(Y_NEW, mean))
-    weights = np.arange(400.0)
     logs = logsumexp(stats.norm.logpdf(Y_NEW, m, d) + np.log(w), axis=0)
     assert model.log_score(NEW, Y_NEW) == pytest.approx(logs.mean())
-    assert model.log_score(NEW, Y_NEW, weights) == pytest.approx(np.average(logs, weights=weights))
-    model.sample_y(NEW, joint=True)
-    with pytest.warns(UserWarning, match="rate"):
-        model.prune(0.3)
-    assert pickle.dumps(model) == before
-
-
-def test_draws_are_of_the_prediction(model: BowTieNetwork) -> None:
-    """4,000 draws: the mean is good to 0.016 deviations, the deviation to 1.1 %; 4.5 of these."""
-    mean, std = model.predict(NEW[:20], return_std=True)
-    draws = model.sample_y(NEW[:20], 4000)
-    assert draws.shape == (20, 4000)
-    assert_allclose(draws.mean(axis=1), mean, atol=4.5 * 0.016 * std.max())
-    assert_allclose(draws.std(axis=1), std, rtol=0.05)
-    rows_apart = np.corrcoef(model.sample_y(np.repeat(NEW[:1], 2, axis=0), 4000))[0, 1]
-    assert abs(rows_apart) < 0.08
-
-
-def test_joint_draws_are_functions(model: BowTieNetwork) -> None:
-    """Equal rows have equal values; mean and spread are what the weights leave open."""
-    table = np.concatenate([NEW[:20], NEW[:1] + 1e-9])
-    draws = model.sample_y(table, 2000, joint=True)
-    assert_allclose(draws[0], draws[-1], atol=1e-6)
-    found = model.predict_components(table)
-    assert_allclose(draws.mean(axis=1), found.mean, atol=0.02)
-    assert_allclose(draws.std(axis=1), found.epistemic, rtol=0.3, atol=0.01)
-
-
-@pytest.mark.parametrize("init", ["laplace", "relu_network"])
-def test_the_same_seed_gives_the_same_bits(init: str) -> None:
-    fits = [quick(init=init, random_state=s).fit(X, Y).predict(NEW) for s in (3, 3, 4)]
-    assert_array_equal(fits[0], fits[1])
-    assert np.any(fits[0] != fits[2])
-
-
-@pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, "0.9"])
-def test_bad_questions_are_named(model: BowTieNetwork, coverage: Any) -> None:
-    with pytest.raises(ValueError, match="coverage"):
-        model.predict_interval(NEW, coverage)
-    with pytest.raises(ValueError, match="n_samples"):
-        model.sample_y(NEW, 0)
-    with pytest.raises(ValueError, match="levels"):
-        model.predict_quantiles(NEW, [0.1, 1.1])
-    with pytest.raises(NotFittedError):
-        quick().predict(NEW)

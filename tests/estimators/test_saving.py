@@ -198,10 +198,9 @@ def test_forged_files(name: str, tmp_path: Path) -> None:
 
 
 def test_what_is_no_model_is_refused(tmp_path: Path) -> None:
-    foreign = tmp_path / "foreign.btn"
-    foreign.write_bytes(b"PK\x03\x04 something else")
-    with pytest.raises(ValueError, match="foreign"):
-        load(foreign)
+    persistence.save(tmp_path / "foreign.btn", "compare", {"parameters": {}, "fitted": {}})
+    with pytest.raises(ValueError, match="holds a compare"):
+        load(tmp_path / "foreign.btn")
     with pytest.raises(FileNotFoundError, match="nowhere"):
         load(tmp_path / "nowhere.btn")
     with pytest.raises(NotFittedError):

@@ -18,8 +18,7 @@ from bowtienet.ensemble import forecasts
 from bowtienet.estimators import _streams
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
-from bowtienet.estimators.network import BowTieNetwork
-from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
+from bowtienet.estimators.network import BowTieNetwork, BowTieNetworkClassifier
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.tables import sources
 from bowtienet.tables.door import open_rows

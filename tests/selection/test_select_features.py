@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from bowtienet import select_features
-from bowtienet.selection.conditional import columns_of, draw, fit_conditional
+from bowtienet.selection.conditional import fit_conditional, scores_of
 from bowtienet.selection.regression import fit_ridge
 
 SIGNALS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -189,11 +189,11 @@ def test_draws_have_the_distribution_of_the_column(rng: np.random.Generator) -> 
     x = rng.normal(size=(400, 1))
     level = (x[:, 0] + rng.normal(size=400) > 0.0) * 1.0
     inputs = np.column_stack([x, 0.8 * x + 0.6 * rng.normal(size=(400, 1)), level])
-    columns = columns_of(inputs, np.arange(3))
+    scores = scores_of(inputs, np.arange(3))[0]
     for column, near in ((1, 0.03), (2, 0.07)):
-        drawn = draw(fit_conditional(columns, column), 500, rng)[0]
-        values = columns.scores[:, column]
-        together = drawn @ columns.scores[:, 0] / 400.0
-        assert abs(together.mean() - values @ columns.scores[:, 0] / 400.0) < near
+        drawn = fit_conditional(scores, np.arange(3) == column)[1](500, rng)[0]
+        values = scores[:, column]
+        together = drawn @ scores[:, 0] / 400.0
+        assert abs(together.mean() - values @ scores[:, 0] / 400.0) < near
         assert abs(drawn.mean()) < 0.01
         assert abs(drawn.std() - 1.0) < 0.02

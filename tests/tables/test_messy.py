@@ -19,8 +19,8 @@ from sklearn.base import BaseEstimator
 from sklearn.linear_model import RidgeCV
 from sklearn.metrics import r2_score
 
+from bowtienet import load
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.estimators.saving import load
 from bowtienet.tables.door import open_known, open_rows
 from bowtienet.tables.files import read_chunks, read_table
 from bowtienet.tables.representation import learn_representation, standardize

@@ -54,7 +54,7 @@ def draw(X: Any, y: Any) -> list[str]:
     """Plots of the fitted model."""
     from matplotlib.figure import Figure
 
-    from bowtienet.estimators.saving import load
+    from bowtienet import load
     from bowtienet.plotting import PredictiveBandDisplay
 
     model, names = load("patients.btn"), []

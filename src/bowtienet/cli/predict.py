@@ -50,7 +50,7 @@ def predict(
     """Predict new rows with a saved model, with uncertainty."""
     import pandas as pd
 
-    from bowtienet.estimators.saving import load
+    from bowtienet import load
     from bowtienet.evaluation.competitors import outcome_of
     from bowtienet.persistence import replacing
     from bowtienet.tables.files import read_chunks

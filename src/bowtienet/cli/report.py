@@ -25,7 +25,7 @@ def report(
     day_first: options.DayFirst = None,
 ) -> None:
     """Write a page about a saved model, evaluated on held-out rows."""
-    from bowtienet.estimators.saving import load
+    from bowtienet import load
     from bowtienet.evaluation.competitors import outcome_of
     from bowtienet.report import write_report
 

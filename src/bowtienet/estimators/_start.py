@@ -1,46 +1,93 @@
-"""Where a fit of bow tie networks starts: the model's scales from the data, and the networks."""
+"""Where a fit of a bow tie network begins: the model with scales from the data, and the first q."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet.estimators._base import sizes_of
+from bowtienet.estimators._streams import Prepare
+from bowtienet.inference.stochastic import StochasticState
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import (
-    BowTieModel,
-    Rows,
-    build_model,
-    default_scales,
-)
+from bowtienet.model.model import BowTieModel, Rows, build_model, default_scales
 from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
 from bowtienet.posterior.factors import Posterior
 from bowtienet.posterior.initialize import around, initialize
+from bowtienet.tables.door import TrainingTable
+from bowtienet.tables.representation import (
+    Representation,
+    Scaling,
+    fit_scaling,
+    learn_representation,
+)
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FittedNetwork:
+    """M fitted networks and what leads from a table to them and back."""
+
+    representation: Representation
+    target_scaling: Scaling
+    model: BowTieModel
+    posterior: Posterior
+    member_weights: Floats
+    """(M,), with sum one."""
+    inputs: NDArray[np.intp] | None = None
+    """Standardised columns that a pruned network sees; None for all."""
+    stochastic: StochasticState | None = None
+    """Where `partial_fit` goes on."""
+
+
+def begin_fit(
+    estimator: Any,
+    rows: TrainingTable,
+    prepare: Prepare,
+    outcome: Outcome,
+    rng: np.random.Generator,
+) -> tuple[FittedNetwork, Rows]:
+    """How the columns are read, the networks before their fit, and standardised rows."""
+    prepared = prepare(rows)
+    representation, inputs = learn_representation(rows, estimator.max_categories)
+    n_targets = prepared.targets.shape[1]
+    scaling: Scaling = np.zeros(n_targets), np.ones(n_targets)
+    if getattr(estimator, "scale_target", False):
+        scaling = fit_scaling(prepared.targets, prepared.weights)
+    known = scaled_rows(prepared, inputs, scaling)
+    model, start = start_of(estimator, known, outcome, rng)
+    fitted = FittedNetwork(
+        representation=representation,
+        target_scaling=scaling,
+        model=model,
+        posterior=start,
+        member_weights=np.ones(estimator.n_members),
+    )
+    return fitted, known
 
 
 def start_of(
     estimator: Any, rows: Rows, outcome: Outcome, rng: np.random.Generator
 ) -> tuple[BowTieModel, Posterior]:
     """The model with scales from the data, and the initial posterior."""
-    hidden = estimator.hidden_layer_sizes
-    hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
+    hidden = sizes_of(estimator.hidden_layer_sizes) or ()
     n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
-    architecture = build_architecture(rows.inputs.shape[1], hidden, n_outputs)
     delta, intercept, noise_scale = default_scales(rows, outcome)
-    noise = getattr(estimator, "output_noise", None) or (2.0, noise_scale)
+    given = getattr(estimator, "output_noise", None)
+    noise = given or (2.0, noise_scale)
     layers: Sequence[Floats] = ()
     if estimator.init == "relu_network" and hidden:
-        data = rows.inputs, rows.targets
-        penalty, noise_variance = choose_penalty(*data, rows.weights, hidden, outcome, rng)
+        data = rows.inputs, rows.targets, rows.weights
+        penalty, noise_variance = choose_penalty(*data, hidden, outcome, rng)
         penalties = np.full(estimator.n_members, penalty)
-        networks = fit_networks(*data, rows.weights, hidden, penalties, outcome, rng)
+        networks = fit_networks(*data, hidden, penalties, outcome, rng)
         layers = [layer.astype(np.float64) for layer in networks.layers]
-        if getattr(estimator, "output_noise", None) is None and not outcome.by_row:
+        if given is None and not outcome.by_row:
             # Residuals of a flexible network are too small: held-out ones say as much about
             # the noise as the rows do. Outliers would have all the say in their squares.
             # Of fewer than four rows the noise would have no mean.
@@ -50,7 +97,7 @@ def start_of(
     if bias_variance == "intercept":
         bias_variance = max(intercept, 1e-2)
     model = build_model(
-        architecture,
+        build_architecture(rows.inputs.shape[1], hidden, n_outputs),
         prior=estimator.prior,
         hidden_noise=estimator.hidden_noise,
         output_noise=noise,
@@ -78,3 +125,10 @@ def _check_noise(model: BowTieModel, total: float) -> None:
                 f"of the rows add up to {total:g}: such variances have no mean, give a "
                 "concentration above 1."
             )
+
+
+def scaled_rows(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
+    """Standardised rows from prepared ones, whose inputs are standardised already."""
+    center, scale = scaling
+    targets = (training.targets - center) / scale
+    return Rows(inputs=inputs, targets=targets, weights=training.weights)

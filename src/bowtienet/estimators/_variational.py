@@ -1,12 +1,12 @@
-"""What both bow tie networks share: the fit, members, selection, pruning, draws."""
+"""What both bow tie networks share: fit, selection, pruning, draws."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,45 +17,30 @@ from sklearn.utils.validation import check_is_fitted
 
 from bowtienet._arrays import map_arrays
 from bowtienet._format import count, duration, number
-from bowtienet.estimators._answers import Saved, seed_of
-from bowtienet.estimators._parameters import NetworkParameters
-from bowtienet.estimators._start import start_of
-from bowtienet.estimators._streams import (
-    Prepare,
-    batches_of,
-    encode_rows,
-    provider_of,
-    rows_of,
-    sample_of,
-)
-from bowtienet.estimators.summary import Selection, arviz_draws, describe_network, selection_of
+from bowtienet.estimators._base import Estimator, name_targets, seed_of
+from bowtienet.estimators._start import FittedNetwork, begin_fit, scaled_rows
+from bowtienet.estimators._streams import Prepare, batches_of_stream, by_batches, provider_of
+from bowtienet.estimators.summary import Selection, arviz_draws, selection_of
 from bowtienet.inference.ascend import Ascent, RowProvider, Status, ascend, taken_model
 from bowtienet.inference.stochastic import (
     StochasticState,
     ascend_stochastic,
     begin,
+    minibatches,
     step_size,
     stochastic_step,
 )
-from bowtienet.model.model import BowTieModel, Rows
+from bowtienet.model.model import Rows
 from bowtienet.outcomes import Outcome
-from bowtienet.posterior.factors import Posterior, n_networks, network
+from bowtienet.posterior.factors import network
 from bowtienet.posterior.prune import prune
-from bowtienet.posterior.selection import select
+from bowtienet.posterior.selection import NetworkSelection, select
+from bowtienet.prediction import variational
 from bowtienet.prediction.push_forward import Moments
-from bowtienet.prediction.variational import (
-    output_moments,
-    output_noise,
-    sample_functions,
-)
-from bowtienet.tables.door import TrainingTable, open_known
-from bowtienet.tables.representation import (
-    Representation,
-    Scaling,
-    learn_representation,
-    standardize,
-)
-from bowtienet.tables.sources import Stream
+from bowtienet.tables import sources
+from bowtienet.tables.door import TrainingTable
+from bowtienet.tables.representation import standardize
+from bowtienet.tables.sources import Stream, facts_of
 
 Floats = NDArray[np.float64]
 
@@ -65,53 +50,100 @@ network's function; more of them predict no better (docs/measurements)."""
 SECONDS_BETWEEN_LINES = 1.0
 """With `verbose`."""
 
+# P: stated in the paper. C: in the authors' configuration files.
+IN_PAPER: dict[str, Any] = {
+    "hidden_layer_sizes": (50,),  # P, experiments on UCI data
+    "prior": "student_t",  # P and C
+    "temperature": 0.1,  # C
+    "hidden_noise": (2.0, 1e-4),  # C
+    "bias_variance": "intercept",  # C
+    "scale_target": False,  # P
+    "init": "laplace",  # P, appendix D.1
+    "solver": "cavi",  # P
+    "accelerate": False,  # P
+    "n_members": 1,  # P, VBNN
+    "elbo_tempering": 0.01,  # P, "in (0, 0.1]"
+    "propagation": "variational",  # P, section 3.5
+    "max_iter": 200,  # C, "100 to 200"
+}
 
-@dataclass(frozen=True, kw_only=True)
-class FittedNetwork:
-    """M fitted networks and what leads from a table to them and back."""
 
-    representation: Representation
-    target_scaling: Scaling
-    model: BowTieModel
-    posterior: Posterior
-    member_weights: Floats
-    """(M,), with sum one."""
-    inputs: NDArray[np.intp] | None = None
-    """Standardised columns that a pruned network sees; None for all."""
-    stochastic: StochasticState | None = None
-    """Where `partial_fit` goes on."""
+class VariationalNetwork(Estimator):
+    """Fit of M bow tie networks side by side."""
 
+    temperature: float
+    init: str
+    solver: str
+    accelerate: bool
+    n_members: int
+    elbo_tempering: float
+    propagation: str
+    max_iter: int | None
+    tol: float
+    batch_size: int
+    forgetting_rate: Any
+    step_delay: float
+    max_categories: int
+    random_state: Any
+    verbose: Any
 
-class VariationalNetwork(NetworkParameters, Saved):
-    """Fits M bow tie networks side by side, `_fitted`."""
+    @classmethod
+    def as_in_paper(cls, **changes: Any) -> Self:
+        """The paper's settings, with changes.
 
-    elbo_history_: Floats
-    elbo_terms_: dict[str, float]
-    converged_: bool
-    n_iter_: int
-    kept_columns_: NDArray[np.intp]
-    _fitted: FittedNetwork
-    _best: int
-    _rows: Rows | None
-    _seen: float
+        P: stated in the paper. C: in the authors' configuration files. `BowTieNetworkClassifier`
+        has those that apply.
 
-    def _fit(
-        self, training: TrainingTable, stream: Stream | None, prepare: Prepare, outcome: Outcome
-    ) -> Self:
-        """Fit to rows of the door, or to a stream and a sample of it."""
+        ===================  ======================  ==========================================
+        parameter            value                   where it stands
+        ===================  ======================  ==========================================
+        hidden_layer_sizes   (50,)                   P, experiments on UCI data
+        prior                student_t, nu = -1.5,   P and C; delta_local = 1/√D, delta_global =
+                             EM                      min(√max abs(coefficient), 10), linear fit
+        temperature          0.1                     not stated in P; C
+        hidden_noise         IG(2, 1e-4)             not stated in P; C
+        output_noise         IG(2, min(residual      C
+                             variance / 4, 30))
+        bias_variance        abs(intercept)          C
+        scale_target         False                   P
+        init                 laplace                 P, appendix D.1
+        solver, accelerate   plain CAVI sweeps       P
+        n_members            1                       P (VBNN; 4 for 4VBNN)
+        elbo_tempering       0.01                    P, "in (0, 0.1]"
+        propagation          variational             P, section 3.5
+        max_iter             200                     C, "100 to 200"
+        ===================  ======================  ==========================================
+
+        The paper stops when the relative change of the bound is below 1e-5 three times; `tol` is
+        that of this library, which asks for more.
+        """
+        paper = {name: IN_PAPER[name] for name in cls._parameter_constraints if name in IN_PAPER}
+        return cls(**{**paper, **changes})
+
+    def _learn(self, rows: TrainingTable, stream: Stream | None) -> Self:
+        outcome, prepare = self._targets(rows, stream)
         rng = np.random.default_rng(seed_of(self.random_state))
-        drawn = sample_of(training)
-        fitted, rows = self._start(drawn, prepare(drawn), outcome, rng)
-        encode = partial(encode_rows, prepare, fitted.representation, fitted.target_scaling)
-        if drawn is not training:
-            rows = encode(training)
-        data: Rows | Stream = rows if stream is None else stream
-        weights = rows.weights if stream is None else stream.facts.fold_weights
+        # A fit starts from as many rows as stay in memory: of more those with the smallest keys.
+        is_few = len(rows.weights) <= sources.SAMPLE
+        sample = rows if is_few else facts_of(rows, sources.SAMPLE).sample
+        fitted, known = begin_fit(self, sample, prepare, outcome, rng)
+        representation, scaling = fitted.representation, fitted.target_scaling
+
+        def encode(rows: TrainingTable) -> Rows:
+            return scaled_rows(prepare(rows), standardize(representation, rows.table), scaling)
+
+        known = known if is_few else encode(rows)
+        weights = known.weights if stream is None else stream.facts.fold_weights
         self._seen = float(weights.sum())
         if self.solver == "svi":
+            seed = int(rng.integers(2**31))
+            if stream is None:
+                batches = minibatches(known, self.batch_size, seed)
+            else:
+                batches = batches_of_stream(stream, encode, self.batch_size, seed)
             ascent, state = ascend_stochastic(
                 begin(fitted.model, fitted.posterior),
-                batches_of(data, encode, self.batch_size, int(rng.integers(2**31))),
+                batches,
                 self._seen,
                 max_iter=self.max_iter or 20,
                 tol=self.tol,
@@ -121,32 +153,13 @@ class VariationalNetwork(NetworkParameters, Saved):
             )
             fitted = replace(fitted, stochastic=state)
         else:
-            provider = provider_of(data, encode, fitted.model, n_networks(fitted.posterior))
-            ascent = self._ascend(fitted, provider, self._sweeps())
-        vars(self).pop("kept_columns_", None)  # this is no pruned network any more
-        self._set(fitted, ascent, rows if stream is None else None)
+            data: Rows | RowProvider = known
+            if stream is not None:
+                data = provider_of(stream, encode, fitted.model, self.n_members)
+            ascent = self._ascend(fitted, data, self._sweeps())
+        self.__dict__.pop("kept_columns_", None)  # this is no pruned network any more
+        self._set(fitted, ascent, known if stream is None else None)
         return self
-
-    def _start(
-        self,
-        training: TrainingTable,
-        prepared: TrainingTable,
-        outcome: Outcome,
-        rng: np.random.Generator,
-    ) -> tuple[FittedNetwork, Rows]:
-        """How the columns are read, the networks before their fit, and standardised rows."""
-        representation, inputs = learn_representation(training, self.max_categories)
-        scaling = self._target_scaling(prepared.targets, prepared.weights)
-        rows = rows_of(prepared, inputs, scaling)
-        model, start = start_of(self, rows, outcome, rng)
-        fitted = FittedNetwork(
-            representation=representation,
-            target_scaling=scaling,
-            model=model,
-            posterior=start,
-            member_weights=np.ones(self.n_members),
-        )
-        return fitted, rows
 
     def _ascend(self, fitted: FittedNetwork, rows: Rows | RowProvider, max_iter: int) -> Ascent:
         """Coordinate ascent from where the networks are."""
@@ -159,10 +172,6 @@ class VariationalNetwork(NetworkParameters, Saved):
             accelerate=self.accelerate,
             callback=self._progress(),
         )
-
-    def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
-        """Of the targets of a fit."""
-        raise NotImplementedError
 
     def _sweeps(self) -> int:
         """Most sweeps: few from a ReLU network, whose function they are to keep."""
@@ -177,14 +186,12 @@ class VariationalNetwork(NetworkParameters, Saved):
 
         Warnings are the user's, so many calls above.
         """
-        fitted = replace(fitted, model=ascent.model, posterior=ascent.posterior)
         good = [i for i, history in enumerate(ascent.elbo_history) if history]
         if not good:
             raise ValueError(
                 "the fit broke down in its first sweep: look for values far out of line, use "
                 "scale_target=True, or raise the temperature."
             )
-        bounds = np.array([ascent.elbo_history[i][-1] for i in good])
         if len(good) < len(ascent.elbo_history):
             warnings.warn(
                 f"{len(ascent.elbo_history) - len(good)} of {len(ascent.elbo_history)} members "
@@ -192,14 +199,14 @@ class VariationalNetwork(NetworkParameters, Saved):
                 RuntimeWarning,
                 stacklevel=stacklevel,
             )
-            fitted = replace(
-                fitted,
-                model=taken_model(fitted.model, good),
-                posterior=map_arrays(lambda x: x[good], fitted.posterior),
-            )
-        best = int(np.argmax(bounds))
-        self._fitted = replace(fitted, member_weights=softmax(self.elbo_tempering * bounds))
-        self._best = best
+        bounds = np.array([ascent.elbo_history[i][-1] for i in good])
+        self._fitted = replace(
+            fitted,
+            model=taken_model(ascent.model, good),
+            posterior=map_arrays(lambda x: x[good], ascent.posterior),
+            member_weights=softmax(self.elbo_tempering * bounds),
+        )
+        self._best = best = int(np.argmax(bounds))
         self._rows = rows
         terms = map_arrays(lambda x: x[good[best]], ascent.elbo_terms)
         self.elbo_history_ = np.array(ascent.elbo_history[good[best]])
@@ -210,20 +217,17 @@ class VariationalNetwork(NetworkParameters, Saved):
         self._warn(status, stacklevel + 1)
 
     def _warn(self, status: Sequence[Status], stacklevel: int) -> None:
+        is_intended = self.max_iter is None and self.init == "relu_network"
         if Status.INTERRUPTED in status:
-            warnings.warn(
-                f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
-            )
-        intended = self.max_iter is None and self.init == "relu_network"
-        if Status.ITERATION_LIMIT in status and not (intended and self.solver == "cavi"):
-            warnings.warn(
+            said = f"the fit was interrupted after {self.n_iter_} iterations and keeps what it has."
+        elif Status.ITERATION_LIMIT in status and not (is_intended and self.solver == "cavi"):
+            said = (
                 f"the bound was still rising after {self.n_iter_} iterations: a larger max_iter "
-                "goes on, accelerate=True climbs faster.",
-                ConvergenceWarning,
-                stacklevel=stacklevel,
+                "goes on, accelerate=True climbs faster."
             )
+        else:
+            return
+        warnings.warn(said, ConvergenceWarning, stacklevel=stacklevel)
 
     def _progress(self) -> Any:
         """A callback that prints the bound every second or so; None without `verbose`."""
@@ -241,17 +245,24 @@ class VariationalNetwork(NetworkParameters, Saved):
 
         return show
 
-    def _partial(self, training: TrainingTable, outcome: Outcome) -> Self:
+    def _partial(self, rows: TrainingTable, outcome: Outcome, prepare: Prepare) -> Self:
         """A stochastic step on further rows; the first rows say how columns are read."""
         if self.__sklearn_is_fitted__():
             fitted, seen = self._fitted, self._seen
-            rows = self._further(training)
+            scaling, training = fitted.target_scaling, prepare(rows)
+            n_targets, n_first = training.targets.shape[1], len(scaling[0])
+            if n_targets != n_first:
+                raise ValueError(
+                    f"y has {count(n_targets, 'target')}, but the first rows had {n_first}."
+                )
+            known = scaled_rows(training, self._inputs(training.table), scaling)
             state = fitted.stochastic or self._blended()
         else:
             rng = np.random.default_rng(seed_of(self.random_state))
-            fitted, rows = self._start(training, training, outcome, rng)
+            fitted, known = begin_fit(self, rows, prepare, outcome, rng)
+            name_targets(self, rows)
             seen, state = 0.0, begin(fitted.model, fitted.posterior)
-        weight = float(rows.weights.sum())
+        weight = float(known.weights.sum())
         if state.statistics is not None:
             # They are sums over all rows seen, of which there are more now.
             grown = (seen + weight) / seen
@@ -263,7 +274,7 @@ class VariationalNetwork(NetworkParameters, Saved):
         else:
             amount = step_size(state.step, self.forgetting_rate, self.step_delay)
         with np.errstate(all="ignore"):
-            state, terms = stochastic_step(state, rows, seen, amount)
+            state, terms = stochastic_step(state, known, seen, amount)
         bounds = np.asarray(terms.total)
         if not np.isfinite(bounds).all():
             raise ValueError(
@@ -283,18 +294,6 @@ class VariationalNetwork(NetworkParameters, Saved):
         self.elbo_history_, self.converged_, self._seen = np.array(history), False, seen
         return self
 
-    def _further(self, training: TrainingTable) -> Rows:
-        """Standardised rows that follow those of a fit."""
-        fitted = self._fitted
-        n_targets = len(fitted.target_scaling[0])
-        if training.targets.shape[1] != n_targets:
-            raise ValueError(
-                f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "
-                f"{n_targets}."
-            )
-        inputs = seen_by(fitted, standardize(fitted.representation, training.table))
-        return rows_of(training, inputs, fitted.target_scaling)
-
     def _blended(self) -> StochasticState:
         """Where stochastic steps go on from coordinate ascent: at the statistics of its rows."""
         if self._rows is None:
@@ -305,28 +304,34 @@ class VariationalNetwork(NetworkParameters, Saved):
         state = begin(self._fitted.model, self._fitted.posterior)
         return stochastic_step(state, self._rows, self._seen, 1.0)[0]
 
+    def _answer(self, X: Any, function: Callable[[Any], Any]) -> Any:
+        """`function` of the predictive distribution."""
+        return by_batches(X, lambda batch: function(self.predict_dist(batch)))
+
     def _inputs(self, X: Any) -> Floats:
-        """Standardised rows that the networks see."""
-        check_is_fitted(self)
-        return seen_by(self._fitted, standardize(self._fitted.representation, open_known(self, X)))
+        """Standardised columns that the networks see."""
+        inputs = super()._inputs(X)
+        return inputs if self._fitted.inputs is None else inputs[:, self._fitted.inputs]
 
     def _moments(self, X: Any) -> tuple[Moments, Floats]:
         """Moments of the outputs of all members, and the variance of their noise."""
         inputs, fitted = self._inputs(X), self._fitted
-        moments = output_moments(fitted.model, fitted.posterior, inputs, self.propagation)
-        return moments, output_noise(fitted.model, fitted.posterior)
+        moments = variational.output_moments(
+            fitted.model, fitted.posterior, inputs, self.propagation
+        )
+        return moments, variational.output_noise(fitted.model, fitted.posterior)
 
     def _draw_outputs(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
         """Outputs (draws, n, D_out) of networks drawn from q, a member by its weight each."""
         inputs, fitted = self._inputs(X), self._fitted
         chosen = rng.choice(len(fitted.member_weights), p=fitted.member_weights, size=n_samples)
         draws = [
-            sample_functions(
+            variational.sample_functions(
                 fitted.model, network(fitted.posterior, int(m)), inputs, 1, rng, noise=False
-            )[0]
+            )
             for m in chosen
         ]
-        return np.stack(draws)
+        return np.concatenate(draws)
 
     def selection(self, false_discovery_rate: float = 0.01) -> Selection:
         """Columns, units and weights that matter, at a false discovery rate.
@@ -342,11 +347,8 @@ class VariationalNetwork(NetworkParameters, Saved):
             fits from ReLU networks, without convergence, or at a temperature below 0.1: a warning
             says so.
         """
-        check_is_fitted(self)
-        self._warn_of_rate()
-        fitted = self._fitted
-        chosen = select(fitted.model, network(fitted.posterior, self._best), false_discovery_rate)
-        return selection_of(chosen, fitted.representation, fitted.inputs)
+        chosen = self._select(false_discovery_rate)
+        return selection_of(chosen, self._fitted.representation, self._fitted.inputs)
 
     def prune(self, false_discovery_rate: float = 0.01) -> Self:
         """A smaller network of what `selection` keeps, fitted again to the same rows.
@@ -356,8 +358,7 @@ class VariationalNetwork(NetworkParameters, Saved):
         estimator
             A network with one member. It takes tables with all columns and uses `kept_columns_`.
         """
-        check_is_fitted(self)
-        self._warn_of_rate()
+        chosen = self._select(false_discovery_rate)
         fitted, rows = self._fitted, self._rows
         if rows is None:
             raise ValueError(
@@ -365,26 +366,23 @@ class VariationalNetwork(NetworkParameters, Saved):
                 "keep: prune after fit to a table, then save."
             )
         alone = network(fitted.posterior, self._best)
-        chosen = select(fitted.model, alone, false_discovery_rate)
         model, start = prune(taken_model(fitted.model, [self._best]), alone, chosen)
         kept = np.flatnonzero(chosen.inputs)
         rows = replace(rows, inputs=np.ascontiguousarray(rows.inputs[:, kept]))
-        smaller = type(self)(**{**self.get_params(deep=False), "n_members": 1})
-        for name in ("n_features_in_", "feature_names_in_", "classes_", "_single", "_target_names"):
-            if hasattr(self, name):
-                setattr(smaller, name, getattr(self, name))
-        before = fitted.inputs if fitted.inputs is not None else np.arange(len(chosen.inputs))
-        fitted = replace(fitted, model=model, posterior=start, inputs=before[kept], stochastic=None)
+        kept = kept if fitted.inputs is None else fitted.inputs[kept]
+        fitted = replace(fitted, model=model, posterior=start, inputs=kept, stochastic=None)
         ascent = self._ascend(fitted, rows, max(self._sweeps(), self.n_iter_))
+        smaller: Self = copy(self).set_params(n_members=1)
         smaller._set(fitted, ascent, rows, stacklevel=3)
-        smaller._seen = self._seen
-        smaller.kept_columns_ = np.unique(fitted.representation.owners[before[kept]])
+        smaller.kept_columns_ = np.unique(fitted.representation.owners[kept])
         return smaller
 
-    def _warn_of_rate(self) -> None:
+    def _select(self, false_discovery_rate: float) -> NetworkSelection:
+        """What to keep of the best member, with a warning where the rate does not hold."""
+        check_is_fitted(self)
         # From this temperature on the rate was near what was measured on planted tables.
-        safe = self.init != "relu_network" and self.temperature >= 0.1
-        if not (safe and self.converged_):
+        is_safe = self.init != "relu_network" and self.temperature >= 0.1
+        if not (is_safe and self.converged_):
             warnings.warn(
                 "the false discovery rate means nothing for this fit: only converged fits from "
                 "random starts came near it on planted tables, "
@@ -392,11 +390,8 @@ class VariationalNetwork(NetworkParameters, Saved):
                 UserWarning,
                 stacklevel=3,
             )
-
-    def summary(self) -> str:
-        """Facts of the fit as text."""
-        check_is_fitted(self)
-        return describe_network(self)
+        alone = network(self._fitted.posterior, self._best)
+        return select(self._fitted.model, alone, false_discovery_rate)
 
     def to_arviz(self, draws: int = 1000, random_state: Any = 0) -> Any:
         """Draws of weights and noise variances from q for ArviZ (``pip install arviz``).
@@ -412,8 +407,3 @@ class VariationalNetwork(NetworkParameters, Saved):
         state: Any = super().__getstate__()
         # The rows of the fit are for `prune` alone, and belong in no file.
         return {**state, "_rows": None} if "_rows" in state else dict(state)
-
-
-def seen_by(fitted: FittedNetwork, inputs: Floats) -> Floats:
-    """The standardised columns that the networks see."""
-    return inputs if fitted.inputs is None else inputs[:, fitted.inputs]

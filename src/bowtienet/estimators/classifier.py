@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils._param_validation import StrOptions
 
-from bowtienet.estimators._answers import ClassAnswers, Components
-from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
-from bowtienet.estimators._streams import check_classes, classes_of, numbered, open_training
-from bowtienet.outcomes import Softmax
+from bowtienet.estimators._base import (
+    ClassAnswers,
+    Components,
+    check_classes,
+    classes_of,
+    numbered,
+)
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical
+from bowtienet.estimators._streams import Prepare
+from bowtienet.outcomes import Outcome, Softmax
+from bowtienet.tables.door import TrainingTable
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
 
-class BowTieClassifier(ClassAnswers, Practical, ClassifierMixin, BaseEstimator):
+class BowTieClassifier(ClassAnswers, ClassifierMixin, Practical):
     """Calibrated probabilities of two or more classes from a table, without tuning.
 
     The stacked ensemble of `BowTieRegressor` with the log loss. The weights of the recipes, and a
@@ -78,23 +86,9 @@ class BowTieClassifier(ClassAnswers, Practical, ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to a table.
-
-        Parameters
-        ----------
-        X : array or frame (n, columns), or source
-            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
-            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
-        y : array (n,) or name
-            Classes, or the name of their column in the frame X.
-        sample_weight : array (n,) or name, optional
-            How many times each row counts; weight 0 is absence.
-        """
-        self._validate_params()
-        training, stream = open_training(self, X, y, sample_weight, labels=True)
-        classes, counts = classes_of(training, stream)
-        check_classes(training, classes)
+    def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
+        classes, counts = classes_of(rows, stream)
+        check_classes(rows, classes)
         by_class = np.ones(len(classes))
         if self.class_weight == "balanced":
             by_class = counts.sum() / (len(counts) * counts)
@@ -102,21 +96,11 @@ class BowTieClassifier(ClassAnswers, Practical, ClassifierMixin, BaseEstimator):
             by_class = compute_class_weight(self.class_weight, classes=classes, y=classes)
         if not np.all(by_class > 0.0):
             raise ValueError("class_weight must be positive: leave out rows, or weigh them 0.")
-        prepare = partial(numbered, classes, by_class)
-        self._fitted = fit_practical(
-            self, training, stream, prepare, Softmax(n_classes=len(classes))
-        )
-        self.classes_, self._target_names = classes, training.target_names
-        return self
+        self.classes_ = classes
+        return Softmax(n_classes=len(classes)), partial(numbered, classes, by_class)
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities (n, classes), of the columns of `classes_`.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        """
+        """Probabilities (n, classes) for a table, of the columns of `classes_`."""
         return np.asarray(self._answer(X, lambda dist: dist.mean()))
 
     def predict_components(self, X: Any) -> Components:

@@ -8,20 +8,20 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 
-from bowtienet.ensemble.ensemble import function_draws
-from bowtienet.estimators._answers import Answers, Components
-from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
-from bowtienet.estimators._streams import open_training
-from bowtienet.outcomes import Counts
+from bowtienet.estimators._base import Answers, Components, open_training
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical
+from bowtienet.estimators._streams import Prepare
+from bowtienet.outcomes import Counts, Outcome
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.tables.door import TrainingTable
+from bowtienet.tables.sources import Stream
 
 Floats = NDArray[np.float64]
 
 
-class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
+class BowTieCountRegressor(Answers, RegressorMixin, Practical):
     """Calibrated prediction of counts 0, 1, 2, ... from a table, without tuning.
 
     The stacked ensemble of `BowTieRegressor` for the logarithm of the rate, with negative binomial
@@ -50,8 +50,8 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
     (3, 2)
     """
 
-    _parameter_constraints: dict[str, list[Any]] = {**CONSTRAINTS}  # noqa: RUF012
-    _single = True
+    _has_one_target = True
+    _parameter_constraints = CONSTRAINTS
 
     def __init__(
         self,
@@ -79,34 +79,23 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array or frame (n, columns), or source
-            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
-            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
+        X, sample_weight :
+            As for `BowTieRegressor.fit`.
         y : array (n,) or name
             Whole numbers from 0 on, or the name of their column in the frame X.
-        sample_weight : array (n,) or name, optional
-            How many times each row counts; weight 0 is absence.
         exposure : array (n,), optional
             Positive exposure of each row; 1 if absent. Not for sources.
         """
         self._validate_params()
-        training, stream = open_training(self, X, y, sample_weight, exposure=exposure)
-        self._fitted = fit_practical(self, training, stream, _counted, Counts())
-        self._has_exposure = training.exposure is not None
-        self._target_names = training.target_names
-        return self
+        self._has_exposure = exposure is not None
+        return self._learn(*open_training(self, X, y, sample_weight, exposure))
 
-    def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:  # type: ignore[override]
-        """Predictive distribution of each row, a mixture of negative binomial distributions.
+    def _targets(self, rows: TrainingTable, stream: Stream | None) -> tuple[Outcome, Prepare]:
+        return Counts(), _counted
 
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        exposure : array (n,) or float, optional
-            Positive exposures; 1 if absent.
-        """
-        mixture: CountMixture = self._predictive(X, exposure)
+    def predict_dist(self, X: Any, exposure: Any = None) -> CountMixture:
+        """Predictive distribution of each row, a mixture of negative binomial distributions."""
+        mixture: CountMixture = self._predictive(*self._open(X, exposure))
         return mixture
 
     def predict(self, X: Any, return_std: bool = False, exposure: Any = None) -> Any:
@@ -127,11 +116,7 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : table (n, columns)
-            New rows.
-        coverage : float in (0, 1)
-            Share of new counts inside the intervals.
-        method, calibration :
+        X, coverage, method, calibration :
             As for `BowTieRegressor.predict_interval`; calibration rows have the exposure 1.
         exposure : array (n,) or float, optional
             Positive exposures; 1 if absent.
@@ -150,9 +135,7 @@ class BowTieCountRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
         return Components(*self._answer(X, lambda dist: (dist.mean(), *dist.parts()), exposure))
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
-        return np.exp(
-            function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)[..., 0]
-        )
+        return np.exp(super()._functions(X, n_samples, rng))
 
 
 def _counted(rows: TrainingTable) -> TrainingTable:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.utils._param_validation import StrOptions
 
-from bowtienet.ensemble.ensemble import covariance, function_draws
-from bowtienet.estimators._answers import Answers
-from bowtienet.estimators._ensemble import CONSTRAINTS, Practical, fit_practical
-from bowtienet.estimators._streams import as_numbers, open_training
-from bowtienet.outcomes import GAUSSIAN, StudentT
+from bowtienet.ensemble.ensemble import covariance
+from bowtienet.estimators._base import Answers
+from bowtienet.estimators._ensemble import CONSTRAINTS, Practical
 from bowtienet.prediction.mixture import Mixture
 
 Floats = NDArray[np.float64]
 
 
-class BowTieRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
+class BowTieRegressor(Answers, RegressorMixin, Practical):
     """Calibrated prediction of one or several numbers from a table, without tuning.
 
     A stacked ensemble of penalised ReLU networks, which are bow tie networks at temperature zero,
@@ -102,35 +100,9 @@ class BowTieRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to a table.
-
-        Parameters
-        ----------
-        X : array or frame (n, columns), or source
-            Numbers, categories, dates, truth values; values may be missing. A source is a path, a
-            pyarrow dataset, a Dask collection, or an iterable of batches (X, y).
-        y : array (n,) or (n, targets), or name(s)
-            Targets, or the names of their columns in the frame X.
-        sample_weight : array (n,) or name, optional
-            How many times each row counts; weight 0 is absence.
-        """
-        self._validate_params()
-        training, stream = open_training(self, X, y, sample_weight)
-        outcome = StudentT() if self.noise == "student_t" else GAUSSIAN
-        self._fitted = fit_practical(self, training, stream, as_numbers, outcome)
-        self._single, self._target_names = training.is_single, training.target_names
-        return self
-
     def predict_dist(self, X: Any) -> Mixture:
-        """Predictive distribution of each row, a mixture over recipes and noise levels.
-
-        Parameters
-        ----------
-        X : table (n, columns)
-            New rows.
-        """
-        mixture: Mixture = self._predictive(X)
+        """Predictive distribution of each row, a mixture over recipes and noise levels."""
+        mixture: Mixture = self._predictive(*self._open(X))
         return mixture
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
@@ -171,12 +143,3 @@ class BowTieRegressor(Practical, Answers, RegressorMixin, BaseEstimator):
             exchangeable rows whatever the model; without them held-out rows of the fit are used.
         """
         return self._interval(X, coverage, method, calibration)
-
-    def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
-        draws = function_draws(self._fitted.ensemble, self._inputs(X), n_samples, rng)
-        return draws[..., 0] if self._single else draws
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags

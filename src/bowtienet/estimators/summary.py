@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._format import count, number
-from bowtienet.ensemble.ensemble import Ensemble
-from bowtienet.ensemble.portfolio import LINEAR, Recipe
+from bowtienet.ensemble.portfolio import LINEAR
 from bowtienet.networks.networks import count_of
-from bowtienet.outcomes import Counts, Softmax, StudentT
+from bowtienet.outcomes import Softmax, StudentT
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.selection import NetworkSelection
 from bowtienet.prediction.variational import sample_layers
@@ -64,73 +63,59 @@ def selection_of(
     )
 
 
-def describe_network(estimator: Any) -> str:
-    """Facts of a fitted bow tie network."""
+def describe(estimator: Any) -> str:
+    """Facts of a fit; noise and densities are in the unit of the targets."""
     fitted = estimator._fitted
-    architecture = fitted.model.architecture
-    widths = "-".join(map(str, architecture.widths))
-    n_columns = len(fitted.representation.columns)
+    lines = _networks(estimator) if hasattr(fitted, "posterior") else _recipes(estimator)
+    return "\n".join([*lines, *(f"note: {note}" for note in fitted.representation.notes)])
+
+
+def _networks(estimator: Any) -> list[str]:
+    fitted = estimator._fitted
+    widths = "-".join(map(str, fitted.model.architecture.widths))
     ended = "converged" if estimator.converged_ else "not converged"
-    terms = "\n".join(
-        f"  {name.replace('_', ' '):18s} {number(value, 6)}"
-        for name, value in estimator.elbo_terms_.items()
-    )
-    total = sum(estimator.elbo_terms_.values())
-    return (
+    terms = estimator.elbo_terms_
+    return [
         f"{type(estimator).__name__}: {count(n_networks(fitted.posterior), 'member')} of {widths} "
-        f"on {count(n_columns, 'column')}\n"
+        f"on {count(len(fitted.representation.columns), 'column')}",
         f"prior {estimator.prior}, temperature {number(estimator.temperature)}, "
-        f"{count(int(estimator.n_iter_), 'iteration')}, {ended}\n"
-        f"evidence lower bound {number(total, 6)}\n{terms}"
-    ) + "".join(f"\nnote: {note}" for note in fitted.representation.notes)
+        f"{count(int(estimator.n_iter_), 'iteration')}, {ended}",
+        f"evidence lower bound {number(sum(terms.values()), 6)}",
+        *(f"  {name.replace('_', ' '):18s} {number(terms[name], 6)}" for name in terms),
+    ]
 
 
-def describe_ensemble(estimator: Any) -> str:
-    """Facts of a fitted ensemble; noise and densities are in the unit of the targets."""
+def _recipes(estimator: Any) -> list[str]:
     representation, ensemble = estimator._fitted.representation, estimator._fitted.ensemble
-    targets = ", ".join(estimator._target_names)
-    stacks = ensemble.stacks
+    stacks, outcome, spreads = ensemble.stacks, ensemble.outcome, ensemble.spread
+    spread = "temperature" if isinstance(outcome, Softmax) else "dispersion"
+    if outcome.has_noise:
+        spread, spreads = "noise", np.sqrt(spreads) * ensemble.warps[0].scale
     weights = np.mean([stack.weights for stack in stacks], axis=0)
-    spread, spreads = _spread(ensemble)
+    sizes = count(len(ensemble.recipes), "recipe"), count(len(representation.columns), "column")
     lines = [
-        f"{type(estimator).__name__} of {targets}: {count(len(ensemble.recipes), 'recipe')} "
-        f"on {count(len(representation.columns), 'column')}",
+        f"{type(estimator).__name__} of {', '.join(estimator._target_names)}: "
+        f"{sizes[0]} on {sizes[1]}",
         "held-out log density " + _numbers(stack.log_density for stack in stacks),
         f"  {'weight':>6}  {'members':>14}  {spread:>12}  recipe",
     ]
     for i in np.argsort(-weights):
-        networks = ensemble.members[i]
+        networks, recipe = ensemble.members[i], ensemble.recipes[i]
         widths = "-".join(str(layer.shape[1]) for layer in networks.layers[:-1])
         members = f"{count_of(networks)} of {widths}" if widths else f"{count_of(networks)} linear"
-        recipe = _describe_recipe(ensemble.recipes[i])
-        lines.append(f"  {weights[i]:6.3f}  {members:>14}  {_numbers(spreads[i]):>12}  {recipe}")
+        words = [f"{recipe.view} columns", f"penalty {recipe.penalty:g}"]
+        words += ["local scales"] * recipe.shrinks + ["transformed target"] * recipe.is_warped
+        words += ["Student-t loss"] * isinstance(recipe.outcome, StudentT)
+        said = "linear function" if recipe.view == LINEAR else ", ".join(words)
+        lines.append(f"  {weights[i]:6.3f}  {members:>14}  {_numbers(spreads[i]):>12}  {said}")
     if len(stacks[0].levels) > 1:
         levels = "; ".join(_numbers(np.sqrt(np.sort(stack.levels))) for stack in stacks)
         lines.append(f"noise levels, by row: {levels} times the noise of the recipe")
-    lines += [f"note: {note}" for note in representation.notes]
-    return "\n".join(lines)
-
-
-def _spread(ensemble: Ensemble) -> tuple[str, NDArray[np.float64]]:
-    """Noise, temperature or dispersion of each recipe (R, D), and its name."""
-    if isinstance(ensemble.outcome, Softmax):
-        return "temperature", ensemble.spread
-    if isinstance(ensemble.outcome, Counts):
-        return "dispersion", ensemble.spread
-    return "noise", np.sqrt(ensemble.spread) * ensemble.warps[0].scale
+    return lines
 
 
 def _numbers(values: Iterable[float]) -> str:
     return ", ".join(number(float(value)) for value in values)
-
-
-def _describe_recipe(recipe: Recipe) -> str:
-    if recipe.view == LINEAR:
-        return "linear function"
-    words = [f"{recipe.view} columns", f"penalty {recipe.penalty:g}"]
-    words += ["local scales"] * recipe.shrinks + ["transformed target"] * recipe.is_warped
-    words += ["Student-t loss"] * isinstance(recipe.outcome, StudentT)
-    return ", ".join(words)
 
 
 def arviz_draws(posterior: Posterior, draws: int, rng: np.random.Generator) -> Any:

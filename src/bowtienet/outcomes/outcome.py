@@ -11,6 +11,7 @@ precision c p and target k / p.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -34,7 +35,7 @@ class RowTerms:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class Outcome(ABC):
     """A likelihood; a frozen dataclass whose fields are its own parameters.
 
     A parameter that EM moves is a number, or an array (M,) for M networks.
@@ -65,6 +66,7 @@ class Outcome:
         """
         return self
 
+    @abstractmethod
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """-log p(y | z) but for a constant (..., n), and its derivative by z (..., n, D)."""
         raise NotImplementedError

@@ -18,7 +18,8 @@ and Ramdas (2022); draws that end early: Besag and Clifford (1991).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,87 +31,64 @@ from bowtienet.selection.regression import Ridge, fit_ridge, standardized
 Floats = NDArray[np.float64]
 Singles = NDArray[np.float32]
 Indices = NDArray[np.intp]
-
-FIRST_DRAWS = 200
-"""That centre and scale the sums."""
-ENOUGH_LARGE = 10
-"""Draws as large as the column after which there are no more."""
+Draw: TypeAlias = Callable[[int, np.random.Generator], Singles]
+"""A number of draws (d, draws, n) of the d inputs of a column."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Columns:
-    """A table as normal scores and standardised indicators, by the user's columns."""
+def scores_of(inputs: Floats, owners: Indices) -> tuple[Floats, Indices, NDArray[np.bool_]]:
+    """Normal scores and standardised indicators (n, E) of encoded inputs (n, E), and two of each.
 
-    scores: Floats
-    """(n, E)."""
-    owners: Indices
-    """The user's column of each input, (E,); -1 of inputs that do not vary."""
-    is_smooth: NDArray[np.bool_]
-    """Which inputs are numbers with many values, (E,)."""
-    is_bent: NDArray[np.bool_]
-    """Which inputs have more than two values, so that they may act by more than a line, (E,)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Conditional:
-    """The distribution of the d inputs of a column given the other columns."""
-
-    ridge: Ridge
-    """What it explains of residuals is not looked at."""
-    values: Singles
-    """(n, d) errors of numbers, or (L, d) levels."""
-    mean: Floats
-    """(n, d) of numbers; zero for levels."""
-    cumulative: Floats | None
-    """(n, L) probabilities of levels, summed; None of numbers."""
-
-
-def columns_of(inputs: Floats, owners: Indices) -> Columns:
-    """Scores of encoded inputs (n, E), of which each belongs to one of the user's columns."""
-    counts = np.array([len(np.unique(column)) for column in inputs.T])
-    is_smooth = counts > 10  # numbers with fewer values are drawn as levels
+    Its owner, -1 where it does not vary, and whether it has more than two values, so that it may
+    act by more than a line. Owners are the user's columns.
+    """
+    counts = _counts(inputs)
     ranks = ndtri((rankdata(inputs, axis=0) - 0.5) / len(inputs))
-    scores = standardized(np.where(is_smooth, ranks, inputs))
-    owners = np.where(scores.any(axis=0), owners, -1)
-    return Columns(scores=scores, owners=owners, is_smooth=is_smooth, is_bent=counts > 2)
+    scores = standardized(np.where(counts > 10, ranks, inputs))
+    return scores, np.where(scores.any(axis=0), owners, -1), counts > 2
 
 
-def fit_conditional(columns: Columns, column: int) -> Conditional:
-    """The distribution of one of the user's columns given all others."""
-    chosen = np.flatnonzero(columns.owners == column)
-    values = columns.scores[:, chosen]
-    others = columns.scores[:, _neighbours(columns, chosen)]
-    if columns.is_smooth[chosen].any():
-        ridge, cumulative = fit_ridge(others, values), None
-        degrees = max(1.0, len(values) - 1.0 - ridge.shrinkage.sum())
-        mean, values = ridge.fitted, (values - ridge.fitted) * np.sqrt(len(values) / degrees)
-    else:
+def fit_conditional(scores: Floats, is_own: NDArray[np.bool_]) -> tuple[Ridge, Draw]:
+    """The distribution of the inputs `is_own` (E,) of a column given all others, to draw from.
+
+    What the regression explains of residuals is not looked at.
+    """
+    chosen = np.flatnonzero(is_own)
+    values, others = scores[:, chosen], scores[:, _neighbours(scores, chosen)]
+    n_rows, bounds, mean = len(values), None, np.zeros((1, len(chosen)))
+    if np.any(_counts(values) > 10):
+        ridge = fit_ridge(others, values)
+        degrees = max(1.0, n_rows - 1.0 - ridge.shrinkage.sum())
+        mean, values = ridge.fitted, (values - ridge.fitted) * np.sqrt(n_rows / degrees)
+    else:  # numbers with few values are drawn as levels
         values, codes = np.unique(values, axis=0, return_inverse=True)
         ridge = fit_ridge(others, np.eye(len(values))[codes.ravel()])
         held = np.maximum(ridge.fitted, 1e-3)  # a linear probability may be negative
-        mean, cumulative = np.zeros((1, len(chosen))), np.cumsum(held, axis=1)
-        cumulative /= cumulative[:, -1:]
-    single = values.astype(np.float32)
-    return Conditional(ridge=ridge, values=single, mean=mean, cumulative=cumulative)
+        cumulative = np.cumsum(held, axis=1)
+        bounds = (cumulative / cumulative[:, -1:]).T[:-1].astype(np.float32)
+    singles, center = values.astype(np.float32), mean.T[:, None].astype(np.float32)
+
+    def draw(n_draws: int, rng: np.random.Generator) -> Singles:
+        shape = n_draws, n_rows
+        if bounds is None:
+            codes = rng.integers(0, n_rows, size=shape, dtype=np.int32)
+        else:
+            chance, codes = rng.random(shape, dtype=np.float32), np.zeros(shape, dtype=np.int32)
+            for bound in bounds:
+                codes += chance > bound
+        return np.stack([column[codes] for column in singles.T]) + center
+
+    return ridge, draw
 
 
-def draw(conditional: Conditional, n_draws: int, rng: np.random.Generator) -> Singles:
-    """Draws (d, n_draws, n) of the inputs of a column."""
-    shape = n_draws, len(conditional.ridge.fitted)
-    if conditional.cumulative is None:
-        codes = rng.integers(0, shape[1], size=shape, dtype=np.int32)
-    else:
-        chance, codes = rng.random(shape, dtype=np.float32), np.zeros(shape, dtype=np.int32)
-        for bound in conditional.cumulative.T[:-1].astype(np.float32):
-            codes += chance > bound
-    mean = conditional.mean.T[:, None].astype(np.float32)
-    return np.stack([column[codes] for column in conditional.values.T]) + mean
+def _counts(inputs: Floats) -> Indices:
+    """Values that each column has."""
+    return np.array([len(np.unique(column)) for column in inputs.T])
 
 
-def _neighbours(columns: Columns, chosen: Indices) -> Indices:
+def _neighbours(scores: Floats, chosen: Indices) -> Indices:
     """Inputs that others are regressed on: all, or of many the more correlated than by chance."""
-    n_rows, n_inputs = columns.scores.shape
-    closeness = np.abs(columns.scores[:, chosen].T @ columns.scores).max(axis=0) / n_rows
+    n_rows, n_inputs = scores.shape
+    closeness = np.abs(scores[:, chosen].T @ scores).max(axis=0) / n_rows
     closeness[chosen] = -1.0
     most = min(64, max(1, n_rows // 3))
     least = np.sqrt(2.0 * np.log(n_inputs) / n_rows) if n_inputs - len(chosen) > most else 0.0
@@ -121,7 +99,7 @@ def _neighbours(columns: Columns, chosen: Indices) -> Indices:
 def p_value(
     values: Floats,
     is_bent: NDArray[np.bool_],
-    conditional: Conditional,
+    draw: Draw,
     residuals: Floats,
     partners: Floats,
     rng: np.random.Generator,
@@ -133,13 +111,14 @@ def p_value(
     """
     steps = [_steps_of(x) if bent else None for x, bent in zip(values.T, is_bent, strict=True)]
     products = np.column_stack([residuals, residuals[:, None] * partners]).astype(np.float32)
-    first, log_shares = _sums(draw(conditional, FIRST_DRAWS, rng), products, steps)
+    n_first, n_enough = 200, 10  # draws that scale the sums; draws as large that end the test
+    first, log_shares = _sums(draw(n_first, rng), products, steps)
     # Below a hundredth of |r| a shape does not vary, and single precision is all of its sum.
     least = max(1e-4 * float(residuals @ residuals), np.finfo(float).tiny)
     center, deviation = first.mean(axis=0), np.sqrt(first.var(axis=0) + least)
     n_pairs = values.shape[1] * partners.shape[1]
     alone = ((first - center) / deviation)[:, n_pairs:]
-    sizes, vectors = np.linalg.eigh(alone.T @ alone / FIRST_DRAWS)
+    sizes, vectors = np.linalg.eigh(alone.T @ alone / n_first)
     kept = sizes > 0.05  # the others are the same shapes again
     directions = vectors[:, kept] / np.sqrt(sizes[kept])
     v = 9.0  # an effect, if there is one, is some three deviations of what chance gives
@@ -157,9 +136,9 @@ def p_value(
     n_drawn, n_large, size = 0, 0, 100
     while n_drawn < most_draws:
         size = min(size, most_draws - n_drawn)
-        counts = n_large + np.cumsum(statistic(draw(conditional, size, rng)) >= observed)
-        if counts[-1] >= ENOUGH_LARGE:
-            return ENOUGH_LARGE / (n_drawn + 1.0 + float(np.argmax(counts >= ENOUGH_LARGE)))
+        counts = n_large + np.cumsum(statistic(draw(size, rng)) >= observed)
+        if counts[-1] >= n_enough:
+            return n_enough / (n_drawn + 1.0 + float(np.argmax(counts >= n_enough)))
         n_large, n_drawn = int(counts[-1]), n_drawn + size
         size = min(2 * size, largest)
     return (1.0 + n_large) / (1.0 + n_drawn)

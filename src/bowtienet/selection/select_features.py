@@ -19,16 +19,14 @@ from scipy.stats import false_discovery_control, median_abs_deviation
 from sklearn.base import BaseEstimator
 
 from bowtienet._arrays import one_blas_thread
-from bowtienet._params import number
-from bowtienet.selection.conditional import Columns, columns_of, fit_conditional, p_value
+from bowtienet._params import share
+from bowtienet.selection.conditional import fit_conditional, p_value, scores_of
 from bowtienet.selection.regression import regress, shapes_of, standardized
 from bowtienet.tables.columns import learn_columns, owners
 from bowtienet.tables.door import Table, open_rows, take_training
 from bowtienet.tables.representation import fit_scaling, to_scale
 
 Floats = NDArray[np.float64]
-
-OUTCOMES = ("auto", "numbers", "classes", "counts")
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -96,21 +94,19 @@ def select_features(
     >>> select_features(X, y).selected
     array([ True, False,  True, False])
     """
-    rate = number(false_discovery_rate, "false_discovery_rate")
-    if not 0.0 < rate < 1.0:
-        raise ValueError(f"false_discovery_rate must lie strictly between 0 and 1, got {rate!r}.")
+    rate = share(false_discovery_rate, "false_discovery_rate")
     table, row_weights, targets, weights = _opened(X, y, sample_weight, outcome, exposure)
     # Without the targets: a statistic of them would make every category look as if it mattered.
     no_targets = np.zeros((table.n_rows, 0))
     learnt, rows = learn_columns(table, no_targets, row_weights, max_categories=30)
     inputs, n_columns = to_scale(fit_scaling(rows, row_weights), rows), len(learnt)
-    columns = columns_of(inputs, owners(learnt))
+    columns = scores_of(inputs, owners(learnt))
     p_values = np.ones(n_columns)
     # Such that a column alone can be selected at 0.05.
     n_draws = min(50_000, max(1_000, 25 * n_columns) * targets.shape[1])
     with one_blas_thread():  # products are small
         for target in targets.T:
-            tested = _p_values(columns, n_columns, target, weights, n_draws)
+            tested = _p_values(*columns, n_columns, target, weights, n_draws)
             p_values = np.minimum(p_values, targets.shape[1] * tested)
     return FeatureSelection(
         names=tuple(column.name for column in learnt),
@@ -128,8 +124,8 @@ def _opened(
     Of classes their indicators, since numbers of classes have no order. Of counts y with exposure e
     the rates y / e: with weights √e residuals (y - e r) / √e are about as large for all exposures.
     """
-    if outcome not in OUTCOMES:
-        raise ValueError(f"outcome must be one of {', '.join(OUTCOMES)}, got {outcome!r}.")
+    if outcome not in ("auto", "numbers", "classes", "counts"):
+        raise ValueError(f"outcome must be auto, numbers, classes or counts, got {outcome!r}.")
     if exposure is not None and outcome not in ("auto", "counts"):
         raise ValueError(f"exposure is for counts, but outcome is {outcome!r}: leave one out.")
     given, labels = (BaseEstimator(), X, y, sample_weight, exposure), outcome == "classes"
@@ -160,35 +156,41 @@ def _opened(
 
 
 def _p_values(
-    columns: Columns, n_columns: int, target: Floats, weights: Floats, most_draws: int
+    scores: Floats,
+    owners: NDArray[np.intp],
+    is_bent: NDArray[np.bool_],
+    n_columns: int,
+    target: Floats,
+    weights: Floats,
+    most_draws: int,
 ) -> Floats:
     """p-values of all columns for one target."""
-    p_values, owners = np.ones(n_columns), columns.owners
+    p_values = np.ones(n_columns)
     target = standardized(_held(target, 4.0))
     if not target.any():
         return p_values
-    shapes = shapes_of(columns.scores, columns.is_bent)
+    shapes = shapes_of(scores, is_bent)
     whole, chosen = regress(shapes, owners, target)
     for column in np.unique(owners[owners >= 0]):
-        inputs = np.flatnonzero(owners == column)
+        is_own = owners == column
         known = regress(shapes, owners, target, column)[0] if column in chosen else whole
-        conditional = fit_conditional(columns, column)
-        ridge, residuals = conditional.ridge, _held(target - known, 2.5)
+        ridge, draw = fit_conditional(scores, is_own)
+        residuals = _held(target - known, 2.5)
         residuals = residuals - residuals.mean()
         explained = ridge.basis @ (ridge.shrinkage * (ridge.basis.T @ residuals))
         residuals = weights * (residuals - explained)
-        values = columns.scores[:, inputs]
+        values = scores[:, is_own]
         # What products are looked for with: other inputs, of many those that predict, and what they
         # predict.
-        is_partner = (owners >= 0) & (owners != column)
-        if len(owners) * len(inputs) > 200:
+        is_partner = (owners >= 0) & ~is_own
+        if len(owners) * is_own.sum() > 200:
             is_partner &= np.isin(owners, chosen)
         p_values[column] = p_value(
             values,
-            columns.is_bent[inputs],
-            conditional,
+            is_bent[is_own],
+            draw,
             residuals - residuals.mean(),
-            np.column_stack([columns.scores[:, is_partner], standardized(known)]),
+            np.column_stack([scores[:, is_partner], standardized(known)]),
             # Of the values, so that the order of columns does not matter.
             np.random.default_rng(zlib.crc32(values.tobytes())),
             most_draws,

@@ -342,7 +342,7 @@ def exposure_of(exposure: Any, n_rows: int) -> Floats:
 
 def _by_row(values: Any, n_rows: int, name: str) -> Floats:
     """A number of at least zero for each row (n,); a single one is that of all rows."""
-    values = np.full(n_rows, values) if np.ndim(values) == 0 else values_of(values)[0]
+    values = np.full(n_rows, values) if np.isscalar(values) else values_of(values)[0]
     values = check_array(
         values, dtype=np.float64, ensure_2d=False, ensure_non_negative=True, input_name=name
     )
