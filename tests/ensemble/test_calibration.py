@@ -10,12 +10,7 @@ import pytest
 from scipy import stats
 from scipy.special import log_softmax
 
-from bowtienet.ensemble.calibration import (
-    LARGEST_DISPERSION,
-    TEMPERATURES,
-    dispersion,
-    temperature,
-)
+from bowtienet.ensemble.judgement import dispersion, temperature
 
 
 def log_losses(t: np.ndarray, outputs: np.ndarray, labels: np.ndarray) -> np.ndarray:
@@ -103,18 +98,18 @@ def test_classes_without_a_best_temperature(rng: np.random.Generator) -> None:
     """All right: the lowest; all wrong: the highest; outputs that say nothing: one."""
     outputs = rng.normal(size=(50, 3))
     ones = np.ones(50)
-    assert temperature(outputs, np.argmax(outputs, axis=1), ones) == TEMPERATURES[0]
-    assert temperature(outputs, np.argmin(outputs, axis=1), ones) == TEMPERATURES[1]
+    assert temperature(outputs, np.argmax(outputs, axis=1), ones) == 0.05
+    assert temperature(outputs, np.argmin(outputs, axis=1), ones) == 20.0
     assert temperature(np.zeros((50, 3)), np.zeros(50, dtype=int), ones) == 1.0
-    assert temperature(1e6 * outputs, np.argmax(outputs, axis=1), ones) in (*TEMPERATURES, 1.0)
+    assert temperature(1e6 * outputs, np.argmax(outputs, axis=1), ones) in (0.05, 1.0, 20.0)
     row, one = np.array([[0.0, 2.0]]), np.ones(1)
-    assert temperature(row, np.array([1]), one) == TEMPERATURES[0]
-    assert temperature(row, np.array([0]), one) == TEMPERATURES[1]
+    assert temperature(row, np.array([1]), one) == 0.05
+    assert temperature(row, np.array([0]), one) == 20.0
 
 
 def test_counts_without_a_best_dispersion() -> None:
     """All zero, or one row: the range ends it."""
-    assert dispersion(np.full(20, 3.0), np.zeros(20), np.ones(20)) == LARGEST_DISPERSION
+    assert dispersion(np.full(20, 3.0), np.zeros(20), np.ones(20)) == 100.0
     assert dispersion(np.zeros(5), np.zeros(5), np.ones(5)) == 0.0
     assert dispersion(np.array([3.0]), np.array([3.0]), np.ones(1)) == 0.0
-    assert 0.1 < dispersion(np.array([3.0]), np.array([30.0]), np.ones(1)) <= LARGEST_DISPERSION
+    assert 0.1 < dispersion(np.array([3.0]), np.array([30.0]), np.ones(1)) <= 100.0

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from bowtienet._arrays import hash_rows
-from bowtienet.ensemble.folds import FEW_ROWS, MANY_ROWS, assign_folds
+from bowtienet.ensemble.folds import MANY_ROWS, assign_folds
+from bowtienet.networks.train import FEW_ROWS
 
 
 def table(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,10 +10,10 @@ from scipy.optimize import minimize
 from scipy.special import log_softmax
 from scipy.stats import norm
 
-from bowtienet.ensemble import stacking as module
 from bowtienet.ensemble.stacking import (
     GATE_PENALTY,
     LEVEL_PRIOR,
+    LEVELS,
     Stack,
     log_gates_of,
     stack,
@@ -64,27 +64,23 @@ def objective_in_loops(case: Case, found: Stack) -> float:
     )
 
 
-def run(monkeypatch: pytest.MonkeyPatch, case: Case, steps: int, n_levels: int = 3) -> Stack:
+def run(case: Case, steps: int, n_levels: int = 3) -> Stack:
     """After so many steps of EM."""
-    monkeypatch.setattr(module, "SETTLED", -np.inf)
-    monkeypatch.setattr(module, "ITERATIONS", steps)
-    return stack(*read(case), case[4], n_levels)
+    levels = LEVELS[:n_levels] if n_levels > 1 else (1.0,)
+    return stack(*read(case), case[4], levels, steps, -np.inf)
 
 
 @pytest.mark.parametrize("n_levels", [1, 2, 3])
-def test_no_step_lowers_the_objective(
-    n_levels: int, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_step_lowers_the_objective(n_levels: int, rng: np.random.Generator) -> None:
     case = noisy(rng, 25)
     values = [
-        objective_in_loops(case, run(monkeypatch, case, steps, n_levels))
-        for steps in (1, 2, 3, 4, 6, 9, 15, 30)
+        objective_in_loops(case, run(case, steps, n_levels)) for steps in (1, 2, 3, 4, 6, 9, 15, 30)
     ]
     assert np.diff(values).min() > -1e-9
     assert values[1] > values[0] + 1e-3
 
 
-def test_the_end_is_an_optimum(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_is_an_optimum(rng: np.random.Generator) -> None:
     """SciPy finds nothing from there that is better by more than 0.001 a row."""
     case = noisy(rng, 40)
     (squares, constants, row_weights), gate_inputs = read(case), case[4]
@@ -99,7 +95,7 @@ def test_the_end_is_an_optimum(rng: np.random.Generator, monkeypatch: pytest.Mon
         priors = 0.5 * LEVEL_PRIOR * np.sum(log_levels + np.exp(-log_levels))
         return priors + 0.5 * GATE_PENALTY * np.sum(gates[1:] ** 2) - density
 
-    found = run(monkeypatch, case, 2_000)
+    found = run(case, 2_000)
     weights = np.log(np.maximum(found.weights, 1e-12))
     start = np.concatenate([weights, np.log(found.levels), found.gates.ravel()])
     assert loss(start) == pytest.approx(-objective_in_loops(case, found), abs=1e-6)
@@ -112,8 +108,8 @@ def test_the_end_is_an_optimum(rng: np.random.Generator, monkeypatch: pytest.Mon
 def test_log_density_is_that_of_the_result(rng: np.random.Generator) -> None:
     """In the user's unit, with the slopes of the warps; a last step may come behind it."""
     case = noisy(rng, 50)
-    for n_levels in (1, 3):
-        found = stack(*read(case), case[4], n_levels)
+    for levels in ((1.0,), LEVELS):
+        found = stack(*read(case), case[4], levels)
         expected = density_in_loops(case, found) / case[3].sum()
         assert found.log_density == pytest.approx(expected, abs=1e-4)
 
@@ -129,16 +125,14 @@ def test_a_row_weight_is_a_number_of_rows(rng: np.random.Generator) -> None:
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=1e-6, atol=1e-9)
 
 
-def test_a_single_level_is_weights_alone(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_single_level_is_weights_alone(rng: np.random.Generator) -> None:
     """Those of the likelihoods at that level, of a size that the rows and its prior choose."""
     case = noisy(rng, 60)
-    found = run(monkeypatch, case, 800, n_levels=1)
+    found = run(case, 800, n_levels=1)
     (squares, constants, row_weights), (level,) = read(case), found.levels
     np.testing.assert_array_equal(found.gates, np.zeros((3, 1)))
     logs = constants - 0.5 * np.log(level) - 0.5 * squares / level
-    alone = stack_likelihoods(logs, row_weights)
+    alone = stack_likelihoods(logs, row_weights, 800, -np.inf)
     np.testing.assert_allclose(found.weights, alone.weights, atol=1e-3)
     assert found.log_density == pytest.approx(alone.log_density, abs=1e-5)
     # At the optimum the level is the mean square that the prior draws towards one.
@@ -161,7 +155,7 @@ def test_levels_are_recovered(rng: np.random.Generator) -> None:
     second = rng.random(m) < 1.0 / (1.0 + np.exp(-4.0 * sign))
     errors = np.sqrt(levels[second.astype(int)]) * rng.normal(size=(1, m))
     case = (errors, np.ones(1), np.zeros((1, m)), np.ones(m), sign[:, None])
-    found = stack(*read(case), sign[:, None], 2)
+    found = stack(*read(case), sign[:, None], LEVELS[:2])
     order = np.argsort(found.levels)
     bar = 5.0 * math.sqrt(2.0 / 2_000.0)
     np.testing.assert_allclose(found.levels[order], levels, rtol=bar)
@@ -188,13 +182,9 @@ def test_gates_find_the_column_that_tells_the_noise(rng: np.random.Generator) ->
     )
 
 
-def test_likelihoods_against_a_grid(
-    rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "SETTLED", 1e-12)
-    monkeypatch.setattr(module, "ITERATIONS", 5_000)
+def test_likelihoods_against_a_grid(rng: np.random.Generator) -> None:
     logs, weights = -rng.gamma(1.0, size=(2, 150)), rng.uniform(0.5, 2.0, size=150)
-    found = stack_likelihoods(logs, weights)
+    found = stack_likelihoods(logs, weights, max_iter=5_000, tol=1e-12)
     grid = np.linspace(0.0, 1.0, 2_001)[1:-1]
     mixed = np.logaddexp(logs[0] + np.log(grid)[:, None], logs[1] + np.log1p(-grid)[:, None])
     values = mixed @ weights / weights.sum()

@@ -14,7 +14,6 @@ from bowtienet.networks.column_scales import Columns, local_prior
 from bowtienet.networks.networks import Networks, outputs, random_networks
 from bowtienet.networks.train import (
     MOMENTUM,
-    SMALLEST,
     SQUARES,
     WARM_UP,
     Batch,
@@ -69,10 +68,10 @@ def test_adam_written_out(rng: np.random.Generator) -> None:
                 slope[:, 1:] += penalties[r] / weights[r].sum() * relative * points[i][:, 1:]
                 mean[i] = MOMENTUM * mean[i] + (1.0 - MOMENTUM) * slope
                 square[i] = SQUARES * square[i] + (1.0 - SQUARES) * slope**2
-                # The constant below the root is next to the biased square.
+                # The constant is next to the root of the biased square.
                 unbiased = math.sqrt(1.0 - SQUARES**step) / (1.0 - MOMENTUM**step)
                 share = rate / math.sqrt(points[i].shape[1] - 1)
-                points[i] = points[i] - share * unbiased * mean[i] / (np.sqrt(square[i]) + SMALLEST)
+                points[i] = points[i] - share * unbiased * mean[i] / (np.sqrt(square[i]) + 1e-6)
         for layer, expected in zip(result.layers, points, strict=True):
             np.testing.assert_allclose(layer[r], expected, rtol=1e-5, atol=1e-7)
     np.testing.assert_array_equal(result.factors, factors)

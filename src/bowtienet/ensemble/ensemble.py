@@ -60,8 +60,10 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
     dispersion of its recipe.
     """
     if ensemble.outcome.has_noise:
+        means, apart, left_open = moments(ensemble, inputs)
         return mixture_of(
-            *moments(ensemble, inputs),
+            means,
+            np.sqrt(SHARED * apart + left_open),
             ensemble.spread,
             ensemble.stacks,
             see(ensemble.gates, inputs).astype(np.float64),
@@ -83,14 +85,9 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
 
 def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
     """Outputs (F, n, D) of the members of each recipe for standardised columns."""
-    seen = seen_of(ensemble, inputs)
+    seen = {name: see(view, inputs) for name, view in ensemble.views.items()} | {LINEAR: inputs}
     for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
         yield outputs(networks, seen[recipe.view]).astype(np.float64)
-
-
-def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
-    """Inputs of networks by view, and of the linear recipe."""
-    return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
 
 
 def mixture_of(
@@ -122,18 +119,14 @@ def mixture_of(
     )
 
 
-def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats]:
-    """Means and epistemic deviations (R, n, D) of the recipes, on their scales."""
+def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Means, variances between members and what rows leave open (R, n, D), on recipes' scales."""
     assert ensemble.hinges is not None
-    seen = seen_of(ensemble, inputs)
-    left_open = variances(ensemble.hinges, seen[ensemble.hinges.view])
-    means, epistemic = [], []
-    for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
-        values = outputs(networks, seen[recipe.view]).astype(np.float64)
-        apart = SHARED * values.var(axis=0, ddof=min(1, len(values) - 1))
-        means.append(values.mean(axis=0))
-        epistemic.append(np.sqrt(apart + left_open[int(recipe.is_warped)]))
-    return np.stack(means), np.stack(epistemic)
+    open_to = variances(ensemble.hinges, see(ensemble.views[ensemble.hinges.view], inputs))
+    values = list(member_outputs(ensemble, inputs))
+    apart = [each.var(axis=0, ddof=min(1, len(each) - 1)) for each in values]
+    left_open = [open_to[int(recipe.is_warped)] for recipe in ensemble.recipes]
+    return np.stack([each.mean(axis=0) for each in values]), np.stack(apart), np.stack(left_open)
 
 
 def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Floats, Floats]]:
@@ -143,7 +136,7 @@ def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Fl
     """
     left_open = None
     if ensemble.hinges is not None:
-        left_open = deviations(ensemble.hinges, seen_of(ensemble, inputs)[ensemble.hinges.view])
+        left_open = deviations(ensemble.hinges, see(ensemble.views[ensemble.hinges.view], inputs))
     for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
         mean = values.mean(axis=0)
         apart = (values - mean) * math.sqrt(SHARED / max(len(values) - 1, 1))

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import hash_rows
+from bowtienet.networks.train import FEW_ROWS
 
-FEW_ROWS, MANY_ROWS = 400, 10_000
-"""Below the first ten folds; above the second a fifth of the rows in five folds."""
+MANY_ROWS = 10_000
+"""Above it a fifth of the rows is held out, in five folds."""
 
 
 def assign_folds(
@@ -23,12 +24,7 @@ def assign_folds(
 ) -> tuple[NDArray[np.intp], int]:
     """Fold of every row, -1 for those that are never held out, and how many folds there are.
 
-    Parameters
-    ----------
-    inputs, targets : arrays (n, E), (n, C)
-        The values that are hashed.
-    classes : array (n,), optional
-        Every fold has its share of each.
+    Values (n, E) and (n, C) are hashed; every fold has its share of each class.
     """
     n = len(inputs)
     n_folds = 10 if n < FEW_ROWS else 5

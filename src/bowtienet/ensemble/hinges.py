@@ -54,18 +54,7 @@ def learn_hinges(
 ) -> Hinges:
     """Hinges of rows (n, K), for targets (W, n, D) with noise variances (W, D).
 
-    Parameters
-    ----------
-    view : str
-        Name of the view that the inputs are of.
-    directions : array (U, K)
-        Weights of trained units; `UNITS` of them are drawn.
-    inputs, weights : arrays (n, K), (n,)
-        Rows and their weights.
-    goals, noise : arrays (W, n, D), (W, D)
-        Targets on every scale, and the noise variance of the networks.
-    rng : Generator
-        Of directions and kinks.
+    `UNITS` of the directions (U, K), weights of trained units, are drawn, and the kinks.
     """
     chosen = directions[rng.choice(len(directions), UNITS, replace=len(directions) < UNITS)]
     left, right = inputs[rng.integers(0, len(inputs), (2, UNITS))].astype(np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bowtienet.outcomes import Gaussian, Outcome, StudentT
 
@@ -56,17 +56,12 @@ def portfolio(
     recipes = []
     for view in views:
         for is_warped in (False, True)[:n_warps]:
+            recipe = Recipe(view=view, outcome=outcome, is_warped=is_warped)
             # A ridge penalty is the same in all directions: those of wide tables are enough.
             if view != "standard" or "principal" not in views:
-                recipes += [_recipe(view, outcome, is_warped, each) for each in plain]
+                recipes += [replace(recipe, penalty=each) for each in plain]
             if shrinks and view != "principal":
-                recipes.append(_recipe(view, outcome, is_warped, shrinking, shrinks=True))
+                recipes.append(replace(recipe, penalty=shrinking, shrinks=True))
         if outliers and isinstance(outcome, Gaussian):
-            recipes.append(_recipe(view, StudentT(), False, plain[0]))
+            recipes.append(Recipe(view=view, outcome=StudentT(), penalty=plain[0]))
     return (*recipes, Recipe(view=LINEAR, outcome=outcome))
-
-
-def _recipe(
-    view: str, outcome: Outcome, is_warped: bool, penalty: float, *, shrinks: bool = False
-) -> Recipe:
-    return Recipe(view=view, outcome=outcome, is_warped=is_warped, penalty=penalty, shrinks=shrinks)

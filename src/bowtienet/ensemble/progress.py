@@ -10,8 +10,6 @@ from bowtienet._format import duration
 
 SECONDS_BETWEEN = 0.5
 """Between two looks of the bar."""
-WIDTH = 30
-"""Of the bar, in characters."""
 
 
 class Progress:
@@ -46,14 +44,12 @@ class Progress:
     def close(self) -> None:
         """The last line."""
         if self._shown:
-            print(
-                f"\rfitted in {duration(time.monotonic() - self._began):<{WIDTH + 20}}",
-                file=sys.stderr,
-            )
+            line = f"\rfitted in {duration(time.monotonic() - self._began):<50}"
+            print(line, file=sys.stderr)
 
     def _write(self, seconds: float) -> None:
         share = min(self._done / max(self._expected, 1e-9), 0.99)
-        bar = "#" * round(WIDTH * share)
+        bar = "#" * round(30 * share)
         left = duration(seconds * (1.0 - share) / share) if share > 0.0 else "?"
-        line = f"\r{bar:-<{WIDTH}} {100 * share:3.0f} %, {left} left"
-        print(f"{line:<{WIDTH + 28}}", end="", file=sys.stderr, flush=True)
+        line = f"\r{bar:-<30} {100 * share:3.0f} %, {left} left"
+        print(f"{line:<58}", end="", file=sys.stderr, flush=True)

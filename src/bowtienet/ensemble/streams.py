@@ -49,23 +49,9 @@ def streamed_minibatches(
 ) -> Iterator[Batch]:
     """Endless minibatches of rows drawn from all passes, shuffled within buffers.
 
-    Parameters
-    ----------
-    read : callable
-        Reads the rows.
-    n_rows, needed : int
-        Rows of a pass, and those that the training takes in: of more rows a pass gives as many, so
-        that they come from everywhere in the source.
-    view : View
-        What the networks see.
-    warp : Warp, optional
-        Of the targets.
-    size : int
-        Rows of a minibatch.
-    seed : int
-        Of the draws and orders.
-    held_out : array (R,), optional
-        The fold that each network holds out.
+    A pass of `n_rows` gives no more rows than the training needs, so that they come from everywhere
+    in the source. The `view` is what networks see, the `warp` that of the targets, and `held_out`
+    (R,) the fold that each network holds out.
     """
     rng = np.random.default_rng(seed)
     # Four standard deviations more than needed, so that a second pass is hardly ever begun.

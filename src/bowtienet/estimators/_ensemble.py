@@ -91,20 +91,14 @@ def fit_practical(
         streamed = streamed_rows(stream, representation, prepare, growth)
     with threadpool_limits(1, user_api="blas"):
         problem = pose(
+            estimator,
             inputs,
             training.targets,
             weights,
             representation.owners,
             outcome,
             hidden=_hidden(estimator.hidden_layer_sizes),
-            effort=estimator.effort,
-            prior=estimator.prior,
-            encoding=estimator.encoding,
-            target_transform=getattr(estimator, "target_transform", "none"),
-            is_constant=getattr(estimator, "noise", "constant") == "constant",
             seed=seed,
-            jobs=effective_n_jobs(estimator.n_jobs),
-            verbose=bool(estimator.verbose),
             stream=streamed,
         )
         ensemble = fit_ensemble(problem, EFFORTS[estimator.effort])
