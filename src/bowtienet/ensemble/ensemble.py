@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,15 +61,8 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
     """
     if ensemble.outcome.has_noise:
         means, apart, left_open = moments(ensemble, inputs)
-        return mixture_of(
-            means,
-            np.sqrt(SHARED * apart + left_open),
-            ensemble.spread,
-            ensemble.stacks,
-            see(ensemble.gates, inputs).astype(np.float64),
-            ensemble.warps,
-            [recipe.is_warped for recipe in ensemble.recipes],
-        )
+        epistemic = np.sqrt(SHARED * apart + left_open)
+        return mixture_of(ensemble, ensemble.warps, see(ensemble.gates, inputs), means, epistemic)
     values = list(member_outputs(ensemble, inputs))
     sizes = [len(each) for each in values]
     weights = np.repeat(ensemble.stacks[0].weights / sizes, sizes)
@@ -91,19 +84,14 @@ def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
 
 
 def mixture_of(
-    means: Floats,
-    epistemic: Floats,
-    variances: Floats,
-    stacks: Sequence[Stack],
-    gate_inputs: Floats,
-    warps: tuple[Warp, ...],
-    is_warped: Sequence[bool],
+    said: Any, warps: tuple[Warp, ...], gate_inputs: NDArray, means: Floats, epistemic: Floats
 ) -> Mixture:
-    """Mixture over R recipes x K levels from moments (R, n, D) and noise variances (R, D)."""
-    gates = np.stack([np.exp(log_gates_of(stack, gate_inputs)).T for stack in stacks], axis=-1)
+    """Mixture over R recipes x K levels from moments (R, n, D), of an ensemble or its forecasts."""
+    stacks, rows = said.stacks, gate_inputs.astype(np.float64)
+    gates = np.stack([np.exp(log_gates_of(stack, rows)).T for stack in stacks], axis=-1)
     weights = np.stack([stack.weights for stack in stacks], axis=-1)[:, None, None] * gates
     levels = np.stack([stack.levels for stack in stacks], axis=-1)
-    noise = np.sqrt(variances[:, None] * levels)[:, :, None]
+    noise = np.sqrt(said.spread[:, None] * levels)[:, :, None]
     shape = weights.shape
 
     def flat(values: Floats) -> Floats:
@@ -115,7 +103,7 @@ def mixture_of(
         epistemic=flat(epistemic[:, None]),
         noise=flat(noise),
         warps=warps,
-        warp_of=tuple(int(warped) for warped in is_warped for _ in range(shape[1])),
+        warp_of=tuple(int(recipe.is_warped) for recipe in said.recipes for _ in range(shape[1])),
     )
 
 

@@ -129,15 +129,8 @@ def conformal_scores_of(problem: Problem, forecasts: Forecasts) -> Floats:
             dispersion=forecasts.spread[:, 0],
         )
         return conformal_scores(counts, targets[:, 0])[:, None]
-    distribution = mixture_of(
-        forecasts.outputs,
-        np.zeros((1, 1, 1)),
-        forecasts.spread,
-        forecasts.stacks,
-        _gate_inputs(problem),
-        problem.warps,
-        [recipe.is_warped for recipe in forecasts.recipes],
-    )
+    gate_inputs, nothing = _gate_inputs(problem), np.zeros((1, 1, 1))
+    distribution = mixture_of(forecasts, problem.warps, gate_inputs, forecasts.outputs, nothing)
     return conformal_scores(distribution, targets)
 
 

@@ -76,22 +76,16 @@ def cross_fit_linear(
         layers = np.stack([_fit_wide(inputs, targets, each, local) for each in by_fit])
     else:
         design = with_ones(inputs)
-        moments = _sums(np.hstack([design, targets]), weights, groups, kept)
+        rows = np.hstack([design, targets])
+        chosen = [np.flatnonzero(groups == group) for group in range(n_folds + 1)]
+        parts = [(weights[each, None] * rows[each]).T @ rows[each] for each in chosen]
+        # Not the total less a part: rows of any size have no influence where they are left out.
+        moments = np.tensordot(kept.astype(float), np.stack(parts), 1)
         pairs = zip(by_fit, moments, strict=True)
         layers = np.stack([_fit_tall(design, targets, *pair, local) for pair in pairs])
     layers *= size[:, None]
     layers[:, :, 0] += level - layers[:, :, 1:] @ center
     return layers
-
-
-def _sums(
-    rows: Floats, weights: Floats, groups: NDArray[np.integer], kept: NDArray[np.bool_]
-) -> Floats:
-    """Σ c r r' (F+1, P, P) of the rows of each fit, from those of each group."""
-    chosen = [np.flatnonzero(groups == group) for group in range(kept.shape[1])]
-    parts = [(weights[each, None] * rows[each]).T @ rows[each] for each in chosen]
-    # Not the total less a part: rows of any size have no influence where they are left out.
-    return np.tensordot(kept.astype(float), np.stack(parts), 1)
 
 
 def _fit_tall(

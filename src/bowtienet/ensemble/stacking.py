@@ -73,7 +73,8 @@ def stack(
     for _ in range(max_iter):
         log_gates = log_softmax(design @ gates, axis=1)
         logs = squares[:, :, None] * (-0.5 / levels) + log_gates - 0.5 * np.log(levels)
-        logs += (constants + _log(weights)[:, None])[:, :, None]
+        with np.errstate(divide="ignore"):
+            logs += (constants + np.log(weights)[:, None])[:, :, None]
         total = logsumexp(logs, axis=(0, 2))
         density = float(share @ total)
         objective = density - _penalty(levels, gates) / n_rows
@@ -96,19 +97,9 @@ def stack_likelihoods(
     logs: Floats, row_weights: Floats, max_iter: int = 100, tol: float = 1e-5
 ) -> Stack:
     """Weights alone, from log likelihoods (R, m) of recipes that have no noise levels."""
-    share = row_weights / row_weights.sum()
-    weights = np.full(len(logs), 1.0 / len(logs))
-    before = -np.inf
-    for _ in range(max_iter):
-        terms = logs + _log(weights)[:, None]
-        total = logsumexp(terms, axis=0)
-        density = float(share @ total)
-        if density - before < tol:
-            break
-        before = density
-        weights = np.exp(terms - total) @ share
-    nothing = np.zeros((1, 1))
-    return Stack(weights=weights, levels=np.ones(1), gates=nothing, log_density=before)
+    # Errors of one keep the level at one, and log N(1 | 0, 1) is that of logs + ½.
+    nothing = np.zeros((len(row_weights), 0))
+    return stack(np.ones_like(logs), logs + 0.5, row_weights, nothing, (1.0,), max_iter, tol)
 
 
 def log_gates_of(stack: Stack, gate_inputs: Floats) -> Floats:
@@ -120,8 +111,3 @@ def _penalty(levels: Floats, gates: Floats) -> float:
     """Minus the logs of the priors of levels and gates."""
     of_levels = LEVEL_PRIOR * np.sum(np.log(levels) + 1.0 / levels)
     return float(0.5 * (of_levels + GATE_PENALTY * np.sum(gates[1:] ** 2)))
-
-
-def _log(weights: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(weights)

@@ -59,7 +59,7 @@ def streamed_minibatches(
     while True:
         for inputs, targets, weights, folds in mixed(read(share, rng), rng):
             goals = targets if warp is None else forward(warp, targets)
-            goals, weights = _single(goals), _single(weights)
+            goals, weights = goals.astype(np.float32), weights.astype(np.float32)
             # Pieces of 32 minibatches together: fast products, little memory.
             for part in slices(len(inputs), 32 * size):
                 seen = with_ones(see(view, inputs[part].astype(np.float64)))
@@ -69,7 +69,3 @@ def streamed_minibatches(
                     if held_out is not None:
                         row_weights = row_weights * (folds[rows] != held_out[:, None])
                     yield seen[begin : begin + size], goals[rows], row_weights
-
-
-def _single(values: NDArray) -> Single:
-    return np.asarray(values, dtype=np.float32)
