@@ -105,23 +105,6 @@ def test_each_row_is_forecast_by_the_network_of_its_fold(rng: np.random.Generato
 # The same again
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
-def test_a_fit_predicts_new_rows(outcome: Outcome, rng: np.random.Generator) -> None:
-    """Far better than without the columns."""
-    x, y = planted(rng, outcome, 240)
-    ensemble = fit_ensemble(posed(x[:150], y[:150], outcome), 1)
-    distribution = predictive(ensemble, x[150:])
-    if isinstance(outcome, Softmax):
-        chances = distribution.mean()
-        right = chances[np.arange(90), y[150:, 0].astype(int)]
-        shares = np.bincount(y[:150, 0].astype(int)) / 150.0
-        assert np.mean(np.log(right)) > np.sum(shares * np.log(shares)) + 0.3
-    else:
-        mean = np.asarray(distribution.mean()).reshape(90)
-        known = y[150:, 0]
-        assert np.mean((mean - known) ** 2) < 0.6 * np.var(known)
-
-
 def test_members_are_the_networks_of_the_folds(rng: np.random.Generator) -> None:
     """And of the linear recipe the function of all rows."""
     problem = posed(*planted(rng, GAUSSIAN))

@@ -117,19 +117,6 @@ def test_every_family_has_finite_penalties(family: str, rng: np.random.Generator
         assert np.all(np.diff(used, axis=1) > 0.0)
 
 
-def test_inputs_of_a_column_share_their_scale(rng: np.random.Generator) -> None:
-    """Whichever of them, and of the units, has the weights."""
-    weights = random_weights(rng)
-    result = relative_penalties(columns_of("student_t"), weights)
-    for column in (0, 2):
-        assert np.all(np.ptp(result[:, column == OWNERS], axis=1) == 0.0)
-    mixed = weights.copy()
-    three = mixed[:, :, OWNERS == 2].reshape(2, -1)
-    mixed[:, :, OWNERS == 2] = rng.permuted(three, axis=1).reshape(2, 5, 3)
-    again = relative_penalties(columns_of("student_t"), mixed)
-    np.testing.assert_allclose(again, result, rtol=1e-5)
-
-
 def test_training_shrinks_a_column_without_use(rng: np.random.Generator) -> None:
     """Next to the column that matters: far more than the same penalty without local scales."""
     x = rng.normal(size=(150, 4))

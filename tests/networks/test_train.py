@@ -7,7 +7,6 @@ import math
 import jax
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
 
 from bowtienet.networks import train as train_module
 from bowtienet.networks.column_scales import Columns, local_prior
@@ -20,7 +19,7 @@ from bowtienet.networks.train import (
     minibatches,
     train,
 )
-from bowtienet.outcomes import GAUSSIAN, Binary, Outcome
+from bowtienet.outcomes import GAUSSIAN, Outcome
 from tests.networks.cases import (
     CASES,
     R,
@@ -169,22 +168,6 @@ def test_no_hidden_layer_is_ridge_regression(rng: np.random.Generator) -> None:
         matrix = design.T @ (weights[r][:, None] * design) + np.diag([0.0] + 3 * [penalties[r]])
         exact = np.linalg.solve(matrix, design.T @ (weights[r][:, None] * y))
         np.testing.assert_allclose(networks.layers[0][r], exact.T, atol=1e-4)
-
-
-def test_no_hidden_layer_is_logistic_regression(rng: np.random.Generator) -> None:
-    x = rng.normal(size=(150, 2))
-    y = (rng.random(150) < 1.0 / (1.0 + np.exp(-x[:, 0] - 1.0))).astype(float)[:, None]
-    networks = train(
-        Networks(layers=(np.zeros((1, 1, 3)),)),
-        full_batches(x, y, np.ones((1, 150)), 1500),
-        outcome=Binary(),
-        penalties=np.array([2.0]),
-        total_weights=np.array([150.0]),
-        n_steps=1500,
-    )
-    exact = LogisticRegression(C=0.5, tol=1e-10).fit(x, y[:, 0])
-    expected = [exact.intercept_[0], *exact.coef_[0]]
-    np.testing.assert_allclose(networks.layers[0][0, 0], expected, atol=1e-4)
 
 
 def test_training_leaves_its_start_and_tells_its_progress(rng: np.random.Generator) -> None:

@@ -56,7 +56,7 @@ def fit_ensemble(problem: Problem, rounds: int) -> Ensemble:
         forecasts = needed(problem, go_on(problem, forecasts, rounds))
         seed = len("members") + rounds
         networks = train_recipes(
-            problem, forecasts.recipes, forecasts.networks, LAST_STEPS, seed, all_rows=True
+            problem, forecasts.recipes, forecasts.networks, LAST_STEPS, seed=seed, all_rows=True
         )
     except KeyboardInterrupt:
         warnings.warn(
