@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bowtienet._arrays import hash_rows
-from bowtienet.ensemble.folds import MANY_ROWS, assign_folds
+from bowtienet.ensemble.folds import assign_folds
 from bowtienet.networks.train import FEW_ROWS
 
 
@@ -15,7 +15,7 @@ def table(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("n", "expected"), [(60, 10), (FEW_ROWS - 1, 10), (FEW_ROWS, 5), (MANY_ROWS, 5)]
+    ("n", "expected"), [(60, 10), (FEW_ROWS - 1, 10), (FEW_ROWS, 5), (10_000, 5)]
 )
 def test_folds_are_of_equal_size(n: int, expected: int, rng: np.random.Generator) -> None:
     folds, n_folds = assign_folds(*table(rng, n))
@@ -26,7 +26,7 @@ def test_folds_are_of_equal_size(n: int, expected: int, rng: np.random.Generator
 
 
 def test_of_many_rows_a_fifth_is_held_out_in_five_equal_parts(rng: np.random.Generator) -> None:
-    n = MANY_ROWS + 1
+    n = 10_000 + 1
     folds, n_folds = assign_folds(*table(rng, n))
     assert n_folds == 5
     assert set(folds) == {-1, 0, 1, 2, 3, 4}
@@ -36,7 +36,7 @@ def test_of_many_rows_a_fifth_is_held_out_in_five_equal_parts(rng: np.random.Gen
 
 
 def test_the_order_of_rows_does_not_matter(rng: np.random.Generator) -> None:
-    for n in (101, MANY_ROWS + 50):
+    for n in (101, 10_000 + 50):
         x, y = table(rng, n)
         order = rng.permutation(n)
         folds, _ = assign_folds(x, y)

@@ -12,8 +12,6 @@ from bowtienet.networks import train as train_module
 from bowtienet.networks.column_scales import Columns, local_prior
 from bowtienet.networks.networks import Networks, outputs, random_networks
 from bowtienet.networks.train import (
-    MOMENTUM,
-    SQUARES,
     WARM_UP,
     Batch,
     minibatches,
@@ -38,6 +36,7 @@ def full_batches(x: np.ndarray, y: np.ndarray, weights: np.ndarray, n_steps: int
 def test_adam_written_out(rng: np.random.Generator) -> None:
     """Layer by layer: decays, bias correction, warm-up and cosine, rates, relative penalties."""
     layers, n_steps, learning_rate = random_layers(rng, (3, 4, 2), 2), 40, 0.03
+    momentum, squares = 0.9, 0.99
     x, y = rng.normal(size=(12, 3)), rng.normal(size=(12, 2))
     weights, penalties = rng.uniform(0.5, 2.0, size=(2, 12)), np.array([0.5, 20.0])
     factors = rng.uniform(0.5, 2.0, size=(2, 3))
@@ -65,10 +64,10 @@ def test_adam_written_out(rng: np.random.Generator) -> None:
                 slope = np.array(slope)
                 relative = factors[r] if i == 0 else 1.0
                 slope[:, 1:] += penalties[r] / weights[r].sum() * relative * points[i][:, 1:]
-                mean[i] = MOMENTUM * mean[i] + (1.0 - MOMENTUM) * slope
-                square[i] = SQUARES * square[i] + (1.0 - SQUARES) * slope**2
+                mean[i] = momentum * mean[i] + (1.0 - momentum) * slope
+                square[i] = squares * square[i] + (1.0 - squares) * slope**2
                 # The constant is next to the root of the biased square.
-                unbiased = math.sqrt(1.0 - SQUARES**step) / (1.0 - MOMENTUM**step)
+                unbiased = math.sqrt(1.0 - squares**step) / (1.0 - momentum**step)
                 share = rate / math.sqrt(points[i].shape[1] - 1)
                 points[i] = points[i] - share * unbiased * mean[i] / (np.sqrt(square[i]) + 1e-6)
         for layer, expected in zip(result.layers, points, strict=True):

@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from bowtienet._arrays import hash_rows
 from bowtienet.networks.train import FEW_ROWS
 
-MANY_ROWS = 10_000
-"""Above it a fifth of the rows is held out, in five folds."""
-
 
 def assign_folds(
     inputs: NDArray[np.floating],
@@ -28,7 +25,8 @@ def assign_folds(
     """
     n = len(inputs)
     n_folds = 10 if n < FEW_ROWS else 5
-    parts = 5 * n_folds if n > MANY_ROWS else min(n_folds, n)
+    # A fifth of many rows is enough to hold out.
+    parts = 5 * n_folds if n > 10_000 else min(n_folds, n)
     hashes = hash_rows(np.column_stack([inputs, targets]))
     fold = np.empty(n, dtype=np.intp)
     if classes is None:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._arrays import slices
 from bowtienet.ensemble.judgement import Forecasts, judge
 from bowtienet.ensemble.linear import cross_fit_linear
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
@@ -31,12 +32,13 @@ from bowtienet.networks.train import (
 
 Floats = NDArray[np.float64]
 
-
 FIRST_STEPS = 1_000
 """Minibatches of the first training, however many rows there are: enough for most tables, rounds
 are for the others (docs/measurements/portfolio.md)."""
 LAST_STEPS = 250
 """Of the last training, with all rows."""
+MOST_LONGER = 4.0
+"""Times as long as in memory, where there are so many more rows than a sample: they are new."""
 
 
 def train_recipes(
@@ -85,20 +87,17 @@ def _run(problem: Problem, trainings: Sequence[Training]) -> list[Networks]:
 
 def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
     """Recipes that are trained side by side: of one view, warp and loss, and not too many."""
-    alike: dict[tuple[str, bool, str], list[int]] = {}
-    for index, recipe in enumerate(recipes):
-        if recipe.view == LINEAR:
-            continue
-        key = recipe.view, recipe.is_warped, recipe.outcome.name
-        alike.setdefault(key, []).append(index)
+
+    def kind(index: int) -> tuple[str, bool, str]:
+        recipe = recipes[index]
+        return recipe.view, recipe.is_warped, recipe.outcome.name
+
     size, _ = batch_and_steps(len(problem.inputs))
     each = size * problem.n_folds * max(problem.hidden, default=1)
     most = max(1, 2**18 // each)  # activations of a minibatch that stay in a core's cache
-    return [
-        members[begin : begin + most]
-        for members in alike.values()
-        for begin in range(0, len(members), most)
-    ]
+    bent = [index for index, recipe in enumerate(recipes) if recipe.view != LINEAR]
+    groups = [list(group) for _, group in itertools.groupby(bent, kind)]
+    return [group[part] for group in groups for part in slices(len(group), most)]
 
 
 def _training(
@@ -183,8 +182,7 @@ def _steps(problem: Problem, steps: int) -> int:
     # Batches of few rows are a third of them.
     share = 0.4 if len(problem.inputs) < FEW_ROWS else 1.0
     if problem.stream is not None:
-        # Longer, where there are more rows than the sample: they are new.
-        share = min(problem.stream.n_rows / len(problem.inputs), 4.0)
+        share = min(problem.stream.n_rows / len(problem.inputs), MOST_LONGER)
     return max(1, round(share * steps))
 
 

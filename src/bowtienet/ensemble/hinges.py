@@ -27,8 +27,6 @@ Floats = NDArray[np.float64]
 
 UNITS = 64
 """Hinges: more of them cost predictions more and change little."""
-LEAST_NOISE = 1e-8
-"""Of σ² and s² for standardised targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +73,7 @@ def learn_hinges(
         # The evidence is of all hinges alike: functions bend more somewhere, and gaps may be there
         # (docs/measurements/odd.md).
         variance = 10.0 * _prior_variance(design, moment, target, weights)
-        roots[w, d] = root_of(moment, max(float(noise[w, d]), LEAST_NOISE), variance)
+        roots[w, d] = root_of(moment, max(float(noise[w, d]), 1e-8), variance)
     return Hinges(view=view, weights=units, roots=roots)
 
 
@@ -114,11 +112,12 @@ def _prior_variance(design: Floats, moment: Floats, target: Floats, weights: Flo
     along = basis.T @ (design.T @ (weights * target))
     total = float(weights @ target**2)
     count = float(weights.sum())
-    variance, noise = (max(share * total / count, LEAST_NOISE) for share in (1.0, 0.1))
+    least = 1e-8  # for standardised targets
+    variance, noise = (max(share * total / count, least) for share in (1.0, 0.1))
     for _ in range(30):
         mean = along / (values + noise / variance)
         gamma = float(np.sum(values / (values + noise / variance)))
-        variance = max(float(mean @ mean) / max(gamma, 1e-9), LEAST_NOISE)
+        variance = max(float(mean @ mean) / max(gamma, 1e-9), least)
         misfit = total - 2.0 * float(mean @ along) + float(values @ mean**2)
-        noise = max(misfit / max(count - gamma, 0.5), LEAST_NOISE)
+        noise = max(misfit / max(count - gamma, 0.5), least)
     return variance if math.isfinite(variance) else 1.0

@@ -50,12 +50,12 @@ def cross_fit_linear(
     folds: NDArray[np.integer],
     n_folds: int,
     outcome: Outcome,
-    prior: str | ShrinkagePrior = "student_t",
+    prior: str = "student_t",
 ) -> Floats:
     """Layers (F+1, C, K+1), bias first, without each fold and at last with all rows.
 
     Columns (n, K) are standardised, targets (n, C); `folds` is -1 for rows that are never held out.
-    The prior, or its name, is that of psi, for Gaussian targets alone.
+    The prior is that of psi by name, for Gaussian targets alone.
     """
     present = weights > 0.0
     inputs, targets, weights = inputs[present], targets[present], weights[present]
@@ -65,7 +65,7 @@ def cross_fit_linear(
     by_fit = weights * kept[:, groups]
     if not isinstance(outcome, Gaussian):
         return _fit_by_loss(inputs, targets, by_fit, outcome)
-    local = build_shrinkage(prior) if isinstance(prior, str) else prior
+    local = build_shrinkage(prior)
     # Origin and unit are common to all fits: rounding apart they have no influence.
     share = weights / weights.sum()
     center, level = share @ inputs, share @ targets

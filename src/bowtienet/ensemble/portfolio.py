@@ -10,8 +10,6 @@ from bowtienet.outcomes import Gaussian, Outcome, StudentT
 PENALTIES = (0.03, 10.0, 1.0)
 """λ of a weak, a strong and a shrinking recipe for numbers: weak for little noise, strong for
 much, the last where columns do not matter (docs/measurements/portfolio.md)."""
-PENALTIES_OF_LOGS = (0.1, 3.0, 30.0, 10.0)
-"""The same for classes and counts, whose loss has no noise variance to grow: stronger."""
 EFFORTS = {"fast": 0, "balanced": 2, "best": 4}
 """Most rounds of further training."""
 LINEAR = "linear"
@@ -52,7 +50,8 @@ def portfolio(
 
     With outliers among the targets weak recipes have a twin that hardly follows them.
     """
-    *plain, shrinking = PENALTIES if outcome.has_noise else PENALTIES_OF_LOGS
+    # The loss of classes and counts has no noise variance to grow: stronger ones.
+    *plain, shrinking = PENALTIES if outcome.has_noise else (0.1, 3.0, 30.0, 10.0)
     recipes = []
     for view in views:
         for is_warped in (False, True)[:n_warps]:

@@ -8,15 +8,15 @@ import time
 
 from bowtienet._format import duration
 
-SECONDS_BETWEEN = 0.5
-"""Between two looks of the bar."""
-
 
 class Progress:
     """Work that is done and expected, from all threads; a bar on standard error if wanted.
 
     Work is in steps x weights x rows of a minibatch, which take about the same time everywhere.
     """
+
+    seconds_between = 0.5
+    """Between two looks of the bar."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
@@ -37,7 +37,7 @@ class Progress:
         with self._lock:
             self._done += work
             now = time.monotonic()
-            if self._shown and now - self._last >= SECONDS_BETWEEN:
+            if self._shown and now - self._last >= self.seconds_between:
                 self._last = now
                 self._write(now - self._began)
 

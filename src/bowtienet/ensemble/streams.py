@@ -58,14 +58,14 @@ def streamed_minibatches(
     share = min(1.0, (needed + 4.0 * np.sqrt(needed)) / n_rows)
     while True:
         for inputs, targets, weights, folds in mixed(read(share, rng), rng):
-            goals = targets if warp is None else forward(warp, targets)
+            goals: NDArray = targets if warp is None else forward(warp, targets)
             goals, weights = goals.astype(np.float32), weights.astype(np.float32)
             # Pieces of 32 minibatches together: fast products, little memory.
             for part in slices(len(inputs), 32 * size):
                 seen = with_ones(see(view, inputs[part].astype(np.float64)))
                 for begin in range(0, len(seen) - size + 1, size):
                     rows = slice(part.start + begin, part.start + begin + size)
-                    row_weights = weights[None, rows]
+                    row_weights: Single = weights[None, rows]
                     if held_out is not None:
                         row_weights = row_weights * (folds[rows] != held_out[:, None])
                     yield seen[begin : begin + size], goals[rows], row_weights

@@ -22,8 +22,6 @@ from bowtienet.outcomes import Outcome
 
 LEARNING_RATE = 0.1
 """Highest step of a weight, for a layer with one input; with K inputs it is over sqrt(K)."""
-MOMENTUM, SQUARES = 0.9, 0.99
-"""Adam's two decays."""
 WARM_UP = 0.05
 """Share of the steps in which the rate rises."""
 DECAYED = 1e-12
@@ -64,6 +62,7 @@ def train(
     _set_penalties(decay, strength, factors)
     rates = [1.0 / math.sqrt(max(layer.shape[2] - 1, 1)) for layer in layers]
     every = max(1, n_steps // UPDATES)
+    momentum, squares = 0.9, 0.99
     for step, (inputs, targets, row_weights) in enumerate(islice(batches, n_steps)):
         if step % every == 0 and step > WARM_UP * n_steps:
             _forget(points, mean, square)
@@ -77,17 +76,17 @@ def train(
         # m and v are sums, so that their factors 1 - beta go into the rate.
         np.multiply(shrink, points, out=scratch)
         slopes += scratch
-        mean *= MOMENTUM
+        mean *= momentum
         mean += slopes
-        square *= SQUARES
+        square *= squares
         np.multiply(slopes, slopes, out=scratch)
         square += scratch
         np.sqrt(square, out=scratch)
         # Below 1e-6 the root of a mean squared gradient is rounding.
-        scratch += 1e-6 / math.sqrt(1.0 - SQUARES)
+        scratch += 1e-6 / math.sqrt(1.0 - squares)
         np.divide(mean, scratch, out=scratch)
-        unbiased = math.sqrt(1.0 - SQUARES ** (step + 1)) / (1.0 - MOMENTUM ** (step + 1))
-        unbiased *= (1.0 - MOMENTUM) / math.sqrt(1.0 - SQUARES)
+        unbiased = math.sqrt(1.0 - squares ** (step + 1)) / (1.0 - momentum ** (step + 1))
+        unbiased *= (1.0 - momentum) / math.sqrt(1.0 - squares)
         size = learning_rate * _schedule((step + 1) / n_steps) * unbiased
         for rate, part in zip(rates, parts, strict=True):
             part *= size * rate
