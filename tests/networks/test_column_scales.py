@@ -15,7 +15,7 @@ from bowtienet.networks.column_scales import (
     local_scales,
     relative_penalties,
 )
-from bowtienet.networks.networks import Networks, random_networks
+from bowtienet.networks.networks import random_networks
 from bowtienet.networks.train import minibatches, train
 from bowtienet.outcomes import GAUSSIAN
 
@@ -137,22 +137,3 @@ def test_training_shrinks_a_column_without_use(rng: np.random.Generator) -> None
 
     with_scales, without = shares(columns_of("student_t", np.arange(4))), shares(None)
     assert np.all(with_scales < 0.2 * without)
-
-
-def test_penalties_stay_without_columns(rng: np.random.Generator) -> None:
-    """When networks go on, those of the training before are kept, and they act."""
-    x, y = rng.normal(size=(60, 2)), rng.normal(size=(60, 1))
-    start = random_networks(rng, x, (6,), 1, 2)
-    factors = np.array([[1.0, 1.0], [1.0, 1e3]], dtype=np.float32)
-    trained = train(
-        Networks(layers=start.layers, factors=factors),
-        minibatches(x, y, np.ones(60), 20, rng),
-        outcome=GAUSSIAN,
-        penalties=np.ones(2),
-        total_weights=np.full(2, 60.0),
-        n_steps=400,
-    )
-    np.testing.assert_array_equal(trained.factors, factors)
-    sizes = np.sqrt(np.mean(trained.layers[0][:, :, 1:] ** 2, axis=1))
-    assert sizes[1, 1] < 0.01 * sizes[1, 0]
-    assert sizes[0, 1] > 0.1 * sizes[0, 0]
