@@ -139,16 +139,12 @@ def hinges_of(problem: Problem, forecasts: Forecasts) -> Hinges:
         view = next(iter(problem.views))
         networks = random_networks(rng, problem.seen[view], (UNITS,), 1, 1)
     first = networks.layers[0].astype(np.float64)
+    directions = first.reshape(-1, first.shape[2])[:, 1:]
+    targets = np.stack([goals(problem, bool(w)) for w in range(len(problem.warps))])
     noise = np.einsum("rd,rd->d", forecasts.weights[:, None], forecasts.spread)
-    return learn_hinges(
-        view,
-        first.reshape(-1, first.shape[2])[:, 1:],
-        problem.seen[view],
-        np.stack([goals(problem, bool(w)) for w in range(len(problem.warps))]),
-        problem.weights,
-        np.stack([noise for _ in problem.warps]),
-        rng,
-    )
+    noise = np.stack([noise for _ in problem.warps])
+    rows = problem.seen[view], targets, problem.weights
+    return learn_hinges(view, directions, *rows, noise, rng)
 
 
 def without_epistemic(ensemble: Ensemble, inputs: Floats) -> Ensemble:

@@ -211,13 +211,7 @@ def forecast(problem: Problem, recipe: Recipe, networks: Networks) -> Floats:
 
 
 def _linear(problem: Problem, recipe: Recipe) -> Networks:
-    layers: Any = cross_fit_linear(
-        problem.inputs,
-        goals(problem, recipe.is_warped),
-        problem.weights,
-        problem.folds,
-        problem.n_folds,
-        recipe.outcome,
-        problem.prior,
-    )
+    targets, folds = goals(problem, recipe.is_warped), (problem.folds, problem.n_folds)
+    rows = problem.inputs, targets, problem.weights
+    layers: Any = cross_fit_linear(*rows, *folds, recipe.outcome, problem.prior)
     return Networks(layers=(layers,))

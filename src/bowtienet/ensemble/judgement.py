@@ -74,12 +74,9 @@ def judge(
         stacks, spread = _judge_counts(_rates(problem, outputs), targets[:, 0], weights)
     else:
         stacks, spread = _judge_numbers(problem, recipes, outputs, weights)
+    recipes, networks = tuple(recipes), tuple(networks)
     return Forecasts(
-        recipes=tuple(recipes),
-        networks=tuple(networks),
-        outputs=outputs,
-        stacks=stacks,
-        spread=spread,
+        recipes=recipes, networks=networks, outputs=outputs, stacks=stacks, spread=spread
     )
 
 
@@ -87,12 +84,9 @@ def chosen(problem: Problem, forecasts: Forecasts, index: NDArray[np.intp]) -> F
     """Those of some of the recipes."""
     if len(index) == len(forecasts.recipes):
         return forecasts
-    return judge(
-        problem,
-        [forecasts.recipes[i] for i in index],
-        [forecasts.networks[i] for i in index],
-        forecasts.outputs[index],
-    )
+    recipes = [forecasts.recipes[i] for i in index]
+    networks = [forecasts.networks[i] for i in index]
+    return judge(problem, recipes, networks, forecasts.outputs[index])
 
 
 def joining(problem: Problem, forecasts: Forecasts) -> NDArray[np.intp]:
