@@ -11,7 +11,7 @@ import pytest
 from bowtienet import BowTieRegressor
 from bowtienet.ensemble import fit as module
 from bowtienet.ensemble import linear
-from bowtienet.ensemble.ensemble import member_outputs, predictive
+from bowtienet.ensemble.ensemble import member_outputs, predictive, seen_of
 from bowtienet.ensemble.fit import ENOUGH_GAIN, KEPT, fit_ensemble, go_on, without_epistemic
 from bowtienet.ensemble.forecasts import (
     FIRST_STEPS,
@@ -28,7 +28,6 @@ from bowtienet.ensemble.problem import Problem, goals, has_outliers, pose
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.networks.networks import count_of, outputs, random_networks, take
 from bowtienet.outcomes import GAUSSIAN, Counts, Outcome, Softmax, StudentT
-from bowtienet.tables.views import see
 
 OUTCOMES = [GAUSSIAN, Softmax(n_classes=3), Counts()]
 
@@ -129,11 +128,11 @@ def test_noise_is_less_what_is_epistemic(rng: np.random.Generator) -> None:
     x, y = planted(rng, GAUSSIAN, 60)
     ensemble = fit_ensemble(posed(x, y), 0)
     assert ensemble.hinges is not None
-    left_open = variances(ensemble.hinges, see(ensemble.views[ensemble.hinges.view], x)).mean()
+    left_open = variances(ensemble.hinges, seen_of(ensemble, x)[ensemble.hinges.view]).mean()
     apart = left_open + np.array(
         [
             np.mean(np.var(values, axis=0, ddof=1)) if len(values) > 1 else 0.0
-            for values in member_outputs(ensemble, x)
+            for values in member_outputs(ensemble, seen_of(ensemble, x))
         ]
     )
     assert apart.max() > 0.0

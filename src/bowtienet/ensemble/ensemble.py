@@ -63,7 +63,7 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
         means, apart, left_open = moments(ensemble, inputs)
         epistemic = np.sqrt(SHARED * apart + left_open)
         return mixture_of(ensemble, ensemble.warps, see(ensemble.gates, inputs), means, epistemic)
-    values = list(member_outputs(ensemble, inputs))
+    values = list(member_outputs(ensemble, seen_of(ensemble, inputs)))
     sizes = [len(each) for each in values]
     weights = np.repeat(ensemble.stacks[0].weights / sizes, sizes)
     spread = np.repeat(ensemble.spread[:, 0], sizes)
@@ -76,9 +76,13 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
     return CountMixture(weights=weights, means=means, dispersion=spread)
 
 
-def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
-    """Outputs (F, n, D) of the members of each recipe for standardised columns."""
-    seen = {name: see(view, inputs) for name, view in ensemble.views.items()} | {LINEAR: inputs}
+def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
+    """Inputs of networks by view, and of the linear recipe, from standardised columns."""
+    return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
+
+
+def member_outputs(ensemble: Ensemble, seen: dict[str, NDArray]) -> Iterator[Floats]:
+    """Outputs (F, n, D) of the members of each recipe."""
     for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
         yield outputs(networks, seen[recipe.view]).astype(np.float64)
 
@@ -110,8 +114,9 @@ def mixture_of(
 def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats, Floats]:
     """Means, variances between members and what rows leave open (R, n, D), on recipes' scales."""
     assert ensemble.hinges is not None
-    open_to = variances(ensemble.hinges, see(ensemble.views[ensemble.hinges.view], inputs))
-    values = list(member_outputs(ensemble, inputs))
+    seen = seen_of(ensemble, inputs)
+    open_to = variances(ensemble.hinges, seen[ensemble.hinges.view])
+    values = list(member_outputs(ensemble, seen))
     apart = [each.var(axis=0, ddof=min(1, len(each) - 1)) for each in values]
     left_open = [open_to[int(recipe.is_warped)] for recipe in ensemble.recipes]
     return np.stack([each.mean(axis=0) for each in values]), np.stack(apart), np.stack(left_open)
@@ -122,10 +127,10 @@ def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Fl
 
     Squares of the deviations add up to the epistemic variance, products to the covariance.
     """
-    left_open = None
+    left_open, seen = None, seen_of(ensemble, inputs)
     if ensemble.hinges is not None:
-        left_open = deviations(ensemble.hinges, see(ensemble.views[ensemble.hinges.view], inputs))
-    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
+        left_open = deviations(ensemble.hinges, seen[ensemble.hinges.view])
+    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, seen), strict=True):
         mean = values.mean(axis=0)
         apart = (values - mean) * math.sqrt(SHARED / max(len(values) - 1, 1))
         if left_open is not None:
