@@ -21,7 +21,7 @@ from benchmarks.data import FIVE_SETS, split_of
 from benchmarks.fit import Split, generated, smooth, steps
 from bowtienet import BowTieRegressor
 from bowtienet.ensemble import ensemble, fit, forecasts, judgement, portfolio, problem, stacking
-from bowtienet.tables import pieces, views
+from bowtienet.tables import views
 
 
 def rows_first(name: str, rows: int, seed: int) -> Split:
@@ -51,6 +51,11 @@ def penalties(weak: float, strong: float, shrinking: float) -> list[Change]:
     return [(portfolio, "PENALTIES", (weak, strong, shrinking))]
 
 
+def without_linear(*arguments: Any, **options: Any) -> Any:
+    """The portfolio less its last recipe, the linear one."""
+    return portfolio.portfolio(*arguments, **options)[:-1]
+
+
 VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "defaults": ({}, []),
     "weak penalty 0.1": ({}, penalties(0.1, 10.0, 1.0)),
@@ -61,6 +66,7 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "no shrinking recipes": ({"prior": "gaussian"}, []),
     "standard columns alone": ({"encoding": "standard"}, []),
     "pieces alone": ({"encoding": "piecewise"}, []),
+    "no linear recipe": ({}, [(fit, "portfolio", without_linear)]),
     "no warps": ({"target_transform": "none"}, []),
     "warps join always": ({}, [(judgement, "LOSS_OF_WARP", np.inf)]),
     "two recipes kept": ({}, [(fit, "KEPT", 2)]),
@@ -79,8 +85,8 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "one layer of 128": ({"hidden_layer_sizes": (128,)}, []),
     "two layers of 50": ({"hidden_layer_sizes": (50, 50)}, []),
     "two layers of 64": ({"hidden_layer_sizes": (64, 64)}, []),
-    "10 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 10)]),
-    "40 rows a bin": ({}, [(pieces, "ROWS_PER_BIN", 40)]),
+    "10 rows a bin": ({}, [(views, "ROWS_PER_BIN", 10)]),
+    "40 rows a bin": ({}, [(views, "ROWS_PER_BIN", 40)]),
     "at most 16 bins": ({}, [(views, "MANY_BINS", 16)]),
 }
 

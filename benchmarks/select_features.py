@@ -1,9 +1,10 @@
-"""Whether `select_features` keeps its rate on planted tables, and what it finds, next to hidimstat.
+"""Whether `select_features` keeps its rate on planted tables, and what it finds, beside others.
 
 python -m benchmarks select_features --page docs/measurements/select_features.md
 
 The competitors are hidimstat's distilled conditional randomisation test (dCRT, by Benjamini and
-Hochberg) and model-X knockoffs, both with their defaults.
+Hochberg) and model-X knockoffs, both with their defaults, knockpy's if it is installed, and two
+rules without a promise.
 """
 
 from __future__ import annotations
@@ -11,12 +12,17 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from hidimstat import D0CRT, ModelXKnockoff
 from scipy.stats import false_discovery_control
+from sklearn.ensemble import RandomForestRegressor
+from sklearn.inspection import permutation_importance
 from sklearn.linear_model import LassoCV
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 
 from benchmarks._run import Record, by, options, run, write
 from bowtienet import select_features
@@ -61,11 +67,36 @@ def by_knockoffs(X: Floats, y: Floats) -> Floats:
     return np.asarray(test.fdr_selection(fdr=RATE)) > 0
 
 
+def by_lasso(X: Floats, y: Floats) -> Floats:
+    """Columns that the Lasso keeps at its cross-validated penalty: no rate is promised."""
+    return LassoCV(random_state=0).fit(StandardScaler().fit_transform(X), y).coef_ != 0.0
+
+
+def by_permutation(X: Floats, y: Floats) -> Floats:
+    """Columns whose permutation costs a forest more than two deviations: no rate is promised."""
+    X_few, X_held, y_few, y_held = train_test_split(X, y, test_size=0.3, random_state=0)
+    forest = RandomForestRegressor(200, random_state=0).fit(X_few, y_few)
+    found = permutation_importance(forest, X_held, y_held, n_repeats=20, random_state=0)
+    return found.importances_mean > 2.0 * found.importances_std
+
+
+def by_knockpy(X: Floats, y: Floats) -> Floats:
+    """Selected columns of knockpy's Gaussian knockoffs with the statistic of the Lasso."""
+    from knockpy import KnockoffFilter
+
+    np.random.seed(0)  # noqa: NPY002 (knockpy has no other source)
+    return KnockoffFilter(ksampler="gaussian", fstat="lasso").forward(X, y, fdr=RATE) > 0
+
+
 METHODS: dict[str, Callable[[Floats, Floats], Floats]] = {
     "select_features": lambda X, y: select_features(X, y, false_discovery_rate=RATE).selected,
     "hidimstat dCRT": by_crt,
     "hidimstat knockoffs": by_knockoffs,
+    "Lasso": by_lasso,
+    "permutation": by_permutation,
 }
+if find_spec("knockpy") is not None:
+    METHODS["knockpy"] = by_knockpy
 
 
 def case(signal: str, rows: int, columns: int, method: str, seed: int) -> Record:

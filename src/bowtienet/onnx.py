@@ -31,13 +31,11 @@ from bowtienet.networks.networks import count_of
 from bowtienet.outcomes import Counts, Softmax
 from bowtienet.persistence import replacing
 from bowtienet.prediction.components import NODE_WEIGHTS, NODES
-from bowtienet.tables.columns import LEVELS, Column
 from bowtienet.tables.dates import DAYS_OF_YEAR
 from bowtienet.tables.dates import PARTS as DATE_PARTS
-from bowtienet.tables.pieces import first_and_last
 from bowtienet.tables.representation import FARTHEST, Representation
-from bowtienet.tables.texts import CATEGORY, DATE, NUMBER
-from bowtienet.tables.views import FARTHEST_SEEN, View
+from bowtienet.tables.texts import Column
+from bowtienet.tables.views import FARTHEST_SEEN, View, first_and_last
 from bowtienet.tables.warp import Warp, forward
 
 SCALED_ERFC = Chebyshev.interpolate(lambda t: erfcx(4.0 * (1.0 + t) / (1.0 - t)), 16)
@@ -126,8 +124,9 @@ def export(
     if levels.size and not ensemble.warps:
         raise ValueError("quantiles are for numbers alone: counts and classes leave them out.")
     graph = _Graph(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
-    scaling, encoded = representation.scaling, _encoded(graph, representation.columns)
-    scaled = (encoded * 0.5 - 0.5 * scaling.center) / scaling.scale * 2.0
+    center, scale = representation.scaling
+    encoded = _encoded(graph, representation.columns)
+    scaled = (encoded * 0.5 - 0.5 * center) / scale * 2.0
     inputs = graph.clip(scaled, -FARTHEST, FARTHEST)
     if isinstance(ensemble.outcome, Softmax):
         _add_classes(graph, ensemble, inputs, np.asarray(classes))
@@ -136,8 +135,8 @@ def export(
     else:
         _add_numbers(graph, ensemble, inputs, levels, is_single)
     names = [each.name for each in (*graph.inputs, *graph.outputs)]
-    if len(set(names)) < len(names):
-        raise ValueError("a column has the name of an output or of exposure: give it another.")
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError("a column has no name, or that of an output or exposure: give it another.")
     parts = (graph.nodes, "bowtienet", graph.inputs, graph.outputs, graph.constants)
     # Older programs refuse newer versions, and these have all operators.
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
@@ -149,15 +148,15 @@ def export(
 
 def _encoded(graph: _Graph, columns: tuple[Column, ...]) -> _Value:
     """Encoded columns (n, E), as `tables.columns.encode` makes them."""
-    if all(column.kind == NUMBER for column in columns):
+    if all(column.kind == "number" for column in columns):
         return _numbers(graph, "X", columns)
     blocks = []
     for column in columns:
-        if column.kind == NUMBER:
+        if column.kind == "number":
             blocks.append(_numbers(graph, column.name, (column,)))
-        elif column.kind in (CATEGORY, LEVELS):
+        elif column.kind in ("category", "many levels"):
             blocks.append(_category(graph, column))
-        elif column.kind == DATE:
+        elif column.kind == "date":
             blocks.append(_date(graph, column))
         else:
             raise ValueError(f"column {column.name!r} is of texts: fit with numbers in its place.")
@@ -180,10 +179,10 @@ def _category(graph: _Graph, column: Column) -> _Value:
     """The row of each level; the last row is for missing and unknown ones."""
     levels = list(column.parts)
     rows = np.eye(len(levels) + 1, len(levels))
-    if (statistic := column.statistic) is not None:
-        frequent, levels = levels, statistic.levels.tolist()
+    if column.levels is not None and column.means is not None:
+        frequent, levels = levels, column.levels.tolist()
         rows = np.array([[level == each for each in frequent] for level in [*levels, None]], float)
-        rows = np.concatenate([rows.reshape(len(levels) + 1, -1), statistic.means], axis=1)
+        rows = np.concatenate([rows.reshape(len(levels) + 1, -1), column.means], axis=1)
     size = len(levels)
     number = graph(
         "LabelEncoder",
@@ -213,12 +212,11 @@ def _date(graph: _Graph, column: Column) -> _Value:
 def _seen(graph: _Graph, view: View, inputs: _Value) -> _Value:
     """Inputs of networks, as `tables.views.see` makes them."""
     inputs = graph.clip(inputs, -FARTHEST_SEEN, FARTHEST_SEEN)
-    if (pieces := view.pieces) is not None:
-        first, last = first_and_last(pieces)
-        taken = graph("Gather", inputs, pieces.column.astype(np.int64), axis=1)
-        at = (taken - pieces.low) / (pieces.high - pieces.low)
-        held = graph.clip(at, np.where(first, -np.inf, 0.0), np.where(last, np.inf, 1.0))
-        inputs = (held - pieces.center) / pieces.scale
+    first, last = first_and_last(view)
+    taken = graph("Gather", inputs, view.column.astype(np.int64), axis=1)
+    at = (taken - view.low) / (view.high - view.low)
+    held = graph.clip(at, np.where(first, -np.inf, 0.0), np.where(last, np.inf, 1.0))
+    inputs = (held - view.center) / view.scale
     if view.principal is not None:
         inputs = inputs @ view.principal
     return graph.cast(inputs, TensorProto.FLOAT)
@@ -321,9 +319,13 @@ def _left_open(graph: _Graph, ensemble: Ensemble, inputs: _Value) -> list[_Value
     hinges = ensemble.hinges
     assert hinges is not None
     seen = graph.cast(_seen(graph, ensemble.views[hinges.view], inputs))
-    hidden = graph("Relu", seen @ hinges.weights[:, 1:].T + hinges.weights[:, 0])
+    # Without any hinge a silent one: ONNX Runtime leaves products over nothing unset.
+    silent = int(not len(hinges.weights))
+    weights = np.pad(hinges.weights, ((0, silent), (0, 0)))
+    hidden = graph("Relu", seen @ weights[:, 1:].T + weights[:, 0])
     variances = []
     for index, roots in enumerate(hinges.roots):
+        roots = np.pad(roots, ((0, 0), (0, 0), (0, silent)))
         along = hidden @ np.swapaxes(roots[:, :, 1:], 1, 2) + roots[:, None, :, 0]
         squares = graph("Transpose", graph.sum(along * along, 2), perm=[1, 0])
         variances.append(graph("Min", squares, np.float64(1.0)) if index else squares)

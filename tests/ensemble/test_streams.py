@@ -11,11 +11,11 @@ import pytest
 
 from bowtienet.ensemble.streams import Chunk, streamed_minibatches
 from bowtienet.networks.train import minibatches
-from bowtienet.tables.views import FARTHEST_SEEN, View
+from bowtienet.tables.views import FARTHEST_SEEN, whole_columns
 from bowtienet.tables.warp import fit_warp, forward
 
 N, SIZE = 600, 20
-VIEW = View(owners=np.arange(2))
+VIEW = whole_columns(np.arange(2))
 X = np.arange(2.0 * N).reshape(N, 2)
 FOLDS = np.arange(N) % 5 - 1
 

@@ -23,7 +23,7 @@ from bowtienet.estimators.network_classifier import BowTieNetworkClassifier
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.tables import sources
 from bowtienet.tables.door import open_rows
-from bowtienet.tables.sample import keys_and_folds
+from bowtienet.tables.sources import keys_and_folds
 
 N = 1_500
 QUICK: dict[str, Any] = {"hidden_layer_sizes": (16,), "effort": "fast", "random_state": 0}

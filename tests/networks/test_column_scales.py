@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.model.shrinkage import FAMILIES, ShrinkagePrior
@@ -18,6 +17,7 @@ from bowtienet.networks.column_scales import (
 from bowtienet.networks.networks import random_networks
 from bowtienet.networks.train import minibatches, train
 from bowtienet.outcomes import GAUSSIAN
+from tests.builders import log_density
 
 OWNERS = np.array([0, 0, 1, 2, 2, 2, 4])
 """A column of two inputs, one of three, and one (number 3) without inputs."""
@@ -61,14 +61,14 @@ def bound(prior: ShrinkagePrior, q: GeneralizedInverseGaussian, square: float) -
     """
     t = np.linspace(-60.0, 80.0, 14_001)
     psi = np.exp(t)
-    log_mass = gig.log_density(q, psi) + t + np.log(t[1] - t[0])
+    log_mass = log_density(q, psi) + t + np.log(t[1] - t[0])
     mass = np.exp(log_mass)
     assert mass.sum() == pytest.approx(1.0, abs=1e-7)
     if isinstance(prior, HalfCauchy):
         inverse = mass @ (1.0 / psi) + 1.0 / prior.scale
         log_prior = -np.log(np.pi) - 0.5 * np.log(prior.scale) - np.log(inverse) - 1.5 * t
     else:
-        log_prior = gig.log_density(prior, psi)
+        log_prior = log_density(prior, psi)
     log_likelihood = -0.5 * np.log(2.0 * np.pi * psi) - 0.5 * square / psi
     log_ratio = log_prior + log_likelihood - (log_mass - t - np.log(t[1] - t[0]))
     return float(np.sum(np.where(mass > 0.0, mass, 0.0) * np.where(mass > 0.0, log_ratio, 0.0)))

@@ -33,8 +33,3 @@ def test_outputs_far_away_stay_finite(size, dtype):
     assert loss.dtype == slope.dtype == dtype
     np.testing.assert_allclose(loss, [0.0, 2.0 * size], rtol=1e-6, atol=1e-12)
     np.testing.assert_allclose(slope, [[0.0, 0.0, 0.0], [1.0, 0.0, -1.0]], atol=1e-12)
-
-
-def test_working_targets():
-    working = Softmax(n_classes=3).working_targets(np.array([[0.0], [1.0]]))
-    np.testing.assert_array_equal(working, [[2.0, -2.0, -2.0], [-2.0, 2.0, -2.0]])

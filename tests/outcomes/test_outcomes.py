@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 from scipy.special import digamma
 
-from bowtienet.outcomes import GAUSSIAN, Binary, Classes, Outcome, RowTerms, StudentT
+from bowtienet.outcomes import GAUSSIAN, Binary, Classes, Outcome, RowTerms, Softmax, StudentT
 from tests import builders
 
 LIMIT = 5.0
@@ -159,7 +159,8 @@ def test_working_targets():
     labels = np.array([[0.0], [1.0]])
     np.testing.assert_array_equal(Binary().working_targets(labels), [[-2.0], [2.0]])
     expected = [[2.0, -2.0, -2.0], [-2.0, 2.0, -2.0]]
-    np.testing.assert_array_equal(Classes(n_classes=3).working_targets(labels), expected)
+    for outcome in (Classes(n_classes=3), Softmax(n_classes=3)):
+        np.testing.assert_array_equal(outcome.working_targets(labels), expected)
 
 
 @pytest.mark.parametrize("name", OUTCOMES)

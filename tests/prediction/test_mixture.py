@@ -11,6 +11,7 @@ from scipy import integrate, stats
 from scipy.special import logsumexp
 
 from bowtienet.prediction import mixture as module
+from bowtienet.prediction.components import _rough_ndtr
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.warp import fit_warp, forward, inverse
 
@@ -149,6 +150,12 @@ def test_quantiles_in_fifty_digits(level, rng):
 
             exact = mpmath.findroot(tail, (y[row] - 0.01, y[row] + 0.01), solver="anderson")
             assert abs(y[row] - float(exact)) < 1e-10
+
+
+def test_rough_distribution_function_of_first_steps():
+    z = np.linspace(-40.0, 40.0, 100_001)
+    found = _rough_ndtr(z, np.exp(-0.5 * z**2))
+    np.testing.assert_allclose(found, stats.norm.cdf(z), rtol=0.0, atol=7.6e-8)
 
 
 @pytest.mark.parametrize("q", [-0.1, 1.1, np.nan, [0.5, 2.0], [[0.5]]], ids=str)

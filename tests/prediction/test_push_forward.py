@@ -18,7 +18,6 @@ from bowtienet._arrays import with_ones
 from bowtienet.distributions import gated, gaussian, inverse_gamma
 from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
-from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import ascend as ascending
 from bowtienet.model.model import BowTieModel
 from bowtienet.posterior.factors import Posterior, network
@@ -44,8 +43,7 @@ N_DRAWS = 50_000
 
 
 def probits(x: np.ndarray) -> np.ndarray:
-    terms = zip(gated.PROBIT_WEIGHTS, gated.PROBIT_SLOPES, strict=True)
-    return sum((weight * ndtr(slope * x) for weight, slope in terms), np.zeros_like(x))
+    return sum((weight * ndtr(slope * x) for weight, slope in gated.PROBITS), np.zeros_like(x))
 
 
 def integrals(
@@ -68,20 +66,6 @@ def integrals(
     density = half * NODE_WEIGHTS * np.exp(-0.5 * u**2) / np.sqrt(2.0 * np.pi)
     products = gate(z / temperature) * density
     return float(np.sum(products * z)), float(np.sum(products * z**2))
-
-
-def random_network(
-    rng: np.random.Generator, hidden: tuple[int, ...], temperature: float, **shape: int
-) -> tuple[BowTieModel, Posterior]:
-    """Two networks whose noise has four moments, so that averages of squares have error bars."""
-    model = builders.fixed_model(hidden, temperature=temperature, **shape)
-    posterior = builders.random_factors(rng, model)
-    layers = []
-    for layer in posterior.layers:
-        scale = rng.uniform(1.0, 3.0, size=layer.weights.mean.shape[:2])
-        noise = InverseGamma(concentration=np.full(scale.shape, 9.0), scale=scale)
-        layers.append(replace(layer, noise_variance=noise))
-    return model, replace(posterior, layers=tuple(layers))
 
 
 def draw_preactivations(
@@ -129,7 +113,7 @@ def assert_moments(mean: np.ndarray, variance: np.ndarray, draws: np.ndarray) ->
 def test_the_mixture_of_probits_is_the_sigmoid():
     x = np.concatenate([np.linspace(-40.0, 40.0, 400_001), [-1e300, -1e4, 1e4, 1e300]])
     assert np.max(np.abs(probits(x) - expit(x))) < PROBIT_ERROR
-    assert sum(gated.PROBIT_WEIGHTS) == pytest.approx(1.0, abs=1e-12)
+    assert sum(weight for weight, _ in gated.PROBITS) == pytest.approx(1.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("temperature", TEMPERATURES)
@@ -148,7 +132,7 @@ def test_gated_moments_against_quadrature(temperature):
 
 def test_an_open_gate_passes_the_variance_on(rng):
     """As it is, not as a difference of squares, which would lose six digits with |m| = 1e3 sd."""
-    model, posterior = random_network(rng, (1,), 0.1, n_inputs=1)
+    model, posterior = builders.noisy_network(rng, (1,), 0.1, n_inputs=1)
     weights = GaussianRows(
         mean=np.tile([30.0, 0.0], (2, 1, 1)), covariance=np.tile(1e-3 * np.eye(2), (2, 1, 1, 1))
     )
@@ -167,7 +151,7 @@ def test_an_only_hidden_layer_against_draws(hidden, temperature, rng):
 
     That of the function alone, Var[E[y | W]], is compared in `test_sampling`.
     """
-    model, posterior = random_network(rng, hidden, temperature)
+    model, posterior = builders.noisy_network(rng, hidden, temperature)
     inputs = rng.normal(0.0, 1.5, size=(6, 3))
     moments = push_forward(model, posterior, inputs)
     draws = draw_preactivations(model, posterior, inputs, rng)[-1]
@@ -183,7 +167,7 @@ def test_two_hidden_layers_against_draws(temperature, rng):
     units of the second layer for uncorrelated, which share the first layer. The error bars of the
     draws are 0.004 deviations and 1 %.
     """
-    model, posterior = random_network(rng, (4, 3), temperature)
+    model, posterior = builders.noisy_network(rng, (4, 3), temperature)
     inputs = rng.normal(size=(4, 3))
     _, second, output = draw_preactivations(model, posterior, inputs, rng)
     layer = posterior.layers[0]
@@ -201,7 +185,7 @@ def test_two_hidden_layers_against_draws(temperature, rng):
 @pytest.mark.parametrize("n_outputs", [2, 7])
 def test_no_hidden_layer_is_bayesian_linear_regression(n_outputs, rng):
     """m'x~ and x~'B x~, by either way of summing squares (few outputs or many)."""
-    model, posterior = random_network(rng, (), 0.1, n_outputs=n_outputs)
+    model, posterior = builders.noisy_network(rng, (), 0.1, n_outputs=n_outputs)
     inputs = rng.normal(size=(5, 3))
     moments, weights = push_forward(model, posterior, inputs), posterior.layers[0].weights
     for m, row, output in np.ndindex(2, 5, n_outputs):
@@ -214,7 +198,7 @@ def test_no_hidden_layer_is_bayesian_linear_regression(n_outputs, rng):
 
 @pytest.mark.parametrize("hidden", [(), (6,), (5, 4)], ids=str)
 def test_blocks_of_rows_and_networks_side_by_side(hidden, rng, monkeypatch):
-    model, posterior = random_network(rng, hidden, 0.1)
+    model, posterior = builders.noisy_network(rng, hidden, 0.1)
     inputs = rng.normal(size=(50, 3))
     whole = push_forward(model, posterior, inputs)
     monkeypatch.setattr(ascending, "BLOCK_BYTES", 1)  # blocks of 16 rows
@@ -230,7 +214,7 @@ def test_blocks_of_rows_and_networks_side_by_side(hidden, rng, monkeypatch):
 @pytest.mark.parametrize(("covariance", "n_outputs"), [(0.0, 6), (1e-30, 1), (1e-30, 6), (1.0, 1)])
 def test_the_variance_is_never_negative(covariance, n_outputs, rng):
     """Weights known (nearly) exactly and noise next to nothing: differences round both ways."""
-    model, posterior = random_network(rng, (7, 6), 1e-3, n_outputs=n_outputs)
+    model, posterior = builders.noisy_network(rng, (7, 6), 1e-3, n_outputs=n_outputs)
     layers = tuple(
         replace(
             layer,

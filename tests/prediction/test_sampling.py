@@ -14,7 +14,6 @@ from scipy.special import expit
 
 from bowtienet._arrays import with_ones
 from bowtienet.distributions import gaussian
-from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.model import BowTieModel
 from bowtienet.outcomes import Binary
 from bowtienet.posterior.factors import Posterior, network
@@ -22,7 +21,7 @@ from bowtienet.prediction.variational import (
     output_moments,
     output_noise,
     sample_functions,
-    sample_parameters,
+    sample_layers,
 )
 from tests import builders
 
@@ -35,21 +34,9 @@ N_DRAWS = 3000
 def random_network(
     rng: np.random.Generator, hidden: tuple[int, ...]
 ) -> tuple[BowTieModel, Posterior, np.ndarray]:
-    """A network and six rows; noise has four moments, so that averages of squares have error bars.
-
-    It is the second of two, so that the first is not what is always drawn from.
-    """
-    model = builders.fixed_model(hidden, temperature=0.1)
-    posterior = network(builders.random_factors(rng, model), 1)
-    layers = []
-    for layer in posterior.layers:
-        shape = layer.weights.mean.shape[:2]
-        noise = InverseGamma(
-            concentration=rng.uniform(9.0, 12.0, size=shape),
-            scale=rng.uniform(1.0, 3.0, size=shape),
-        )
-        layers.append(replace(layer, noise_variance=noise))
-    return model, replace(posterior, layers=tuple(layers)), rng.normal(0.0, 1.5, size=(6, 3))
+    """A network and six rows; the second of two, so that the first is not what is always drawn."""
+    model, posterior = builders.noisy_network(rng, hidden, 0.1)
+    return model, network(posterior, 1), rng.normal(0.0, 1.5, size=(6, 3))
 
 
 def assert_moments(draws: np.ndarray, mean: np.ndarray, variance: np.ndarray) -> None:
@@ -85,16 +72,16 @@ def function_moments(
 def test_parameters_have_the_moments_of_q(rng):
     """Mean and covariance of a row of weights, mean and variance of the noise: 40 comparisons."""
     _, posterior, _ = random_network(rng, (3,))
-    draws = [sample_parameters(posterior, rng) for _ in range(N_DRAWS)]
+    draws = [sample_layers(posterior, rng) for _ in range(N_DRAWS)]
     for index, layer in enumerate(posterior.layers):
-        weights = np.stack([draw.weights[index] for draw in draws])
+        weights = np.stack([draw[index][0] for draw in draws])
         mean, covariance = layer.weights.mean[0], layer.weights.covariance[0]
         assert_moments(weights, mean, np.einsum("dii->di", covariance))
         products = np.einsum("sdi,sdj->sdij", weights - mean, weights - mean)
         bar = LIMIT * products.std(axis=0) / np.sqrt(N_DRAWS)
         assert np.all(np.abs(products.mean(axis=0) - covariance) < bar)
         a, b = layer.noise_variance.concentration[0], layer.noise_variance.scale[0]
-        noise = np.stack([draw.noise_variance[index] for draw in draws])
+        noise = np.stack([draw[index][1] for draw in draws])
         assert_moments(noise, b / (a - 1.0), b**2 / ((a - 1.0) ** 2 * (a - 2.0)))
 
 

@@ -21,61 +21,36 @@ FULL = {**NUMBERS, "city": ["Rome", "Oslo", "Rome", None], "price": [3.0, 1.0, 4
 LIBRARIES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
 
 
-class Estimator(BaseEstimator):
-    """Nothing but what scikit-learn learns of columns."""
-
-
 def opened(X: Any, y: Any, weights: Any = None, **options: Any) -> TrainingTable:
-    return open_rows(Estimator(), X, y, weights, **options)
-
-
-@pytest.mark.parametrize(
-    "table",
-    [
-        *(build(NUMBERS) for build in LIBRARIES.values()),
-        pd.DataFrame(NUMBERS).convert_dtypes(),
-        pd.DataFrame(NUMBERS).convert_dtypes(dtype_backend="pyarrow"),
-        pd.DataFrame(NUMBERS, index=[7, 7, 3, 1]),
-    ],
-    ids=[*LIBRARIES, "nullable", "of arrow", "index"],
-)
-def test_numbers_of_any_frame(table: Any) -> None:
-    estimator = Estimator()
-    read = open_features(estimator, table, reset=True)
-    np.testing.assert_array_equal(read.matrix, MATRIX)
-    assert read.names == tuple(NUMBERS)
-    assert list(estimator.feature_names_in_) == list(NUMBERS)
-    assert (read.n_rows, read.columns, estimator.n_features_in_) == (4, (), 3)
+    return open_rows(BaseEstimator(), X, y, weights, **options)
 
 
 @pytest.mark.parametrize(
     ("table", "names"),
     [
-        (MATRIX.tolist(), ("x0", "x1", "x2")),
-        (MATRIX.astype("f4"), ("x0", "x1", "x2")),
-        (MATRIX.astype(int), ("x0", "x1", "x2")),
-        (sparse.csr_matrix(MATRIX), ("x0", "x1", "x2")),
+        *((build(NUMBERS), tuple(NUMBERS)) for build in LIBRARIES.values()),
+        (pd.DataFrame(NUMBERS).convert_dtypes(), tuple(NUMBERS)),
+        (pd.DataFrame(NUMBERS).convert_dtypes(dtype_backend="pyarrow"), tuple(NUMBERS)),
+        (pd.DataFrame(NUMBERS, index=[7, 7, 3, 1]), tuple(NUMBERS)),
         (pd.DataFrame(MATRIX, columns=[2, 0, 1]), ("2", "0", "1")),
+        *((X, ("x0", "x1", "x2")) for X in (MATRIX.tolist(), sparse.csr_matrix(MATRIX))),
+        *((MATRIX.astype(kind), ("x0", "x1", "x2")) for kind in ("f4", int)),
     ],
 )
-def test_arrays_lists_and_names_that_are_numbers(table: Any, names: tuple[str, ...]) -> None:
-    read = open_features(Estimator(), table, reset=True)
+def test_numbers_of_any_table(table: Any, names: tuple[str, ...]) -> None:
+    estimator = BaseEstimator()
+    read = open_features(estimator, table, reset=True)
     assert read.matrix.dtype == np.float64
-    expected = table.toarray() if sparse.issparse(table) else np.asarray(table)
+    expected = table if isinstance(table, np.ndarray) else MATRIX
     np.testing.assert_array_equal(read.matrix, expected)
-    assert read.names == names
-
-
-@pytest.mark.parametrize("layout", [np.ascontiguousarray, np.asfortranarray])
-def test_a_ready_array_is_not_copied(layout: Any) -> None:
-    X = layout(MATRIX)
-    assert np.shares_memory(opened(X, np.ones(4)).table.matrix, X)
+    assert read.names == tuple(getattr(estimator, "feature_names_in_", names)) == names
+    assert (read.n_rows, read.columns, estimator.n_features_in_) == (4, (), 3)
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
 @pytest.mark.parametrize("names", ["price", ["price"], ("rooms", "price")], ids=str)
 def test_targets_by_name(library: str, names: Any) -> None:
-    estimator, table = Estimator(), LIBRARIES[library](FULL)
+    estimator, table = BaseEstimator(), LIBRARIES[library](FULL)
     training = open_rows(estimator, table, names)
     wanted = (names,) if isinstance(names, str) else tuple(names)
     assert training.target_names == wanted
@@ -90,7 +65,7 @@ def test_targets_by_name(library: str, names: Any) -> None:
 
 
 def test_a_target_with_the_name_of_a_feature_takes_nothing_away() -> None:
-    estimator, X = Estimator(), pd.DataFrame(FULL)
+    estimator, X = BaseEstimator(), pd.DataFrame(FULL)
     estimator._target_names = open_rows(estimator, X, X["price"]).target_names
     assert estimator._target_names == ("price",)
     assert open_known(estimator, X).names == tuple(FULL)
@@ -192,7 +167,7 @@ INFINITE = pd.DataFrame({"size": [1.0, np.inf], "city": ["a", "b"]})
         (pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"]), [1, 2], None, "a"),
         (sparse.csr_matrix((10**6, 10**6)), VALUES, None, "TruncatedSVD"),
         (MATRIX, VALUES, np.ones(3), "sample_weight"),
-        (MATRIX, VALUES, np.ones((4, 1)), "[Ss]ample weights"),
+        (MATRIX, VALUES, np.ones((4, 1)), "sample_weight"),
         (MATRIX, VALUES, [1, -1, 1, 1], "sample_weight"),
         (MATRIX, VALUES, [1, np.nan, 1, 1], "sample_weight"),
         (MATRIX, VALUES, np.zeros(4), "[Ss]ample weights"),
@@ -242,7 +217,7 @@ def test_all_problems_are_refused_at_once() -> None:
 
 @pytest.mark.parametrize("library", LIBRARIES)
 def test_frames_with_texts_are_read_by_name(library: str) -> None:
-    estimator, names = Estimator(), ["city", "new", "rooms", "size"]
+    estimator, names = BaseEstimator(), ["city", "new", "rooms", "size"]
     open_rows(estimator, pd.DataFrame(FULL), "price")
     other = LIBRARIES[library]({name: FULL[name] for name in names})
     assert open_known(estimator, other).names == ("size", "rooms", "new", "city")
@@ -259,7 +234,7 @@ def test_frames_with_texts_are_read_by_name(library: str) -> None:
     ],
 )
 def test_other_columns_than_those_of_the_fit_are_refused(X: Any, new: Any, words: str) -> None:
-    estimator = Estimator()
+    estimator = BaseEstimator()
     open_rows(estimator, X, VALUES)
     with pytest.raises(ValueError, match=words):
         open_known(estimator, new)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from sklearn.base import BaseEstimator
 
-from bowtienet.tables.door import open_rows
+from bowtienet.tables.door import notes_of, open_rows
 from bowtienet.tables.files import read_chunks, read_table
 
 FRAME = pd.DataFrame({"name": ["Ä, b", "c", "é"], "size": [1.5, 2.0, np.nan], "rooms": [1, 2, 30]})
@@ -22,10 +22,6 @@ def written(tmp_path: Path, text: str, encoding: str = "utf-8") -> Path:
     path = tmp_path / "table.csv"
     path.write_bytes(text.encode(encoding))
     return path
-
-
-def notes(frame: pd.DataFrame) -> tuple[str, ...]:
-    return frame.attrs["bowtienet"]["notes"]
 
 
 def same(frame: pd.DataFrame) -> None:
@@ -41,7 +37,7 @@ def test_dialects(separator: str, encoding: str, tmp_path: Path) -> None:
     text = FRAME.to_csv(sep=separator, index=False, lineterminator="\r\n")
     frame = read_table(written(tmp_path, text, encoding))
     same(frame)
-    assert any("cp1252" in note for note in notes(frame)) == (encoding == "cp1252")
+    assert any("cp1252" in note for note in notes_of(frame)) == (encoding == "cp1252")
 
 
 def test_an_encoding_is_that_of_the_whole_file(tmp_path: Path) -> None:
@@ -93,15 +89,15 @@ def test_rows_that_are_no_data(tmp_path: Path) -> None:
     assert frame["city"].tolist() == ["Rome", "Oslo", "Rome"]
     assert frame["rent"].tolist() == ["1.003,50", "700", "900"]
     expected = ["2 lines above", "units", "blank", "repeated header", "totals", "remark"]
-    assert len(notes(frame)) == len(expected)
+    assert len(notes_of(frame)) == len(expected)
     for words in expected:
-        assert sum(words in note for note in notes(frame)) == 1
+        assert sum(words in note for note in notes_of(frame)) == 1
     training = open_rows(BaseEstimator(), frame, "rent")
-    assert training.notes == notes(frame)
+    assert training.notes == notes_of(frame)
     assert training.targets[:, 0].tolist() == [1003.5, 700.0, 900.0]
     chunks = list(read_chunks(path, 2))
     assert [chunk["area"].tolist() for chunk in chunks] == [["50,5", "60"], ["70"]]
-    assert sorted(sum((notes(chunk) for chunk in chunks), ())) == sorted(notes(frame))
+    assert sorted(sum((notes_of(chunk) for chunk in chunks), ())) == sorted(notes_of(frame))
 
 
 @pytest.mark.parametrize("row", ["Rome,,1", "Total,3,1", "n/a,n/a,n/a", "Oslo,?,-"])
@@ -115,7 +111,7 @@ def test_rows_that_look_like_junk_and_are_data(row: str, tmp_path: Path) -> None
 def test_names(tmp_path: Path) -> None:
     frame = read_table(written(tmp_path, "a,a, b  c ,\n1,2,3,\n4,5,6,\n"))
     assert list(frame) == ["a", "a_2", "b c"]
-    assert any("'a_2'" in note for note in notes(frame))
+    assert any("'a_2'" in note for note in notes_of(frame))
     frame = read_table(written(tmp_path, "1,2.5\n3,4\n"))
     assert list(frame) == ["column_1", "column_2"]
     assert frame["column_1"].tolist() == [1, 3]

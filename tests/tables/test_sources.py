@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import starmap
 from pathlib import Path
 from typing import Any
@@ -16,14 +16,19 @@ import pytest
 from pyarrow import csv, dataset, feather, parquet
 from sklearn.base import BaseEstimator
 
-from bowtienet.tables import sample as sampling
+from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable, open_rows
-from bowtienet.tables.sample import HELD_OUT, PARTS, collect, joined, keys_and_folds, mixed
-from bowtienet.tables.sources import batches_of, collect_facts, reader_of, source_of
-
-
-class Estimator(BaseEstimator):
-    """Nothing but what scikit-learn learns of columns."""
+from bowtienet.tables.sources import (
+    HELD_OUT,
+    PARTS,
+    batches_of,
+    collect,
+    joined,
+    keys_and_folds,
+    mixed,
+    reader_of,
+    source_of,
+)
 
 
 def frame(rng: np.random.Generator, n: int = 90) -> pd.DataFrame:
@@ -37,52 +42,42 @@ def frame(rng: np.random.Generator, n: int = 90) -> pd.DataFrame:
     )
 
 
-def as_parquet(table: pd.DataFrame, folder: Path) -> Path:
-    for number in range(3):
-        part = table[30 * number : 30 * (number + 1)]
-        parquet.write_table(pa.Table.from_pandas(part), folder / f"{number}.parquet")
+WRITERS = {"parquet": parquet.write_table, "feather": feather.write_feather, "csv": csv.write_csv}
+
+
+def in_files(table: pd.DataFrame, folder: Path, form: str, n: int = 3) -> Path:
+    for number, part in enumerate(np.array_split(np.arange(len(table)), n)):
+        WRITERS[form](pa.Table.from_pandas(table.iloc[part]), folder / f"{number}.{form}")
     (folder / "notes.txt").write_text("Files of other kinds are left alone.")
     return folder
 
 
-def as_feather(table: pd.DataFrame, folder: Path) -> str:
-    feather.write_feather(table, folder / "rows.feather")
-    return str(folder / "rows.feather")
-
-
-def as_csv(table: pd.DataFrame, folder: Path) -> Path:
-    csv.write_csv(pa.Table.from_pandas(table), folder / "rows.csv")
-    return folder / "rows.csv"
-
-
-def in_dask(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
-    rows = dd.from_pandas(table, npartitions=4)
-    return rows.drop(columns="y"), rows["y"]
-
-
-def in_pairs(table: pd.DataFrame, folder: Path) -> tuple[Any, Any]:
-    parts = [table[:0], table[:50], table[50:]]
-    return [(part.drop(columns="y"), part["y"]) for part in parts], None
+def features(table: pd.DataFrame) -> pd.DataFrame:
+    return table.drop(columns="y")
 
 
 WAYS: dict[str, Callable[[pd.DataFrame, Path], tuple[Any, Any]]] = {
-    "parquet": lambda table, folder: (as_parquet(table, folder), "y"),
-    "feather": lambda table, folder: (as_feather(table, folder), "y"),
-    "csv": lambda table, folder: (as_csv(table, folder), "y"),
-    "uri": lambda table, folder: (as_parquet(table, folder).as_uri(), ["y"]),
-    "dataset": lambda table, folder: (dataset.dataset(pa.Table.from_pandas(table)), "y"),
-    "dask": lambda table, folder: (dd.from_pandas(table, npartitions=4), "y"),
-    "dask pair": in_dask,
-    "pairs": in_pairs,
-    "frames": lambda table, folder: ([table[:20], table[["city", "y", "a", "day"]][20:]], "y"),
+    "parquet": lambda t, folder: (in_files(t, folder, "parquet"), "y"),
+    "feather": lambda t, folder: (str(in_files(t, folder, "feather", 1) / "0.feather"), "y"),
+    "csv": lambda t, folder: (in_files(t, folder, "csv", 1) / "0.csv", "y"),
+    "uri": lambda t, folder: (in_files(t, folder, "parquet").as_uri(), ["y"]),
+    "dataset": lambda t, folder: (dataset.dataset(pa.Table.from_pandas(t)), "y"),
+    "dask": lambda t, folder: (dd.from_pandas(t, npartitions=4), "y"),
+    "dask pair": lambda t, folder: (dd.from_pandas(features(t), 4), dd.from_pandas(t["y"], 4)),
+    "pairs": lambda t, folder: ([(features(p), p["y"]) for p in (t[:0], t[:50], t[50:])], None),
+    "frames": lambda t, folder: ([t[:20], t[["city", "y", "a", "day"]][20:]], "y"),
 }
 
 
-def rows_of(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> list[TrainingTable]:
+def read(X: Any, y: Any, weight: Any = None, *, labels: bool = False) -> Iterator[Any]:
+    """Rows of each batch, and the number without a target."""
     source = source_of(X, y)
     assert source is not None
-    reader = reader_of(Estimator(), source, weight, labels=labels)
-    return [rows for rows, _ in starmap(reader, batches_of(source)) if rows is not None]
+    return starmap(reader_of(BaseEstimator(), source, weight, labels=labels), batches_of(source))
+
+
+def rows_of(X: Any, y: Any, weight: Any = None) -> list[TrainingTable]:
+    return [rows for rows, _ in read(X, y, weight) if rows is not None]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -90,7 +85,7 @@ def test_every_source_has_the_rows_of_the_table(
     way: str, rng: np.random.Generator, tmp_path: Path
 ) -> None:
     table = frame(rng)
-    expected = open_rows(Estimator(), table, "y")
+    expected = open_rows(BaseEstimator(), table, "y")
     rows = joined(rows_of(*WAYS[way](table, tmp_path)))
     assert rows.table.names == ("a", "day", "city")
     assert (rows.is_single, rows.target_names) == (True, ("y",))
@@ -120,17 +115,12 @@ def test_rows_without_target_or_weight_are_left_out(rng: np.random.Generator) ->
     rows = rows_of(parts, "y", "w")
     np.testing.assert_array_equal(joined(rows).targets[:, 0], table["y"][40:50])
     assert rows[0].table.names == ("a", "day", "city")
-    source = source_of(parts, "y")
-    assert source is not None
-    facts = collect_facts(source, reader_of(Estimator(), source, "w", labels=False))
+    facts = collect(read(parts, "y", "w"), 100)
+    assert facts is not None
     assert (facts.n_rows, facts.n_without_target) == (10, 40)
-
-
-def test_facts_of_labels(rng: np.random.Generator) -> None:
-    table = frame(rng).assign(y=["no", None, "yes"] * 30)
-    source = source_of([table[:40], table[40:]], "y")
-    assert source is not None
-    facts = collect_facts(source, reader_of(Estimator(), source, None, labels=True))
+    labels = table.assign(y=["no", None, "yes"] * 30)
+    facts = collect(read([labels[:40], labels[40:]], "y", labels=True), 100)
+    assert facts is not None
     assert facts.labels == {"no": 30, "yes": 30}
     assert facts.n_rows == len(facts.keys) == 60
 
@@ -138,14 +128,12 @@ def test_facts_of_labels(rng: np.random.Generator) -> None:
 # The sample
 
 
-def facts_of(parts: list[TrainingTable], size: int) -> sampling.Facts:
-    facts = collect([(part, 0) for part in parts], size)
-    assert facts is not None
-    return facts
+def facts_of(parts: list[TrainingTable], size: int) -> Any:
+    return collect([(part, 0) for part in parts], size)
 
 
 def numbers(X: np.ndarray, weights: Any = None) -> TrainingTable:
-    return open_rows(Estimator(), X, X[:, 0], weights)
+    return open_rows(BaseEstimator(), X, X[:, 0], weights)
 
 
 def test_the_sample_depends_neither_on_order_nor_on_batches(rng: np.random.Generator) -> None:
@@ -195,7 +183,7 @@ def test_columns_of_other_kinds_in_later_batches(rng: np.random.Generator) -> No
 def test_shuffling_keeps_all_rows_within_buffers(
     rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "BUFFER_BYTES", 8 * 2 * 25)
+    monkeypatch.setattr(sources, "BUFFER_BYTES", 8 * 2 * 25)
     x = np.arange(100.0)
     chunks = [(x[i : i + 10], 2.0 * x[i : i + 10]) for i in range(0, 100, 10)]
     buffers = list(mixed(chunks, rng))

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from bowtienet.tables.dates import parse_dates
-from bowtienet.tables.texts import Hints, Reading, distinct_cells, learn_reading, read_cells
+from bowtienet.tables.texts import Column, Hints, distinct_cells, learn_reading, read_cells
 
 NAN = float("nan")
 
 
-def read(values: list[Any], hints: Hints | None = None) -> tuple[Reading, list[Any]]:
+def read(values: list[Any], hints: Hints | None = None) -> tuple[Column, list[Any]]:
     """The reading of a column, and its values by row."""
     hints = hints or Hints()
     column = np.empty(len(values), dtype=object)
@@ -24,8 +24,7 @@ def read(values: list[Any], hints: Hints | None = None) -> tuple[Reading, list[A
     reading = learn_reading(cells, np.ones(len(values)), hints)
     known, unread = read_cells(cells, reading, hints)
     assert unread == []
-    nothing = None if known.dtype == object else np.array("NaT" if known.dtype.kind == "M" else NAN)
-    return reading, [known[i] if i >= 0 else nothing for i in cells.place]
+    return reading, list(known[cells[1]])
 
 
 @pytest.mark.parametrize(
@@ -47,7 +46,7 @@ def read(values: list[Any], hints: Hints | None = None) -> tuple[Reading, list[A
 def test_numbers(cells: list[Any], numbers: list[float]) -> None:
     reading, values = read(cells)
     assert reading.kind == "number"
-    assert reading.doubt == ""
+    assert reading.note == ""
     np.testing.assert_array_equal(values, numbers)
 
 
@@ -81,22 +80,22 @@ def test_strange_texts_among_numbers_are_missing_and_in_doubt() -> None:
     numbers = [str(i) for i in range(100)]
     reading, values = read([*numbers, "broken"])
     assert (reading.kind, reading.codes) == ("number", ("broken",))
-    assert "'broken'" in reading.doubt
-    assert "missing_values" in reading.doubt
+    assert "'broken'" in reading.note
+    assert "missing_values" in reading.note
     assert np.isnan(values[-1])
     assert read([*numbers, "a", "b", "c", "d"])[0].kind == "category"
 
 
 def test_several_units_are_no_numbers() -> None:
     reading, _ = read(["12 kg", "500 g"])
-    assert (reading.kind, "units" in reading.doubt) == ("category", True)
+    assert (reading.kind, "units" in reading.note) == ("category", True)
 
 
 @pytest.mark.parametrize(("decimal", "value"), [(None, 1234.0), (".", 1234.0), (",", 1.234)])
 def test_a_decimal_sign_in_doubt(decimal: str | None, value: float) -> None:
     reading, values = read(["1,234", "5,678"], Hints(decimal=decimal))
     assert values[0] == value
-    assert ("decimal=','" in reading.doubt) == (decimal is None)
+    assert ("decimal=','" in reading.note) == (decimal is None)
 
 
 MARCH = dt.datetime(2024, 3, 31)
@@ -132,9 +131,9 @@ def test_the_column_decides_on_day_and_month() -> None:
     assert read(["03/04/2024", "03/14/2024"])[1][0] == np.datetime64("2024-03-04")
     reading, values = read(["03/04/2024", "05/06/2024", "n/a"])
     assert values[0] == np.datetime64("2024-03-04")
-    assert "day_first=True" in reading.doubt
+    assert "day_first=True" in reading.note
     reading, values = read(["03/04/2024", "05/06/2024"], Hints(day_first=True))
-    assert (reading.doubt, values[0]) == ("", np.datetime64("2024-04-03"))
+    assert (reading.note, values[0]) == ("", np.datetime64("2024-04-03"))
 
 
 def test_what_was_learnt_reads_a_row_alone() -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING
 
 from bowtienet._format import listed, shorten
 from bowtienet.cli import options
 from bowtienet.cli.console import note, say, table
 from bowtienet.cli.data import announce, read_rows
+
+if TYPE_CHECKING:  # slow to import, and not needed for --help
+    from bowtienet.tables.texts import Column
+
+    Described = Sequence[tuple[Column, str, int, list[str]]]
+    """Columns, what they become, how many cells are missing, and examples."""
 
 
 def check(
@@ -42,23 +48,22 @@ def check(
     say(f"Next: bowtienet fit {quote(data)} --target {quote(target)}", style="dim")
 
 
-def list_columns(columns: Sequence[Any]) -> None:
+def list_columns(columns: Described) -> None:
     """A line for each column."""
     lines = []
-    for column in columns:
-        examples = ", ".join(shorten(example, 12) for example in column.examples)
-        name, missing = shorten(column.name, 30), str(column.missing or "")
-        lines.append([name, column.kind, column.becomes, missing, examples])
+    for column, becomes, missing, examples in columns:
+        shown = ", ".join(shorten(example, 12) for example in examples)
+        lines.append([shorten(column.name, 30), column.kind, becomes, str(missing or ""), shown])
     table(["column", "kind", "becomes", "missing", "such as"], lines, n_texts=5)
 
 
-def summarize(columns: Sequence[Any]) -> None:
+def summarize(columns: Described) -> None:
     """Kinds of many columns, those that are left out, and those with most values missing."""
-    for kind, times in Counter(column.kind for column in columns).most_common():
+    for kind, times in Counter(column.kind for column, *_ in columns).most_common():
         say(f"  {kind}: {times:,}")
-    left_out = [column.name for column in columns if column.becomes == "left out"]
+    left_out = [column.name for column, becomes, *_ in columns if becomes == "left out"]
     if left_out:
         say(f"  {len(left_out):,} left out: {listed(left_out)}")
-    gaps = sorted(columns, key=lambda column: -column.missing)
-    if gaps[0].missing:
-        say(f"  most missing values: {listed(c.name for c in gaps[:5] if c.missing)}")
+    gaps = sorted(((n, column.name) for column, _, n, _ in columns if n), key=lambda gap: -gap[0])
+    if gaps:
+        say(f"  most missing values: {listed(name for _, name in gaps[:5])}")

@@ -26,15 +26,6 @@ from bowtienet._arrays import Array, namespace, slices
 _SMALLEST_QUADRATURE_ARGUMENT = 1e-8
 """Below it the leading terms of the series at 0 are exact to rounding, see `_small_argument`."""
 
-_DROPPED_EXPONENT = 35.0
-"""The integrand is cut where it is below e^-35 = 6e-16 of its peak."""
-
-_RUN = 16
-"""Nodes come in runs, so that e^u at every node is the product of two short vectors."""
-
-_CHUNK = 512
-"""Elements per block: the temporaries (elements, nodes) stay in the processor's cache."""
-
 
 def log_bessel_k(order: float, argument: Array) -> Array:
     """log K_order(argument), elementwise, for argument > 0."""
@@ -58,10 +49,9 @@ def _log_and_lower_ratio(p: float, argument: Array) -> tuple[Array, Array]:
     if p == 0.5:
         return 0.5 * xp.log(0.5 * math.pi / argument) - argument, xp.ones_like(argument)
     flat = xp.reshape(argument, (-1,))
-    parts = [
-        _log_and_lower_ratio_of_vector(p, flat[part])
-        for part in slices(flat.shape[0], _CHUNK) or [slice(0, 0)]
-    ]
+    # The temporaries (elements, nodes) of such blocks stay in the processor's cache.
+    blocks = slices(flat.shape[0], 512) or [slice(0, 0)]
+    parts = [_log_and_lower_ratio_of_vector(p, flat[block]) for block in blocks]
     log_k, lower = (xp.concat(part) for part in zip(*parts, strict=True))
     return xp.reshape(log_k, argument.shape), xp.reshape(lower, argument.shape)
 
@@ -92,17 +82,11 @@ def _quadrature(p: float, w: Array) -> tuple[Array, Array]:
     if isinstance(w, np.ndarray):
         # NaN stays NaN, and has no say in the nodes of the others.
         smallest = float(np.min(w[np.isfinite(w)], initial=math.inf))
-    runs = _runs(p, smallest)
-    step = (left + right) / (runs * _RUN - 1)
-
-    coarse = (np.arange(runs) * _RUN) * step[:, None] - left[:, None]
-    fine = np.arange(_RUN) * step[:, None]
-    shape = (w.shape[0], runs * _RUN)
-    u = xp.reshape(coarse[:, :, None] + fine[:, None, :], shape)
-    exp_u = xp.reshape(xp.exp(coarse)[:, :, None] * xp.exp(fine)[:, None, :], shape)
-    exp_minus_u = 1.0 / exp_u
-
-    growth = exp_u - 1.0
+    count = _n_nodes(p, smallest)
+    step = (left + right) / (count - 1)
+    u = np.arange(count) * step[:, None] - left[:, None]
+    exp_u = xp.exp(u)
+    exp_minus_u, growth = 1.0 / exp_u, exp_u - 1.0
     # 4 sinh²(u/2) = (e^u - 1)² e^-u keeps full accuracy at the peak, where e^u + e^-u - 2 does not.
     exponent = 0.5 * g_minus_p[:, None] * (growth * growth * exp_minus_u) + p * (growth - u)
     weight = xp.exp(-exponent)
@@ -112,30 +96,31 @@ def _quadrature(p: float, w: Array) -> tuple[Array, Array]:
     return log_k, peak_ratio * (shifted / total)
 
 
-def _runs(p: float, smallest: float) -> int:
-    """Runs of nodes: the longest interval, that of the smallest argument, over the step.
+def _n_nodes(p: float, smallest: float) -> int:
+    """Nodes: the longest interval, that of the smallest argument, over the step.
 
     The step makes exp(-π²/h) negligible at p = 0 and is 0.6 widths of the peak, 1/sqrt(p), for
-    high orders; three runs resolve the peak of a large argument.
+    high orders; 48 nodes resolve the peak of a large argument.
     """
     if smallest == math.inf:
-        return 3
+        return 48
     g = np.asarray(math.hypot(p, smallest))
     left, right = _limits(p, g, smallest * (smallest / (g + p)))
     step = 0.3 / math.sqrt(1.0 + 0.25 * p)
-    return max(3, math.ceil(float(left + right) / (step * _RUN)))
+    return max(48, math.ceil(float(left + right) / step))
 
 
 def _limits(p: float, g: Array, g_minus_p: Array) -> tuple[Array, Array]:
     """Distances left and right of the peak beyond which the integrands are negligible.
 
+    They are cut where they are below e^-35 = 6e-16 of their peak.
     Right: f(u) >= 2 g sinh²(u/2). Left, with v = -u: f >= 2 (g-p) sinh²(v/2), and
     f >= p (v - 1 + e^{-v}) >= p v² / (2 + v); whichever reaches the cut first is a limit, at which
     f is at most twice the cut. The integrand of K_{p-1} has another factor e^v, so the second
     bound is used with p - 1; where p is hardly above 1 it never binds.
     """
     xp = namespace(g)
-    cut = _DROPPED_EXPONENT
+    cut = 35.0
     right = 2.0 * xp.asinh(xp.sqrt(0.5 * cut / g))
     left = 2.0 * xp.asinh(xp.sqrt(0.5 * cut / g_minus_p))
     if p > 1.1:

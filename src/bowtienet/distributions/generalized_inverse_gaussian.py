@@ -22,13 +22,6 @@ import numpy as np
 from bowtienet._arrays import Array, as_arrays, is_number, namespace
 from bowtienet.distributions import bessel
 
-_SMALLEST_SCALE = 1e-12
-"""Smallest scale that `with_mean` returns, relative to the mean (the two have the same unit)."""
-
-_LOG_MEAN_TOLERANCE = 1e-12
-_MAX_ITERATIONS = 100
-"""Bisection alone narrows any bracket to rounding in 60; Newton steps usually need 10."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class GeneralizedInverseGaussian:
@@ -81,13 +74,6 @@ def log_normalizer(q: GeneralizedInverseGaussian) -> Array:
     return math.log(2.0) + 0.5 * p * (xp.log(scale) - xp.log(rate)) + log_k
 
 
-def log_density(q: GeneralizedInverseGaussian, x: Array) -> Array:
-    """(p-1) log x - s/x - r x - log Z at x > 0."""
-    scale, rate, x = as_arrays(q.scale, q.rate, x)
-    xp = namespace(scale, rate, x)
-    return (q.order - 1.0) * xp.log(x) - scale / x - rate * x - log_normalizer(q)
-
-
 def expected_log_ratio(q: GeneralizedInverseGaussian, p: GeneralizedInverseGaussian) -> Array:
     """log Z_q - log Z_p + (s_q - s_p) E_q[1/x] + (r_q - r_p) E_q[x].
 
@@ -98,12 +84,10 @@ def expected_log_ratio(q: GeneralizedInverseGaussian, p: GeneralizedInverseGauss
 
     A difference that is known to be zero is left out with its moment, which may be infinite.
     """
-    # A prior of plain numbers gives a NumPy number, which not every array library takes.
-    constant = log_normalizer(p)
-    ratio = log_normalizer(q) - (float(constant) if is_number(constant) else constant)
-    if not _same_number(q.scale, p.scale):
+    ratio = log_normalizer(q) - log_normalizer(p)
+    if not (is_number(q.scale) and is_number(p.scale) and q.scale == p.scale):
         ratio = ratio + (q.scale - p.scale) * mean_inverse(q)
-    if not _same_number(q.rate, p.rate):
+    if not (is_number(q.rate) and is_number(p.rate) and q.rate == p.rate):
         ratio = ratio + (q.rate - p.rate) * mean(q)
     return ratio
 
@@ -141,11 +125,9 @@ def with_mean(order: float, rate: Array | float, mean: Array) -> GeneralizedInve
             order=order, scale=(-order - 1.0 if order < -1.0 else -order) * target, rate=rate
         )
     xp = namespace(target)
-    lowest = _SMALLEST_SCALE * target
-    highest = rate * target * target + (1.0 - order) * target
-    log_scale = _solve_log_scale(
-        order, rate, target, xp.log(lowest), xp.log(xp.where(highest > lowest, highest, lowest))
-    )
+    lowest = 1e-12 * target
+    highest = xp.maximum(rate * target * target + (1.0 - order) * target, lowest)
+    log_scale = _solve_log_scale(order, rate, target, xp.log(lowest), xp.log(highest))
     return GeneralizedInverseGaussian(order=order, scale=xp.exp(log_scale), rate=rate)
 
 
@@ -180,9 +162,10 @@ def _solve_log_scale(
     xp = namespace(target)
     excess, _ = _excess_and_slope(order, rate, target, low)
     t = high = xp.where(excess >= 0.0, low, high)
-    for _ in range(_MAX_ITERATIONS):
+    # Newton's steps usually need 10; bisection alone narrows any bracket to rounding in 60.
+    for _ in range(100):
         excess, slope = _excess_and_slope(order, rate, target, t)
-        arrived = (xp.abs(excess) < _LOG_MEAN_TOLERANCE) | (high <= low)
+        arrived = (xp.abs(excess) < 1e-12) | (high <= low)
         if bool(xp.all(arrived)):
             break
         low = xp.where(excess > 0.0, low, t)
@@ -204,11 +187,6 @@ def _excess_and_slope(
     return xp.log(current / target), scale * (upper * lower - 1.0) / current
 
 
-def _same_number(a: Array | float, b: Array | float) -> bool:
-    """Whether `a` and `b` are numbers, not arrays, and equal."""
-    return is_number(a) and is_number(b) and bool(a == b)
-
-
 def _bessel_arguments(scale: Array, rate: Array) -> tuple[Array, Array]:
     """(s, w = 2 sqrt(s r)).
 
@@ -217,5 +195,5 @@ def _bessel_arguments(scale: Array, rate: Array) -> tuple[Array, Array]:
     """
     xp = namespace(scale, rate)
     smallest = float(xp.finfo(scale.dtype).smallest_normal)
-    scale = xp.where(scale < smallest, xp.full_like(scale, smallest), scale)
+    scale = xp.maximum(scale, smallest)
     return scale, 2.0 * xp.sqrt(scale) * xp.sqrt(rate)

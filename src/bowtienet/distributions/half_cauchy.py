@@ -17,7 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from bowtienet._arrays import Array, as_arrays, is_number, namespace
+from bowtienet._arrays import Array, as_arrays, namespace
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 
@@ -32,13 +32,6 @@ class HalfCauchy:
     """Of x given nu, as a GIG."""
     rate: ClassVar[float] = 0.0
     """Of x given nu, as a GIG."""
-
-
-def log_density(p: HalfCauchy, x: Array) -> Array:
-    """½ log A² - log π - ½ log x - log(A² + x) at x > 0."""
-    scale, x = as_arrays(p.scale, x)
-    xp = namespace(x)
-    return 0.5 * xp.log(scale) - math.log(math.pi) - 0.5 * xp.log(x) - xp.log(scale + x)
 
 
 def sample(p: HalfCauchy, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -61,7 +54,7 @@ def update(p: HalfCauchy, count: int, half_squares: Array) -> GeneralizedInverse
     # Squares that are zero to rounding would put all of q(x) at zero. With the root the product
     # E[1/tau] E[1/psi] stays a number.
     smallest = math.sqrt(float(xp.finfo(u.dtype).smallest_normal))
-    u = xp.where(u < smallest, xp.full_like(u, smallest), u)
+    u = xp.maximum(u, smallest)
     slope = a - 1.0 - u
     root = xp.hypot(slope, 2.0 * xp.sqrt(a * u))
     # Either form is exact where the other one cancels.
@@ -79,9 +72,7 @@ def expected_log_ratio(q: GeneralizedInverseGaussian, p: HalfCauchy) -> Array:
     As of `generalized_inverse_gaussian.expected_log_ratio`, E[log x] is left out: it cancels
     against that of the weights' prior.
     """
-    scale = float(p.scale) if is_number(p.scale) else p.scale
-    inverse = gig.mean_inverse(q)
+    inverse, scale = as_arrays(gig.mean_inverse(q), p.scale)
     xp = namespace(inverse)
-    log_scale = math.log(scale) if isinstance(scale, float) else xp.log(scale)
     ratio = gig.log_normalizer(q) + q.scale * inverse - xp.log1p(scale * inverse)
-    return ratio + 0.5 * log_scale - math.log(math.pi)
+    return ratio + 0.5 * xp.log(scale) - math.log(math.pi)

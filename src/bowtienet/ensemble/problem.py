@@ -16,7 +16,7 @@ from bowtienet.ensemble.stacking import LEVELS
 from bowtienet.ensemble.streams import StreamedRows
 from bowtienet.outcomes import Outcome
 from bowtienet.tables.quantiles import in_line
-from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see
+from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see, whole_columns
 from bowtienet.tables.warp import Warp, fit_warp, forward, is_affine
 
 Floats = NDArray[np.float64]
@@ -109,7 +109,7 @@ def pose(
         if (view := learn_view(name, inputs, weights, owners)) is not None
     }
     if not views:
-        views = {"standard": View(owners=owners)}
+        views = {"standard": whole_columns(owners)}
     transform = getattr(settings, "target_transform", "none")
     is_constant = getattr(settings, "noise", "constant") == "constant"
     return Problem(

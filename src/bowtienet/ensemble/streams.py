@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from bowtienet._arrays import slices, with_ones
 from bowtienet.networks.networks import Networks, Single
 from bowtienet.networks.train import Batch
-from bowtienet.tables.sample import mixed
+from bowtienet.tables.sources import mixed
 from bowtienet.tables.views import View, see
 from bowtienet.tables.warp import Warp, forward
 

@@ -15,9 +15,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_array, check_is_fitted
-from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import slices
+from bowtienet._arrays import one_blas_thread, slices
 from bowtienet._params import whole
 from bowtienet.ensemble.ensemble import Ensemble, predictive
 from bowtienet.ensemble.fit import fit_ensemble
@@ -41,7 +40,7 @@ from bowtienet.tables.views import VIEWS
 
 Floats = NDArray[np.float64]
 
-CHUNK = 20_000
+CHUNK = 5_000
 """Rows that are predicted at a time, by one thread."""
 COUNT = Interval(Integral, 1, None, closed="left")
 CONSTRAINTS: dict[str, list[Any]] = {
@@ -89,7 +88,7 @@ def fit_practical(
     if stream is not None:
         growth = float(weights.sum() / rows.weights.sum())
         streamed = streamed_rows(stream, representation, prepare, growth)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         problem = pose(
             estimator,
             inputs,
@@ -154,7 +153,7 @@ class Practical(Saved):
 
             each = list(slices(len(inputs), CHUNK))
             jobs = min(effective_n_jobs(self.n_jobs), len(each))
-            with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+            with one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
                 return joined(list(pool.map(run, each)))
 
         check_is_fitted(self)

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import starmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,14 +14,22 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from bowtienet.ensemble.streams import Chunk, Read, StreamedRows
-from bowtienet.inference.ascend import Block, BlockProvider, RowProvider, block_rows
+from bowtienet.inference.ascend import Block, RowProvider, block_rows
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.model.model import BowTieModel, Rows, split
 from bowtienet.tables import sources
 from bowtienet.tables.door import TrainingTable, open_rows, take_training
 from bowtienet.tables.representation import Representation, Scaling, standardize
-from bowtienet.tables.sample import facts_of, keys_and_folds, mixed
-from bowtienet.tables.sources import Stream, collect_facts, reader_of, reread, source_of
+from bowtienet.tables.sources import (
+    Stream,
+    collect,
+    facts_of,
+    keys_and_folds,
+    mixed,
+    reader_of,
+    reread,
+    source_of,
+)
 
 Floats = NDArray[np.float64]
 Prepare: TypeAlias = Callable[[TrainingTable], TrainingTable]
@@ -47,7 +56,8 @@ def open_training(
     reader = reader_of(estimator, source, weight, labels=labels)
     client = client_of(source)
     if client is None:
-        facts = collect_facts(source, reader)
+        batches = starmap(reader, sources.batches_of(source))
+        facts: Any = collect(batches, sources.SAMPLE)
     else:
         from bowtienet import cluster
 
@@ -64,7 +74,7 @@ def open_training(
 
 def client_of(source: sources.Source) -> Any:
     """The Dask client whose cluster has the partitions; None for one machine."""
-    if not source.is_dask:
+    if not sources.partitions_of(source):
         return None
     try:
         from distributed import get_client
@@ -171,7 +181,8 @@ def _chunk(
 
 def rows_of(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Rows:
     """Standardised rows from prepared ones, whose inputs are standardised already."""
-    targets = (training.targets - scaling.center) / scaling.scale
+    center, scale = scaling
+    targets = (training.targets - center) / scale
     return Rows(inputs=inputs, targets=targets, weights=training.weights)
 
 
@@ -214,7 +225,7 @@ def provider_of(
             f"coordinate ascent keeps {size / 1e9:.1f} GB of gate probabilities for these "
             f"{data.facts.n_rows} rows: use solver='svi', which keeps none, or Dask workers."
         )
-    return BlockProvider(blocks=BlocksOfStream(data, blocks))
+    return RowProvider(BlocksOfStream(data, blocks))
 
 
 class BlocksOfStream:
@@ -231,7 +242,7 @@ class BlocksOfStream:
 
 
 def _blocks(encode: Encode, size: int, rows: TrainingTable) -> tuple[Block, ...]:
-    return tuple(Block(**vars(part)) for part in split(encode(rows), size))
+    return tuple((part, None) for part in split(encode(rows), size))
 
 
 # Answers

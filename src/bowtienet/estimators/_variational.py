@@ -156,7 +156,6 @@ class VariationalNetwork(NetworkParameters, Saved):
             rows,
             max_iter=max_iter,
             tol=self.tol,
-            rounds=3 if self.accelerate else 1,
             accelerate=self.accelerate,
             callback=self._progress(),
         )
@@ -287,7 +286,7 @@ class VariationalNetwork(NetworkParameters, Saved):
     def _further(self, training: TrainingTable) -> Rows:
         """Standardised rows that follow those of a fit."""
         fitted = self._fitted
-        n_targets = len(fitted.target_scaling.center)
+        n_targets = len(fitted.target_scaling[0])
         if training.targets.shape[1] != n_targets:
             raise ValueError(
                 f"y has {count(training.targets.shape[1], 'target')}, but the first rows had "

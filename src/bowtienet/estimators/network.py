@@ -13,7 +13,7 @@ from bowtienet.estimators._answers import Answers
 from bowtienet.estimators._parameters import IN_PAPER
 from bowtienet.estimators._streams import as_numbers, open_training
 from bowtienet.estimators._variational import VariationalNetwork
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_rows
@@ -258,25 +258,25 @@ class BowTieNetwork(Answers, VariationalNetwork, RegressorMixin, BaseEstimator):
             New rows.
         """
         moments, noise = self._moments(X)
-        scaling, weights = self._fitted.target_scaling, self._fitted.member_weights
+        (center, scale), weights = self._fitted.target_scaling, self._fitted.member_weights
         parts = (
-            scaling.center + scaling.scale * moments.mean,
-            scaling.scale * np.sqrt(moments.epistemic),
-            scaling.scale * np.sqrt(moments.chance + noise),
+            center + scale * moments.mean,
+            scale * np.sqrt(moments.epistemic),
+            scale * np.sqrt(moments.chance + noise),
         )
         means, epistemic, rest = (part[..., 0] if self._single else part for part in parts)
         return Mixture(weights=weights, means=means, epistemic=epistemic, noise=rest)
 
     def _functions(self, X: Any, n_samples: int, rng: np.random.Generator) -> Floats:
-        scaling = self._fitted.target_scaling
-        draws = scaling.center + scaling.scale * self._draw_outputs(X, n_samples, rng)
+        center, scale = self._fitted.target_scaling
+        draws = center + scale * self._draw_outputs(X, n_samples, rng)
         return draws[..., 0] if self._single else draws
 
     def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
         if self.scale_target:
             return fit_scaling(targets, weights)
         ones = np.ones(targets.shape[1])
-        return Scaling(center=0.0 * ones, scale=ones)
+        return 0.0 * ones, ones
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-from bowtienet.distributions.gated import PROBIT_SLOPES, PROBIT_WEIGHTS
+from bowtienet.distributions.gated import PROBITS
 from bowtienet.estimators._answers import ClassAnswers
 from bowtienet.estimators._parameters import IN_PAPER
 from bowtienet.estimators._streams import (
@@ -133,7 +133,7 @@ class BowTieNetworkClassifier(ClassAnswers, VariationalNetwork, ClassifierMixin,
         return Binary() if len(classes) == 2 else Classes(n_classes=len(classes))
 
     def _target_scaling(self, targets: Floats, weights: Floats) -> Scaling:
-        return Scaling(center=np.zeros(1), scale=np.ones(1))
+        return np.zeros(1), np.ones(1)
 
 
 def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
@@ -142,7 +142,7 @@ def _mean_sigmoid(mean: Floats, variance: Floats) -> Floats:
 
     scaled = (
         weight * ndtr(slope * mean / np.sqrt(1.0 + slope**2 * variance))
-        for weight, slope in zip(PROBIT_WEIGHTS, PROBIT_SLOPES, strict=True)
+        for weight, slope in PROBITS
     )
     return np.asarray(sum(scaled))
 

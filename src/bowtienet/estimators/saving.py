@@ -20,19 +20,17 @@ from bowtienet.ensemble.portfolio import Recipe
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.estimators._ensemble import FittedEnsemble
 from bowtienet.estimators._variational import FittedNetwork
-from bowtienet.inference.statistics import HiddenStatistics, OutputStatistics, Statistics
+from bowtienet.inference.statistics import LayerStatistics, Statistics
 from bowtienet.inference.stochastic import StochasticState
+from bowtienet.model import Prior
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.model import BowTieModel, NetworkPrior, Prior
+from bowtienet.model.model import BowTieModel
 from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
-from bowtienet.tables.columns import Column
 from bowtienet.tables.door import Table
-from bowtienet.tables.levels import LevelStatistic
-from bowtienet.tables.pieces import Pieces
-from bowtienet.tables.representation import Representation, Scaling
-from bowtienet.tables.texts import Reading
+from bowtienet.tables.representation import Representation
+from bowtienet.tables.texts import Column
 from bowtienet.tables.views import View
 from bowtienet.tables.warp import Warp
 
@@ -50,22 +48,16 @@ CONTAINERS = (
     GaussianRows,
     GeneralizedInverseGaussian,
     HalfCauchy,
-    HiddenStatistics,
     Hinges,
     InverseGamma,
     LayerFactors,
-    LevelStatistic,
-    NetworkPrior,
+    LayerStatistics,
     Networks,
-    OutputStatistics,
-    Pieces,
     PointMass,
     Posterior,
     Prior,
-    Reading,
     Recipe,
     Representation,
-    Scaling,
     Softmax,
     Stack,
     Statistics,

@@ -22,7 +22,7 @@ from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_features, open_rows
-from bowtienet.tables.frames import frame_of, separate, values_of
+from bowtienet.tables.frames import frame_of, separate
 from bowtienet.tables.representation import learn_representation, standardize
 
 OURS: dict[str, Any] = {
@@ -142,7 +142,7 @@ class Widened(RegressorMixin, BaseEstimator):
 def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Features, and targets that may be the name of a column."""
     X, y, _ = separate(X, y)
-    return X, np.asarray(values_of(y))
+    return X, np.asarray(y)
 
 
 def rows_of(X: Any, rows: NDArray[np.intp]) -> Any:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.model.shrinkage import (
     Shrinkage,
     ShrinkagePrior,
@@ -47,7 +48,7 @@ def local_prior(family: str) -> ShrinkagePrior:
     """The prior of psi_j by name."""
     if family == "student_t":
         a = 5e-4  # the ratio of two columns is at most 1 + ½ / a, about 1,000
-        return build_shrinkage("student_t", order=-a, scale=a)
+        return GeneralizedInverseGaussian(order=-a, scale=a, rate=0.0)
     return build_shrinkage(family)
 
 

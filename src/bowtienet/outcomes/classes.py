@@ -34,14 +34,7 @@ from bowtienet._arrays import Array, namespace, special, transpose
 from bowtienet.distributions import polya_gamma
 from bowtienet.outcomes.outcome import Outcome, RowTerms
 
-START_SLOPE = 2.0
-"""Size of the outputs that networks start to learn: classes are fairly sure."""
-_STEPS = 8
-"""For alpha: the error falls at least tenfold with each, from a start that is exact for large
-and nearly for small ones."""
 
-
-@dataclass(frozen=True, kw_only=True)
 class Binary(Outcome):
     """Targets (n, 1) of zeros and ones; the output is the log odds of one."""
 
@@ -73,8 +66,8 @@ class Binary(Outcome):
         return xp.sum(loss, axis=-1), special("expit", outputs) - targets
 
     def working_targets(self, targets: Array) -> Array:
-        """±2."""
-        return START_SLOPE * (2.0 * targets - 1.0)
+        """±2: classes are fairly sure."""
+        return 4.0 * targets - 2.0
 
     def sample(
         self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
@@ -84,13 +77,27 @@ class Binary(Outcome):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Classes(Outcome):
+class _OutputByClass(Outcome):
     """Targets (n, 1) that are numbers of classes, 0 to C - 1, with C outputs."""
 
     n_classes: int
 
-    name: ClassVar[str] = "classes"
     has_noise: ClassVar[bool] = False
+
+    def working_targets(self, targets: Array) -> Array:
+        """2 for the class of the row, -2 for the others."""
+        return 4.0 * self.indicators(targets) - 2.0
+
+    def indicators(self, targets: Array) -> Array:
+        """y (n, C): 1 for the class of the row, 0 for the others."""
+        # Class after class in memory, the fast order for the sums over rows.
+        return transpose((np.arange(self.n_classes)[:, None] == transpose(targets)) * 1.0)
+
+
+class Classes(_OutputByClass):
+    """The logistic softmax, P(y = c) = sigmoid(z_c) / Σ_j sigmoid(z_j)."""
+
+    name: ClassVar[str] = "classes"
     by_row: ClassVar[bool] = True
 
     def row_terms(
@@ -106,7 +113,9 @@ class Classes(Outcome):
         against = xp.mean(xp.exp(log_against), axis=-1, keepdims=True)
         rest = xp.maximum(1.0 - against, xp.full_like(against, float(xp.finfo(mean.dtype).eps)))
         shape = (1.0 - 0.5 * against) / rest
-        for _ in range(_STEPS):
+        # The error falls at least tenfold with each step, from a start that is exact for large and
+        # nearly for small ones.
+        for _ in range(8):
             miss = shape - 1.0 - xp.exp(special("digamma", shape)) * against
             shape = xp.maximum(shape - miss / rest, xp.ones_like(shape))
         log_scale = special("digamma", shape) - math.log(count)  # E[log lambda]
@@ -136,10 +145,6 @@ class Classes(Outcome):
         loss = xp.log(total[..., 0]) + peak[..., 0] - xp.sum(indicators * logs, axis=-1)
         return loss, (chances / total - indicators) * special("expit", -outputs)
 
-    def working_targets(self, targets: Array) -> Array:
-        """2 for the class of the row, -2 for the others."""
-        return START_SLOPE * (2.0 * self.indicators(targets) - 1.0)
-
     def sample(
         self, outputs: np.ndarray, noise_variance: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
@@ -148,37 +153,24 @@ class Classes(Outcome):
         level = rng.random((len(outputs), 1)) * bounds[:, -1:]
         return np.sum(level > bounds, axis=1, keepdims=True).astype(float)
 
-    def indicators(self, targets: Array) -> Array:
-        """y (n, C): 1 for the class of the row, 0 for the others."""
-        # Class after class in memory, the fast order for the sums over rows.
-        return transpose((np.arange(self.n_classes)[:, None] == transpose(targets)) * 1.0)
 
+class Softmax(_OutputByClass):
+    """The softmax of ordinary networks, P(y = c) = e^{z_c} / Σ_j e^{z_j}.
 
-@dataclass(frozen=True, kw_only=True)
-class Softmax(Outcome):
-    """Targets (n, 1) that are numbers of classes, for C outputs of ordinary networks.
-
-    P(y = c) = e^{z_c} / Σ_j e^{z_j}. It has no parabola: `Classes` stands in for it in the engine.
+    It has no parabola: `Classes` stands in for it in the engine.
     """
 
-    n_classes: int
-
     name: ClassVar[str] = "softmax"
-    has_noise: ClassVar[bool] = False
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
         """log Σ_j e^{z_j} - z_y, with the derivative P - Y."""
         xp = namespace(outputs)
-        indicators = xp.astype(targets == np.arange(self.n_classes), outputs.dtype)
+        indicators = xp.astype(self.indicators(targets), outputs.dtype)
         below = outputs - xp.max(outputs, axis=-1, keepdims=True)
         chances = xp.exp(below)
         total = xp.sum(chances, axis=-1, keepdims=True)
         loss = xp.log(total[..., 0]) - xp.sum(indicators * below, axis=-1)
         return loss, chances / total - indicators
-
-    def working_targets(self, targets: Array) -> Array:
-        """2 for the class of the row, -2 for the others."""
-        return START_SLOPE * (2.0 * (targets == np.arange(self.n_classes)) - 1.0)
 
 
 def _log_two_cosh_half(x: Array) -> Array:

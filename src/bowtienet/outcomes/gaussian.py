@@ -7,7 +7,6 @@ The engine adds the terms in log eta² and y², which follow from sums over the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +15,6 @@ from bowtienet._arrays import Array, namespace
 from bowtienet.outcomes.outcome import Outcome, RowTerms
 
 
-@dataclass(frozen=True, kw_only=True)
 class Gaussian(Outcome):
     """Continuous targets with one noise variance for each output."""
 
@@ -28,12 +26,11 @@ class Gaussian(Outcome):
         self, targets: Array, mean: Array, square: Array, noise_precision: Array | float
     ) -> RowTerms:
         """p = 1, k = y."""
-        xp = namespace(mean)
-        ones = xp.ones_like(mean)
+        ones = namespace(mean).ones_like(mean)
         return RowTerms(
             precision=ones,
             linear=targets * ones,
-            constant=xp.zeros_like(mean[..., 0]),
+            constant=0.0 * ones[..., 0],
             parameter=mean[..., :0],
         )
 

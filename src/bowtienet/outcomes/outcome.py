@@ -33,6 +33,7 @@ class RowTerms:
     """(M, n, Q): numbers whose sums over rows `renewed` asks for; Q may be 0."""
 
 
+@dataclass(frozen=True, kw_only=True)
 class Outcome:
     """A likelihood; a frozen dataclass whose fields are its own parameters.
 

@@ -18,20 +18,10 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import digamma, gammaln
+from scipy.special import digamma
 
 from bowtienet._arrays import Array, is_number, namespace, special
 from bowtienet.outcomes.outcome import Outcome, RowTerms
-
-LOSS_SCALE = 0.1
-"""Variance eta² of the loss of ordinary networks, for standardised targets: what is further than
-a standard deviation or so from the function is an outlier to begin with."""
-FREEDOM = (1.0, 200.0)
-"""Range of EM's degrees of freedom: below one there is no mean, above 200 no heavy tail."""
-SMALLEST_WITH_VARIANCE = 3.0
-"""Degrees of freedom whose variance stands in for that of fewer."""
-_STEPS = 60
-"""Of a bisection in log nu: to rounding."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +41,7 @@ class StudentT(Outcome):
 
         It goes to infinity at two, which describes the tail and says little of the bulk.
         """
-        freedom = np.maximum(self.freedom, SMALLEST_WITH_VARIANCE)
+        freedom = np.maximum(self.freedom, 3.0)
         return _next_to_outputs(freedom / (freedom - 2.0))
 
     def row_terms(
@@ -64,10 +54,11 @@ class StudentT(Outcome):
         # A square that is zero up to rounding may come out a little below zero.
         squares = noise_precision * xp.maximum(squares, xp.zeros_like(squares))
         shape, rate = half + 0.5, half + 0.5 * squares
-        precision, log_rate = shape / rate, xp.log(rate)
-        log_lambda = _digamma(shape) - log_rate
-        entropy = shape - log_rate + _gammaln(shape) + (1.0 - shape) * _digamma(shape)
-        prior = half * _log(half) - _gammaln(half) + (half - 1.0) * log_lambda - half * precision
+        precision, log_rate, psi = shape / rate, xp.log(rate), special("digamma", shape)
+        log_lambda = psi - log_rate
+        entropy = shape - log_rate + special("gammaln", shape) + (1.0 - shape) * psi
+        normalizer = special("gammaln", half) - half * namespace(half).log(half)
+        prior = (half - 1.0) * log_lambda - half * precision - normalizer
         constant = xp.sum(0.5 * log_lambda + prior + entropy, axis=-1)
         return RowTerms(
             precision=precision,
@@ -77,10 +68,10 @@ class StudentT(Outcome):
         )
 
     def renewed(self, parameter: Array, count: Array) -> StudentT:
-        """nu by EM."""
+        """nu by EM: below one there is no mean, above 200 no heavy tail."""
         sums = np.asarray(parameter)[..., 0] / count
-        low, high = (np.full(sums.shape, math.log(value)) for value in FREEDOM)
-        for _ in range(_STEPS):
+        low, high = np.zeros(sums.shape), np.full(sums.shape, math.log(200.0))
+        for _ in range(60):  # A bisection in log nu, to rounding.
             middle = 0.5 * (low + high)
             half = 0.5 * np.exp(middle)
             rising = np.log(half) + 1.0 - digamma(half) + sums > 0.0
@@ -88,10 +79,14 @@ class StudentT(Outcome):
         return replace(self, freedom=np.exp(0.5 * (low + high)))
 
     def loss(self, targets: Array, outputs: Array) -> tuple[Array, Array]:
-        """½ nu s² log(1 + e² / (nu s²)), which is ½ e² for small errors e."""
+        """½ nu s² log(1 + e² / (nu s²)), which is ½ e² for small errors e.
+
+        s² = 0.1 for standardised targets: what is further than a standard deviation or so from the
+        function is an outlier to begin with.
+        """
         xp = namespace(outputs)
         residuals = outputs - targets
-        width = _next_to_outputs(self.freedom) * LOSS_SCALE
+        width = _next_to_outputs(self.freedom) * 0.1
         squares = residuals * residuals / width
         return xp.sum(0.5 * width * xp.log1p(squares), axis=-1), residuals / (1.0 + squares)
 
@@ -110,15 +105,3 @@ class StudentT(Outcome):
 def _next_to_outputs(parameter: Any) -> Any:
     """A number, or (M,) as (M, 1, 1)."""
     return float(parameter) if is_number(parameter) else parameter[..., None, None]
-
-
-def _digamma(x: Any) -> Any:
-    return float(digamma(x)) if is_number(x) else special("digamma", x)
-
-
-def _gammaln(x: Any) -> Any:
-    return float(gammaln(x)) if is_number(x) else special("gammaln", x)
-
-
-def _log(x: Any) -> Any:
-    return math.log(x) if is_number(x) else namespace(x).log(x)

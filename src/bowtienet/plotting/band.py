@@ -35,7 +35,7 @@ class PredictiveBandDisplay(Display):
         Dots: the prediction at typical other columns plus the residual of the row, for counts times
         actual over predicted, so that dots scatter about the mean as targets do.
     coverage : float
-        Coverage of both bands.
+        Of both bands.
     feature, name : str
         Names of the feature and the target.
     classes : sequence, optional
@@ -142,9 +142,25 @@ class PredictiveBandDisplay(Display):
             ax.set_xlim(-0.6, len(places) - 0.4)
         _display.label(ax, title, self.feature, name)
 
-    def _draw_classes(self, ax: Any, places: Any, is_line: bool) -> None:
-        """The second of two classes; of more, those that are likely somewhere."""
-        largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(COLORS)]
+    def _draw_line(self, ax: Any, places: Any) -> None:
+        if self.points is not None:
+            size = float(np.clip(3000.0 / len(self.points[1]), 2.0, 14.0))
+            ax.scatter(*self.points, s=size, color="dimgrey", alpha=0.35, linewidths=0.0, zorder=1)
+        ax.fill_between(places, *np.transpose(self.interval), color=SKY, alpha=0.3, linewidth=0.0)
+        ax.fill_between(
+            places, *np.transpose(self.epistemic), color=BLUE, alpha=0.35, linewidth=0.0
+        )
+        ax.plot(places, self.mean, color=BLUE, linewidth=2.0, zorder=3)
+
+    def _draw_bars(self, ax: Any, places: Any) -> None:
+        ax.vlines(places, *np.transpose(self.interval), color=SKY, alpha=0.5, linewidth=7.0)
+        ax.vlines(places, *np.transpose(self.epistemic), color=BLUE, linewidth=2.5)
+        ax.plot(places, self.mean, "o", color=BLUE, markersize=6.0, zorder=3)
+
+    def _draw_classes(self, ax: Any, places: Any, style: str) -> None:
+        """With two classes the second alone; with many those that are likely somewhere."""
+        colors = [BLUE, ORANGE, "#009E73", "#CC79A7", SKY, "#E69F00"]
+        largest = np.argsort(-self.mean.max(axis=0), kind="stable")[: len(colors)]
         shown = [1] if len(self.classes) == 2 else sorted(largest)
         for color, index in zip(colors, shown, strict=False):
             name = shortened(self.classes[index])

@@ -17,25 +17,22 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtr
 
 from bowtienet._arrays import map_arrays, slices
 from bowtienet.prediction.components import (
-    Components,
+    Group,
     checked_levels,
-    components_of,
+    group_of,
     mixture_moments,
     mixture_quantiles,
-    search,
 )
 from bowtienet.tables.warp import Warp, forward_and_slopes, inverse
 
 Floats = NDArray[np.float64]
 
-_BLOCK = 2**18
-"""Numbers in the largest temporary array of a quantile, 2 MB."""
 _CACHED = 2**16
-"""The same for mixtures with warps, 512 kB: many passes over arrays that stay in the cache."""
+"""Numbers in the largest temporary array, 512 kB: many passes over what stays in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +75,7 @@ class Mixture:
 
     def mean(self) -> Floats:
         """E[y], Σ w m without warps."""
-        return self._moments[0] if self.warps else self._sum(self.means)
+        return self._moments[0]
 
     def std(self) -> Floats:
         """√Var[y]."""
@@ -90,10 +87,7 @@ class Mixture:
         Var[y] = Σ w (e² + (m - E[y])²) + Σ w s². The variance of a warped component is parted in
         the ratio e² : s².
         """
-        if self.warps:
-            return self._moments[1:]
-        apart = np.hypot(self.epistemic, self.means - self.mean())
-        return self._root_of_squares(apart), self._root_of_squares(self.noise)
+        return self._moments[1:]
 
     def pdf(self, y: Any) -> Floats:
         """p(y)."""
@@ -159,10 +153,6 @@ class Mixture:
             return np.asarray(np.sum(_like(self.weights, values) * values, axis=0))
         return np.asarray(np.tensordot(self.weights, values, axes=1))
 
-    def _root_of_squares(self, values: Floats) -> Floats:
-        """√Σ w x² by hypotenuses: no square of the unit is formed."""
-        return np.asarray(np.hypot.reduce(np.sqrt(_like(self.weights, values)) * values, axis=0))
-
     def _standardized(self, y: Any) -> tuple[Floats, Any]:
         """(g(y) - m) / d and log g'(y), ``(K, *points)``."""
         points = np.asarray(y, dtype=float)
@@ -186,7 +176,7 @@ class Mixture:
 
     @cached_property
     def _moments(self) -> tuple[Floats, Floats, Floats]:
-        """Mean, epistemic and noise standard deviation of mixtures with warps."""
+        """Mean, epistemic and noise standard deviation."""
         found = np.empty((3, self.means[0].size))
         for part, center, scale, groups in self._parts_of_rows():
             mean, epistemic, noise = mixture_moments(groups)
@@ -196,49 +186,47 @@ class Mixture:
 
     def _cut_off(self, tails: Floats, upper: NDArray[np.bool_]) -> Floats:
         """Points that cut off these lower or upper tails, at most a half."""
-        shares, sides = np.atleast_1d(tails), np.atleast_1d(upper)
         found = np.empty((tails.size, self.means[0].size))
-        if self.warps:
-            for part, center, scale, groups in self._parts_of_rows():
-                for tail, side, points in zip(shares, sides, found, strict=True):
-                    points[part] = center + scale * mixture_quantiles(groups, tail, upper=side)
-        else:
-            means = self.means.reshape(len(self.weights), -1)
-            deviations = self.deviations.reshape(means.shape)
-            weights = self.weights.reshape(len(self.weights), -1)
-            for part in slices(means.shape[1], max(1, _BLOCK // (len(means) * max(tails.size, 1)))):
-                found[:, part] = _quantiles(
-                    (weights if self.weights.ndim == 1 else weights[:, part])[:, None],
-                    means[:, None, part],
-                    deviations[:, None, part],
-                    shares[:, None],
-                    sides[:, None],
-                )
+        for part, center, scale, groups in self._parts_of_rows():
+            quantiles = mixture_quantiles(groups, tails.ravel(), upper.ravel())
+            for points, u in zip(found, quantiles, strict=True):
+                points[part] = center + scale * u
         return found.reshape(*tails.shape, *self.means.shape[1:])
 
-    def _parts_of_rows(self) -> Iterator[tuple[slice, Any, Any, list[Components]]]:
+    def _line(self) -> Warp:
+        """z = y, in a unit near the largest deviation; a power of two rounds nothing."""
+        largest = max(np.max(self.epistemic, initial=0.0), np.max(self.noise, initial=0.0))
+        unit = np.ldexp(np.ones(1), np.frexp(largest)[1])
+        zero, one = np.zeros(1), np.ones(1)
+        return Warp(
+            center=zero, scale=unit, exponent=one, low=-one, high=one, shift=zero, size=one / unit
+        )
+
+    def _parts_of_rows(self) -> Iterator[tuple[slice, Any, Any, list[Group]]]:
         """Blocks of flat rows with u = (y - center) / scale and their components in that unit."""
-        count, n_targets = len(self.weights), len(self.warps[0].center)
+        count, warp_of = len(self.weights), self.warp_of or (0,) * len(self.weights)
+        warps = self.warps or (self._line(),)
+        n_targets = len(warps[0].center)
         arrays = [self.weights, self.means, self.epistemic, self.noise]
         arrays = [values.reshape(count, -1) for values in arrays]
-        members = [np.flatnonzero(np.array(self.warp_of) == i) for i in range(len(self.warps))]
+        members = [np.flatnonzero(np.array(warp_of) == i) for i in range(len(warps))]
         size = max(1, _CACHED // (count * n_targets)) * n_targets
         for part in slices(self.means[0].size, size):
             repeats = (part.stop - part.start) // n_targets
             # Numbers for one target, and else one for each row.
-            warps = [
+            fields = [
                 map_arrays(lambda x, n=repeats: x[0] if len(x) == 1 else np.tile(x, n), warp)
-                for warp in self.warps
+                for warp in warps
             ]
-            center, scale = warps[0].center, warps[0].scale
+            center, scale = fields[0].center, fields[0].scale
             groups = []
-            for warp, of in zip(warps, members, strict=True):
+            for warp, of in zip(fields, members, strict=True):
                 rebased = replace(
                     warp, center=(warp.center - center) / scale, scale=warp.scale / scale
                 )
                 columns = [x[:, part if x.shape[1] > 1 else slice(None)][of] for x in arrays]
                 if of.size:
-                    groups.append(components_of(rebased, *columns))
+                    groups.append(group_of(rebased, *columns))
             yield part, center, scale, groups
 
 
@@ -247,28 +235,3 @@ def _like(values: Floats, points: Floats) -> Floats:
     if values.ndim == 1:
         return values.reshape(-1, *[1] * (points.ndim - 1))
     return values[:, *[None] * (points.ndim - values.ndim)]
-
-
-def _quantiles(
-    weights: Floats, means: Floats, deviations: Floats, tail: Floats, upper: NDArray[np.bool_]
-) -> Floats:
-    """x with Σ w Φ((x - m)/d) = q, by Newton's method; components (K, 1, n), tails (m, 1).
-
-    Upper tails are the lower ones of the mirrored mixture, which are exact where they are small.
-    """
-    sign = np.where(upper, -1.0, 1.0)
-    means = sign * means
-    with np.errstate(invalid="ignore"):
-        ends = means + deviations * ndtri(tail)
-    used = weights > 0.0
-    low = np.min(np.where(used, ends, np.inf), axis=0)
-    high = np.max(np.where(used, ends, -np.inf), axis=0)
-
-    def evaluate(x: Floats) -> tuple[Floats, Floats, None]:
-        z = (x - means) / deviations
-        density = np.sum(weights * np.exp(-0.5 * z * z) / deviations, axis=0)
-        return np.sum(weights * ndtr(z), axis=0), density, None
-
-    x = search(evaluate, low, high, 0.5 * low + 0.5 * high, tail, settled=1e-14)[0]
-    finite = np.isfinite(low) & np.isfinite(high)
-    return np.asarray(sign * np.where(finite, x, np.where(tail < 0.5, -np.inf, np.inf)))

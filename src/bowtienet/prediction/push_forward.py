@@ -25,9 +25,6 @@ from bowtienet.posterior.moments import preactivation_mean, weight_spread
 
 Floats = NDArray[np.float64]
 
-_FEW = 4
-"""Up to this many units their quadratic forms are cheaper one by one."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Moments:
@@ -64,10 +61,10 @@ def preactivation_moments(weights: GaussianRows, inputs: Floats, below: Moments 
     `below` has the moments of the layer below; None where that is the inputs (n, K).
     """
     mean = with_ones(inputs if below is None else below.mean)
-    if weights.covariance.shape[1] <= _FEW:
-        open_ = weight_spread(weights, mean)
+    if weights.covariance.shape[1] <= 4:
+        open_ = np.maximum(weight_spread(weights, mean), 0.0)
     else:
-        # All squares once for many units; positive but for rounding.
+        # All squares once, cheaper for many units; positive but for rounding.
         open_ = np.maximum(pack_outer(mean) @ transpose(pack_for_trace(weights.covariance)), 0.0)
     center = preactivation_mean(weights, mean)
     if below is None:

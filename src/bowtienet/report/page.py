@@ -20,9 +20,9 @@ from bowtienet.persistence import replacing
 from bowtienet.plotting import CalibrationDisplay, PredictedActualDisplay, PredictiveBandDisplay
 from bowtienet.report.assessment import assess, at_exposure
 from bowtienet.report.columns import column_name, groups, importances, outside
+from bowtienet.tables.columns import read_column
 from bowtienet.tables.door import hints_of
 from bowtienet.tables.frames import frame_of
-from bowtienet.tables.texts import CATEGORY, distinct_cells, read_cells
 
 
 def write_report(
@@ -150,11 +150,8 @@ def _typed(model: Any, X: Any) -> Any:
         return np.asarray(X)
     hints, X = hints_of(X), frame.to_pandas().copy()
     for column in model._fitted.representation.columns:
-        if column.reading.kind == CATEGORY or X[column.name].dtype != object:
-            continue
-        cells = distinct_cells(X[column.name].to_numpy())
-        values, unread = read_cells(cells, column.reading, hints)
-        if not unread:
-            missing = values.dtype.type("nat" if values.dtype.kind == "M" else "nan")
-            X[column.name] = np.append(values, missing)[cells.place]
+        if column.kind in ("number", "date") and X[column.name].dtype == object:
+            values, place, unread = read_column(column, X[column.name].to_numpy(), hints)
+            if not unread:
+                X[column.name] = values[place]
     return X

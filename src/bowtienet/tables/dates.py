@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -19,41 +20,15 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-DAY_FIRST, MONTH_FIRST = "day first", "month first"
 PARTS = ("days", "season sine", "season cosine", "weekday", "hour")
-DAY = np.timedelta64(1, "D")
 DAYS_OF_YEAR = 365.2425
-_TIME = (
-    r"(?:[T\s,]+(?P<hour>\d{1,2}):(?P<minute>\d\d)(?::(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?)?"
-    r"\s*(?P<half>[ap]\.?m\.?)?(?:\s*Uhr)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
-)
-_WEEKDAY, _MONTH, _YEAR = r"(?:[^\W\d_]{2,10}\.?,?\s+)?", r"(?P<name>[^\W\d_]{3,10})", r"(?P<year>"
-_SHAPES = tuple(
-    re.compile(shape + _TIME, re.IGNORECASE)
-    for shape in (
-        _YEAR + r"\d{4})(?P<mark>[-/.])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
-        r"(?P<first>\d{1,2})(?P<mark>[-/.])\s?(?P<next>\d{1,2})(?P=mark)\s?"
-        + _YEAR
-        + r"\d{4}|\d\d)",
-        _WEEKDAY + r"(?P<day>\d{1,2})\.?[\s-]+" + _MONTH + r"\.?,?[\s-]+" + _YEAR + r"\d{4}|\d\d)",
-        _WEEKDAY + _MONTH + r"\.?\s+(?P<day>\d{1,2})(?:st|nd|rd|th)?,?\s+" + _YEAR + r"\d{4})",
-        _YEAR + r"(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)",
-    )
-)
-_ISO_LINES = re.compile(
-    r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?+)?+)?+\n)++"  # numpy reads these
-)
-_NAMES = (
-    "jan ene gen|feb fév fev|mar mär mrz maer|apr avr abr|may mai mag|jun juin giu|jul juil lug|"
-    "aug aoû aou ago|sep set|oct okt ott out|nov|dec dez déc dic"
-)
-_MONTHS = {word: i + 1 for i, words in enumerate(_NAMES.split("|")) for word in words.split(" ")}
-"""Beginnings of the names of months in six languages."""
 
 
 def parse_dates(texts: Sequence[str], order: str) -> NDArray[np.datetime64]:
     """Moments (m,) in microseconds; NaT where a text is no date. `order` is of day and month."""
-    if texts and _ISO_LINES.fullmatch("\n".join(texts) + "\n"):
+    # Lines that NumPy reads; possessive, so that one text that does not fit ends the search.
+    iso = r"(?:\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?+)?+)?+\n)++"
+    if texts and re.fullmatch(iso, "\n".join(texts) + "\n"):
         try:
             return np.array(texts, dtype="datetime64[us]")
         except ValueError:
@@ -67,28 +42,20 @@ def order_of_dates(texts: Sequence[str]) -> tuple[str, bool]:
     A number above twelve decides. Without one, days come first where points or hyphens stand
     between, as in Europe, and months where slashes do; after slashes this is in doubt.
     """
-    matches = [match for text in texts if (match := _SHAPES[1].fullmatch(text))]
-    if any(int(match["first"]) > 12 for match in matches):
-        return DAY_FIRST, False
-    if any(int(match["next"]) > 12 for match in matches):
-        return MONTH_FIRST, False
-    if any(match["mark"] == "/" for match in matches):
-        same = all(match["first"] == match["next"] for match in matches)
-        return MONTH_FIRST, not same
-    return DAY_FIRST, False
-
-
-def without_zone(moment: Any) -> Any:
-    """A moment as it is, or on the clock of UTC if it has a zone."""
-    if isinstance(moment, datetime) and moment.tzinfo is not None:
-        return moment.astimezone(UTC).replace(tzinfo=None)
-    return moment
+    matches = [match for text in texts if (match := _shapes()[1].fullmatch(text))]
+    first, second = ([int(match[name]) for match in matches] for name in ("first", "next"))
+    if max(first, default=0) > 12:
+        return "day first", False
+    if max(second, default=0) > 12:
+        return "month first", False
+    has_slashes = any(match["mark"] == "/" for match in matches)
+    return ("month first", first != second) if has_slashes else ("day first", False)
 
 
 def days_of(moments: NDArray[Any]) -> Floats:
     """Days since 1970-01-01; NaN where missing."""
-    days = (moments.astype("datetime64[us]") - np.datetime64("1970-01-01T00:00:00", "us")) / DAY
-    return np.where(np.isnat(moments), np.nan, days)
+    since = moments.astype("datetime64[us]") - np.datetime64(0, "us")
+    return np.asarray(since / np.timedelta64(1, "D"))
 
 
 def date_parts(moments: NDArray[Any], typical: float) -> Floats:
@@ -102,16 +69,44 @@ def date_parts(moments: NDArray[Any], typical: float) -> Floats:
     return np.column_stack([days, np.sin(angle), np.cos(angle), (whole + 3.0) % 7.0, hours])
 
 
+@cache
+def _shapes() -> tuple[re.Pattern[str], ...]:
+    """Year, month, day; numbers in either order; named months, behind the day or before; 20240301.
+
+    Each may be followed by a time.
+    """
+    time = (
+        r"(?:[T\s,]+(?P<hour>\d{1,2}):(?P<minute>\d\d)"
+        r"(?::(?P<second>\d\d)(?:[.,](?P<part>\d{1,9}))?)?"
+        r"\s*(?P<half>[ap]\.?m\.?)?(?:\s*Uhr)?\s*(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?)?"
+    )
+    weekday, month = r"(?:[^\W\d_]{2,10}\.?,?\s+)?", r"(?P<name>[^\W\d_]{3,10})"
+    shapes = (
+        r"(?P<year>\d{4})(?P<mark>[-/.])(?P<month>\d{1,2})(?P=mark)(?P<day>\d{1,2})",
+        r"(?P<first>\d{1,2})(?P<mark>[-/.])\s?(?P<next>\d{1,2})(?P=mark)\s?(?P<year>\d{4}|\d\d)",
+        rf"{weekday}(?P<day>\d{{1,2}})\.?[\s-]+{month}\.?,?[\s-]+(?P<year>\d{{4}}|\d\d)",
+        rf"{weekday}{month}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<year>\d{{4}})",
+        r"(?P<year>(?:19|20)\d\d)(?P<month>\d\d)(?P<day>\d\d)",
+    )
+    return tuple(re.compile(shape + time, re.IGNORECASE) for shape in shapes)
+
+
+@cache
+def _months() -> dict[str, int]:
+    """Beginnings of the names of months in six languages."""
+    names = (
+        "jan ene gen|feb fév fev|mar mär mrz maer|apr avr abr|may mai mag|jun juin giu|"
+        "jul juil lug|aug aoû aou ago|sep set|oct okt ott out|nov|dec dez déc dic"
+    )
+    return {word: i + 1 for i, words in enumerate(names.split("|")) for word in words.split()}
+
+
 def _moment(text: str, order: str) -> datetime | None:
-    for shape in _SHAPES:
-        match = shape.fullmatch(text)
-        if match is not None:
-            fields = match.groupdict()
-            try:
-                return _day(fields, order) + _time(fields)
-            except (ValueError, OverflowError):
-                return None
-    return None
+    match = next((match for shape in _shapes() if (match := shape.fullmatch(text))), None)
+    try:
+        return match and _day(match.groupdict(), order) + _time(match.groupdict())
+    except (ValueError, OverflowError):
+        return None
 
 
 def _day(fields: dict[str, Any], order: str) -> datetime:
@@ -120,13 +115,12 @@ def _day(fields: dict[str, Any], order: str) -> datetime:
         year += 2000 if year < 69 else 1900  # as POSIX has it
     if "first" in fields:
         day, month = int(fields["first"]), int(fields["next"])
-        if order == MONTH_FIRST:
-            day, month = month, day
-        return datetime(year, month, day)
-    if "name" not in fields:
-        return datetime(year, int(fields["month"]), int(fields["day"]))
-    name = fields["name"].casefold()
-    month = _MONTHS.get(name[:4]) or _MONTHS.get(name[:3]) or 0
+        return datetime(year, day, month) if order == "month first" else datetime(year, month, day)
+    if "name" in fields:
+        name = fields["name"].casefold()
+        month = _months().get(name[:4]) or _months().get(name[:3]) or 0
+    else:
+        month = int(fields["month"])
     return datetime(year, month, int(fields["day"]))
 
 

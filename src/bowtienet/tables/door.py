@@ -7,9 +7,8 @@ are positive. Inside, nothing is checked again.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from numbers import Real
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -34,20 +33,15 @@ from bowtienet.tables.frames import (
     values_of,
 )
 from bowtienet.tables.texts import (
-    NUMBER,
-    TRUTH,
     Hints,
     distinct_cells,
     is_missing,
     learn_reading,
+    learn_readings,
     read_cells,
-    settled,
 )
 
 Floats = NDArray[np.float64]
-
-ATTRIBUTE = "bowtienet"
-"""Under which a frame of `read_table` carries what was said and noticed of its file."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,20 +91,9 @@ def open_rows(
 ) -> TrainingTable:
     """The rows of a fit; `estimator` learns scikit-learn's attributes of the columns.
 
-    Parameters
-    ----------
-    estimator : estimator
-        For `n_features_in_` and `feature_names_in_`.
-    X, y : table and targets
-        An array or a frame of any library; targets may be names of columns of the frame.
-    sample_weight : array (n,) or name, optional
-        Non-negative weights; rows of weight 0 are as good as absent.
-    exposure : array (n,), optional
-        Positive exposures of counts.
-    labels : bool
-        Whether targets are labels of classes, one column of anything.
-    reset : bool
-        Whether these are the first rows; further ones must have the columns of the first.
+    X is an array or a frame of any library; y values or names of columns of the frame, `labels` if
+    they are classes; weights non-negative, rows of weight 0 are as good as absent; exposures of
+    counts positive. Without `reset` the columns must be those of the first rows.
     """
     rows, n_absent = open_batch(
         estimator, X, y, sample_weight, exposure, labels=labels, reset=reset
@@ -147,10 +130,11 @@ def open_batch(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None: give "
             "values, or the name of a column."
         )
-    y = values_of(y)
     targets = _labels(y) if labels else numeric_targets(y, table)
     check_consistent_length(X, targets)
-    weights = _row_weights(sample_weight, table.n_rows)
+    weights = _by_row(
+        1.0 if sample_weight is None else sample_weight, table.n_rows, "sample_weight"
+    )
     known, is_single = _known_targets(targets), targets.ndim == 1
     if not labels:
         targets = targets.reshape(len(targets), -1)
@@ -208,14 +192,23 @@ def open_features(estimator: Any, X: Any, *, reset: bool) -> Table:
             columns = tuple(array_of(series) for series in frame.iter_columns())
             if all(column.dtype.kind in "fiub" for column in columns):
                 array, columns = np.column_stack(columns), ()
-        _refuse_infinite(columns or array.T, names)
+        refuse(
+            [
+                f"Input X contains infinity in column {name!r}: replace it by a number, or leave "
+                "it empty for a missing value."
+                for name, column in zip(names, columns or array.T, strict=True)
+                if column.dtype.kind == "f" and np.isinf(column).any()
+            ]
+        )
+    numeric = [each.dtype for each in columns or (array,) if each.dtype.kind in "fiub"]
+    is_single = bool(numeric) and np.result_type(*numeric) in (np.float16, np.float32)
     return Table(
         names=names,
         matrix=None if columns else array.astype(np.float64, copy=False),
         columns=columns,
         n_rows=len(columns[0] if columns else array),
         hints=hints,
-        precision=_precision(columns or (array,)),
+        precision="float32" if is_single else "float64",
     )
 
 
@@ -251,26 +244,18 @@ def refuse(problems: Sequence[str]) -> None:
         raise ValueError("\n- ".join([head, *problems[:10], *more]))
 
 
-def _precision(columns: Sequence[NDArray[Any]]) -> str:
-    """Type that holds all numbers of columns; those in objects are double."""
-    kinds = [column.dtype for column in columns if column.dtype.kind in "fiub"]
-    single = bool(kinds) and np.result_type(*kinds) in (np.float16, np.float32)
-    return "float32" if single else "float64"
-
-
 def hints_of(X: Any) -> Hints:
     """What was said when a file was read."""
-    about = getattr(X, "attrs", {}).get(ATTRIBUTE, {})
-    return Hints(
-        missing_values=tuple(about.get("missing_values", ())),
-        day_first=about.get("day_first"),
-        decimal=about.get("decimal"),
-    )
+    return Hints(**_about(X).get("hints", {}))
 
 
 def notes_of(X: Any) -> tuple[str, ...]:
     """What was noticed when a file was read."""
-    return tuple(getattr(X, "attrs", {}).get(ATTRIBUTE, {}).get("notes", ()))
+    return tuple(_about(X).get("notes", ()))
+
+
+def _about(X: Any) -> Any:
+    return getattr(X, "attrs", {}).get("bowtienet", {})
 
 
 def _in_order(estimator: Any, frame: Any) -> Any:
@@ -322,21 +307,20 @@ def numeric_targets(y: Any, table: Table) -> Floats:
 
 
 def _read_target(values: NDArray[Any], table: Table) -> Floats:
-    cells, each, hints = distinct_cells(values.astype(object)), np.ones(len(values)), table.hints
-    reading = learn_reading(cells, each, hints)
-    if reading.doubt:
-        texts = [distinct_cells(column) for column in table.columns if column.dtype.kind == "O"]
-        hints = settled(hints, [learn_reading(text, each, hints) for text in texts])
-        reading = learn_reading(cells, each, hints)
-    numbers, unread = read_cells(cells, reading, hints)
-    is_number = reading.kind == NUMBER and reading.style != TRUTH
-    if unread or (cells.values and not is_number):
-        example = (unread or cells.values)[0]
+    cells, each = distinct_cells(values), np.ones(len(values))
+    reading = learn_reading(cells, each, table.hints)
+    if reading.note:
+        others = [distinct_cells(column) for column in table.columns if column.dtype.kind == "O"]
+        reading = learn_readings([cells, *others], each, table.hints)[0]
+    numbers, unread = read_cells(cells, reading, table.hints)
+    is_number = reading.kind == "number" and reading.style != "truth"
+    if unread or (cells[0] and not is_number):
+        example = (unread or cells[0])[0]
         raise ValueError(
             f"y must be numbers, got {example!r}: a classifier takes labels, and missing_values "
             "of read_table names what is missing."
         )
-    return np.append(numbers.astype(float), np.nan)[cells.place]
+    return numbers.astype(float)[cells[1]]
 
 
 def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
@@ -348,42 +332,22 @@ def _known_targets(targets: NDArray[Any]) -> NDArray[np.bool_]:
     return np.ones(len(targets), dtype=bool)
 
 
-def _row_weights(weights: Any, n_rows: int) -> Floats:
-    if weights is None or isinstance(weights, Real):
-        weights = np.full(n_rows, 1.0 if weights is None else weights)
-    weights = check_array(
-        values_of(weights),
-        dtype=np.float64,
-        ensure_2d=False,
-        ensure_non_negative=True,
-        input_name="sample_weight",
-    )
-    if weights.ndim != 1:
-        raise ValueError("Sample weights must be 1D array or scalar.")
-    if len(weights) != n_rows:
-        raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
-    return np.asarray(weights)
-
-
 def exposure_of(exposure: Any, n_rows: int) -> Floats:
     """Positive exposures (n,) of counts."""
-    values = np.asarray(values_of(exposure), dtype=np.float64)
-    values = np.broadcast_to(values, (n_rows,)) if values.ndim == 0 else values
-    if values.shape != (n_rows,):
-        raise ValueError(
-            f"exposure must have one number for each of {n_rows} rows, got shape {values.shape}."
-        )
-    if not np.all(np.isfinite(values) & (values > 0.0)):
-        raise ValueError("exposure must be positive and finite: leave out rows without exposure.")
+    values = _by_row(exposure, n_rows, "exposure")
+    if not values.all():
+        raise ValueError("exposure must be positive: leave out rows without exposure.")
     return values
 
 
-def _refuse_infinite(columns: Iterable[NDArray[Any]], names: tuple[str, ...]) -> None:
-    refuse(
-        [
-            f"Input X contains infinity in column {name!r}: replace it by a number, or leave it "
-            "empty for a missing value."
-            for name, column in zip(names, columns, strict=True)
-            if column.dtype.kind == "f" and np.isinf(column).any()
-        ]
+def _by_row(values: Any, n_rows: int, name: str) -> Floats:
+    """A number of at least zero for each row (n,); a single one is that of all rows."""
+    values = np.full(n_rows, values) if np.ndim(values) == 0 else values_of(values)[0]
+    values = check_array(
+        values, dtype=np.float64, ensure_2d=False, ensure_non_negative=True, input_name=name
     )
+    if values.shape != (n_rows,):
+        raise ValueError(
+            f"{name} must have one number for each of {n_rows} rows, got shape {values.shape}."
+        )
+    return np.asarray(values)

@@ -16,7 +16,7 @@ import shutil
 import sys
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain, islice
 from os import PathLike
@@ -25,24 +25,14 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from bowtienet._format import count
-from bowtienet.tables.door import ATTRIBUTE, refuse
-from bowtienet.tables.texts import CODES, cleaned, parse_numbers
+from bowtienet._format import count, shorten
+from bowtienet.tables.door import refuse
+from bowtienet.tables.texts import CODES, Hints, cleaned, parse_numbers
 
 Records = Iterator[list[Any]]
 """Cells without blanks around them, None where there is nothing."""
 Layout = tuple[list[str], list[Any], int]
 """Names; the header, which may come again; and how many records are before the first row."""
-SAMPLE = 200
-"""Records that the layout of a file is found from."""
-TOTALS = re.compile(
-    r"(grand |sub)?(total|sum|summe|gesamt|gesamtsumme|insgesamt|suma|somme|mean|average|mittelwert"
-    r"|durchschnitt|moyenne|media)\b.*",
-    re.IGNORECASE,
-)
-_LEADING_ZERO = re.compile(r"-?0\d")
-_WHOLE = re.compile(r"[-+]?\d{1,15}")
-_THOUSANDS = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
 
 
 def read_table(
@@ -70,41 +60,55 @@ def read_table(
         Numbers where all cells of a column are plain numbers, and cells as they are written
         elsewhere: the estimators read these, and remember how. Notes are in ``frame.attrs``.
     """
-    import pandas as pd
-
-    form, options = _form(path), (missing_values, day_first, decimal)
-    if form in ("parquet", "feather"):
-        frame = pd.read_parquet(path) if form == "parquet" else pd.read_feather(path)
-        return _with(frame, _said(*options), ())
-    chunk = next(read_chunks(path, None, *options), None)
-    if chunk is None:
+    hints = Hints(missing_values=missing_values, day_first=day_first, decimal=decimal)
+    frame = next(read_chunks(path, None, **vars(hints)), None)
+    if frame is None:
         raise ValueError(f"{path} has no rows under its header.")
-    return chunk.apply(_typed, said=chunk.attrs[ATTRIBUTE])
+    separator = frame.attrs["bowtienet"].get("separator")
+    # Without a separator cells have types.
+    return frame if separator is None else frame.apply(_typed, separator=separator, hints=hints)
 
 
-def read_chunks(
-    path: str | PathLike[str],
-    rows: int | None,
-    missing_values: Sequence[str] = (),
-    day_first: bool | None = None,
-    decimal: str | None = None,
-) -> Iterator[Any]:
+def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:
     """Frames of so many rows of a file, one after the other, for predictions in little memory.
 
     Cells are as they are written: a model reads them as those of its training. The separator and
-    the header are those of the first rows. Parameters are as for `read_table`.
+    the header are those of the first rows. Options are those of `read_table`.
     """
+    try:
+        yield from _chunks(path, rows, **how)
+    except (FileNotFoundError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # of the libraries that read damaged and foreign files
+        if type(error) is ValueError or getattr(error, "errno", None):  # ours, or the system's
+            raise
+        reason = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        raise ValueError(f"{path} cannot be read as a table: {reason}") from error
+
+
+def _chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:
     import pandas as pd
 
-    said, form = _said(missing_values, day_first, decimal), _form(path)
+    form, hints = form_of(path), Hints(**how)
+    if isinstance(hints.missing_values, str):
+        raise ValueError(f"missing_values must be a list of texts, got {hints.missing_values!r}.")
+    if hints.decimal not in (None, ".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {hints.decimal!r}.")
+    if str(path) != "-" and not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}.")
+    if Path(path).suffix.lower() in (".xls", ".ods", ".numbers"):
+        raise ValueError(f"{path} is a spreadsheet of a kind that is not read: save it as xlsx.")
     if form in ("parquet", "feather"):
         import pyarrow.dataset
 
-        for batch in pyarrow.dataset.dataset(path, format=form).to_batches(batch_size=rows):
-            yield _with(batch.to_pandas(), said, ())
+        data = pyarrow.dataset.dataset(path, format=form)
+        for batch in [data.to_table()] if rows is None else data.to_batches(batch_size=rows):
+            frame = batch.to_pandas()
+            frame.attrs["bowtienet"] = {"hints": vars(hints)}
+            yield frame
         return
     with _sheet(path) if form == "xlsx" else _text(path) as (records, separator, notes):
-        head = list(islice(records, SAMPLE))
+        head = list(islice(records, 200))
         if not head:
             raise ValueError(f"{path} is empty.")
         layout = _layout(head, notes)
@@ -113,38 +117,18 @@ def read_chunks(
         while chunk := list(islice(body, rows)):
             frame = pd.DataFrame(chunk, columns=layout[0], dtype=object)
             notes += [f"{count(n, what)} left out." for what, n in left_out.items()]
-            yield _with(frame, {**said, "separator": separator}, notes)
+            about = {"hints": vars(hints), "separator": separator, "notes": notes}
+            frame.attrs["bowtienet"] = about
+            yield frame
             notes = []
             left_out.clear()
 
 
-def _said(
-    missing_values: Sequence[str], day_first: bool | None, decimal: str | None
-) -> dict[str, Any]:
-    if isinstance(missing_values, str):
-        raise ValueError(f"missing_values must be a list of texts, got {missing_values!r}.")
-    if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal must be '.' or ',', got {decimal!r}.")
-    codes = tuple(str(code) for code in missing_values)
-    return {"missing_values": codes, "day_first": day_first, "decimal": decimal}
-
-
-def _with(frame: Any, said: dict[str, Any], notes: Iterable[str]) -> Any:
-    frame.attrs[ATTRIBUTE] = {**said, "notes": tuple(notes)}
-    return frame
-
-
-def _form(path: str | PathLike[str]) -> str:
-    """Text, xlsx, parquet or feather, by the ending of the name."""
-    if str(path) == "-":
-        return "text"
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}.")
-    ending = Path(path).suffix.lower()
-    if ending in (".xls", ".ods", ".numbers"):
-        raise ValueError(f"{path} is a spreadsheet of a kind that is not read: save it as xlsx.")
-    endings = {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet", ".pq": "parquet"}
-    return {**endings, ".feather": "feather", ".arrow": "feather"}.get(ending, "text")
+def form_of(path: Any) -> str:
+    """The kind of a file by the ending of its name; "" for one that is none of these."""
+    forms = {".csv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx", ".feather": "feather"}
+    forms |= {".parquet": "parquet", ".pq": "parquet", ".arrow": "feather"}
+    return forms.get(Path(path).suffix.lower(), "")
 
 
 @contextmanager
@@ -157,7 +141,7 @@ def _text(path: str | PathLike[str]) -> Iterator[tuple[Records, str, list[str]]]
         encoding = _encoding(cast(BinaryIO, file))
         file.seek(0)
         with io.TextIOWrapper(cast(BinaryIO, file), encoding=encoding, newline="") as stream:
-            separator = _separator(list(islice(stream, SAMPLE)))
+            separator = _separator(list(islice(stream, 200)))
             stream.seek(0)
             records = csv.reader(stream, delimiter=separator, skipinitialspace=True)
             notes = [] if encoding == "utf-8-sig" else [f"the file is read as {encoding}."]
@@ -175,27 +159,23 @@ def _sheet(path: str | PathLike[str]) -> Iterator[tuple[Records, str, list[str]]
         sheets = [sheet for sheet in book.worksheets if next(sheet.iter_rows(), None)]
         if not sheets:
             raise ValueError(f"{path} has no rows.")
-        notes = [f"of {len(book.worksheets)} sheets {sheets[0].title!r} is read."]
+        note = f"of {len(book.worksheets)} sheets {sheets[0].title!r} is read."
         records = sheets[0].iter_rows(values_only=True)
-        several = len(book.worksheets) > 1
-        yield (list(map(cleaned, record)) for record in records), "", notes if several else []
+        notes = [note] * (len(book.worksheets) > 1)
+        yield (list(map(cleaned, record)) for record in records), "", notes
 
 
 def _encoding(file: BinaryIO) -> str:
     """UTF-8 if all of a file is, UTF-16 if it looks so, and else that of Windows."""
-    size = 2**20  # bytes at a time
-    start = file.read(size)
+    start = file.read(2**20)
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     for zeros, name in ((start[1::2], "utf-16-le"), (start[::2], "utf-16-be")):
         if zeros.count(0) > 0.6 * len(start) / 2:
             return name
-    decoder = codecs.getincrementaldecoder("utf-8")()
+    file.seek(0)
     try:
-        while start:
-            decoder.decode(start)
-            start = file.read(size)
-        decoder.decode(b"", final=True)
+        deque(codecs.iterdecode(iter(lambda: file.read(2**20), b""), "utf-8"), maxlen=0)
     except UnicodeDecodeError:
         return "cp1252"
     return "utf-8-sig"  # with a mark at its beginning or without
@@ -215,9 +195,13 @@ def _separator(lines: Sequence[str]) -> str:
 def _layout(head: list[list[Any]], notes: list[str]) -> Layout:
     """The header is the first record that is as wide as most, with names in most cells."""
     filled = [sum(cell is not None for cell in record) for record in head]
+    if not any(filled):
+        raise ValueError("the file has no cell with anything in it: there is nothing to read.")
     width = Counter(n for n in map(len, head) if n).most_common(1)[0][0]
     typical = Counter(n for n in filled if n).most_common(1)[0][0]
     wide = [len(r) >= width and 2 * n > typical for r, n in zip(head, filled, strict=True)]
+    if True not in wide:
+        raise ValueError("the file has no header: no line has as many names as others have cells.")
     start = wide.index(True)
     header, first = head[start], start + 1
     while header and all(cell is None for record in head for cell in record[width - 1 :]):
@@ -286,29 +270,36 @@ def _body(records: Records, layout: Layout, left_out: Counter[str]) -> Records:
 def _junk_at_end(row: Sequence[Any]) -> str:
     """What a row at the end is, if it is no data."""
     cells = [cell for cell in row if cell is not None]
-    if isinstance(cells[0], str) and TOTALS.fullmatch(cells[0]):
+    totals = (
+        r"(grand |sub)?(total|sum|summe|gesamt|gesamtsumme|insgesamt|suma|somme|mean|average"
+        r"|mittelwert|durchschnitt|moyenne|media)\b.*"
+    )
+    if isinstance(cells[0], str) and re.fullmatch(totals, cells[0], re.IGNORECASE):
         return "row of totals at the end"
     is_remark = len(cells) == 1 and len(row) > 2 and isinstance(cells[0], str)
     return "remark at the end" if is_remark and row[0] is not None else ""
 
 
-def _typed(column: Any, said: dict[str, Any]) -> Any:
+def _typed(column: Any, separator: str, hints: Hints) -> Any:
     """A column: numbers if all its cells are plain ones, and else cells as they are."""
     known = column.dropna()
     if not all(isinstance(cell, str) for cell in known):
         return column.infer_objects()
     texts = list(dict.fromkeys(known))
     numbers, units = parse_numbers(texts, ".")
-    plain = not units and np.isfinite(numbers).all() and not any("," in text for text in texts)
-    plain = plain and not any(map(_LEADING_ZERO.match, texts))
-    with_points = [text for text in texts if "." in text]
-    if with_points and (said["decimal"] == "," or said["separator"] == ";"):
-        # Behind semicolons 1.234 may be a thousand; other columns know.
-        plain = plain and not all(map(_THOUSANDS.fullmatch, with_points))
-    if not plain or not texts or set(texts) & set(said["missing_values"]):
+    is_odd = units or not texts or set(texts) & set(map(str, hints.missing_values))
+    # Cells such as 007 are names, and 1,234 may be a thousand.
+    if is_odd or not np.isfinite(numbers).all() or any(map(re.compile(r"-?0\d|.*,").match, texts)):
         return column
+    if hints.decimal == "," or separator == ";":
+        # Behind semicolons 1.234 may be a thousand; other columns know.
+        with_points = [text for text in texts if "." in text]
+        thousands = re.compile(r"-?[1-9]\d{0,2}(\.\d{3})+")
+        if with_points and all(map(thousands.fullmatch, with_points)):
+            return column
     values = column.map(dict(zip(texts, numbers.tolist(), strict=True)))
-    is_whole = len(known) == len(column) and all(map(_WHOLE.fullmatch, texts))
+    whole = re.compile(r"[-+]?\d{1,15}")
+    is_whole = len(known) == len(column) and all(map(whole.fullmatch, texts))
     return values.astype("int64" if is_whole else "float64")
 
 

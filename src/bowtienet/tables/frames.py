@@ -19,18 +19,22 @@ def frame_of(X: Any) -> Any:
 
 def is_in_memory(X: Any) -> bool:
     """Whether X is a frame or an array, which in all libraries has `__array__`."""
-    if isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame):
-        return False
-    return hasattr(X, "__array__") or hasattr(X, "toarray") or frame_of(X) is not None
+    is_array = hasattr(X, "__array__") or hasattr(X, "toarray")
+    return (is_array or frame_of(X) is not None) and not is_lazy(X)
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is a frame that is not computed yet."""
+    return isinstance(nw.from_native(X, pass_through=True), nw.LazyFrame)
 
 
 def separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
-    """Features and targets, where targets may be names of columns."""
+    """Features, and values and names of targets, which may be names of columns."""
     names = [y] if isinstance(y, str) else y
     is_names = isinstance(names, (list, tuple)) and names and all(isinstance(n, str) for n in names)
     frame = frame_of(X)
     if not is_names or (frame is None and not isinstance(y, str)):
-        return X, y, _names_of(y)
+        return X, *values_of(y)
     if frame is None:
         raise ValueError(f"the column {y!r} has a name, but X is no frame: give the values.")
     absent = [name for name in names if name not in frame.columns]
@@ -39,25 +43,18 @@ def separate(X: Any, y: Any) -> tuple[Any, Any, tuple[str, ...]]:
     if absent:
         known = ", ".join(map(repr, frame.columns[:10]))
         raise ValueError(f"the table has no column {absent[0]!r}: it has {known}.")
-    targets = frame.select(names) if len(names) > 1 else frame[names[0]]
-    return frame.drop(list(names)).to_native(), targets.to_native(), tuple(names)
+    targets = (frame.select(names) if len(names) > 1 else frame[names[0]]).to_numpy()
+    return frame.drop(list(names)).to_native(), targets, tuple(names)
 
 
-def values_of(y: Any) -> Any:
-    """Values of a frame or series of any library; anything else as it is."""
-    frame = frame_of(y)
-    if frame is not None:
-        return frame.to_numpy()
-    series = nw.from_native(y, series_only=True, pass_through=True)
-    return series.to_numpy() if isinstance(series, nw.Series) else y
-
-
-def _names_of(y: Any) -> tuple[str, ...]:
-    frame = frame_of(y)
-    if frame is not None:
-        return tuple(map(str, frame.columns))
-    name = getattr(y, "name", None)
-    return (name,) if isinstance(name, str) and name else ()
+def values_of(y: Any) -> tuple[Any, tuple[str, ...]]:
+    """Values and names of a frame or series of any library; anything else as it is."""
+    data = nw.from_native(y, eager_only=True, allow_series=True, pass_through=True)
+    if isinstance(data, nw.DataFrame):
+        return data.to_numpy(), tuple(map(str, data.columns))
+    if isinstance(data, nw.Series):
+        return data.to_numpy(), (data.name,) if isinstance(data.name, str) and data.name else ()
+    return y, ()
 
 
 def dense(X: Any) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Categories of many levels, as a statistic of the target that does not leak.
+"""What needs the target: a statistic of many levels that does not leak, and words that help.
 
 For level l with weights W_l and target sums S_l, the mean shrunk to that of all rows is
 
@@ -7,11 +7,16 @@ For level l with weights W_l and target sums S_l, the mean shrunk to that of all
 with the variance components of a one-way analysis of variance. New rows have the statistic of all
 training rows; a training row has that of the rows outside its fold, so that its own target is not
 in it. Levels that training did not have, and missing ones, have ȳ.
+
+A word of a free text is kept if rows with it differ from rows without it in the mean of a target on
+one half of the rows, and alike on the other half, which had no part in finding it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,16 +24,6 @@ from numpy.typing import NDArray
 from bowtienet._arrays import hash_rows
 
 Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LevelStatistic:
-    """Shrunk target means of the levels of a column."""
-
-    levels: NDArray[np.str_]
-    """(L,), sorted."""
-    means: Floats
-    """(L + 1, targets); the last for levels that training did not have."""
 
 
 def statistic_folds(values: Floats, targets: Floats) -> NDArray[np.intp]:
@@ -51,32 +46,59 @@ def learn_means(
     `index` (n,) is the level of each row, -1 where it is missing. Targets whose levels differ no
     more than by chance are left out.
     """
-    n_levels = int(index.max()) + 1
+    n_levels, is_missing = int(index.max()) + 1, index < 0
     center = np.average(targets, axis=0, weights=weights)
-    centred = np.where(index[:, None] < 0, 0.0, targets - center)
-    amounts = np.where(index < 0, 0.0, weights)
-    size, sums = _level_sums(index, centred, amounts, n_levels)
-    pull = _pull(index, centred, amounts, size, sums)
-    useful = np.isfinite(pull)
-    center, centred, sums, pull = center[useful], centred[:, useful], sums[:, useful], pull[useful]
-    means = np.vstack([_shrunk(sums, size, pull), np.zeros((1, len(pull)))])
-    held_out = np.empty_like(centred)
-    for fold in np.unique(folds):
-        rows = folds == fold
-        inside, inside_sums = _level_sums(index[rows], centred[rows], amounts[rows], n_levels)
-        others = _shrunk(sums - inside_sums, size - inside, pull)
-        held_out[rows] = np.where(index[rows, None] < 0, 0.0, others[index[rows]])
-    return center + means, center + held_out
-
-
-def _level_sums(
-    index: NDArray[np.intp], centred: Floats, amounts: Floats, n_levels: int
-) -> tuple[Floats, Floats]:
-    """Weights (L,) and target sums (L, T) of the levels; missing rows have weight zero."""
+    centred = np.where(is_missing[:, None], 0.0, targets - center)
+    amounts = np.where(is_missing, 0.0, weights)
+    # Weights and target sums of the levels in each fold; the first place is for missing ones.
+    place = folds * (n_levels + 1) + index + 1
     columns = (amounts, *(amounts * target for target in centred.T))
-    sums = [np.bincount(index + 1, weights=each, minlength=n_levels + 1)[1:] for each in columns]
-    values = np.array(sums, dtype=np.float64)
-    return values[0], values[1:].T
+    by_fold = [np.bincount(place, each, 10 * (n_levels + 1)) for each in columns]
+    sums = np.stack(by_fold, axis=-1).reshape(10, n_levels + 1, -1)[:, 1:]
+    total = sums.sum(axis=0)
+    pull = _pull(index, centred, amounts, total[:, 0], total[:, 1:])
+    means = center + np.vstack([_shrunk(total, pull), 0.0 * center])
+    others = _shrunk(total - sums, pull)[folds, index]
+    held_out = center + np.where(is_missing[:, None], 0.0, others)
+    return means[:, np.isfinite(pull)], held_out[:, np.isfinite(pull)]
+
+
+def words_of(text: str) -> set[str]:
+    """Different words of a text, in small letters."""
+    return set(re.findall(r"[^\W\d_]{2,}", text.casefold()))
+
+
+def word_indicators(texts: Sequence[str], words: Sequence[str]) -> Floats:
+    """Zeros and ones (m, words)."""
+    rows = [[word in each for word in words] for each in map(words_of, texts)]
+    return np.array(rows, dtype=np.float64).reshape(len(texts), len(words))
+
+
+def helpful_words(
+    texts: Sequence[str],
+    index: NDArray[np.intp],
+    targets: Floats,
+    weights: Floats,
+    folds: NDArray[np.intp],
+) -> tuple[str, ...]:
+    """At most 24 words that held-out rows confirm, the strongest first; `index` -1 is no text."""
+    from sklearn.feature_extraction.text import CountVectorizer  # heavy to load
+
+    counter = CountVectorizer(analyzer=words_of, dtype=np.float64)
+    matrix = counter.fit_transform([*texts, ""])[index]
+    n_rows = np.ravel(matrix.sum(axis=0))
+    # A word that fewer than ten rows have, or have not, tells nothing.
+    telling = np.flatnonzero((n_rows >= 10) & (n_rows <= len(index) - 10))
+    if not telling.size or not targets.shape[1]:
+        return ()
+    matrix, vocabulary = matrix[:, telling], counter.get_feature_names_out()[telling]
+    halves = [np.flatnonzero(folds % 2 == half) for half in (0, 1)]
+    first, second = (_scores(matrix[rows], targets[rows], weights[rows]) for rows in halves)
+    # Three standard errors where words are found, and two where they are confirmed.
+    kept = np.any((np.abs(first) > 3.0) & (second * np.sign(first) > 2.0), axis=1)
+    strength = np.where(kept, np.abs(first + second).max(axis=1), -np.inf)
+    best = np.argsort(-strength, kind="stable")[: min(24, np.count_nonzero(kept))]
+    return tuple(vocabulary[best].tolist())
 
 
 def _pull(
@@ -97,9 +119,23 @@ def _pull(
         return np.where(between > 0.0, within / between, np.inf)
 
 
-def _shrunk(sums: Floats, size: Floats, pull: Floats) -> Floats:
-    """Sums over weights and m; zero, the mean of all rows, where there is no row."""
+def _shrunk(sums: Floats, pull: Floats) -> Floats:
+    """Target sums over weights and m; zero, the mean of all rows, where there is no row."""
+    size, sums = sums[..., :1], sums[..., 1:]
     # A difference of sums is rounded.
     present = size > 1e-9 * max(size.max(), 1.0)
-    amount = np.where(present, size, 1.0)[:, None] + pull
-    return np.where(present[:, None], sums / amount, 0.0)
+    return np.where(present, sums / (np.where(present, size, 1.0) + pull), 0.0)
+
+
+def _scores(matrix: Any, targets: Floats, weights: Floats) -> Floats:
+    """Standard scores (words, targets) of the difference of means with and without a word."""
+    share = weights / weights.sum()
+    centred = targets - share @ targets
+    deviation = np.sqrt(share @ centred**2)
+    frequency = matrix.T @ share
+    effect = matrix.T @ (share[:, None] * centred)
+    variance = np.maximum(frequency * (1.0 - frequency), 1e-12)[:, None] * deviation**2
+    n_rows = weights.sum() ** 2 / (weights @ weights)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.sqrt(n_rows) * effect / np.sqrt(variance)
+    return np.where(np.isfinite(scores), scores, 0.0)
