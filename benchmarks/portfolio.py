@@ -41,10 +41,9 @@ Change = tuple[Any, str, Any]
 """A module, a name in it, and its other value."""
 
 
-def course(number_of_steps: int) -> list[Change]:
+def first_steps(number: int) -> list[Change]:
     """First trainings of another length; rounds are multiples of it."""
-    value = forecasts.Course(steps=number_of_steps, rate=1.0)
-    return [(module, "FIRST", value) for module in (forecasts, fit)]
+    return [(module, "FIRST_STEPS", number) for module in (forecasts, fit)]
 
 
 def penalties(weak: float, strong: float, shrinking: float) -> list[Change]:
@@ -73,17 +72,19 @@ VARIANTS: dict[str, tuple[dict[str, Any], list[Change]]] = {
     "two recipes kept": ({}, [(fit, "KEPT", 2)]),
     "six recipes kept": ({}, [(fit, "KEPT", 6)]),
     "constant noise": ({"noise": "constant"}, []),
-    "two levels": ({}, [(module, "LEVELS", (0.3, 2.0)) for module in (stacking, problem)]),
+    "two levels": ({}, [(problem, "LEVELS", (0.3, 2.0))]),
     "gates penalised by 3": ({}, [(stacking, "GATE_PENALTY", 3.0)]),
     "gates penalised by 30": ({}, [(stacking, "GATE_PENALTY", 30.0)]),
-    "first steps 500": ({}, course(500)),
-    "first steps 2,000": ({}, course(2_000)),
+    "first steps 500": ({}, first_steps(500)),
+    "first steps 2,000": ({}, first_steps(2_000)),
     "no rounds": ({"effort": "fast"}, []),
-    "four rounds": ({"effort": "best"}, []),
+    "four rounds, wider layers": ({"effort": "best"}, []),
     "disagreement as it is": ({}, [(ensemble, "SHARED", 1.0)]),
     "a fifth of the disagreement": ({}, [(ensemble, "SHARED", 0.2)]),
-    "128 units": ({"hidden_layer_sizes": (128,)}, []),
+    "one layer of 50": ({"hidden_layer_sizes": (50,)}, []),
+    "one layer of 128": ({"hidden_layer_sizes": (128,)}, []),
     "two layers of 50": ({"hidden_layer_sizes": (50, 50)}, []),
+    "two layers of 64": ({"hidden_layer_sizes": (64, 64)}, []),
     "10 rows a bin": ({}, [(views, "ROWS_PER_BIN", 10)]),
     "40 rows a bin": ({}, [(views, "ROWS_PER_BIN", 40)]),
     "at most 16 bins": ({}, [(views, "MANY_BINS", 16)]),

@@ -10,6 +10,7 @@ import pytest
 import scipy.special
 
 from bowtienet import _arrays
+from bowtienet._arrays import hash_rows
 from bowtienet.distributions.gaussian import GaussianRows
 
 
@@ -158,3 +159,21 @@ def test_slices_cover_everything_once():
         parts = [np.arange(count)[part] for part in _arrays.slices(count, size)]
         np.testing.assert_array_equal(np.concatenate([[], *parts]), np.arange(count))
         assert all(0 < len(part) <= size for part in parts)
+
+
+def test_the_sign_of_zero_is_no_value() -> None:
+    x = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, -1.0]])
+    hashes = hash_rows(x)
+    assert hashes[0] == hashes[1] != hashes[2]
+    np.testing.assert_array_equal(np.signbit(x[:, 0]), [False, True, False])
+
+
+def test_hashes_are_of_the_values_in_their_columns(rng: np.random.Generator) -> None:
+    """Different for rows that share values or have few different bits; uniform in all bits."""
+    x = rng.integers(0, 3, size=(2_000, 8)).astype(float)
+    assert len(set(hash_rows(x))) == len(np.unique(x, axis=0))
+    assert len(set(hash_rows(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])))) == 3
+    assert hash_rows(x[:5]).tolist() == hash_rows(x)[:5].tolist()
+    # A mean of 2,000 bits has a deviation of 0.011: five of them, for 64 bits.
+    bits = hash_rows(np.arange(2_000.0)[:, None])[:, None] >> np.arange(64, dtype=np.uint64) & 1
+    assert np.abs(bits.mean(axis=0) - 0.5).max() < 0.056

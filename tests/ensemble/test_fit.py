@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from bowtienet import BowTieRegressor
 from bowtienet.ensemble import fit as module
-from bowtienet.ensemble import linear_loss
+from bowtienet.ensemble import linear
 from bowtienet.ensemble.ensemble import member_outputs, predictive, seen_of
-from bowtienet.ensemble.fit import (
-    ENOUGH_GAIN,
-    KEPT,
-    LEAST_NOISE,
-    fit_ensemble,
-    go_on,
-    without_epistemic,
-)
+from bowtienet.ensemble.fit import ENOUGH_GAIN, KEPT, fit_ensemble, go_on, without_epistemic
 from bowtienet.ensemble.forecasts import (
-    FIRST,
-    Course,
-    Forecasts,
+    FIRST_STEPS,
     cross_fit,
     forecast,
     forecasts_of,
     train_recipes,
 )
 from bowtienet.ensemble.hinges import variances
-from bowtienet.ensemble.judgement import LOSS_OF_WARP, Judgement, joining
+from bowtienet.ensemble.judgement import LOSS_OF_WARP, Forecasts, joining, judge
 from bowtienet.ensemble.linear import cross_fit_linear
-from bowtienet.ensemble.portfolio import LINEAR, Recipe, portfolio
+from bowtienet.ensemble.portfolio import LINEAR, Recipe, portfolio, widths
 from bowtienet.ensemble.problem import Problem, goals, has_outliers, pose
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.networks.networks import count_of, outputs, random_networks, take
@@ -56,8 +47,9 @@ def planted(
 def posed(
     x: np.ndarray, y: np.ndarray, outcome: Outcome = GAUSSIAN, seed: int = 0, **changes: Any
 ) -> Problem:
-    given = {"hidden": (8,), "target_transform": "none", "seed": seed, **changes}
-    return pose(x, y, np.ones(len(x)), np.arange(x.shape[1]), outcome, **given)
+    settings = BowTieRegressor(**{"target_transform": "none", **changes})
+    columns = np.arange(x.shape[1])
+    return pose(settings, x, y, np.ones(len(x)), columns, outcome, hidden=(8,), seed=seed)
 
 
 def recipes_of(problem: Problem) -> tuple[Recipe, ...]:
@@ -74,7 +66,7 @@ def test_no_target_of_a_held_out_row_reaches_its_forecast(
 
     The linear recipe has them in common rounding. Its penalty is given, as all rows choose it.
     """
-    monkeypatch.setattr(linear_loss, "PENALTIES", (2.0,))
+    monkeypatch.setattr(linear, "PENALTIES", (2.0,))
     problem = posed(*planted(rng, outcome), outcome)
     fold = np.flatnonzero(problem.folds == 4)
     targets = problem.targets.copy()
@@ -83,8 +75,7 @@ def test_no_target_of_a_held_out_row_reaches_its_forecast(
 
     def said(problem: Problem) -> Forecasts:
         first = cross_fit(problem, recipes_of(problem))
-        course = Course(steps=100, rate=0.5)
-        networks = train_recipes(problem, first.recipes, first.networks, course, seed=1)
+        networks = train_recipes(problem, first.recipes, first.networks, 100, seed=1)
         return forecasts_of(problem, first.recipes, networks)
 
     before, after = said(problem), said(replace(problem, targets=targets))
@@ -113,23 +104,6 @@ def test_each_row_is_forecast_by_the_network_of_its_fold(rng: np.random.Generato
 # The same again
 
 
-@pytest.mark.parametrize("outcome", OUTCOMES, ids=lambda outcome: outcome.name)
-def test_a_fit_predicts_new_rows(outcome: Outcome, rng: np.random.Generator) -> None:
-    """Far better than without the columns."""
-    x, y = planted(rng, outcome, 240)
-    ensemble = fit_ensemble(posed(x[:150], y[:150], outcome), 1)
-    distribution = predictive(ensemble, x[150:])
-    if isinstance(outcome, Softmax):
-        chances = distribution.mean()
-        right = chances[np.arange(90), y[150:, 0].astype(int)]
-        shares = np.bincount(y[:150, 0].astype(int)) / 150.0
-        assert np.mean(np.log(right)) > np.sum(shares * np.log(shares)) + 0.3
-    else:
-        mean = np.asarray(distribution.mean()).reshape(90)
-        known = y[150:, 0]
-        assert np.mean((mean - known) ** 2) < 0.6 * np.var(known)
-
-
 def test_members_are_the_networks_of_the_folds(rng: np.random.Generator) -> None:
     """And of the linear recipe the function of all rows."""
     problem = posed(*planted(rng, GAUSSIAN))
@@ -142,7 +116,7 @@ def test_members_are_the_networks_of_the_folds(rng: np.random.Generator) -> None
         assert count_of(member) == (1 if recipe.view == LINEAR else 10)
     place = [recipe.view for recipe in ensemble.recipes].index(LINEAR)
     exact = cross_fit_linear(
-        x, goals(problem, False), np.ones(90), problem.folds, 10, GAUSSIAN, problem.family
+        x, goals(problem, False), np.ones(90), problem.folds, 10, GAUSSIAN, problem.prior
     )
     np.testing.assert_array_equal(ensemble.members[place].layers[0], exact[-1:])
     assert ensemble.stacks[0].weights[place] > 0.3
@@ -158,14 +132,14 @@ def test_noise_is_less_what_is_epistemic(rng: np.random.Generator) -> None:
     apart = left_open + np.array(
         [
             np.mean(np.var(values, axis=0, ddof=1)) if len(values) > 1 else 0.0
-            for values in member_outputs(ensemble, x)
+            for values in member_outputs(ensemble, seen_of(ensemble, x))
         ]
     )
     assert apart.max() > 0.0
     for spread in (10.0 * apart.max(), 1e-3 * apart.max(), 0.0):
         given = np.full((len(apart), 1), spread)
         left = without_epistemic(replace(ensemble, spread=given), x).spread
-        np.testing.assert_allclose(left[:, 0], np.maximum(spread - apart, LEAST_NOISE * spread))
+        np.testing.assert_allclose(left[:, 0], np.maximum(spread - apart, 0.3 * spread))
     assert np.all(ensemble.spread > 0.0)
 
 
@@ -208,43 +182,17 @@ def test_a_warped_recipe_joins_if_its_mean_does_not_suffer(
     aims = goals(problem, False)
     said = [aims + factor * errors for factor in (1.0, 1.5, loss)]
     plain = Recipe(view="standard", outcome=GAUSSIAN)
-    forecasts = Forecasts(
-        recipes=(plain, plain, replace(plain, is_warped=True)),
-        networks=(),
-        outputs=np.stack(said),
-    )
+    recipes = (plain, plain, replace(plain, is_warped=True))
+    forecasts = judge(problem, recipes, (None,) * 3, np.stack(said))
     expected = [0, 1, 2] if joins else [0, 1]
     assert joining(problem, forecasts).tolist() == expected
 
 
-class Rounds:
-    """Stands in for training and stacking: rounds with given gains."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, gains: list[float]) -> None:
-        self.gains, self.courses, self.started = gains, [], []
-        monkeypatch.setattr(module, "train_recipes", self._train)
-        monkeypatch.setattr(module, "forecasts_of", self._forecasts_of)
-        monkeypatch.setattr(module, "judge", self._judge)
-
-    def _train(
-        self, problem: Problem, recipes: Any, started: Any, course: Course, seed: int
-    ) -> tuple[int, ...]:
-        self.courses.append((course.steps, seed))
-        self.started.append(len(started))
-        return (*started, len(self.courses))
-
-    def _forecasts_of(self, problem: Problem, recipes: Any, networks: Any) -> Forecasts:
-        outputs = np.full((1, 1, 1), float(len(self.courses)))
-        return Forecasts(recipes=recipes, networks=networks, outputs=outputs)
-
-    def _judge(self, problem: Problem, forecasts: Forecasts) -> Judgement:
-        return judgement(sum(self.gains[: int(forecasts.outputs[0, 0, 0])]))
-
-
-def judgement(log_density: float) -> Judgement:
+def worth(log_density: float, recipes: Any = ()) -> Forecasts:
+    """Forecasts of nothing, of this density."""
     nothing = np.zeros((1, 1))
     stack = Stack(weights=np.ones(1), levels=np.ones(1), gates=nothing, log_density=log_density)
-    return Judgement(stacks=(stack,), spread=np.ones((1, 1)))
+    return Forecasts(recipes=recipes, networks=(), outputs=nothing, stacks=(stack,), spread=nothing)
 
 
 @pytest.mark.parametrize(
@@ -265,19 +213,29 @@ def test_a_round_is_kept_if_it_gains(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A small gain is the last; each round goes on from the one before, with twice the steps."""
-    problem, rounds = posed(*planted(rng, GAUSSIAN, 30)), Rounds(monkeypatch, gains)
-    recipes = (Recipe(view="standard", outcome=GAUSSIAN),)
-    start = Forecasts(recipes=recipes, networks=(), outputs=np.zeros((1, 1, 1)))
-    forecasts, judged = go_on(problem, start, judgement(0.0), 3)
-    assert len(rounds.courses) == n_rounds
-    assert rounds.started == list(range(n_rounds))
-    assert [steps for steps, _ in rounds.courses] == [
-        FIRST.steps * 2**number for number in range(1, n_rounds + 1)
-    ]
-    assert len({seed for _, seed in rounds.courses}) == n_rounds
-    assert forecasts.outputs[0, 0, 0] == kept
-    assert judged.log_density == pytest.approx(sum(gains[:kept]))
-    assert go_on(problem, start, judgement(0.0), 0)[0] is start
+    problem, recipes = (
+        posed(*planted(rng, GAUSSIAN, 30)),
+        (Recipe(view="standard", outcome=GAUSSIAN),),
+    )
+    start, courses = worth(0.0, recipes), []
+
+    def train(problem: Problem, recipes: Any, started: Any, steps: int, seed: int) -> Any:
+        courses.append((started, steps, seed))
+        return f"after {len(courses)}"
+
+    def forecasts_of(problem: Problem, recipes: Any, networks: Any) -> Forecasts:
+        return replace(worth(sum(gains[: len(courses)]), recipes), networks=networks)
+
+    monkeypatch.setattr(module, "train_recipes", train)
+    monkeypatch.setattr(module, "forecasts_of", forecasts_of)
+    result = go_on(problem, start, 3)
+    started, steps, seeds = zip(*courses, strict=True)
+    assert started == ((), "after 1", "after 2")[:n_rounds]
+    assert steps == tuple(FIRST_STEPS * 2**number for number in range(1, n_rounds + 1))
+    assert len(set(seeds)) == n_rounds
+    assert result.networks == (f"after {kept}" if kept else ())
+    assert result.log_density == pytest.approx(sum(gains[:kept]))
+    assert go_on(problem, start, 0) is start
 
 
 # Ctrl-C
@@ -299,14 +257,27 @@ def test_an_interrupted_fit(rng: np.random.Generator, monkeypatch: pytest.Monkey
         fit_ensemble(posed(x, y), 2)
 
 
-@pytest.mark.parametrize(("gain", "n_joined"), [(0.19, 2), (0.21, 3)])
-def test_a_warped_recipe_of_a_far_better_density_joins(gain, n_joined, monkeypatch):
+@pytest.mark.parametrize(("gain", "joins"), [(0.19, False), (0.21, True)])
+def test_a_warped_recipe_of_a_far_better_density_joins(
+    gain: float, joins: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whatever its mean; `joining` leaves it out here."""
-    densities = iter([1.0, 1.0 + gain])
-    monkeypatch.setattr(module, "joining", lambda *_: np.arange(2))
-    monkeypatch.setattr(module, "judge", lambda *_: SimpleNamespace(log_density=next(densities)))
-    recipe = Recipe(view="standard", outcome=GAUSSIAN)
-    forecasts = Forecasts(recipes=(recipe,) * 3, networks=(None,) * 3, outputs=np.zeros((3, 1, 1)))
-    few, judgement = module.joined(None, forecasts)
-    assert len(few.recipes) == n_joined
-    assert judgement.log_density == (1.0 if n_joined == 2 else 1.0 + gain)
+    few, everything = worth(1.0), worth(1.0 + gain)
+    monkeypatch.setattr(module, "joining", lambda *_: None)
+    monkeypatch.setattr(module, "chosen", lambda *_: few)
+    assert module.joined(None, everything) is (everything if joins else few)
+
+
+@pytest.mark.parametrize(
+    ("n", "effort", "expected"),
+    [
+        (999, "balanced", (50,)),
+        (1_000, "fast", (50, 50)),
+        (5_000, "balanced", (64, 64)),
+        (999, "best", (64, 64)),
+        (5_000, "best", (128, 64)),
+    ],
+)
+def test_widths(n: int, effort: str, expected: tuple[int, ...]) -> None:
+    """Two layers from a thousand rows on; `effort` makes them wider."""
+    assert widths(n, effort) == expected

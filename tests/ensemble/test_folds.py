@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bowtienet._arrays import hash_rows
-from bowtienet.ensemble.folds import FEW_ROWS, MANY_ROWS, assign_folds
+from bowtienet.ensemble.folds import assign_folds
+from bowtienet.networks.train import FEW_ROWS
 
 
 def table(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -14,7 +14,7 @@ def table(rng: np.random.Generator, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    ("n", "expected"), [(60, 10), (FEW_ROWS - 1, 10), (FEW_ROWS, 5), (MANY_ROWS, 5)]
+    ("n", "expected"), [(60, 10), (FEW_ROWS - 1, 10), (FEW_ROWS, 5), (10_000, 5)]
 )
 def test_folds_are_of_equal_size(n: int, expected: int, rng: np.random.Generator) -> None:
     folds, n_folds = assign_folds(*table(rng, n))
@@ -25,7 +25,7 @@ def test_folds_are_of_equal_size(n: int, expected: int, rng: np.random.Generator
 
 
 def test_of_many_rows_a_fifth_is_held_out_in_five_equal_parts(rng: np.random.Generator) -> None:
-    n = MANY_ROWS + 1
+    n = 10_000 + 1
     folds, n_folds = assign_folds(*table(rng, n))
     assert n_folds == 5
     assert set(folds) == {-1, 0, 1, 2, 3, 4}
@@ -35,7 +35,7 @@ def test_of_many_rows_a_fifth_is_held_out_in_five_equal_parts(rng: np.random.Gen
 
 
 def test_the_order_of_rows_does_not_matter(rng: np.random.Generator) -> None:
-    for n in (101, MANY_ROWS + 50):
+    for n in (101, 10_000 + 50):
         x, y = table(rng, n)
         order = rng.permutation(n)
         folds, _ = assign_folds(x, y)
@@ -68,24 +68,6 @@ def test_a_frequent_row_is_split(rng: np.random.Generator) -> None:
         x[:count], y[:count] = 0.0, 1.0
         splits = {len(set(assign_folds(x + shift, y)[0][:count])) for shift in range(40)}
         assert (splits == {1}) == together
-
-
-def test_the_sign_of_zero_is_no_value() -> None:
-    x = np.array([[0.0, 1.0], [-0.0, 1.0], [0.0, -1.0]])
-    hashes = hash_rows(x)
-    assert hashes[0] == hashes[1] != hashes[2]
-    np.testing.assert_array_equal(np.signbit(x[:, 0]), [False, True, False])
-
-
-def test_hashes_are_of_the_values_in_their_columns(rng: np.random.Generator) -> None:
-    """Different for rows that share values or have few different bits; uniform in all bits."""
-    x = rng.integers(0, 3, size=(2_000, 8)).astype(float)
-    assert len(set(hash_rows(x))) == len(np.unique(x, axis=0))
-    assert len(set(hash_rows(np.array([[1.0, 2.0], [2.0, 1.0], [1.0, 1.0]])))) == 3
-    assert hash_rows(x[:5]).tolist() == hash_rows(x)[:5].tolist()
-    # A mean of 2,000 bits has a deviation of 0.011: five of them, for 64 bits.
-    bits = hash_rows(np.arange(2_000.0)[:, None])[:, None] >> np.arange(64, dtype=np.uint64) & 1
-    assert np.abs(bits.mean(axis=0) - 0.5).max() < 0.056
 
 
 # Classes

@@ -255,7 +255,7 @@ def test_clones_threads_and_weights_of_one_change_nothing(model: BowTieRegressor
 def test_progress_is_on_standard_error(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bowtienet.ensemble.progress.SECONDS_BETWEEN", 0.0)
+    monkeypatch.setattr(Progress, "seconds_between", 0.0)
     quick(verbose=1).fit(X, Y)
     out, said = capsys.readouterr()
     assert not out

@@ -64,7 +64,7 @@ FITS: dict[str, Callable[[], Any]] = {
 
 FAST: dict[str, Any] = {"hidden_layer_sizes": (3,), "effort": "fast", "random_state": 0}
 PRACTICAL: dict[str, Callable[[], Any]] = {
-    "numbers": lambda: BowTieRegressor(**FAST).fit(TABLE, "y"),
+    "numbers": lambda: BowTieRegressor((4, 3), effort="fast", random_state=0).fit(TABLE, "y"),
     "labels": lambda: BowTieClassifier(**FAST).fit(TABLE, LABELS),
     "counts": lambda: BowTieCountRegressor(**FAST).fit(X, np.arange(70) % 4),
 }

@@ -10,7 +10,6 @@ import pytest
 
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import Rows, build_model
-from bowtienet.networks.loss import gradients
 from bowtienet.networks.networks import (
     Networks,
     concatenate,
@@ -21,6 +20,7 @@ from bowtienet.networks.networks import (
     take,
 )
 from bowtienet.networks.penalty import fit_networks
+from bowtienet.networks.train import gradients
 from bowtienet.outcomes import GAUSSIAN, Outcome
 from bowtienet.posterior import initialize
 from bowtienet.posterior.initialize import around

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,15 +60,10 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
     dispersion of its recipe.
     """
     if ensemble.outcome.has_noise:
-        return mixture_of(
-            *moments(ensemble, inputs),
-            ensemble.spread,
-            ensemble.stacks,
-            see(ensemble.gates, inputs).astype(np.float64),
-            ensemble.warps,
-            [recipe.is_warped for recipe in ensemble.recipes],
-        )
-    values = list(member_outputs(ensemble, inputs))
+        means, apart, left_open = moments(ensemble, inputs)
+        epistemic = np.sqrt(SHARED * apart + left_open)
+        return mixture_of(ensemble, ensemble.warps, see(ensemble.gates, inputs), means, epistemic)
+    values = list(member_outputs(ensemble, seen_of(ensemble, inputs)))
     sizes = [len(each) for each in values]
     weights = np.repeat(ensemble.stacks[0].weights / sizes, sizes)
     spread = np.repeat(ensemble.spread[:, 0], sizes)
@@ -81,32 +76,26 @@ def predictive(ensemble: Ensemble, inputs: Floats, log_exposure: Floats | None =
     return CountMixture(weights=weights, means=means, dispersion=spread)
 
 
-def member_outputs(ensemble: Ensemble, inputs: Floats) -> Iterator[Floats]:
-    """Outputs (F, n, D) of the members of each recipe for standardised columns."""
-    seen = seen_of(ensemble, inputs)
+def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
+    """Inputs of networks by view, and of the linear recipe, from standardised columns."""
+    return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
+
+
+def member_outputs(ensemble: Ensemble, seen: dict[str, NDArray]) -> Iterator[Floats]:
+    """Outputs (F, n, D) of the members of each recipe."""
     for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
         yield outputs(networks, seen[recipe.view]).astype(np.float64)
 
 
-def seen_of(ensemble: Ensemble, inputs: Floats) -> dict[str, NDArray]:
-    """Inputs of networks by view, and of the linear recipe."""
-    return {LINEAR: inputs} | {name: see(view, inputs) for name, view in ensemble.views.items()}
-
-
 def mixture_of(
-    means: Floats,
-    epistemic: Floats,
-    variances: Floats,
-    stacks: Sequence[Stack],
-    gate_inputs: Floats,
-    warps: tuple[Warp, ...],
-    is_warped: Sequence[bool],
+    said: Any, warps: tuple[Warp, ...], gate_inputs: NDArray, means: Floats, epistemic: Floats
 ) -> Mixture:
-    """Mixture over R recipes x K levels from moments (R, n, D) and noise variances (R, D)."""
-    gates = np.stack([np.exp(log_gates_of(stack, gate_inputs)).T for stack in stacks], axis=-1)
+    """Mixture over R recipes x K levels from moments (R, n, D), of an ensemble or its forecasts."""
+    stacks, rows = said.stacks, gate_inputs.astype(np.float64)
+    gates = np.stack([np.exp(log_gates_of(stack, rows)).T for stack in stacks], axis=-1)
     weights = np.stack([stack.weights for stack in stacks], axis=-1)[:, None, None] * gates
     levels = np.stack([stack.levels for stack in stacks], axis=-1)
-    noise = np.sqrt(variances[:, None] * levels)[:, :, None]
+    noise = np.sqrt(said.spread[:, None] * levels)[:, :, None]
     shape = weights.shape
 
     def flat(values: Floats) -> Floats:
@@ -118,22 +107,19 @@ def mixture_of(
         epistemic=flat(epistemic[:, None]),
         noise=flat(noise),
         warps=warps,
-        warp_of=tuple(int(warped) for warped in is_warped for _ in range(shape[1])),
+        warp_of=tuple(int(recipe.is_warped) for recipe in said.recipes for _ in range(shape[1])),
     )
 
 
-def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats]:
-    """Means and epistemic deviations (R, n, D) of the recipes, on their scales."""
+def moments(ensemble: Ensemble, inputs: Floats) -> tuple[Floats, Floats, Floats]:
+    """Means, variances between members and what rows leave open (R, n, D), on recipes' scales."""
     assert ensemble.hinges is not None
     seen = seen_of(ensemble, inputs)
-    left_open = variances(ensemble.hinges, seen[ensemble.hinges.view])
-    means, epistemic = [], []
-    for recipe, networks in zip(ensemble.recipes, ensemble.members, strict=True):
-        values = outputs(networks, seen[recipe.view]).astype(np.float64)
-        apart = SHARED * values.var(axis=0, ddof=min(1, len(values) - 1))
-        means.append(values.mean(axis=0))
-        epistemic.append(np.sqrt(apart + left_open[int(recipe.is_warped)]))
-    return np.stack(means), np.stack(epistemic)
+    open_to = variances(ensemble.hinges, seen[ensemble.hinges.view])
+    values = list(member_outputs(ensemble, seen))
+    apart = [each.var(axis=0, ddof=min(1, len(each) - 1)) for each in values]
+    left_open = [open_to[int(recipe.is_warped)] for recipe in ensemble.recipes]
+    return np.stack([each.mean(axis=0) for each in values]), np.stack(apart), np.stack(left_open)
 
 
 def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Floats, Floats]]:
@@ -141,10 +127,10 @@ def epistemic_functions(ensemble: Ensemble, inputs: Floats) -> Iterator[tuple[Fl
 
     Squares of the deviations add up to the epistemic variance, products to the covariance.
     """
-    left_open = None
+    left_open, seen = None, seen_of(ensemble, inputs)
     if ensemble.hinges is not None:
-        left_open = deviations(ensemble.hinges, seen_of(ensemble, inputs)[ensemble.hinges.view])
-    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, inputs), strict=True):
+        left_open = deviations(ensemble.hinges, seen[ensemble.hinges.view])
+    for recipe, values in zip(ensemble.recipes, member_outputs(ensemble, seen), strict=True):
         mean = values.mean(axis=0)
         apart = (values - mean) * math.sqrt(SHARED / max(len(values) - 1, 1))
         if left_open is not None:

@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import hash_rows
-
-FEW_ROWS, MANY_ROWS = 400, 10_000
-"""Below the first ten folds; above the second a fifth of the rows in five folds."""
+from bowtienet.networks.train import FEW_ROWS
 
 
 def assign_folds(
@@ -23,16 +21,12 @@ def assign_folds(
 ) -> tuple[NDArray[np.intp], int]:
     """Fold of every row, -1 for those that are never held out, and how many folds there are.
 
-    Parameters
-    ----------
-    inputs, targets : arrays (n, E), (n, C)
-        The values that are hashed.
-    classes : array (n,), optional
-        Every fold has its share of each.
+    Values (n, E) and (n, C) are hashed; every fold has its share of each class.
     """
     n = len(inputs)
     n_folds = 10 if n < FEW_ROWS else 5
-    parts = 5 * n_folds if n > MANY_ROWS else min(n_folds, n)
+    # A fifth of many rows is enough to hold out.
+    parts = 5 * n_folds if n > 10_000 else min(n_folds, n)
     hashes = hash_rows(np.column_stack([inputs, targets]))
     fold = np.empty(n, dtype=np.intp)
     if classes is None:

@@ -6,18 +6,19 @@ import itertools
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._arrays import slices
+from bowtienet.ensemble.judgement import Forecasts, judge
 from bowtienet.ensemble.linear import cross_fit_linear
 from bowtienet.ensemble.portfolio import LINEAR, Recipe
 from bowtienet.ensemble.problem import Problem, goals
 from bowtienet.ensemble.streams import Training, streamed_minibatches
-from bowtienet.networks.column_scales import Columns
+from bowtienet.networks.column_scales import Columns, local_prior
 from bowtienet.networks.networks import Networks, concatenate, outputs, random_networks, take
 from bowtienet.networks.train import (
     FEW_ROWS,
@@ -31,33 +32,11 @@ from bowtienet.networks.train import (
 
 Floats = NDArray[np.float64]
 
-
-@dataclass(frozen=True, kw_only=True)
-class Forecasts:
-    """Forecast of each recipe for each held-out row, by a network that has not seen it."""
-
-    recipes: tuple[Recipe, ...]
-    networks: tuple[Networks, ...]
-    """Of each recipe, those of all folds side by side."""
-    outputs: Floats
-    """(R, m, D) for the m held-out rows, on the scale of the recipe."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Course:
-    """How long and how fast networks train."""
-
-    steps: int
-    """Minibatches, however many rows there are; fewer below `FEW_ROWS`."""
-    rate: float
-    """Highest rate, over the trainer's."""
-    all_rows: bool = False
-    """Whether networks see the fold that they held out; relative penalties stay then."""
-
-
-FIRST = Course(steps=1_000, rate=1.0)
-"""Enough for most tables: rounds are for the others (docs/measurements/portfolio.md)."""
-LAST = Course(steps=250, rate=0.3, all_rows=True)
+FIRST_STEPS = 1_000
+"""Minibatches of the first training, however many rows there are: enough for most tables, rounds
+are for the others (docs/measurements/portfolio.md)."""
+LAST_STEPS = 250
+"""Of the last training, with all rows."""
 MOST_LONGER = 4.0
 """Times as long as in memory, where there are so many more rows than a sample: they are new."""
 
@@ -66,19 +45,23 @@ def train_recipes(
     problem: Problem,
     recipes: Sequence[Recipe],
     started: Sequence[Networks] | None,
-    course: Course,
+    steps: int,
     seed: int,
+    *,
+    all_rows: bool = False,
 ) -> tuple[Networks, ...]:
-    """Networks of all recipes after a course, from the start if none are given.
+    """Networks of all recipes after so many steps, from the start if none are given.
 
-    Linear functions are exact from the start: without each fold, and behind them that of all rows.
+    With `all_rows` they see the fold that they held out, and relative penalties stay. Linear
+    functions are exact from the start: without each fold, and behind them that of all rows.
     """
     tasks = _tasks(problem, recipes)
     trainings = []
     for number, members in enumerate(tasks):
         rng = np.random.default_rng([problem.seed, seed, number])
         start = None if started is None else concatenate([started[i] for i in members])
-        trainings.append(_training(problem, [recipes[i] for i in members], start, course, rng))
+        alike = [recipes[i] for i in members]
+        trainings.append(_training(problem, alike, start, steps, rng, all_rows))
     results: dict[int, Networks] = {}
     for members, trained in zip(tasks, _run(problem, trainings), strict=True):
         for number, index in enumerate(members):
@@ -104,30 +87,29 @@ def _run(problem: Problem, trainings: Sequence[Training]) -> list[Networks]:
 
 def _tasks(problem: Problem, recipes: Sequence[Recipe]) -> list[list[int]]:
     """Recipes that are trained side by side: of one view, warp and loss, and not too many."""
-    alike: dict[tuple[str, bool, str], list[int]] = {}
-    for index, recipe in enumerate(recipes):
-        if recipe.view == LINEAR:
-            continue
-        key = recipe.view, recipe.is_warped, recipe.outcome.name
-        alike.setdefault(key, []).append(index)
+
+    def kind(index: int) -> tuple[str, bool, str]:
+        recipe = recipes[index]
+        return recipe.view, recipe.is_warped, recipe.outcome.name
+
     size, _ = batch_and_steps(len(problem.inputs))
     each = size * problem.n_folds * max(problem.hidden, default=1)
     most = max(1, 2**18 // each)  # activations of a minibatch that stay in a core's cache
-    return [
-        members[begin : begin + most]
-        for members in alike.values()
-        for begin in range(0, len(members), most)
-    ]
+    bent = [index for index, recipe in enumerate(recipes) if recipe.view != LINEAR]
+    groups = [list(group) for _, group in itertools.groupby(bent, kind)]
+    return [group[part] for group in groups for part in slices(len(group), most)]
 
 
 def _training(
     problem: Problem,
     recipes: Sequence[Recipe],
     start: Networks | None,
-    course: Course,
+    steps: int,
     rng: np.random.Generator,
+    all_rows: bool,
 ) -> Training:
     """Of recipes of one view, warp and loss: folds within recipes side by side."""
+    rate = 1.0 if start is None else 0.3 if all_rows else 0.5
     inputs, n_folds = problem.seen[recipes[0].view], problem.n_folds
     targets, outcome = goals(problem, recipes[0].is_warped), recipes[0].outcome
     held_out = np.tile(np.arange(n_folds), len(recipes))
@@ -136,18 +118,18 @@ def _training(
         start = random_networks(rng, inputs, problem.hidden, len(level), len(held_out))
         start.layers[-1][:, :, 0] = level
     size, _ = batch_and_steps(len(inputs))
-    of_folds = _fold_weights(problem)
-    total = np.full(len(held_out), of_folds.sum())
+    total = np.full(len(held_out), problem.fold_weights.sum())
     folds, columns = None, None
     shrinks = np.repeat([recipe.shrinks for recipe in recipes], n_folds)
-    if not course.all_rows:
+    if not all_rows:
         folds = problem.folds
-        total -= of_folds[held_out]
+        total -= problem.fold_weights[held_out]
         if shrinks.any():
             owners = problem.views[recipes[0].view].owners
-            columns = Columns(owners=owners, shrinks=shrinks, prior=problem.prior)
-    unit = work_of(problem, recipes, course) / UPDATES
-    n_steps, stream = _steps(problem, course), problem.stream
+            columns = Columns(owners=owners, shrinks=shrinks, prior=local_prior(problem.prior))
+    # The first three updates are within the warm-up and tell nothing.
+    unit = work_of(problem, recipes, steps) / (UPDATES - 3)
+    n_steps, stream = _steps(problem, steps), problem.stream
     batches: Callable[[], Iterator[Batch]] = partial(
         minibatches, inputs, targets, problem.weights, size, rng, folds, held_out
     )
@@ -163,7 +145,7 @@ def _training(
             problem.warps[int(recipes[0].is_warped)] if problem.warps else None,
             size,
             int(rng.integers(2**63)),
-            None if course.all_rows else held_out,
+            None if all_rows else held_out,
         )
     return partial(
         _trained,
@@ -173,7 +155,7 @@ def _training(
         penalties=np.repeat([recipe.penalty for recipe in recipes], n_folds),
         total_weights=np.where(total > 0.0, total, 1.0),
         n_steps=n_steps,
-        learning_rate=course.rate * LEARNING_RATE,
+        learning_rate=rate * LEARNING_RATE,
         columns=columns,
         progress=None if is_remote else lambda: problem.progress.advance(unit),
     )
@@ -183,14 +165,7 @@ def _trained(start: Networks, batches: Callable[[], Iterator[Batch]], **options:
     return train(start, batches(), **options)
 
 
-def _fold_weights(problem: Problem) -> Floats:
-    """(F + 1,): total weight of the rows of each fold, and of those that no network holds out."""
-    if problem.stream is not None:
-        return problem.stream.fold_weights
-    return np.roll(np.bincount(problem.folds + 1, problem.weights, problem.n_folds + 1), -1)
-
-
-def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> float:
+def work_of(problem: Problem, recipes: Sequence[Recipe], steps: int) -> float:
     """Steps x weights x rows of a minibatch, with the optimiser's share."""
     size, _ = batch_and_steps(len(problem.inputs))
     inputs = [problem.seen[r.view].shape[1] for r in recipes if r.view != LINEAR]
@@ -200,20 +175,21 @@ def work_of(problem: Problem, recipes: Sequence[Recipe], course: Course) -> floa
         for first in inputs
         for below, units in itertools.pairwise((first, *problem.hidden))
     )
-    return float(_steps(problem, course) * problem.n_folds * weights * (size + 60))
+    return float(_steps(problem, steps) * problem.n_folds * weights * (size + 60))
 
 
-def _steps(problem: Problem, course: Course) -> int:
+def _steps(problem: Problem, steps: int) -> int:
     # Batches of few rows are a third of them.
     share = 0.4 if len(problem.inputs) < FEW_ROWS else 1.0
     if problem.stream is not None:
         share = min(problem.stream.n_rows / len(problem.inputs), MOST_LONGER)
-    return max(1, round(share * course.steps))
+    return max(1, round(share * steps))
 
 
 def cross_fit(problem: Problem, recipes: Sequence[Recipe]) -> Forecasts:
     """The first training of all recipes."""
-    return forecasts_of(problem, recipes, train_recipes(problem, recipes, None, FIRST, seed=0))
+    networks = train_recipes(problem, recipes, None, FIRST_STEPS, seed=0)
+    return forecasts_of(problem, recipes, networks)
 
 
 def forecasts_of(
@@ -221,7 +197,7 @@ def forecasts_of(
 ) -> Forecasts:
     """Forecasts of these networks for the rows that they held out."""
     said = [forecast(problem, r, n) for r, n in zip(recipes, networks, strict=True)]
-    return Forecasts(recipes=tuple(recipes), networks=tuple(networks), outputs=np.stack(said))
+    return judge(problem, recipes, networks, np.stack(said))
 
 
 def forecast(problem: Problem, recipe: Recipe, networks: Networks) -> Floats:
@@ -235,13 +211,7 @@ def forecast(problem: Problem, recipe: Recipe, networks: Networks) -> Floats:
 
 
 def _linear(problem: Problem, recipe: Recipe) -> Networks:
-    layers: Any = cross_fit_linear(
-        problem.inputs,
-        goals(problem, recipe.is_warped),
-        problem.weights,
-        problem.folds,
-        problem.n_folds,
-        recipe.outcome,
-        problem.family,
-    )
+    targets, folds = goals(problem, recipe.is_warped), (problem.folds, problem.n_folds)
+    rows = problem.inputs, targets, problem.weights
+    layers: Any = cross_fit_linear(*rows, *folds, recipe.outcome, problem.prior)
     return Networks(layers=(layers,))

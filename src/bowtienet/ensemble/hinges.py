@@ -27,8 +27,6 @@ Floats = NDArray[np.float64]
 
 UNITS = 64
 """Hinges: more of them cost predictions more and change little."""
-LEAST_NOISE = 1e-8
-"""Of σ² and s² for standardised targets."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,18 +52,7 @@ def learn_hinges(
 ) -> Hinges:
     """Hinges of rows (n, K), for targets (W, n, D) with noise variances (W, D).
 
-    Parameters
-    ----------
-    view : str
-        Name of the view that the inputs are of.
-    directions : array (U, K)
-        Weights of trained units; `UNITS` of them are drawn.
-    inputs, weights : arrays (n, K), (n,)
-        Rows and their weights.
-    goals, noise : arrays (W, n, D), (W, D)
-        Targets on every scale, and the noise variance of the networks.
-    rng : Generator
-        Of directions and kinks.
+    `UNITS` of the directions (U, K), weights of trained units, are drawn, and the kinks.
     """
     chosen = directions[rng.choice(len(directions), UNITS, replace=len(directions) < UNITS)]
     left, right = inputs[rng.integers(0, len(inputs), (2, UNITS))].astype(np.float64)
@@ -86,7 +73,7 @@ def learn_hinges(
         # The evidence is of all hinges alike: functions bend more somewhere, and gaps may be there
         # (docs/measurements/odd.md).
         variance = 10.0 * _prior_variance(design, moment, target, weights)
-        roots[w, d] = root_of(moment, max(float(noise[w, d]), LEAST_NOISE), variance)
+        roots[w, d] = root_of(moment, max(float(noise[w, d]), 1e-8), variance)
     return Hinges(view=view, weights=units, roots=roots)
 
 
@@ -125,11 +112,12 @@ def _prior_variance(design: Floats, moment: Floats, target: Floats, weights: Flo
     along = basis.T @ (design.T @ (weights * target))
     total = float(weights @ target**2)
     count = float(weights.sum())
-    variance, noise = (max(share * total / count, LEAST_NOISE) for share in (1.0, 0.1))
+    least = 1e-8  # for standardised targets
+    variance, noise = (max(share * total / count, least) for share in (1.0, 0.1))
     for _ in range(30):
         mean = along / (values + noise / variance)
         gamma = float(np.sum(values / (values + noise / variance)))
-        variance = max(float(mean @ mean) / max(gamma, 1e-9), LEAST_NOISE)
+        variance = max(float(mean @ mean) / max(gamma, 1e-9), least)
         misfit = total - 2.0 * float(mean @ along) + float(values @ mean**2)
-        noise = max(misfit / max(count - gamma, 0.5), LEAST_NOISE)
+        noise = max(misfit / max(count - gamma, 0.5), least)
     return variance if math.isfinite(variance) else 1.0

@@ -1,35 +1,52 @@
-"""Noise and weights of the recipes, from held-out forecasts."""
+"""Held-out forecasts, and what they are worth: noise and weights of the recipes.
+
+One number makes forecasts of classes and counts as sure as held-out rows allow. Classes have
+softmax(z / t) with the temperature t of least log loss, which is convex in 1/t; counts the negative
+binomial (NB2), variance mu + alpha mu², with the alpha of highest likelihood.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import betaln, gammaln, log_softmax, softmax
 
-from bowtienet.ensemble.calibration import dispersion, temperature
 from bowtienet.ensemble.ensemble import mixture_of
-from bowtienet.ensemble.forecasts import Forecasts
-from bowtienet.ensemble.problem import Problem, goals
+from bowtienet.ensemble.portfolio import Recipe
+from bowtienet.ensemble.problem import Problem
 from bowtienet.ensemble.stacking import Stack, stack, stack_likelihoods
+from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Counts, Softmax
+from bowtienet.outcomes.counts import SMALLEST_DISPERSION
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.intervals import conformal_scores
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.views import see
-from bowtienet.tables.warp import log_slope
+from bowtienet.tables.warp import forward, log_slope
 
-Floats = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
+Judged: TypeAlias = tuple[tuple[Stack, ...], Floats]
+"""Stacks of the targets, and the spread of the recipes."""
 
 LOSS_OF_WARP = 1.03
 """RMSE of a warped recipe, over that of the best plain one, above which it does not join."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judgement:
-    """What forecasts are worth."""
+class Forecasts:
+    """Forecast of each recipe for each held-out row, by a network that has not seen it."""
 
+    recipes: tuple[Recipe, ...]
+    networks: tuple[Networks, ...]
+    """Of each recipe, those of all folds side by side."""
+    outputs: Floats
+    """(R, m, D) for the m held-out rows, on the scale of the recipe."""
     stacks: tuple[Stack, ...]
     """Of each target."""
     spread: Floats
@@ -46,23 +63,30 @@ class Judgement:
         return np.asarray(np.mean([stack.weights for stack in self.stacks], axis=0))
 
 
-def judge(problem: Problem, forecasts: Forecasts) -> Judgement:
-    """Calibrate and stack."""
+def judge(
+    problem: Problem, recipes: Sequence[Recipe], networks: Sequence[Networks], outputs: Floats
+) -> Forecasts:
+    """Calibrate and stack what the recipes say of the held-out rows."""
+    weights, targets = problem.weights[problem.held], problem.targets[problem.held]
     if isinstance(problem.outcome, Softmax):
-        return _judge_classes(problem, forecasts)
-    if isinstance(problem.outcome, Counts):
-        return _judge_counts(problem, forecasts)
-    rows = problem.held
-    weights = problem.weights[rows]
-    errors = _errors(problem, forecasts)
-    variances = np.array([[_variance(e, weights) for e in each.T] for each in errors])
-    gate_inputs, stacks = _gate_inputs(problem), []
-    for d in range(errors.shape[2]):
-        variance = variances[:, d, None]
-        constants = _log_slopes(problem, forecasts, d) - 0.5 * np.log(2.0 * np.pi * variance)
-        squares = errors[:, :, d] ** 2 / variance
-        stacks.append(stack(squares, constants, weights, gate_inputs, problem.n_levels))
-    return Judgement(stacks=tuple(stacks), spread=variances)
+        stacks, spread = _judge_classes(outputs, targets[:, 0].astype(int), weights)
+    elif isinstance(problem.outcome, Counts):
+        stacks, spread = _judge_counts(_rates(problem, outputs), targets[:, 0], weights)
+    else:
+        stacks, spread = _judge_numbers(problem, recipes, outputs, weights)
+    recipes, networks = tuple(recipes), tuple(networks)
+    return Forecasts(
+        recipes=recipes, networks=networks, outputs=outputs, stacks=stacks, spread=spread
+    )
+
+
+def chosen(problem: Problem, forecasts: Forecasts, index: NDArray[np.intp]) -> Forecasts:
+    """Those of some of the recipes."""
+    if len(index) == len(forecasts.recipes):
+        return forecasts
+    recipes = [forecasts.recipes[i] for i in index]
+    networks = [forecasts.networks[i] for i in index]
+    return judge(problem, recipes, networks, forecasts.outputs[index])
 
 
 def joining(problem: Problem, forecasts: Forecasts) -> NDArray[np.intp]:
@@ -70,12 +94,9 @@ def joining(problem: Problem, forecasts: Forecasts) -> NDArray[np.intp]:
     is_warped = np.array([recipe.is_warped for recipe in forecasts.recipes])
     if not is_warped.any():
         return np.arange(len(is_warped))
-    rows = problem.held
-    weights = problem.weights[rows]
-    variances = [[_variance(e, weights) for e in each.T] for each in _errors(problem, forecasts)]
-    scale = problem.warps[0].scale
-    losses = []
-    for recipe, said, variance in zip(forecasts.recipes, forecasts.outputs, variances, strict=True):
+    rows, scale, losses = problem.held, problem.warps[0].scale, []
+    each = zip(forecasts.recipes, forecasts.outputs, forecasts.spread, strict=True)
+    for recipe, said, variance in each:
         mixture = Mixture(
             weights=np.ones(1),
             means=said[None],
@@ -84,52 +105,54 @@ def joining(problem: Problem, forecasts: Forecasts) -> NDArray[np.intp]:
             warps=problem.warps,
             warp_of=(int(recipe.is_warped),),
         )
-        away = (mixture.mean() - problem.targets[rows]) / scale
-        losses.append(np.sqrt(np.average(np.mean(away**2, axis=1), weights=weights)))
+        away = np.mean(((mixture.mean() - problem.targets[rows]) / scale) ** 2, axis=1)
+        losses.append(np.sqrt(np.average(away, weights=problem.weights[rows])))
     best = np.min(np.array(losses)[~is_warped])
     return np.flatnonzero(~is_warped | (np.array(losses) <= LOSS_OF_WARP * best))
 
 
-def conformal_scores_of(problem: Problem, forecasts: Forecasts, judgement: Judgement) -> Floats:
+def conformal_scores_of(problem: Problem, forecasts: Forecasts) -> Floats:
     """Conformal scores (m, D) of the held-out rows; (m, 0) for classes."""
-    rows = problem.held
+    targets = problem.targets[problem.held]
     if isinstance(problem.outcome, Softmax):
-        return np.zeros((len(rows), 0))
+        return np.zeros((len(targets), 0))
     if isinstance(problem.outcome, Counts):
         counts = CountMixture(
-            weights=judgement.stacks[0].weights,
-            means=_rates(problem, forecasts),
-            dispersion=judgement.spread[:, 0],
+            weights=forecasts.weights,
+            means=_rates(problem, forecasts.outputs),
+            dispersion=forecasts.spread[:, 0],
         )
-        return conformal_scores(counts, problem.targets[rows, 0])[:, None]
-    distribution = mixture_of(
-        forecasts.outputs,
-        np.zeros((1, 1, 1)),
-        judgement.spread,
-        judgement.stacks,
-        _gate_inputs(problem),
-        problem.warps,
-        [recipe.is_warped for recipe in forecasts.recipes],
-    )
-    return conformal_scores(distribution, problem.targets[rows])
+        return conformal_scores(counts, targets[:, 0])[:, None]
+    gate_inputs, nothing = _gate_inputs(problem), np.zeros((1, 1, 1))
+    distribution = mixture_of(forecasts, problem.warps, gate_inputs, forecasts.outputs, nothing)
+    return conformal_scores(distribution, targets)
 
 
 def _gate_inputs(problem: Problem) -> Floats:
     return see(problem.gates, problem.inputs[problem.held]).astype(np.float64)
 
 
-def _errors(problem: Problem, forecasts: Forecasts) -> Floats:
-    """Errors (R, m, D), each on the scale of its recipe."""
-    known = [goals(problem, bool(w))[problem.held] for w in range(len(problem.warps))]
-    aims = np.stack([known[int(recipe.is_warped)] for recipe in forecasts.recipes])
-    return aims - forecasts.outputs
+def _rates(problem: Problem, outputs: Floats) -> Floats:
+    """Expected counts (R, m)."""
+    return np.exp(outputs[:, :, 0] + problem.targets[problem.held, 1:].sum(axis=1))
 
 
-def _log_slopes(problem: Problem, forecasts: Forecasts, d: int) -> Floats:
-    """log g' (R, m)."""
-    targets = problem.targets[problem.held]
-    each = [log_slope(warp, targets)[:, d] for warp in problem.warps]
-    return np.stack([each[int(recipe.is_warped)] for recipe in forecasts.recipes])
+def _judge_numbers(
+    problem: Problem, recipes: Sequence[Recipe], outputs: Floats, weights: Floats
+) -> Judged:
+    targets, warp_of = problem.targets[problem.held], [int(r.is_warped) for r in recipes]
+    aims = [forward(warp, targets) for warp in problem.warps]
+    log_slopes = [log_slope(warp, targets) for warp in problem.warps]
+    errors = np.stack([aims[warp] for warp in warp_of]) - outputs
+    variances = np.array([[_variance(e, weights) for e in each.T] for each in errors])
+    gate_inputs, stacks = _gate_inputs(problem), []
+    for d in range(errors.shape[2]):
+        variance = variances[:, d, None]
+        constants = np.stack([log_slopes[warp][:, d] for warp in warp_of])
+        constants = constants - 0.5 * np.log(2.0 * np.pi * variance)
+        squares = errors[:, :, d] ** 2 / variance
+        stacks.append(stack(squares, constants, weights, gate_inputs, problem.levels))
+    return tuple(stacks), variances
 
 
 def _variance(errors: Floats, weights: Floats) -> float:
@@ -140,31 +163,67 @@ def _variance(errors: Floats, weights: Floats) -> float:
     return max(float(np.average(squares[kept], weights=weights[kept])), 1e-20)
 
 
-def _judge_classes(problem: Problem, forecasts: Forecasts) -> Judgement:
-    rows = problem.held
-    labels, weights = problem.targets[rows, 0].astype(int), problem.weights[rows]
-    heat = np.array([[temperature(said, labels, weights)] for said in forecasts.outputs])
-    chances = log_softmax(forecasts.outputs / heat[:, :, None], axis=2)
+def _judge_classes(outputs: Floats, labels: NDArray[np.integer], weights: Floats) -> Judged:
+    heat = np.array([[temperature(said, labels, weights)] for said in outputs])
+    chances = log_softmax(outputs / heat[:, :, None], axis=2)
     # Of smaller chances single precision says nothing.
-    logs = np.maximum(chances[:, np.arange(len(rows)), labels], -50.0)
-    return Judgement(stacks=(stack_likelihoods(logs, weights),), spread=heat)
+    logs = np.maximum(chances[:, np.arange(len(labels)), labels], -50.0)
+    return (stack_likelihoods(logs, weights),), heat
 
 
-def _judge_counts(problem: Problem, forecasts: Forecasts) -> Judgement:
-    rows = problem.held
-    counts, weights = problem.targets[rows, 0], problem.weights[rows]
-    means = _rates(problem, forecasts)
+def _judge_counts(means: Floats, counts: Floats, weights: Floats) -> Judged:
     spread = np.array([[dispersion(each, counts, weights)] for each in means])
-    logs = np.stack(
-        [
-            CountMixture(weights=np.ones(1), means=mean[None], dispersion=each).logpdf(counts)
-            for mean, each in zip(means, spread, strict=True)
-        ]
-    )
-    return Judgement(stacks=(stack_likelihoods(logs, weights),), spread=spread)
+    logs = [
+        CountMixture(weights=np.ones(1), means=mean[None], dispersion=each).logpdf(counts)
+        for mean, each in zip(means, spread, strict=True)
+    ]
+    return (stack_likelihoods(np.stack(logs), weights),), spread
 
 
-def _rates(problem: Problem, forecasts: Forecasts) -> Floats:
-    """Expected counts (R, m)."""
-    offset = problem.targets[problem.held, 1:].sum(axis=1)
-    return np.exp(forecasts.outputs[:, :, 0] + offset)
+def temperature(outputs: Floats, labels: NDArray[np.integer], weights: Floats) -> float:
+    """t from 0.05 to 20 that minimises Σ w (log Σ_c e^{z_c / t} - z_y / t).
+
+    The slope by b = 1/t, Σ w (Σ_c P_c z_c - z_y), rises with b; if it is zero throughout, t is 1.
+
+    `outputs` (n, C) are forecasts z of held-out rows, `labels` (n,) numbers of their classes. Where
+    all rows are right, or wrong, the best t is at an end.
+    """
+    right = np.take_along_axis(outputs, labels[:, None].astype(np.intp), axis=1)
+    beyond = outputs - right
+
+    def slope(inverse: float) -> float:
+        return float(weights @ np.sum(softmax(inverse * outputs, axis=1) * beyond, axis=1))
+
+    first, last = slope(0.05), slope(20.0)
+    if first == last == 0.0:
+        return 1.0
+    if last <= 0.0:
+        return 0.05
+    if first >= 0.0:
+        return 20.0
+    return 1.0 / float(brentq(slope, 0.05, 20.0, rtol=1e-8))
+
+
+def dispersion(rates: Floats, counts: Floats, weights: Floats) -> float:
+    """Alpha of highest likelihood for means mu = `rates` (n,), from 0 (Poisson) to 100.
+
+    Counts that are all zero have no finite best one. With r = 1 / alpha it is the maximum of
+
+        Σ w (log Γ(y + r) - log Γ(r) + y log alpha - (y + r) log(1 + alpha mu)).
+    """
+    positive = counts > 0.0
+    y, share = counts[positive], weights[positive]
+    log_gamma = gammaln(y)
+
+    def loss(log_alpha: float) -> float:
+        alpha = math.exp(log_alpha)
+        # By the beta function, which loses no digits where r is large.
+        gain = log_gamma - betaln(1.0 / alpha, y) + y * log_alpha
+        cost = (counts + 1.0 / alpha) * np.log1p(alpha * rates)
+        return float(weights @ cost - share @ gain)
+
+    low, high = math.log(SMALLEST_DISPERSION), math.log(100.0)
+    best = minimize_scalar(loss, bounds=(low, high), method="bounded", options={"xatol": 1e-6})
+    if best.fun >= weights @ rates:  # That of Poisson noise.
+        return 0.0
+    return 100.0 if loss(high) <= best.fun else math.exp(best.x)

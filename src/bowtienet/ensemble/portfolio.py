@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bowtienet.outcomes import Gaussian, Outcome, StudentT
 
 PENALTIES = (0.03, 10.0, 1.0)
 """λ of a weak, a strong and a shrinking recipe for numbers: weak for little noise, strong for
 much, the last where columns do not matter (docs/measurements/portfolio.md)."""
-PENALTIES_OF_LOGS = (0.1, 3.0, 30.0, 10.0)
-"""The same for classes and counts, whose loss has no noise variance to grow: stronger."""
 EFFORTS = {"fast": 0, "balanced": 2, "best": 4}
 """Most rounds of further training."""
 LINEAR = "linear"
@@ -52,21 +50,17 @@ def portfolio(
 
     With outliers among the targets weak recipes have a twin that hardly follows them.
     """
-    *plain, shrinking = PENALTIES if outcome.has_noise else PENALTIES_OF_LOGS
+    # The loss of classes and counts has no noise variance to grow: stronger ones.
+    *plain, shrinking = PENALTIES if outcome.has_noise else (0.1, 3.0, 30.0, 10.0)
     recipes = []
     for view in views:
         for is_warped in (False, True)[:n_warps]:
+            recipe = Recipe(view=view, outcome=outcome, is_warped=is_warped)
             # A ridge penalty is the same in all directions: those of wide tables are enough.
             if view != "standard" or "principal" not in views:
-                recipes += [_recipe(view, outcome, is_warped, each) for each in plain]
+                recipes += [replace(recipe, penalty=each) for each in plain]
             if shrinks and view != "principal":
-                recipes.append(_recipe(view, outcome, is_warped, shrinking, shrinks=True))
+                recipes.append(replace(recipe, penalty=shrinking, shrinks=True))
         if outliers and isinstance(outcome, Gaussian):
-            recipes.append(_recipe(view, StudentT(), False, plain[0]))
+            recipes.append(Recipe(view=view, outcome=StudentT(), penalty=plain[0]))
     return (*recipes, Recipe(view=LINEAR, outcome=outcome))
-
-
-def _recipe(
-    view: str, outcome: Outcome, is_warped: bool, penalty: float, *, shrinks: bool = False
-) -> Recipe:
-    return Recipe(view=view, outcome=outcome, is_warped=is_warped, penalty=penalty, shrinks=shrinks)

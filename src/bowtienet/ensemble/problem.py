@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from bowtienet.ensemble.folds import assign_folds
@@ -13,8 +14,6 @@ from bowtienet.ensemble.portfolio import LINEAR, widths
 from bowtienet.ensemble.progress import Progress
 from bowtienet.ensemble.stacking import LEVELS
 from bowtienet.ensemble.streams import StreamedRows
-from bowtienet.model.shrinkage import ShrinkagePrior
-from bowtienet.networks.column_scales import local_prior
 from bowtienet.outcomes import Outcome
 from bowtienet.tables.quantiles import in_line
 from bowtienet.tables.views import MANY_COLUMNS, View, learn_gates, learn_view, see, whole_columns
@@ -34,7 +33,8 @@ class Problem:
     weights: Floats
     folds: NDArray[np.intp]
     """(n,); -1 for rows that no network holds out."""
-    n_folds: int
+    fold_weights: Floats
+    """(F + 1,): total weight of each fold; the last is of rows that no network holds out."""
     views: dict[str, View]
     seen: dict[str, NDArray]
     """Inputs of networks by view, and of the linear recipe."""
@@ -42,19 +42,23 @@ class Problem:
     """Plain and, if it differs, warped; none for classes and counts."""
     outcome: Outcome
     hidden: tuple[int, ...]
-    prior: ShrinkagePrior
-    """Of the local scales of shrinking recipes."""
-    family: str
-    """Its name, for the linear recipe."""
+    prior: str
+    """Of the weights of shrinking recipes and of the linear one."""
     gates: View
     """Inputs of the gates of noise levels."""
-    n_levels: int
+    levels: tuple[float, ...]
+    """Where those of the noise variance start."""
     seed: int
     jobs: int
     """Threads."""
     progress: Progress
     stream: StreamedRows | None = None
     """All rows, where those above are a sample of them."""
+
+    @property
+    def n_folds(self) -> int:
+        """F."""
+        return len(self.fold_weights) - 1
 
     @property
     def held(self) -> NDArray[np.intp]:
@@ -75,6 +79,7 @@ def has_outliers(problem: Problem) -> bool:
 
 
 def pose(
+    settings: Any,
     inputs: Floats,
     targets: Floats,
     weights: Floats,
@@ -82,60 +87,50 @@ def pose(
     outcome: Outcome,
     *,
     hidden: tuple[int, ...] | None = None,
-    effort: str = "balanced",
-    prior: str = "student_t",
-    encoding: str = "auto",
-    target_transform: str = "auto",
-    is_constant: bool = False,
     seed: int = 0,
-    jobs: int = 1,
-    verbose: bool = False,
     stream: StreamedRows | None = None,
 ) -> Problem:
     """The problem of a table's rows, or of a sample of those of a stream.
 
-    Parameters are those of the estimators; `is_constant` is whether noise has one level.
+    `settings` has the parameters of a practical estimator; `hidden` is None for the usual widths.
     """
-    classes = None if outcome.has_noise or targets.shape[1] != 1 else targets[:, 0].astype(int)
     if stream is None:
-        folds, n_folds = assign_folds(inputs, targets, classes)
+        labels = None if outcome.has_noise or targets.shape[1] != 1 else targets[:, 0].astype(int)
+        folds, n_folds = assign_folds(inputs, targets, labels)
+        fold_weights: Floats = np.roll(np.bincount(folds + 1, weights, n_folds + 1), -1)
     else:
-        folds, n_folds = stream.folds, len(stream.fold_weights) - 1
+        folds, fold_weights = stream.folds, stream.fold_weights
+    names: tuple[str, ...] = (settings.encoding,)
+    if settings.encoding == "auto":
+        names = ("standard", "principal" if inputs.shape[1] > MANY_COLUMNS else "piecewise")
     views = {
         name: view
-        for name in _view_names(encoding, inputs.shape[1])
+        for name in names
         if (view := learn_view(name, inputs, weights, owners)) is not None
     }
     if not views:
         views = {"standard": whole_columns(owners)}
-    if hidden is None:
-        hidden = widths(len(inputs), effort)
+    transform = getattr(settings, "target_transform", "none")
+    is_constant = getattr(settings, "noise", "constant") == "constant"
     return Problem(
         inputs=inputs,
         targets=targets,
         weights=weights,
         folds=folds,
-        n_folds=n_folds,
+        fold_weights=fold_weights,
         views=views,
         seen={LINEAR: inputs} | {name: see(view, inputs) for name, view in views.items()},
-        warps=_warps(targets, weights, target_transform) if outcome.has_noise else (),
+        warps=_warps(targets, weights, transform) if outcome.has_noise else (),
         outcome=outcome,
-        hidden=hidden,
-        prior=local_prior(prior),
-        family=prior,
+        hidden=widths(len(inputs), settings.effort) if hidden is None else hidden,
+        prior=settings.prior,
         gates=learn_gates(inputs, weights, owners),
-        n_levels=1 if is_constant else len(LEVELS),
+        levels=(1.0,) if is_constant else LEVELS,
         seed=seed,
-        jobs=jobs,
-        progress=Progress(shown=verbose),
+        jobs=effective_n_jobs(settings.n_jobs),
+        progress=Progress(shown=bool(settings.verbose)),
         stream=stream,
     )
-
-
-def _view_names(encoding: str, n_columns: int) -> Sequence[str]:
-    if encoding != "auto":
-        return (encoding,)
-    return ("standard", "principal" if n_columns > MANY_COLUMNS else "piecewise")
 
 
 def _warps(targets: Floats, weights: Floats, transform: str) -> tuple[Warp, ...]:

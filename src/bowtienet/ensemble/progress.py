@@ -8,17 +8,15 @@ import time
 
 from bowtienet._format import duration
 
-SECONDS_BETWEEN = 0.5
-"""Between two looks of the bar."""
-WIDTH = 30
-"""Of the bar, in characters."""
-
 
 class Progress:
     """Work that is done and expected, from all threads; a bar on standard error if wanted.
 
     Work is in steps x weights x rows of a minibatch, which take about the same time everywhere.
     """
+
+    seconds_between = 0.5
+    """Between two looks of the bar."""
 
     def __init__(self, *, shown: bool) -> None:
         self._shown = shown
@@ -39,21 +37,19 @@ class Progress:
         with self._lock:
             self._done += work
             now = time.monotonic()
-            if self._shown and now - self._last >= SECONDS_BETWEEN:
+            if self._shown and now - self._last >= self.seconds_between:
                 self._last = now
                 self._write(now - self._began)
 
     def close(self) -> None:
         """The last line."""
         if self._shown:
-            print(
-                f"\rfitted in {duration(time.monotonic() - self._began):<{WIDTH + 20}}",
-                file=sys.stderr,
-            )
+            line = f"\rfitted in {duration(time.monotonic() - self._began):<50}"
+            print(line, file=sys.stderr)
 
     def _write(self, seconds: float) -> None:
         share = min(self._done / max(self._expected, 1e-9), 0.99)
-        bar = "#" * round(WIDTH * share)
+        bar = "#" * round(30 * share)
         left = duration(seconds * (1.0 - share) / share) if share > 0.0 else "?"
-        line = f"\r{bar:-<{WIDTH}} {100 * share:3.0f} %, {left} left"
-        print(f"{line:<{WIDTH + 28}}", end="", file=sys.stderr, flush=True)
+        line = f"\r{bar:-<30} {100 * share:3.0f} %, {left} left"
+        print(f"{line:<58}", end="", file=sys.stderr, flush=True)

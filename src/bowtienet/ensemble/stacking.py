@@ -16,7 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
+from scipy.special import log_softmax, logsumexp
+
+from bowtienet._arrays import with_ones
 
 Floats = NDArray[np.float64]
 
@@ -26,10 +28,6 @@ LEVEL_PRIOR = 2.0
 """Rows at level one that the prior of a level counts for."""
 GATE_PENALTY = 10.0
 """Ridge penalty of the gates, in rows."""
-ITERATIONS = 100
-"""Most steps of EM."""
-SETTLED = 1e-5
-"""Gain of the objective by row below which EM ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,39 +49,36 @@ def stack(
     constants: Floats,
     row_weights: Floats,
     gate_inputs: Floats,
-    n_levels: int = len(LEVELS),
+    first_levels: tuple[float, ...] = LEVELS,
+    max_iter: int = 100,
+    tol: float = 1e-5,
 ) -> Stack:
     """Weights, levels and gates that maximise the held-out density of one target.
 
-    Parameters
-    ----------
-    squares, constants : arrays (R, m)
-        e² / v and log g' - ½ log 2πv of recipes and held-out rows.
-    row_weights, gate_inputs : arrays (m,), (m, G)
-        Of the rows.
-    n_levels : int
-        K.
+    `squares` and `constants` (R, m) are e² / v and log g' - ½ log 2πv of recipes and held-out rows,
+    `gate_inputs` (m, G). EM ends after `max_iter` steps, or where one gains less than `tol` a row.
     """
-    design = np.column_stack([np.ones(len(gate_inputs)), gate_inputs])
+    design = with_ones(gate_inputs)
     n_rows = row_weights.sum()
     share = row_weights / n_rows
     weights = np.full(len(squares), 1.0 / len(squares))
-    levels = np.array(LEVELS[:n_levels]) if n_levels > 1 else np.ones(1)
-    gates = np.zeros((design.shape[1], n_levels))
+    levels = np.array(first_levels)
+    gates = np.zeros((design.shape[1], len(levels)))
     # The step of Newton's method with the bound ½ X'CX of the Hessian of every level.
     bound = 0.5 * (design.T * row_weights) @ design
     ridge = np.full(len(bound), GATE_PENALTY)
     ridge[0] = 1e-9 * n_rows
     inverse = np.linalg.inv(bound + np.diag(ridge))
     before, density = -np.inf, -np.inf
-    for _ in range(ITERATIONS):
-        log_gates = _log_softmax(design @ gates)
+    for _ in range(max_iter):
+        log_gates = log_softmax(design @ gates, axis=1)
         logs = squares[:, :, None] * (-0.5 / levels) + log_gates - 0.5 * np.log(levels)
-        logs += (constants + _log(weights)[:, None])[:, :, None]
+        with np.errstate(divide="ignore"):
+            logs += (constants + np.log(weights)[:, None])[:, :, None]
         total = logsumexp(logs, axis=(0, 2))
         density = float(share @ total)
         objective = density - _penalty(levels, gates) / n_rows
-        if objective - before < SETTLED:
+        if objective - before < tol:
             break
         before = objective
         taken = np.exp(logs - total[:, None]) * row_weights[:, None]
@@ -91,45 +86,28 @@ def stack(
         by_level = taken.sum(axis=0)
         levels = np.einsum("rnk,rn->k", taken, squares) + LEVEL_PRIOR
         levels /= taken.sum(axis=(0, 1)) + LEVEL_PRIOR
-        if n_levels > 1:
+        if len(levels) > 1:
             slopes = design.T @ (by_level - row_weights[:, None] * np.exp(log_gates))
             slopes[1:] -= GATE_PENALTY * gates[1:]
             gates = gates + inverse @ slopes
     return Stack(weights=weights, levels=levels, gates=gates, log_density=density)
 
 
-def stack_likelihoods(logs: Floats, row_weights: Floats) -> Stack:
+def stack_likelihoods(
+    logs: Floats, row_weights: Floats, max_iter: int = 100, tol: float = 1e-5
+) -> Stack:
     """Weights alone, from log likelihoods (R, m) of recipes that have no noise levels."""
-    share = row_weights / row_weights.sum()
-    weights = np.full(len(logs), 1.0 / len(logs))
-    before = -np.inf
-    for _ in range(ITERATIONS):
-        terms = logs + _log(weights)[:, None]
-        total = logsumexp(terms, axis=0)
-        density = float(share @ total)
-        if density - before < SETTLED:
-            break
-        before = density
-        weights = np.exp(terms - total) @ share
-    nothing = np.zeros((1, 1))
-    return Stack(weights=weights, levels=np.ones(1), gates=nothing, log_density=before)
+    # Errors of one keep the level at one, and log N(1 | 0, 1) is that of logs + ½.
+    nothing = np.zeros((len(row_weights), 0))
+    return stack(np.ones_like(logs), logs + 0.5, row_weights, nothing, (1.0,), max_iter, tol)
 
 
 def log_gates_of(stack: Stack, gate_inputs: Floats) -> Floats:
     """log π (n, K)."""
-    return _log_softmax(stack.gates[0] + gate_inputs @ stack.gates[1:])
+    return log_softmax(stack.gates[0] + gate_inputs @ stack.gates[1:], axis=1)
 
 
 def _penalty(levels: Floats, gates: Floats) -> float:
     """Minus the logs of the priors of levels and gates."""
     of_levels = LEVEL_PRIOR * np.sum(np.log(levels) + 1.0 / levels)
     return float(0.5 * (of_levels + GATE_PENALTY * np.sum(gates[1:] ** 2)))
-
-
-def _log_softmax(values: Floats) -> Floats:
-    return values - logsumexp(values, axis=1, keepdims=True)
-
-
-def _log(weights: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.log(weights)

@@ -49,41 +49,23 @@ def streamed_minibatches(
 ) -> Iterator[Batch]:
     """Endless minibatches of rows drawn from all passes, shuffled within buffers.
 
-    Parameters
-    ----------
-    read : callable
-        Reads the rows.
-    n_rows, needed : int
-        Rows of a pass, and those that the training takes in: of more rows a pass gives as many, so
-        that they come from everywhere in the source.
-    view : View
-        What the networks see.
-    warp : Warp, optional
-        Of the targets.
-    size : int
-        Rows of a minibatch.
-    seed : int
-        Of the draws and orders.
-    held_out : array (R,), optional
-        The fold that each network holds out.
+    A pass of `n_rows` gives no more rows than the training needs, so that they come from everywhere
+    in the source. The `view` is what networks see, the `warp` that of the targets, and `held_out`
+    (R,) the fold that each network holds out.
     """
     rng = np.random.default_rng(seed)
     # Four standard deviations more than needed, so that a second pass is hardly ever begun.
     share = min(1.0, (needed + 4.0 * np.sqrt(needed)) / n_rows)
     while True:
         for inputs, targets, weights, folds in mixed(read(share, rng), rng):
-            goals = targets if warp is None else forward(warp, targets)
-            goals, weights = _single(goals), _single(weights)
+            goals: NDArray = targets if warp is None else forward(warp, targets)
+            goals, weights = goals.astype(np.float32), weights.astype(np.float32)
             # Pieces of 32 minibatches together: fast products, little memory.
             for part in slices(len(inputs), 32 * size):
                 seen = with_ones(see(view, inputs[part].astype(np.float64)))
                 for begin in range(0, len(seen) - size + 1, size):
                     rows = slice(part.start + begin, part.start + begin + size)
-                    row_weights = weights[None, rows]
+                    row_weights: Single = weights[None, rows]
                     if held_out is not None:
                         row_weights = row_weights * (folds[rows] != held_out[:, None])
                     yield seen[begin : begin + size], goals[rows], row_weights
-
-
-def _single(values: NDArray) -> Single:
-    return np.asarray(values, dtype=np.float32)

@@ -94,20 +94,14 @@ class Practical(Estimator):
             streamed = streamed_rows(stream, representation, prepare, growth)
         with one_blas_thread():
             problem = pose(
+                self,
                 inputs,
                 training.targets,
                 training.weights,
                 representation.owners,
                 outcome,
                 hidden=sizes_of(self.hidden_layer_sizes),
-                effort=self.effort,
-                prior=self.prior,
-                encoding=self.encoding,
-                target_transform=getattr(self, "target_transform", "none"),
-                is_constant=getattr(self, "noise", "constant") == "constant",
                 seed=seed_of(self.random_state),
-                jobs=effective_n_jobs(self.n_jobs),
-                verbose=bool(self.verbose),
                 stream=streamed,
             )
             ensemble = fit_ensemble(problem, EFFORTS[self.effort])

@@ -28,7 +28,8 @@ class BowTieRegressor(Answers, RegressorMixin, Practical):
     Parameters
     ----------
     hidden_layer_sizes : int, sequence of int or "auto"
-        Widths of the hidden layers; "auto" is one layer of 50 units, or 128 from 5,000 rows on.
+        Widths of the hidden layers; "auto" is one layer of 50 units, two from 1,000 rows
+        on, wider ones from 5,000 rows on and with `effort="best"`.
     prior : str
         Prior of the local scales of columns and of the linear recipe, by name as for
         `BowTieNetwork`; "gaussian" has no local scales.

@@ -31,9 +31,6 @@ from bowtienet.model.shrinkage import (
 )
 from bowtienet.networks.networks import Single
 
-STUDENT_T_ORDER = 5e-4
-"""a: the ratio of two columns is at most 1 + ½ / a, about 1,000."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Columns:
@@ -50,7 +47,8 @@ class Columns:
 def local_prior(family: str) -> ShrinkagePrior:
     """The prior of psi_j by name."""
     if family == "student_t":
-        return GeneralizedInverseGaussian(order=-STUDENT_T_ORDER, scale=STUDENT_T_ORDER, rate=0.0)
+        a = 5e-4  # the ratio of two columns is at most 1 + ½ / a, about 1,000
+        return GeneralizedInverseGaussian(order=-a, scale=a, rate=0.0)
     return build_shrinkage(family)
 
 

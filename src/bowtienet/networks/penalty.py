@@ -15,8 +15,6 @@ Floats = NDArray[np.float64]
 
 PENALTIES = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """On ½ Σ W² next to the sum of the losses, which are ½ (y - f)² of standardised targets."""
-TWINS = 2
-"""Networks of each penalty and fold: how far they differ is not noise."""
 
 
 def choose_penalty(
@@ -38,11 +36,12 @@ def choose_penalty(
     n_folds = 10 if len(inputs) < FEW_ROWS else 5
     _, same = np.unique(np.column_stack([inputs, targets]), axis=0, return_inverse=True)
     fold = (rng.permutation(same.max() + 1) % n_folds)[same.ravel()]
-    each = np.tile(np.repeat(np.arange(n_folds), TWINS), len(PENALTIES))
-    penalties = np.repeat(PENALTIES, n_folds * TWINS)
+    # Two networks of each penalty and fold: how far they differ is not noise.
+    each = np.tile(np.repeat(np.arange(n_folds), 2), len(PENALTIES))
+    penalties = np.repeat(PENALTIES, 2 * n_folds)
     networks = fit_networks(inputs, targets, weights, hidden, penalties, outcome, rng, fold, each)
     predicted = outputs(networks, inputs).astype(np.float64)
-    predicted = predicted.reshape(len(PENALTIES), n_folds, TWINS, len(inputs), -1)
+    predicted = predicted.reshape(len(PENALTIES), n_folds, 2, len(inputs), -1)
     # Of each row what the networks without its fold say: (n, penalties, twins, D_out).
     held_out = predicted[:, fold, :, np.arange(len(inputs))]
     share = weights / weights.sum()

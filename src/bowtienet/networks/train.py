@@ -17,26 +17,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet.networks.column_scales import Columns, relative_penalties
-from bowtienet.networks.loss import gradients
 from bowtienet.networks.networks import Networks, Single
 from bowtienet.outcomes import Outcome
 
 LEARNING_RATE = 0.1
 """Highest step of a weight, for a layer with one input; with K inputs it is over sqrt(K)."""
-MOMENTUM, SQUARES = 0.9, 0.99
-"""Adam's two decays."""
 WARM_UP = 0.05
 """Share of the steps in which the rate rises."""
-SMALLEST = 1e-6
-"""Added to the root of the mean squared gradients: below it a gradient is rounding."""
-FEW_ROWS, MANY_ROWS = 400, 5_000
-"""Below the first batches are a third of the rows; above the second they are larger."""
-STEPS, STEPS_OF_FEW, EPOCHS = 2_500, 1_000, 60
-"""Steps of a training: the second below `FEW_ROWS`, at least so many epochs above."""
 DECAYED = 1e-12
 """Weights below it are zero; gradients of units that are alive have normal squares."""
 UPDATES = 40
-"""How many times local scales follow the weights."""
+"""How many times local scales follow the weights, and a training tells its progress."""
+FEW_ROWS = 400
+"""Below it minibatches are a third of the rows, and there are ten folds in place of five."""
 
 Batch: TypeAlias = tuple[Single, Single, Single]
 """Inputs (b, K+1) with the constant first, targets (b, C) and row weights (R, b)."""
@@ -56,27 +49,9 @@ def train(
 ) -> Networks:
     """The networks after `n_steps` minibatches.
 
-    Parameters
-    ----------
-    networks : Networks
-        R networks to start from; they stay as they are.
-    batches : iterable of (inputs, targets, row weights)
-        At least `n_steps` minibatches, from memory or a stream.
-    outcome : Outcome
-        Likelihood whose loss is lowered.
-    penalties : array (R,)
-        λ of each network.
-    total_weights : array (R,)
-        Σ_n c_rn over all rows.
-    n_steps : int
-        Minibatches to take in.
-    learning_rate : float
-        Highest rate.
-    columns : Columns, optional
-        Local scales that follow the weights in closed form while networks train; without them
-        relative penalties stay as they are.
-    progress : callable, optional
-        Called some dozen times on the way.
+    `penalties` (R,) are the λ and `total_weights` (R,) the Σ_n c_rn over all rows. With `columns`
+    local scales follow the weights in closed form; without them relative penalties stay.
+    `progress` is called some dozen times on the way.
     """
     points, layers = _flat(networks.layers)
     slopes, into = _flat([np.zeros_like(layer) for layer in networks.layers])
@@ -87,6 +62,7 @@ def train(
     _set_penalties(decay, strength, factors)
     rates = [1.0 / math.sqrt(max(layer.shape[2] - 1, 1)) for layer in layers]
     every = max(1, n_steps // UPDATES)
+    momentum, squares = 0.9, 0.99
     for step, (inputs, targets, row_weights) in enumerate(islice(batches, n_steps)):
         if step % every == 0 and step > WARM_UP * n_steps:
             _forget(points, mean, square)
@@ -100,21 +76,61 @@ def train(
         # m and v are sums, so that their factors 1 - beta go into the rate.
         np.multiply(shrink, points, out=scratch)
         slopes += scratch
-        mean *= MOMENTUM
+        mean *= momentum
         mean += slopes
-        square *= SQUARES
+        square *= squares
         np.multiply(slopes, slopes, out=scratch)
         square += scratch
         np.sqrt(square, out=scratch)
-        scratch += SMALLEST / math.sqrt(1.0 - SQUARES)
+        # Below 1e-6 the root of a mean squared gradient is rounding.
+        scratch += 1e-6 / math.sqrt(1.0 - squares)
         np.divide(mean, scratch, out=scratch)
-        unbiased = math.sqrt(1.0 - SQUARES ** (step + 1)) / (1.0 - MOMENTUM ** (step + 1))
-        unbiased *= (1.0 - MOMENTUM) / math.sqrt(1.0 - SQUARES)
+        unbiased = math.sqrt(1.0 - squares ** (step + 1)) / (1.0 - momentum ** (step + 1))
+        unbiased *= (1.0 - momentum) / math.sqrt(1.0 - squares)
         size = learning_rate * _schedule((step + 1) / n_steps) * unbiased
         for rate, part in zip(rates, parts, strict=True):
             part *= size * rate
         points -= scratch
     return Networks(layers=tuple(layer.copy() for layer in layers), factors=factors)
+
+
+def gradients(
+    layers: Sequence[Single],
+    inputs: Single,
+    targets: Single,
+    row_weights: Single,
+    outcome: Outcome,
+    into: Sequence[Single],
+) -> NDArray[np.float32]:
+    """Losses L_r = Σ_n c_rn l(y_n, f_rn) / Σ_n c_rn (R,); their gradients are written to `into`.
+
+    All networks see the same rows, whose first products are one matrix product for all of them; a
+    row with c_rn = 0 has no influence on network r, to the bit.
+    Rows (b, K+1) have the leading constant 1; `row_weights` (R, b) are c, where 0 holds a row out.
+    """
+    count, width, size = layers[0].shape
+    first = layers[0].reshape(count * width, size) @ inputs.T
+    z = first.reshape(count, width, len(inputs))
+    activations: list[Single] = []
+    for layer in layers[1:]:
+        activations.append(np.maximum(z, 0.0, out=z))
+        z = layer[:, :, 1:] @ activations[-1]
+        z += layer[:, :, :1]
+    losses, slopes = outcome.loss(targets, np.swapaxes(z, 1, 2))
+    total = row_weights.sum(axis=1)
+    share = row_weights / np.where(total > 0.0, total, 1.0)[:, None]
+    back = np.swapaxes(slopes, 1, 2) * share[:, None, :]
+    for index in range(len(layers) - 1, 0, -1):
+        below = activations[index - 1]
+        np.matmul(back, np.swapaxes(below, 1, 2), out=into[index][:, :, 1:])
+        np.sum(back, axis=2, out=into[index][:, :, 0])
+        weights = np.swapaxes(layers[index][:, :, 1:], 1, 2)
+        # With one output the product is an outer one, which matmul is slow at.
+        back = weights * back if back.shape[1] == 1 else weights @ back
+        np.multiply(back, below > 0.0, out=back)
+    flat = back.reshape(count * width, len(inputs))
+    np.matmul(flat, inputs, out=into[0].reshape(count * width, size))
+    return np.asarray(np.sum(share * losses, axis=1), dtype=np.float32)
 
 
 def minibatches(
@@ -128,16 +144,8 @@ def minibatches(
 ) -> Iterator[Batch]:
     """Endless minibatches of rows in memory, in another random order every epoch.
 
-    Parameters
-    ----------
-    inputs, targets, row_weights : arrays (n, K), (n, C), (n,)
-        The rows.
-    size : int
-        Rows of a minibatch.
-    rng : Generator
-        Of the orders.
-    folds, held_out : arrays (n,) and (R,), optional
-        The fold of each row, and the fold that each network holds out.
+    With the fold of each row (n,) and the fold that each network holds out (R,), the weights of
+    its held-out rows are 0.
     """
     with_constant = np.column_stack([np.ones(len(inputs), np.float32), inputs.astype(np.float32)])
     targets, row_weights = targets.astype(np.float32), row_weights.astype(np.float32)
@@ -154,9 +162,9 @@ def minibatches(
 def batch_and_steps(n_rows: int) -> tuple[int, int]:
     """Rows of a minibatch and steps of a training."""
     if n_rows < FEW_ROWS:
-        return max(1, n_rows // 3), STEPS_OF_FEW
-    size = 64 if n_rows < MANY_ROWS else 256
-    return size, max(STEPS, EPOCHS * n_rows // size)
+        return max(1, n_rows // 3), 1_000
+    size = 64 if n_rows < 5_000 else 256
+    return size, max(2_500, 60 * n_rows // size)  # sixty epochs
 
 
 def _schedule(progress: float) -> float:
