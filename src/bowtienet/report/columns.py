@@ -65,10 +65,10 @@ def groups(X: Any, hits: NDArray[np.bool_], stated: NDArray[np.float64]) -> list
     named = [(name, rows) for name, rows in _grouped(X) if rows.sum() >= 10]
     result: list[dict[str, Any]] = []
     for name, rows in named:
-        found, p = hits[rows], stated[rows]
+        inside, p = hits[rows], stated[rows]
         # Half a row closer, because hits are whole numbers.
-        apart = (found.sum() + 0.5 - p.sum()) / max(np.sqrt(np.sum(p * (1.0 - p))), 1e-9)
-        shares = {"observed": found.mean(), "stated": p.mean(), "chance": ndtr(apart)}
+        apart = (inside.sum() + 0.5 - p.sum()) / max(np.sqrt(np.sum(p * (1.0 - p))), 1e-9)
+        shares = {"observed": inside.mean(), "stated": p.mean(), "chance": ndtr(apart)}
         is_doubtful = shares["chance"] < 0.05 / len(named)
         result.append({"name": name, "n_rows": len(p), "is_doubtful": is_doubtful, **shares})
     return sorted(result, key=lambda group: group["chance"])
