@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -22,6 +23,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+def show_version(is_asked: bool) -> None:
+    """Print the version and end."""
+    if is_asked:
+        print(version("bowtienet"))
+        raise typer.Exit
+
+
+@app.callback()
+def start(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="The version.")
+    ] = False,
+) -> None:
+    """Options without a command."""
+
+
 for command, example in (
     (demo, "bowtienet demo"),
     (check, "bowtienet check houses.csv --target price"),
