@@ -75,7 +75,7 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def score(name: str, value: float) -> str:
-    """A score, of which some are shares.
+    """A score; accuracy and coverage in per cent.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def shorten(text: object, width: int = 32) -> str:
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """Names in a sentence; of many the first.
+    """Names in a sentence, the first `most` of them.
 
     Examples
     --------

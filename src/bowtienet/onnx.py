@@ -1,6 +1,6 @@
 """A fitted ensemble as one ONNX graph, built node by node in the order in which `predict` works.
 
-A table of numbers is one input "X" (rows, columns); of other tables each column is an input
+A table of numbers is one input "X" (rows, columns); for other tables each column is an input
 (rows, 1) of its name:
 
 - numbers, NaN where missing; truth values as 0 and 1, durations as days;
@@ -8,7 +8,7 @@ A table of numbers is one input "X" (rows, columns); of other tables each column
 - dates as microseconds since 1970 by the clock: datetime64[us] seen as int64, NaT where missing.
 
 Counts fitted with an exposure have an input "exposure" (rows, 1). Outputs are "mean", "std" and, if
-asked for, "quantiles"; of classes "probabilities" and "label". Networks are in single precision and
+asked for, "quantiles"; for classes "probabilities" and "label". Networks are in single precision and
 all else in double, whatever comes in and goes out, so that any unit will do.
 """
 

@@ -122,6 +122,7 @@ def test_a_group_with_too_few_hits_is_doubtful(rng: np.random.Generator) -> None
     assert not any(group["is_doubtful"] for group in groups(X, rng.random(300) < 0.9, stated))
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_too_few_rows_and_rows_outside_training(numbers: Any) -> None:
     model, X, y = numbers
     with pytest.raises(ValueError, match="at least two rows"):

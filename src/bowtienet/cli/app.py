@@ -25,20 +25,14 @@ app = typer.Typer(
 )
 
 
-def show_version(is_asked: bool) -> None:
-    """Print the version and end."""
-    if is_asked:
+@app.callback(invoke_without_command=True)
+def start(
+    show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """The option without a command."""
+    if show:
         print(version("bowtienet"))
         raise typer.Exit
-
-
-@app.callback()
-def start(
-    version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="The version.")
-    ] = False,
-) -> None:
-    """Options without a command."""
 
 
 for command, example in (

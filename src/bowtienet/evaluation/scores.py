@@ -127,7 +127,7 @@ def scores_of_rows(y: Any, forecast: Any, classes: Any = None) -> dict[str, Floa
 
 
 def mean_score(name: str, values: Floats) -> float:
-    """The mean of a score over rows, of squared errors its root."""
+    """The mean of a score over rows; for squared errors its root."""
     mean = float(np.mean(values))
     return mean**0.5 if name == "rmse" else mean
 

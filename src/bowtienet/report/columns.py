@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -96,9 +95,7 @@ def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 def outside(model: Any, X: Any) -> tuple[int, list[tuple[str, int]]]:
     """How many rows lie outside the ranges of the training rows, in all and by column."""
     representation = model._fitted.representation
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about the same rows
-        inputs = model._inputs(X)
+    inputs = model._inputs(X)
     rounding = 1e-9 * (representation.high - representation.low)
     away = (inputs < representation.low - rounding) | (inputs > representation.high + rounding)
     reasons = [

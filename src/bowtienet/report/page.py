@@ -165,7 +165,7 @@ def _typed(model: Any, X: Any) -> Any:
     hints, X = hints_of(X), frame.to_pandas().copy()
     for column in model._fitted.representation.columns:
         if column.kind in ("number", "date") and X[column.name].dtype == object:
-            values, place, unread = read_column(column, X[column.name].to_numpy(), hints)
+            values, rows, unread = read_column(column, X[column.name].to_numpy(), hints)
             if not unread:
-                X[column.name] = values[place]
+                X[column.name] = values[rows]
     return X

@@ -220,7 +220,7 @@ def _learn_category(
 def _kind_of_many(levels: NDArray[np.str_], n_rows: int) -> str:
     """Many levels or free text; a category for names of rows.
 
-    Names are texts of one word that hardly ever come twice; of texts that come twice now and then
+    Names are texts of one word that hardly ever come twice; among texts that come twice now and then
     those of four words and more are free text.
     """
     share = len(levels) / n_rows
@@ -252,7 +252,7 @@ def _learn_from_targets(
 
 
 def _median(values: Floats, weights: Floats) -> float:
-    """Weighted median; of equal weights without sorting, and in halves against overflow."""
+    """Weighted median; with equal weights without sorting, and in halves against overflow."""
     if np.ptp(weights) == 0.0:
         return float(2.0 * np.median(0.5 * values))
     return float(weighted_quantiles(values, weights, np.array([0.5]))[0])

@@ -26,11 +26,11 @@ def describe_columns(
     """Each column of a table with its fate, the number of missing cells, and three examples."""
     described = []
     for column, array in zip(columns, arrays_of(table), strict=True):
-        values, place, _ = read_column(column, array, table.hints)
+        values, rows, _ = read_column(column, array, table.hints)
         missing = (
             np.array([v is None for v in values]) if values.dtype == object else values != values
         )
-        missing = missing[place]
+        missing = missing[rows]
         examples = dict.fromkeys(str(value) for value in array[~missing][:100].tolist())
         described.append((column, _fate(column), int(missing.sum()), list(examples)[:3]))
     return described
