@@ -8,8 +8,8 @@ A table of numbers is one input "X" (rows, columns); for other tables each colum
 - dates as microseconds since 1970 by the clock: datetime64[us] seen as int64, NaT where missing.
 
 Counts fitted with an exposure have an input "exposure" (rows, 1). Outputs are "mean", "std" and, if
-asked for, "quantiles"; for classes "probabilities" and "label". Networks are in single precision and
-all else in double, whatever comes in and goes out, so that any unit will do.
+asked for, "quantiles"; for classes "probabilities" and "label". Networks are in single precision
+and all else in double, whatever comes in and goes out, so that any unit will do.
 """
 
 from __future__ import annotations

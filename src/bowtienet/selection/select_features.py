@@ -179,8 +179,7 @@ def _p_values(
         explained = ridge.basis @ (ridge.shrinkage * (ridge.basis.T @ residuals))
         residuals = weights * (residuals - explained)
         values = columns.scores[:, inputs]
-        # What products are looked for with: other inputs, with many those that predict, and what they
-        # predict.
+        # Products are with the other inputs (if many, those that predict) and what they predict.
         is_partner = (owners >= 0) & (owners != column)
         if len(owners) * len(inputs) > 200:
             is_partner &= np.isin(owners, chosen)

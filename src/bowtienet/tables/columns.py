@@ -220,8 +220,8 @@ def _learn_category(
 def _kind_of_many(levels: NDArray[np.str_], n_rows: int) -> str:
     """Many levels or free text; a category for names of rows.
 
-    Names are texts of one word that hardly ever come twice; among texts that come twice now and then
-    those of four words and more are free text.
+    Names are texts of one word that hardly ever come twice. Texts that come twice now and then are
+    free text from four words on.
     """
     share = len(levels) / n_rows
     n_words = float(np.mean([len(words_of(text)) for text in levels[:2000].tolist()]))
