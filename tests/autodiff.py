@@ -30,7 +30,6 @@ from bowtienet.model.model import Rows
 from bowtienet.model.shrinkage import Shrinkage
 from bowtienet.posterior.factors import (
     Activations,
-    CommonAxes,
     LayerFactors,
     LocalFactors,
     Posterior,
@@ -90,7 +89,7 @@ def free_parameters(point: Point) -> Parameters:
         if layer.slab_variance is not None:
             parameters["slab"][f"concentration {index}"] = layer.slab_variance.concentration
             parameters["slab"][f"scale {index}"] = layer.slab_variance.scale
-    prior = point.model.prior.global_shrinkage
+    prior = point.model.global_shrinkage
     if not isinstance(prior, PointMass):
         name = _hyperparameter(prior)
         parameters["hyperparameters"][name] = getattr(prior, name)
@@ -105,13 +104,14 @@ def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Poin
     values = parameters["activations"]
     for index in range(len(template.local.activations)):
         covariance = values.get(f"covariance {index}")
-        covariance = shared[:, None] if covariance is None else _symmetric(covariance)
+        is_shared = covariance is None
+        covariance = shared[:, None] if is_shared else _symmetric(covariance)
         activations.append(
             Activations(
                 offset=values[f"offset {index}"],
                 gain=values.get(f"gain {index}"),
                 covariance=covariance,
-                log_determinant=jnp.linalg.slogdet(covariance)[1],
+                log_determinant=None if is_shared else jnp.linalg.slogdet(covariance)[1],
             )
         )
     for index, layer in enumerate(template.factors.layers):
@@ -139,12 +139,11 @@ def with_parameters(template: Point, parameters: Parameters, rows: Rows) -> Poin
                 ),
             )
         )
-    prior = template.model.prior
-    shrinkage = replace(prior.global_shrinkage, **parameters["hyperparameters"])
+    shrinkage = replace(template.model.global_shrinkage, **parameters["hyperparameters"])
     n_hidden = range(len(activations))
     gates = [bernoulli.probability_and_entropy(parameters["gates"][f"{i}"]) for i in n_hidden]
     return Point(
-        model=replace(template.model, prior=replace(prior, global_shrinkage=shrinkage)),
+        model=replace(template.model, global_shrinkage=shrinkage),
         rows=rows,
         factors=Posterior(layers=tuple(layers), shared_covariance=shared),
         local=LocalFactors(
@@ -252,10 +251,10 @@ def assert_stationary(before: Parameters, after: Parameters, tolerance: float = 
 
 def as_matrices(covariance: Any) -> Any:
     """Covariances (M, n, D, D) of rows that may have common axes."""
-    if not isinstance(covariance, CommonAxes):
+    if not isinstance(covariance, tuple):
         return covariance
-    axes = covariance.axes
-    return np.einsum("mij,mnj,mkj->mnik", axes, covariance.variances, axes)
+    axes, variances = covariance
+    return np.einsum("mij,mnj,mkj->mnik", axes, variances, axes)
 
 
 def _symmetric(x: jax.Array) -> jax.Array:

@@ -37,27 +37,24 @@ from bowtienet.inference.global_step import (
 )
 from bowtienet.inference.local_step import (
     local_memory,
+    output_precision,
     update_activations,
     update_gates,
-    update_outcome,
     update_tilts,
 )
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
 from bowtienet.model.model import (
     BowTieModel,
-    Prior,
     Rows,
     build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
+    default_scales,
 )
 from bowtienet.model.shrinkage import (
     FAMILIES,
+    Prior,
     Shrinkage,
     ShrinkagePrior,
-    build_shrinkage,
     scaled,
 )
 from bowtienet.outcomes import (
@@ -75,9 +72,14 @@ from bowtienet.posterior.factors import (
     Posterior,
     network,
 )
-from bowtienet.posterior.moments import ChainMoments, chain_moments
+from bowtienet.posterior.moments import ChainMoments, chain_moments, output_moments
 
-ALL_FAMILIES = FAMILIES
+
+def _gig(order: float, scale: float, rate: float) -> GeneralizedInverseGaussian:
+    return GeneralizedInverseGaussian(order=order, scale=scale, rate=rate)
+
+
+ALL_FAMILIES = tuple(FAMILIES)
 M = 2
 """Networks of a point."""
 HIDDEN = ((4,), (4, 3), (3, 5, 2))
@@ -90,26 +92,17 @@ OUTCOMES: dict[str, tuple[Outcome, int]] = {
 }
 """Outcomes that are not Gaussian, each with a number of outputs."""
 
-_GLOBAL_PARAMETERS: dict[str, dict[str, float]] = {
-    "student_t": {"order": -1.7, "scale": 0.6},
-    "laplace": {"rate": 0.8},
-    "normal_gamma": {"order": 0.7, "rate": 0.6},
-    "normal_inverse_gaussian": {"scale": 0.7, "rate": 0.4},
-    "gig": {"order": 0.3, "scale": 0.6, "rate": 0.9},
-    "horseshoe": {"scale": 0.7},
-    "regularized_horseshoe": {"scale": 1.2},
-    "gaussian": {"variance": 1.4},
+_PRIORS: dict[str, tuple[ShrinkagePrior, ShrinkagePrior]] = {
+    "student_t": (_gig(-1.7, 0.6, 0.0), _gig(-1.2, 0.9, 0.0)),
+    "laplace": (_gig(1.0, 0.0, 0.8), _gig(1.0, 0.0, 1.1)),
+    "normal_gamma": (_gig(0.7, 0.0, 0.6), _gig(1.6, 0.0, 0.7)),
+    "normal_inverse_gaussian": (_gig(-0.5, 0.7, 0.4), _gig(-0.5, 0.5, 0.8)),
+    "gig": (_gig(0.3, 0.6, 0.9), _gig(-1.3, 0.8, 0.5)),
+    "horseshoe": (HalfCauchy(scale=0.7), HalfCauchy(scale=1.6)),
+    "regularized_horseshoe": (HalfCauchy(scale=1.2), HalfCauchy(scale=0.9)),
+    "gaussian": (PointMass(value=1.4), PointMass(value=0.8)),
 }
-_LOCAL_PARAMETERS: dict[str, dict[str, float]] = {
-    "student_t": {"order": -1.2, "scale": 0.9},
-    "laplace": {"rate": 1.1},
-    "normal_gamma": {"order": 1.6, "rate": 0.7},
-    "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.8},
-    "gig": {"order": -1.3, "scale": 0.8, "rate": 0.5},
-    "horseshoe": {"scale": 1.6},
-    "regularized_horseshoe": {"scale": 0.9},
-    "gaussian": {"variance": 0.8},
-}
+"""Of tau and psi."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,15 +137,14 @@ def fixed_model(
         temperature=temperature,
         outcome=outcome,
     )
-    shared = build_shrinkage(family, **_GLOBAL_PARAMETERS[family])
-    local = build_shrinkage(family, **_LOCAL_PARAMETERS[family])
+    shared, local = _PRIORS[family]
     widths = model.architecture.widths[:-1]
-    prior = replace(
-        model.prior,
+    model = replace(
+        model,
         global_shrinkage=shared,
         local_shrinkage=tuple(scaled(local, 1.0 / width) for width in widths),
     )
-    return separate_hyperparameters(replace(model, prior=prior), M)
+    return separate_hyperparameters(model, M)
 
 
 def default_model(
@@ -163,12 +155,13 @@ def default_model(
     **settings: Any,
 ) -> BowTieModel:
     """The model with the paper's defaults for these rows."""
-    linear = fit_linear(rows, outcome)
-    widths = rows.inputs.shape[1], hidden, linear.residual_variance.size
+    delta, _, noise_scale = default_scales(rows, outcome)
+    widths = rows.inputs.shape[1], hidden, noise_scale.size
     return build_model(
         build_architecture(*widths),
-        prior=default_prior(prior, linear),
-        output_noise=default_output_noise(linear),
+        prior=prior,
+        default_delta=delta,
+        output_noise=(2.0, noise_scale),
         outcome=outcome,
         **settings,
     )
@@ -222,13 +215,13 @@ def random_factors(rng: np.random.Generator, model: BowTieModel) -> Posterior:
                     scale=rng.uniform(2.0, 4.0, size=(M, width)),
                 ),
                 global_shrinkage=_random_shrinkage(
-                    rng, model.prior.global_shrinkage, width * below, (M,)
+                    rng, model.global_shrinkage, width * below, (M,)
                 ),
                 local_shrinkage=_random_shrinkage(
-                    rng, model.prior.local_shrinkage[index], 1, (M, width, below)
+                    rng, model.local_shrinkage[index], 1, (M, width, below)
                 ),
                 slab_variance=None
-                if model.prior.slab is None
+                if model.slab is None
                 else InverseGamma(
                     concentration=rng.uniform(1.5, 3.0, size=(M, width, below)),
                     scale=rng.uniform(0.5, 2.0, size=(M, width, below)),
@@ -266,18 +259,17 @@ def random_local(
     hidden = model.architecture.hidden
     activations = []
     for index, width in enumerate(hidden):
-        is_last = index + 1 == len(hidden)
-        covariance = (
-            factors.shared_covariance[:, None]
-            if is_last and factors.shared_covariance is not None
-            else random_covariance(rng, M, n, width)
-        )
+        if index + 1 == len(hidden) and factors.shared_covariance is not None:
+            covariance, log_determinant = factors.shared_covariance[:, None], None
+        else:
+            covariance = random_covariance(rng, M, n, width)
+            log_determinant = np.linalg.slogdet(covariance)[1]
         activations.append(
             Activations(
                 offset=rng.normal(size=(M, n, width)),
                 gain=rng.normal(0.0, 0.5, size=(M, n, width, hidden[index - 1])) if index else None,
                 covariance=covariance,
-                log_determinant=np.linalg.slogdet(covariance)[1],
+                log_determinant=log_determinant,
             )
         )
     log_odds = [rng.uniform(-3.0, 3.0, size=(M, n, width)) for width in hidden]
@@ -325,10 +317,9 @@ def network_of(point: Point, index: int) -> Point:
     def take(x: np.ndarray) -> np.ndarray:
         return x[index : index + 1]
 
-    shared = map_arrays(take, model.prior.global_shrinkage)
     model = replace(
         model,
-        prior=replace(model.prior, global_shrinkage=shared),
+        global_shrinkage=map_arrays(take, model.global_shrinkage),
         outcome=map_arrays(take, model.outcome),
     )
     local = map_arrays(take, point.local)
@@ -350,7 +341,7 @@ def masked(point: Point) -> Point:
             mask[:, -1] = False
         tau = layer.global_shrinkage
         if isinstance(tau, GeneralizedInverseGaussian):
-            order = point.model.prior.global_shrinkage.order - 0.5 * int(mask.sum())
+            order = point.model.global_shrinkage.order - 0.5 * int(mask.sum())
             tau = replace(tau, order=order)
         weights = where_there(layer.weights, mask)
         layers.append(replace(layer, weights=weights, global_shrinkage=tau))
@@ -399,7 +390,6 @@ def statistics_of(point: Point) -> Statistics:
         moments_of(point),
         rows.targets,
         rows.weights,
-        has_noise=point.model.outcome.has_noise,
     )
 
 
@@ -418,7 +408,7 @@ def weight_block(model: BowTieModel, factors: Posterior) -> float:
     targets = np.zeros((1, model.architecture.n_outputs))
     terms = elbo(model, factors, block_statistics(empty, moments, targets, np.zeros(1)))
     weights = factors.layers[0].weights
-    biases = stats.norm(0.0, np.sqrt(model.prior.bias_variance)).logpdf(weights.mean[..., 0])
+    biases = stats.norm(0.0, np.sqrt(model.bias_variance)).logpdf(weights.mean[..., 0])
     total = terms.weights + terms.global_shrinkage + terms.local_shrinkage
     return float(np.sum(total) - np.sum(biases + gaussian.entropy(weights)))
 
@@ -428,12 +418,7 @@ def _update_shared_covariance(point: Point) -> Point:
     factors = update_shared_covariance(point.factors, by_row=point.model.outcome.by_row)
     if factors.shared_covariance is None:
         return point
-    covariance = factors.shared_covariance[:, None]
-    last = replace(
-        point.local.activations[-1],
-        covariance=covariance,
-        log_determinant=np.linalg.slogdet(covariance)[1],
-    )
+    last = replace(point.local.activations[-1], covariance=factors.shared_covariance[:, None])
     activations = (*point.local.activations[:-1], last)
     return replace(point, factors=factors, local=replace(point.local, activations=activations))
 
@@ -451,7 +436,11 @@ def _update_activations(point: Point) -> Point:
 def _update_outcome(point: Point) -> Point:
     """The outcome's own local factors; Gaussian rows have none."""
     activations, moments = point.local.activations, moments_of(point)
-    terms = update_outcome(point.model, point.factors, point.rows.targets, activations, moments)
+    if not point.model.outcome.by_row:
+        return point
+    moments = output_moments(point.factors.layers[-1].weights, activations, moments)
+    precision = output_precision(point.model, point.factors)
+    terms = point.model.outcome.row_terms(point.rows.targets, *moments, precision)
     return replace(point, local=replace(point.local, outcome=terms))
 
 

@@ -23,7 +23,7 @@ from bowtienet.inference.elbo import ElboTerms
 from bowtienet.inference.elbo import elbo as bowtie_elbo
 from bowtienet.inference.statistics import Statistics, block_statistics
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, NetworkPrior, Rows
+from bowtienet.model.model import BowTieModel, Rows
 from bowtienet.model.shrinkage import Shrinkage, ShrinkagePrior
 from bowtienet.outcomes import (
     GAUSSIAN,
@@ -89,8 +89,7 @@ class Case:
 
     @property
     def statistics(self) -> Statistics:
-        has_noise = self.model.outcome.has_noise
-        return block_statistics(self.local, self.moments, self.y, self.weights, has_noise=has_noise)
+        return block_statistics(self.local, self.moments, self.y, self.weights)
 
     @property
     def elbo(self) -> ElboTerms:
@@ -134,12 +133,9 @@ def swept(case: Case, sweeps: int) -> Case:
         state = oracle.update_gates(oracle.update_tilts(state, case.x), case.x)
         if state.outcome is not None:
             state = oracle.update_outcome(state, case.x, case.y)
-        for layer in range(len(state.widths) - 1):
-            state = oracle.update_weights(state, prior, *data, layer)
-            state = oracle.update_noise(state, prior, *data, layer)
-            state = oracle.update_global_shrinkage(state, prior, layer)
-            state = oracle.update_local_shrinkage(state, prior, layer)
-            state = oracle.update_slab(state, prior, layer)
+        state = oracle.update_noise(oracle.update_weights(state, prior, *data), prior, *data)
+        state = oracle.update_global_shrinkage(state, prior)
+        state = oracle.update_slab(oracle.update_local_shrinkage(state, prior), prior)
     return replace(case, state=with_shared_covariance(state))
 
 
@@ -223,21 +219,15 @@ def to_model(state: OracleState, prior: OraclePrior) -> BowTieModel:
     widths = state.widths
     return BowTieModel(
         architecture=build_architecture(widths[0], widths[1:-1], widths[-1]),
-        prior=NetworkPrior(
-            global_shrinkage=to_prior(prior.global_gig, state.fixed_tau[0]),
-            local_shrinkage=tuple(
-                to_prior(gig, fixed)
-                for gig, fixed in zip(prior.local_gig, state.fixed_psi, strict=True)
-            ),
-            hidden_noise=InverseGamma(
-                concentration=prior.hidden_noise[0], scale=prior.hidden_noise[1]
-            ),
-            output_noise=InverseGamma(
-                concentration=prior.output_noise[0], scale=prior.output_noise[1]
-            ),
-            bias_variance=prior.bias_variance,
-            slab=to_slab(prior.slab),
+        global_shrinkage=to_prior(prior.global_gig, state.fixed_tau[0]),
+        local_shrinkage=tuple(
+            to_prior(gig, fixed)
+            for gig, fixed in zip(prior.local_gig, state.fixed_psi, strict=True)
         ),
+        hidden_noise=InverseGamma(concentration=prior.hidden_noise[0], scale=prior.hidden_noise[1]),
+        output_noise=InverseGamma(concentration=prior.output_noise[0], scale=prior.output_noise[1]),
+        bias_variance=prior.bias_variance,
+        slab=to_slab(prior.slab),
         temperature=state.temperature,
         outcome=to_outcome(state.outcome, widths[-1]),
     )
@@ -270,15 +260,16 @@ def to_activations(state: OracleState, x: Array) -> tuple[Activations, ...]:
         covariance = np.stack([state.covariance[n][l] for n in range(count)])
         if l == 0:
             offset = offset + np.einsum("nij,nj->ni", gain, x)
+        log_determinant = np.linalg.slogdet(covariance)[1]
         if l == last and state.outcome is None:
             assert np.ptp(covariance, axis=0).max() == 0.0, "rows must share the last covariance"
-            covariance = covariance[:1]
+            covariance, log_determinant = covariance[:1], None
         result.append(
             Activations(
                 offset=offset,
                 gain=None if l == 0 else gain,
                 covariance=covariance,
-                log_determinant=np.linalg.slogdet(covariance)[1],
+                log_determinant=log_determinant,
             )
         )
     return tuple(result)
@@ -295,14 +286,12 @@ def to_local(state: OracleState, x: Array, y: Array | None = None) -> LocalFacto
 
 
 def to_memory(state: OracleState, y: Array | None = None) -> LocalMemory:
-    outcome = None
+    parabola: tuple[Array, ...] = ()
     if state.outcome is not None:
         rows = zip(state.outcome_local, y, strict=True)
         pairs = [outcome_loops.parabola(state.outcome, q, y_n, state.widths[-1]) for q, y_n in rows]
-        outcome = stack(pairs)
-    return LocalMemory(
-        gate_probability=stack(state.gate), tilt=stack(state.tilt)[1:], outcome=outcome
-    )
+        parabola = stack(pairs)
+    return stack(state.gate), stack(state.tilt)[1:], parabola
 
 
 def stack(values: list[list[Array]]) -> tuple[Array, ...]:

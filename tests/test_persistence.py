@@ -30,7 +30,7 @@ from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.estimators.saving import CONTAINERS
 from bowtienet.inference.stochastic import StochasticState
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.persistence import SCHEMA, load, read_header, save
 from bowtienet.tables.door import open_rows
 from bowtienet.tables.representation import learn_representation

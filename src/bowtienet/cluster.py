@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, Future, get_client, secede
-from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import Array, map_arrays
+from bowtienet._arrays import Array, map_arrays, one_blas_thread
 from bowtienet.ensemble.streams import Chunk, Training
-from bowtienet.inference.ascend import Block, block_pass
+from bowtienet.inference.ascend import Block, RowProvider, block_pass
 from bowtienet.inference.local_step import FactorsForRows, for_rows, initialize_local
 from bowtienet.inference.statistics import Statistics, add
 from bowtienet.model.model import BowTieModel
@@ -56,16 +55,16 @@ def run(client: Client, trainings: Sequence[Training]) -> list[Networks]:
     return [result(future) for future in _submit(client, _train, trainings)]
 
 
-class ClusterProvider:
-    """Blocks and their memory are with the workers; a `RowProvider`."""
+class ClusterProvider(RowProvider):
+    """Blocks and their memory are with the workers."""
 
     def __init__(self, client: Client, blocks: Sequence[Future]) -> None:
-        self._client, self._blocks = client, blocks
+        self._client, self._futures = client, blocks
 
     def initialize(self, model: BowTieModel, posterior: Posterior) -> list[Future]:
         """As of `RowProvider`."""
         shared = self._client.submit(for_rows, posterior, pure=False)
-        return _submit(self._client, partial(_initialize, model), self._blocks, shared=shared)
+        return _submit(self._client, partial(_initialize, model), self._futures, shared=shared)
 
     def local_pass(
         self, model: BowTieModel, posterior: Posterior, memory: list[Future]
@@ -73,7 +72,7 @@ class ClusterProvider:
         """As of `RowProvider`."""
         client = self._client
         shared = client.submit(for_rows, posterior, pure=False)
-        pairs = _submit(client, partial(_pass, model), self._blocks, memory, shared=shared)
+        pairs = _submit(client, partial(_pass, model), self._futures, memory, shared=shared)
         sums, renewed = (_submit(client, itemgetter(index), pairs) for index in (0, 1))
         return result(tree(client, partial(reduce, add), sums)), renewed
 
@@ -170,7 +169,7 @@ def _draw(chunk: Chunk | None, share: float, seed: int) -> Chunk | None:
 def _train(training: Training) -> Networks:
     # Its thread is free for the tasks that it waits for.
     secede()
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return training()
 
 
@@ -178,7 +177,9 @@ def _initialize(
     model: BowTieModel, blocks: Sequence[Block] | None, shared: FactorsForRows
 ) -> tuple[LocalMemory, ...]:
     with np.errstate(all="ignore"):
-        return tuple(initialize_local(model, shared, b.inputs, b.targets) for b in blocks or ())
+        return tuple(
+            initialize_local(model, shared, rows.inputs, rows.targets) for rows, _ in blocks or ()
+        )
 
 
 def _pass(
@@ -187,7 +188,7 @@ def _pass(
     memory: Sequence[LocalMemory],
     shared: FactorsForRows,
 ) -> tuple[Statistics | None, tuple[LocalMemory, ...]]:
-    with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         each = zip(blocks or (), memory, strict=True)
         pairs = [block_pass(model, shared, block, kept) for block, kept in each]
     sums = _join(partial(reduce, add), *(each for each, _ in pairs))

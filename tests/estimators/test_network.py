@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from bowtienet import BowTieNetwork, BowTieNetworkClassifier
 from bowtienet.estimators import _variational
 from bowtienet.inference.ascend import Status
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.model.shrinkage import FAMILIES
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -166,7 +166,7 @@ def test_the_scales_of_the_paper_follow_a_linear_fit() -> None:
     fitted = BowTieNetwork.as_in_paper(hidden_layer_sizes=(4,), max_iter=1).fit(X, Y)._fitted
     design = np.column_stack([np.ones(len(X)), StandardScaler().fit_transform(X)])
     coefficients, residuals = np.linalg.lstsq(design, Y)[:2]
-    prior = fitted.model.prior
+    prior = fitted.model
     assert prior.bias_variance == pytest.approx(abs(coefficients[0]))
     assert prior.output_noise.concentration == 2.0
     assert_allclose(prior.output_noise.scale, residuals / len(X) / 4.0)

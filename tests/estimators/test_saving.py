@@ -22,7 +22,7 @@ from bowtienet import BowTieNetwork, BowTieNetworkClassifier, load, persistence
 from bowtienet.estimators.classifier import BowTieClassifier
 from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.persistence import read_header
 
 pytestmark = pytest.mark.filterwarnings(

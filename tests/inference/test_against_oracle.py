@@ -16,9 +16,7 @@ import pytest
 from scipy.special import expit
 
 from bowtienet.inference import global_step, local_step
-from bowtienet.inference.empirical_bayes import (
-    separate_hyperparameters,
-)
+from bowtienet.inference.empirical_bayes import separate_hyperparameters
 from bowtienet.prediction import variational
 from tests import oracle_bridge
 from tests.oracle_bridge import WIDTHS, Case, alone, assert_close, assert_same, single
@@ -94,12 +92,8 @@ def test_local_step_is_the_three_updates_in_turn(widths):
 
 
 def oracle_update(c: Case, name: str) -> oracle.OracleState:
-    """One kind of update of all layers; given the others, layers do not see each other."""
-    state, update = c.state, getattr(oracle, f"update_{name}")
     data = (c.x, c.y, c.weights) if name in ("weights", "noise") else ()
-    for layer in range(len(state.widths) - 1):
-        state = update(state, c.prior, *data, layer)
-    return state
+    return getattr(oracle, f"update_{name}")(c.state, c.prior, *data)
 
 
 @all_cases

@@ -62,7 +62,7 @@ def newton_step(case: Case, prior, name: str) -> float:
 
 def shrinkage_of(model: BowTieModel, index: int = 0):
     """The global prior of one network, in numbers."""
-    return map_arrays(lambda x: float(x[index]), model.prior.global_shrinkage)
+    return map_arrays(lambda x: float(x[index]), model.global_shrinkage)
 
 
 def update(case: Case):
@@ -92,7 +92,7 @@ def test_update_is_the_maximum_of_each_network(family, rng):
     separate = separate_hyperparameters(cases[0].model, len(cases))
     assert_same(update_hyperparameters(separate, posterior), once, rtol=1e-9)
     for index, case in enumerate(cases):
-        before, after = case.model.prior.global_shrinkage, shrinkage_of(once, index)
+        before, after = case.model.global_shrinkage, shrinkage_of(once, index)
         assert_same(update(case), after, rtol=1e-9)
         assert abs(newton_step(case, after, name)) < 1e-5
         best = objective(case, after)
@@ -112,11 +112,11 @@ def test_only_the_free_hyperparameter_moves_and_only_once(family, rng):
     """
     case = oracle_bridge.random_case(rng, WIDTHS, family)
     once = update_hyperparameters(case.model, case.factors)
-    before, after = case.model.prior.global_shrinkage, shrinkage_of(once)
+    before, after = case.model.global_shrinkage, shrinkage_of(once)
     for name in {"order", "scale", "rate"} - {FREE[family]}:
         assert getattr(after, name) == getattr(before, name), name
     assert getattr(after, FREE[family]) != getattr(before, FREE[family])
-    unmoved = replace(once, prior=replace(once.prior, global_shrinkage=before))
+    unmoved = replace(once, global_shrinkage=before)
     assert_same(unmoved, case.model, rtol=0.0)
     assert_same(update_hyperparameters(once, case.factors), once, rtol=1e-6)
     moved = replace(case, prior=replace(case.prior, global_gig=oracle_prior(after)))
@@ -149,7 +149,7 @@ def updated(case: Case) -> Case:
 def test_best_rate_of_nearly_zero(rng, order):
     """The objective falls in the rate everywhere, so the answer goes to the edge of the family."""
     case = far_case(rng, order)
-    best = objective(case, replace(case.model.prior.global_shrinkage, rate=0.0))
+    best = objective(case, replace(case.model.global_shrinkage, rate=0.0))
     for sweep in range(4):
         after = update(case)
         assert 0.0 < after.rate < math.inf
@@ -167,4 +167,4 @@ def test_best_rate_of_nearly_zero(rng, order):
     case = replace(case, state=replace(case.state, tau=small))
     for _ in range(4):
         case = updated(case)
-    assert abs(newton_step(case, case.model.prior.global_shrinkage, "rate")) < 1e-5
+    assert abs(newton_step(case, case.model.global_shrinkage, "rate")) < 1e-5

@@ -16,8 +16,9 @@ from scipy import integrate, special, stats
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import global_step
 from bowtienet.inference.ascend import ascend
+from bowtienet.model import Prior
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import Prior, Rows, build_model
+from bowtienet.model.model import Rows, build_model
 from bowtienet.model.shrinkage import build_shrinkage
 from bowtienet.posterior.initialize import build_posterior, initialize, stacked
 from bowtienet.prediction.variational import PROPAGATIONS, output_moments, output_noise
@@ -151,7 +152,7 @@ def known_weights(rng, mask=ALL, **shrinkage):
     Returns the model, the factors and the weights (M, count) that exist, without biases.
     """
     model = linear_model(2.0, 0.5, mask)
-    model = replace(model, prior=replace(model.prior, **shrinkage))
+    model = replace(model, **shrinkage)
     means = rng.normal(size=(M, 2, 4))
     networks = [build_posterior(model, [mean], rng, variance=SHARP) for mean in means]
     factors = stacked(networks)
@@ -212,7 +213,7 @@ def test_slab_alone_is_conjugate(rng):
     model, factors, weights = known_weights(rng)
     without = weight_block(model, factors)
     slab = InverseGamma(concentration=1.5, scale=0.9)
-    model = replace(model, prior=replace(model.prior, slab=slab))
+    model = replace(model, slab=slab)
     found = weight_block(model, global_step.update_slab(model, factors))
     student = stats.t(3.0, scale=np.sqrt(0.6))
     expected = np.sum(student.logpdf(weights) - student.logpdf(0.0))
@@ -236,5 +237,5 @@ def test_a_slab_without_an_end_is_the_horseshoe(rng):
     np.testing.assert_allclose(found.elbo_history, expected.elbo_history, rtol=1e-9)
     for a, b in zip(found.posterior.layers, expected.posterior.layers, strict=True):
         np.testing.assert_allclose(a.weights.mean, b.weights.mean, rtol=1e-6, atol=1e-9)
-    scales = (ascent.model.prior.global_shrinkage.scale for ascent in (found, expected))
+    scales = (ascent.model.global_shrinkage.scale for ascent in (found, expected))
     np.testing.assert_allclose(*scales, rtol=1e-8)

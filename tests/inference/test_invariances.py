@@ -18,7 +18,7 @@ from bowtienet._arrays import map_arrays
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference import ascend as module
-from bowtienet.inference.ascend import Ascent, BlockProvider, ascend, build_blocks
+from bowtienet.inference.ascend import Ascent, RowProvider, ascend, build_blocks
 from bowtienet.inference.elbo import elbo
 from bowtienet.inference.local_step import initialize_local, local_step
 from bowtienet.model.model import BowTieModel, Rows, take_rows
@@ -93,9 +93,9 @@ def rearranged(posterior: Posterior, orders: list[np.ndarray]) -> Posterior:
 
 def rearranged_model(model: BowTieModel, order: np.ndarray) -> BowTieModel:
     """Each output has a noise prior of its own."""
-    noise = model.prior.output_noise
+    noise = model.output_noise
     noise = InverseGamma(concentration=noise.concentration, scale=noise.scale[order])
-    return replace(model, prior=replace(model.prior, output_noise=noise))
+    return replace(model, output_noise=noise)
 
 
 def test_order_of_rows_columns_units_and_outputs(point, rng):
@@ -126,8 +126,8 @@ def pass_in_blocks(point: Point, rows: Rows, size: int, monkeypatch: pytest.Monk
     monkeypatch.setattr(module, "block_rows", lambda *_: size)
     model, factors, blocks = point.model, point.factors, build_blocks(rows, point.model)
     assert len(blocks) == -(-len(rows.inputs) // size)
-    memory = [initialize_local(model, factors, b.inputs, b.targets) for b in blocks]
-    provider = BlockProvider(blocks=blocks)
+    memory = [initialize_local(model, factors, b.inputs, b.targets) for b, _ in blocks]
+    provider = RowProvider(blocks)
     _, memory = provider.local_pass(model, factors, memory)
     # A second pass reads what the first one kept.
     return provider.local_pass(model, factors, memory)[0]

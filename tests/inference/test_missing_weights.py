@@ -98,7 +98,7 @@ def test_missing_weights_stay_away_through_momentum_and_em(family, rng):
     for layer, mask in zip(ascent.posterior.layers, model.connections, strict=True):
         tau = layer.global_shrinkage
         if isinstance(tau, GeneralizedInverseGaussian):
-            assert tau.order == model.prior.global_shrinkage.order - 0.5 * int(mask.sum())
+            assert tau.order == model.global_shrinkage.order - 0.5 * int(mask.sum())
     # And side by side as one by one.
     for index in range(M):
         alone = fit(network_of(replace(point, local=None), index), 15).elbo_history[0]

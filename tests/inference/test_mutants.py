@@ -33,8 +33,8 @@ inference/local_step.py | oracle | activations, J of a hidden layer: sign of G'S
 - precision = precision - explained
 + precision = precision + explained
 inference/output_by_row.py | outcomes | activations by row: sign of p E[W b]
-- linear @ output.mean - precision @ output.with_bias
-+ linear @ output.mean + precision @ output.with_bias
+- 1:] - precision @ mean_with_bias(output)
++ 1:] + precision @ mean_with_bias(output)
 inference/local_step.py | tilts | tilts: 1/T for 1/T²
 - xp.sqrt(second @ (squares / model.temperature**2))
 + xp.sqrt(second @ (squares / model.temperature))
@@ -51,11 +51,11 @@ posterior/moments.py | oracle | E[a z]: biases among the weights
 - weights.mean[..., None, :, 1:])
 + weights.mean[..., None, :, :-1])
 inference/statistics.py | oracle | sums of rho E[a a~]: covariance dropped (erratum 1)
-- return cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
-+ return cross
+- cross = cross + xp.concat([xp.zeros_like(spread[..., :1]), spread], axis=-1)
++ cross = cross + 0.0
 inference/global_step.py | weights | hidden weights: E[1/eta²] forgotten
-- + noise_precision[..., None] * sums.gate_moment
-+ + sums.gate_moment
+- precision = noise_precision[..., None] * layer_moment
++ precision = layer_moment
 inference/global_step.py | oracle | noise: ½ of the count forgotten
 - prior.concentration + 0.5 * statistics.count
 + prior.concentration + statistics.count
@@ -87,14 +87,14 @@ inference/elbo.py | oracle | bound, omega: sign of E[z²] (erratum 4)
 - sums.polya_gamma_ratio - 0.5 * squares
 + sums.polya_gamma_ratio + 0.5 * squares
 inference/elbo.py | oracle | bound, weights: a constant of the prior (erratum 8)
-- (n_weights * _LOG_2PI + squares)
-+ (width * _LOG_2PI + squares)
+- (n_weights * log(2.0 * pi) + squares)
++ (width * log(2.0 * pi) + squares)
 inference/elbo.py | oracle | bound, noise: prior of the first layer for all
-- model.prior.noise(index)
-+ model.prior.noise(0)
+- model.noise(i)
++ model.noise(0)
 inference/elbo.py | oracle | bound, tau: that of the first layer for all
-- shrinkage = factors.layers[index].global_shrinkage
-+ shrinkage = factors.layers[0].global_shrinkage
+- elbo_term(layer.global_shrinkage
++ elbo_term(factors.layers[0].global_shrinkage
 inference/elbo.py | oracle | bound, psi and slab: sign of the squares
 - terms = terms - 0.5 * inverse_gamma.mean_inverse(slab)
 + terms = terms + 0.5 * inverse_gamma.mean_inverse(slab)

@@ -12,12 +12,7 @@ import numpy as np
 import pytest
 
 from bowtienet._arrays import map_arrays
-from bowtienet.inference.ascend import (
-    BlockProvider,
-    ascend,
-    build_blocks,
-    sweep,
-)
+from bowtienet.inference.ascend import RowProvider, ascend, build_blocks, sweep
 from bowtienet.inference.local_step import initialize_local
 from bowtienet.model.model import BowTieModel, Rows
 from bowtienet.outcomes import GAUSSIAN, StudentT
@@ -72,7 +67,7 @@ def test_updates_are_stationary(name, hidden, rng):
 
 @pytest.mark.parametrize("hidden", [(4,), (4, 3)], ids=str)
 def test_em_from_any_degrees_of_freedom(hidden):
-    """Far from their place, too, the bound rises; without EM they stay."""
+    """Far from their place, too, the bound rises."""
     model, start, rows = problem(hidden, "student_t")
     for freedom in (0.7, 16.0):
         model = replace(model, outcome=StudentT(freedom=freedom))
@@ -80,8 +75,6 @@ def test_em_from_any_degrees_of_freedom(hidden):
         for history in ascent.elbo_history:
             assert np.all(np.diff(history) >= -ROUNDING * np.abs(history[:-1]))
         assert np.all(np.abs(ascent.model.outcome.freedom - freedom) > 0.1)
-    still = ascend(model, start, rows, max_iter=5, tol=0.0, em=False)
-    np.testing.assert_array_equal(still.model.outcome.freedom, [16.0] * M)
 
 
 def test_classes_swap_with_the_sign_of_the_output():
@@ -100,10 +93,11 @@ def test_classes_swap_with_the_sign_of_the_output():
     np.testing.assert_allclose(second.elbo_terms.total, first.elbo_terms.total, rtol=1e-10)
 
 
-def test_many_degrees_of_freedom_are_gaussian_noise():
+def test_many_degrees_of_freedom_are_gaussian_noise(monkeypatch):
     """Sweep by sweep: with one round of global updates S_L is renewed at the same places."""
     model, start, rows = problem((4,), "student_t")
-    settings = {"max_iter": 6, "tol": 0.0, "rounds": 1, "em": False, "accelerate": False}
+    monkeypatch.setattr(StudentT, "renewed", lambda self, *_: self)
+    settings = {"max_iter": 6, "tol": 0.0, "accelerate": False}
     gaussian = replace(model, outcome=GAUSSIAN)
     expected = ascend(gaussian, start, rows, **settings).posterior.layers
     errors = []
@@ -126,8 +120,8 @@ def test_many_degrees_of_freedom_are_gaussian_noise():
 def test_no_rows_with_weight_leave_the_prior(hidden):
     model, start, rows = problem(hidden, "binary")
     blocks = build_blocks(replace(rows, weights=0.0 * rows.weights), model, M)
-    memory = [initialize_local(model, start, b.inputs, b.targets) for b in blocks]
-    found = sweep(model, start, BlockProvider(blocks=blocks), memory, rounds=1, em=False)
+    memory = [initialize_local(model, start, b.inputs, b.targets) for b, _ in blocks]
+    found = sweep(model, start, RowProvider(blocks), memory, rounds=1)
     np.testing.assert_array_equal(found.elbo_terms.likelihood, 0.0)
     for layer in found.posterior.layers:
         np.testing.assert_array_equal(layer.weights.mean, 0.0)

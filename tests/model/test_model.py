@@ -12,17 +12,10 @@ from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInve
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import (
-    Prior,
-    Rows,
-    build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
-    take_rows,
-)
-from bowtienet.model.shrinkage import FAMILIES, build_shrinkage, scaled
+from bowtienet.model.model import Rows, build_model, default_scales, take_rows
+from bowtienet.model.shrinkage import FAMILIES, Prior, build_shrinkage, scaled
 from bowtienet.outcomes import Classes
+from tests.builders import log_density
 
 DEEP = build_architecture(4, (10, 6), 2)
 LINEAR = build_architecture(1, (), 1)
@@ -45,13 +38,13 @@ def test_everything_lands_where_it_belongs():
     )
     assert (model.architecture, model.temperature) == (DEEP, 0.03)
     assert model.outcome == Classes(n_classes=2)
-    assert model.prior.bias_variance == 2.0
-    assert len(model.prior.local_shrinkage) == 3
+    assert model.bias_variance == 2.0
+    assert len(model.local_shrinkage) == 3
     for layer in (0, 1):
-        noise = model.prior.noise(layer)
+        noise = model.noise(layer)
         assert (noise.concentration, noise.scale) == (3.0, 0.5)
-    assert model.prior.noise(2).concentration == 4.0
-    np.testing.assert_array_equal(model.prior.noise(2).scale, [0.1, 0.2])
+    assert model.noise(2).concentration == 4.0
+    np.testing.assert_array_equal(model.noise(2).scale, [0.1, 0.2])
 
 
 def gig(order: float, scale: float, rate: float) -> GeneralizedInverseGaussian:
@@ -82,8 +75,8 @@ def test_letters_of_the_paper(family):
     Or delta² is the half-Cauchy's scale, or a tau or psi held fixed.
     """
     letters, shared, local = LETTERS[family]
-    prior = build_model(LINEAR, prior=Prior(family, *letters)).prior
-    assert (prior.global_shrinkage, *prior.local_shrinkage) == (shared, local)
+    model = build_model(LINEAR, prior=Prior(family, *letters))
+    assert (model.global_shrinkage, *model.local_shrinkage) == (shared, local)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -91,15 +84,31 @@ def test_letters_of_the_paper(family):
 def test_tau_falls_with_depth_and_psi_with_width(family, hidden):
     """tau is that of one hidden layer over their number, psi over the inputs of its layer."""
     architecture = build_architecture(8, hidden, 1)
-    prior, plain = build_model(architecture, prior=family).prior, build_shrinkage(family)
-    assert prior.global_shrinkage == scaled(plain, 1.0 / max(len(hidden), 1))
+    model, plain = build_model(architecture, prior=family), build_shrinkage(family)
+    assert model.global_shrinkage == scaled(plain, 1.0 / max(len(hidden), 1))
     expected = tuple(scaled(plain, 1.0 / width) for width in architecture.widths[:-1])
-    assert prior.local_shrinkage == expected
+    assert model.local_shrinkage == expected
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_scaled_is_the_density_of_the_scaled_variable(family):
+    """p(factor · x) by the change of variables, p_scaled(c x) = p(x) / c, at several points."""
+    prior, factor = build_shrinkage(family), 0.3
+    x = np.array([0.05, 0.3, 1.0, 2.5, 9.0])
+    if isinstance(prior, PointMass):
+        assert scaled(prior, factor) == PointMass(value=factor * prior.value)
+        return
+    np.testing.assert_allclose(
+        log_density(scaled(prior, factor), factor * x),
+        log_density(prior, x) - np.log(factor),
+        rtol=1e-10,
+        atol=1e-12,
+    )
 
 
 def test_the_slab_belongs_to_a_single_family():
     """c² ~ IG(v/2, v s²/2), that of a single weight: it does not follow the size."""
-    slabs = {f: build_model(DEEP, prior=Prior(f, slab=(3.0, 0.5))).prior.slab for f in FAMILIES}
+    slabs = {f: build_model(DEEP, prior=Prior(f, slab=(3.0, 0.5))).slab for f in FAMILIES}
     slab = slabs.pop("regularized_horseshoe")
     assert (slab.concentration, slab.scale) == (1.5, 0.375)
     assert set(slabs.values()) == {None}
@@ -116,6 +125,11 @@ def test_the_slab_belongs_to_a_single_family():
         (Prior("gaussian", nu_local=1.0), "'gaussian' has no nu_local"),
         (Prior("normal_gamma", delta_global=1.0), "'normal_gamma' has no delta_global"),
         (Prior("student_t", delta_local=-1.0), "delta_local"),
+        (Prior("horseshoe", delta_global=float("inf")), "delta_global"),
+        (Prior("gaussian", delta_local=0.0), "delta_local"),
+        (Prior("gig", lambda_local=float("nan")), "not a proper prior"),
+        (Prior("normal_gamma", nu_local=0.0), "not a proper prior"),
+        (Prior(["laplace"]), r"\['laplace'\]"),  # type: ignore[arg-type]
         (Prior("student_t", nu_local=1.0), "not a proper prior"),
         (Prior("gig", nu_global="1"), "nu_global"),  # type: ignore[arg-type]
     ],
@@ -152,48 +166,42 @@ def linear_rows(
 def test_defaults_agree_with_a_linear_fit(rng):
     rows = linear_rows(rng, [[3.0, 1.0], [-0.2, 0.5]], 0.3, 60)
     rows = replace(rows, targets=rows.targets + np.array([0.4, -7.0]))
-    linear = fit_linear(rows)
+    delta, intercept, noise_scale = default_scales(rows)
     design = np.column_stack([np.ones(60), rows.inputs])
     coefficients = np.linalg.lstsq(design, rows.targets, rcond=None)[0]
     residual = (rows.targets - design @ coefficients).var(axis=0)
-    np.testing.assert_allclose(linear.residual_variance, residual)
-    assert linear.largest_coefficient == pytest.approx(np.abs(coefficients[1:]).max())
-    assert linear.largest_intercept == pytest.approx(np.abs(coefficients[0]).max())
-    concentration, scale = default_output_noise(linear)
-    assert concentration == 2.0
-    np.testing.assert_allclose(scale, residual / 4.0)
-    prior = build_model(build_architecture(2, (5,), 2), prior=default_prior("student_t", linear))
-    expected = np.abs(coefficients[1:]).max() / 2.0
-    assert prior.prior.global_shrinkage.scale == pytest.approx(expected)
+    np.testing.assert_allclose(noise_scale, residual / 4.0)
+    assert delta**2 == pytest.approx(np.abs(coefficients[1:]).max())
+    assert intercept == pytest.approx(np.abs(coefficients[0]).max())
+    model = build_model(build_architecture(2, (5,), 2), default_delta=delta)
+    assert model.global_shrinkage.scale == pytest.approx(delta**2 / 2.0)
 
 
 @pytest.mark.parametrize("unit", [0.0, 1e-150, 1e6, 1e150])
 def test_defaults_stay_within_their_limits(unit, rng):
     rows = linear_rows(rng, [[3.0], [1.0]], 0.5)
-    linear = fit_linear(replace(rows, targets=unit * rows.targets))
-    large = unit > 1.0
-    np.testing.assert_array_equal(default_output_noise(linear)[1], [30.0 if large else 1e-6])
-    delta = default_prior("student_t", linear).delta_global
-    assert delta == pytest.approx(10.0 if large else 0.1)
+    delta, _, noise_scale = default_scales(replace(rows, targets=unit * rows.targets))
+    np.testing.assert_array_equal(noise_scale, [30.0 if unit > 1.0 else 1e-6])
+    assert delta == pytest.approx(10.0 if unit > 1.0 else 0.1)
 
 
-def test_only_the_scale_that_is_left_open_follows_the_data(rng):
-    linear = fit_linear(linear_rows(rng, [[3.0]], 0.5))
-    delta = default_prior("student_t", linear).delta_global
-    given = Prior("student_t", nu_local=-2.0)
-    assert default_prior(given, linear) == replace(given, delta_global=delta)
-    for given in (Prior("student_t", delta_global=1.25), Prior("laplace")):
-        assert default_prior(given, linear) is given
+def test_only_the_scale_that_is_left_open_follows_the_data():
+    given = Prior("student_t", nu_local=-2.0, delta_global=1.25)
+    for prior, delta in ((replace(given, delta_global=None), 1.25), (given, 3.0)):
+        found = build_model(DEEP, prior=prior, default_delta=delta)
+        assert found == build_model(DEEP, prior=given)
+    assert build_model(DEEP, prior="laplace", default_delta=3.0) == build_model(
+        DEEP, prior="laplace"
+    )
 
 
 @pytest.mark.parametrize(("n", "width"), [(1, 2), (3, 8), (6, 2), (5, 1)])
 def test_few_rows_have_the_variance_of_their_targets(n, width, rng):
     """No two rows for each coefficient, unless there is but one input."""
     inputs = rng.normal(size=(n, width))
-    linear = fit_linear(build_rows(inputs, inputs[:, :1]))
+    _, _, noise_scale = default_scales(build_rows(inputs, inputs[:, :1]))
     expected = 0.0 if n > 2 * (width + 1) else inputs[:, 0].var()
-    np.testing.assert_allclose(linear.residual_variance, [expected], atol=1e-20)
-    assert default_output_noise(linear)[1] > 0.0
+    np.testing.assert_allclose(noise_scale, [max(expected / 4.0, 1e-6)])
 
 
 def test_rows_count_by_their_weight(rng):
@@ -203,9 +211,9 @@ def test_rows_count_by_their_weight(rng):
     targets[0] = 1e6
     rows = build_rows(inputs, targets, weights)
     twice = take_rows(rows, np.repeat(np.arange(30), weights.astype(int)))
-    linear, expected = fit_linear(rows), fit_linear(replace(twice, weights=np.ones(38)))
-    for name, value in vars(expected).items():
-        np.testing.assert_allclose(getattr(linear, name), value, rtol=1e-12)
+    expected = default_scales(replace(twice, weights=np.ones(38)))
+    for value, other in zip(default_scales(rows), expected, strict=True):
+        np.testing.assert_allclose(value, other, rtol=1e-12)
 
 
 def test_widths_and_counts():

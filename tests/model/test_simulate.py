@@ -16,10 +16,11 @@ from scipy.special import expit
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
+from bowtienet.model import Prior, simulate
 from bowtienet.model.architecture import build_architecture
-from bowtienet.model.model import BowTieModel, Prior, build_model
+from bowtienet.model.model import BowTieModel, build_model
 from bowtienet.model.shrinkage import FAMILIES, ShrinkagePrior
-from bowtienet.model.simulate import Parameters, sample_model, sample_prior
+from bowtienet.model.simulate import Layer, sample_model, sample_prior
 from bowtienet.outcomes import Binary
 
 FALSE_ALARM = 1e-6
@@ -60,27 +61,29 @@ def small_model(family: str = "student_t") -> BowTieModel:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_prior_draws_follow_the_prior(family, rng):
-    model = small_model(family)
-    prior = model.prior
+def test_prior_draws_follow_the_prior(family, rng, monkeypatch):
+    model, original, scales = small_model(family), simulate.sample_scales, []
+
+    def spy(*arguments: Any) -> Any:
+        scales.append(original(*arguments))
+        return scales[-1]
+
+    monkeypatch.setattr(simulate, "sample_scales", spy)
     draws = [sample_prior(model, rng) for _ in range(150)]
-    assert all(isinstance(tau, float) for tau in draws[0].global_shrinkage)
-    assert_follows([d.global_shrinkage for d in draws], prior.global_shrinkage)
+    assert all(isinstance(tau, float) for tau, *_ in scales)
+    assert_follows([tau for tau, *_ in scales], model.global_shrinkage)
     hidden, output, biases, standard = [], [], [], []
     for layer, shape in enumerate([(4, 3), (2, 4), (2, 2)]):
-        local = np.array([d.local_shrinkage[layer] for d in draws])
+        tau, local, slab = (np.array(values) for values in zip(*scales[layer::3], strict=True))
         assert local.shape == (150, *shape)
-        assert_follows(local, prior.local_shrinkage[layer])
-        weights = np.array([d.weights[layer] for d in draws])
-        tau = np.array([d.global_shrinkage[layer] for d in draws])[:, None, None]
-        precision = 1.0 / (tau * local)
-        if prior.slab is not None:
-            slab = np.array([d.slab_variance[layer] for d in draws])
+        assert_follows(local, model.local_shrinkage[layer])
+        weights, noise = (np.array(v) for v in zip(*(d[layer] for d in draws), strict=True))
+        precision = 1.0 / (tau[:, None, None] * local)
+        if model.slab is not None:
             assert_follows(slab, GeneralizedInverseGaussian(order=-1.5, scale=0.375, rate=0.0))
             precision = precision + 1.0 / slab
         standard.append((weights[:, :, 1:] * np.sqrt(precision)).ravel())
         biases.append(weights[:, :, 0].ravel())
-        noise = np.array([d.noise_variance[layer] for d in draws])
         (output if layer == 2 else hidden).append(noise)
     assert_normal(np.concatenate(standard))
     assert_normal(np.concatenate(biases) / 2.0)
@@ -91,14 +94,10 @@ def test_prior_draws_follow_the_prior(family, rng):
         assert stats.kstest(output[0][:, column], law.cdf).pvalue > FALSE_ALARM
 
 
-def fixed_parameters() -> Parameters:
-    """One hidden layer of two units and one output on a single input."""
-    return Parameters(
-        weights=(np.array([[0.3, 1.0], [-0.2, -0.5]]), np.array([[1.0, 2.0, -3.0]])),
-        noise_variance=(np.full(2, 0.04), np.full(1, 0.25)),
-        global_shrinkage=(1.0, 1.0),
-        local_shrinkage=(np.ones((2, 1)), np.ones((1, 2))),
-    )
+HIDDEN = np.array([[0.3, 1.0], [-0.2, -0.5]])
+OUTPUT = np.array([[1.0, 2.0, -3.0]])
+LAYERS: list[Layer] = [(HIDDEN, np.full(2, 0.04)), (OUTPUT, np.full(1, 0.25))]
+"""One hidden layer of two units and one output on a single input."""
 
 
 def preactivations(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -107,48 +106,41 @@ def preactivations(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 @pytest.mark.parametrize("temperature", [0.2, 1.0, 10.0])
 def test_gates_open_with_the_sigmoid_of_the_preactivation(temperature, rng):
-    parameters, n = fixed_parameters(), 20_000
+    n = 20_000
     for x in (-1.0, 0.1, 0.8):
-        gates = sample_model(parameters, temperature, np.full((n, 1), x), rng).gates[0]
+        _, _, [gates] = sample_model(LAYERS, temperature, np.full((n, 1), x), rng)
         assert gates.shape == (n, 2)
         assert np.all((gates == 0.0) | (gates == 1.0))
-        probability = expit(preactivations(parameters.weights[0], np.array([x])) / temperature)
+        probability = expit(preactivations(HIDDEN, np.array([x])) / temperature)
         error = np.sqrt(probability * (1.0 - probability) / n)
         assert np.all(np.abs(gates.mean(axis=0) - probability) < SIGMAS * error)
 
 
 def test_activations_and_targets_are_gaussian_given_the_layer_below(rng):
-    parameters, inputs = fixed_parameters(), rng.normal(size=(4000, 1))
-    drawn = sample_model(parameters, 0.5, inputs, rng)
-    hidden, output = parameters.weights
-    below = drawn.activations[0]
-    assert_normal((below - drawn.gates[0] * preactivations(hidden, inputs)) / 0.2)
-    assert_normal((drawn.targets - preactivations(output, below)) / 0.5)
+    inputs = rng.normal(size=(4000, 1))
+    targets, [below], [gates] = sample_model(LAYERS, 0.5, inputs, rng)
+    assert_normal((below - gates * preactivations(HIDDEN, inputs)) / 0.2)
+    assert_normal((targets - preactivations(OUTPUT, below)) / 0.5)
 
 
 @pytest.mark.parametrize("temperature", [1e-3, 1e-300])
 def test_low_temperature_is_relu_without_overflow(temperature, rng):
-    parameters, inputs = fixed_parameters(), np.linspace(-40.0, 41.0, 500)[:, None]
-    drawn = sample_model(parameters, temperature, inputs, rng)
-    z = preactivations(parameters.weights[0], inputs)
+    inputs = np.linspace(-40.0, 41.0, 500)[:, None]
+    targets, _, [gates] = sample_model(LAYERS, temperature, inputs, rng)
+    z = preactivations(HIDDEN, inputs)
     clear = np.abs(z) > 40.0 * temperature
-    np.testing.assert_array_equal(drawn.gates[0][clear], (z > 0.0)[clear])
-    assert np.all(np.isfinite(drawn.targets))
+    np.testing.assert_array_equal(gates[clear], (z > 0.0)[clear])
+    assert np.all(np.isfinite(targets))
 
 
 def test_no_hidden_layer_and_another_outcome(rng):
     """Linear and logistic regression; the noise is not read where the outcome has none."""
-    parameters = Parameters(
-        weights=(np.array([[1.0, 2.0]]),),
-        noise_variance=(np.array([0.09]),),
-        global_shrinkage=(1.0,),
-        local_shrinkage=(np.ones((1, 1)),),
-    )
+    layers = [(np.array([[1.0, 2.0]]), np.array([0.09]))]
     inputs = rng.normal(size=(3000, 1))
-    drawn = sample_model(parameters, 0.1, inputs, rng)
-    assert drawn.activations == drawn.gates == ()
-    assert_normal((drawn.targets - 1.0 - 2.0 * inputs) / 0.3)
-    labels = sample_model(parameters, 0.1, inputs, rng, outcome=Binary()).targets
+    targets, *latent = sample_model(layers, 0.1, inputs, rng)
+    assert latent == [[], []]
+    assert_normal((targets - 1.0 - 2.0 * inputs) / 0.3)
+    labels, *_ = sample_model(layers, 0.1, inputs, rng, outcome=Binary())
     assert set(np.unique(labels)) == {0.0, 1.0}
     chance = expit(1.0 + 2.0 * inputs)
     error = np.sqrt(np.sum(chance * (1.0 - chance)))

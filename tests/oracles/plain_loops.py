@@ -4,7 +4,7 @@ Every formula is derived here from the model (E_q of the log joint), not copied 
 
 * moments of the activations of one observation are read off the dense joint Gaussian of the chain;
 * the ELBO is written out as E_q[log p] - E_q[log q], term by term, nothing cancelled by hand;
-* moments of the GIG are quadratures, its normaliser is a Bessel function from mpmath.
+* moments and the normaliser of the GIG are quadratures.
 
 Indices: python layer `l = 0..L` is the paper's layer l + 1, the last one is the output;
 K = D_{l-1} + 1 with the bias first. Nothing here mutates its arguments.
@@ -16,9 +16,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import TypeVar
+from itertools import pairwise
 
-import mpmath
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -30,7 +29,6 @@ Array = NDArray[np.float64]
 Gig = tuple[float, float, float]
 GigArray = tuple[float, Array, float]
 Terms = dict[str, float]
-T = TypeVar("T")
 
 LOG_2PI = math.log(2.0 * math.pi)
 FAMILIES = (
@@ -96,18 +94,6 @@ def gig_is_proper(order: float, scale: float, rate: float) -> bool:
     return (scale > 0 or order > 0) and (rate > 0 or order < 0)
 
 
-@cache
-def gig_log_normaliser(order: float, scale: float, rate: float) -> float:
-    """Log of the integral of x^(p-1) exp(-s/x - r x): Bessel function or gamma function."""
-    if rate == 0.0:
-        return float(special.gammaln(-order)) + order * math.log(scale)
-    if scale == 0.0:
-        return float(special.gammaln(order)) - order * math.log(rate)
-    bessel = mpmath.besselk(order, 2 * mpmath.sqrt(mpmath.mpf(scale) * rate))
-    power = (mpmath.mpf(scale) / rate) ** (mpmath.mpf(order) / 2)
-    return float(mpmath.log(2 * power * bessel))
-
-
 def _gig_log_kernel(u: Array | float, order: float, scale: float, rate: float) -> Array:
     """Log density of u = log x up to a constant: p u - s e^-u - r e^u (concave)."""
     value = order * np.asarray(u, dtype=float)
@@ -140,7 +126,7 @@ def _gig_grid(order: float, scale: float, rate: float) -> tuple[Array, Array, fl
 
 @cache
 def _gig_log_integral(order: float, scale: float, rate: float) -> float:
-    """The same integral as `gig_log_normaliser`, by the trapezoidal rule in u = log x."""
+    """Log of the integral of x^(p-1) exp(-s/x - r x), by the trapezoidal rule in u = log x."""
     if not gig_is_proper(order, scale, rate):
         return math.inf
     grid, density, peak = _gig_grid(order, scale, rate)
@@ -171,7 +157,7 @@ def gig_mean_log(order: float, scale: float, rate: float) -> float:
 def gig_expected_log_density(p: Gig, q: Gig) -> float:
     """E_q[log p(x)] of a GIG density p under a GIG q."""
     order, scale, rate = p
-    value = -gig_log_normaliser(*p) + (order - 1) * gig_mean_log(*q)
+    value = -_gig_log_integral(*p) + (order - 1) * gig_mean_log(*q)
     if scale > 0:
         value -= scale * gig_mean_inverse(*q)
     if rate > 0:
@@ -230,31 +216,25 @@ def hidden_layers(state: OracleState) -> int:
 
 
 def layer_slices(state: OracleState) -> list[slice]:
-    """Where a_1..a_L stand in the stacked vector of one observation."""
-    slices, start = [], 0
-    for width in state.widths[1:-1]:
+    """Where x, a_1, ..., a_L stand in v = (1, x, a_1, ..., a_L) of one observation."""
+    slices, start = [], 1
+    for width in state.widths[:-1]:
         slices.append(slice(start, start + width))
         start += width
     return slices
 
 
 def joint_moments(state: OracleState, x_n: Array, n: int) -> tuple[Array, Array]:
-    """Mean and covariance of the stacked (a_1, ..., a_L) of observation n, block by block."""
+    """Mean and covariance of v of observation n, block by block; 1 and x are known."""
     slices = layer_slices(state)
-    size = sum(state.widths[1:-1])
+    size = slices[-1].stop
     mean, covariance = np.zeros(size), np.zeros((size, size))
-    for layer, here in enumerate(slices):
+    mean[0], mean[slices[0]] = 1.0, x_n
+    for layer, (before, here) in enumerate(pairwise(slices)):
         gain = state.gain[n][layer]
-        if layer == 0:
-            mean[here] = state.offset[n][layer] + gain @ x_n
-            covariance[here, here] = state.covariance[n][layer]
-            continue
-        before = slices[layer - 1]
         mean[here] = state.offset[n][layer] + gain @ mean[before]
-        for k in range(layer):
-            block = gain @ covariance[before, slices[k]]
-            covariance[here, slices[k]] = block
-            covariance[slices[k], here] = block.T
+        covariance[here] = gain @ covariance[before]
+        covariance[:, here] = covariance[here].T
         covariance[here, here] = (
             state.covariance[n][layer] + gain @ covariance[before, before] @ gain.T
         )
@@ -265,8 +245,7 @@ def joint_moments(state: OracleState, x_n: Array, n: int) -> tuple[Array, Array]
 class _LayerMoments:
     """Moments that layer l of one observation needs; a~ is the extended vector of layer l-1."""
 
-    a: Array  # (D_l,) E[a_d], empty for the output
-    a_square: Array  # (D_l,) E[a_d^2]
+    a_square: Array  # (D_l,) E[a_d^2], empty for the output
     parent: Array  # (K,) E[a~]
     parent_square: Array  # (K, K) E[a~ a~']
     a_parent: Array  # (D_l, K) E[a_d a~]
@@ -275,39 +254,14 @@ class _LayerMoments:
 def layer_moments(state: OracleState, x_n: Array, n: int, layer: int) -> _LayerMoments:
     """Read the blocks of layers l-1 and l from the dense joint Gaussian of observation n."""
     mean, covariance = joint_moments(state, x_n, n)
-    slices = layer_slices(state)
-    width_before = state.widths[layer]
-    parent = np.ones(width_before + 1)
-    parent_covariance = np.zeros((width_before + 1, width_before + 1))
-    if layer == 0:
-        parent[1:] = x_n
-    else:
-        parent[1:] = mean[slices[layer - 1]]
-        parent_covariance[1:, 1:] = covariance[slices[layer - 1], slices[layer - 1]]
-    parent_square = np.outer(parent, parent) + parent_covariance
-    if layer == hidden_layers(state):
-        none = np.zeros(0)
-        return _LayerMoments(
-            a=none,
-            a_square=none,
-            parent=parent,
-            parent_square=parent_square,
-            a_parent=np.zeros((0, width_before + 1)),
-        )
-    here = slices[layer]
-    width = state.widths[layer + 1]
-    a = mean[here].copy()
-    a_square = np.zeros(width)
-    a_parent = np.zeros((width, width_before + 1))
-    for d in range(width):
-        position = here.start + d
-        a_square[d] = a[d] ** 2 + covariance[position, position]
-        for j in range(width_before + 1):
-            a_parent[d, j] = a[d] * parent[j]
-            if layer > 0 and j > 0:
-                a_parent[d, j] += covariance[position, slices[layer - 1].start + j - 1]
+    second, slices = covariance + np.outer(mean, mean), layer_slices(state)
+    parents = [0, *range(slices[layer].start, slices[layer].stop)]
+    here = slices[layer + 1] if layer < hidden_layers(state) else slice(0, 0)
     return _LayerMoments(
-        a=a, a_square=a_square, parent=parent, parent_square=parent_square, a_parent=a_parent
+        a_square=np.diag(second)[here],
+        parent=mean[parents],
+        parent_square=second[np.ix_(parents, parents)],
+        a_parent=second[here][:, parents],
     )
 
 
@@ -455,15 +409,13 @@ def noise_prior(state: OracleState, prior: OraclePrior, layer: int, d: int) -> t
     return alpha, float(np.broadcast_to(beta, (state.widths[-1],))[d])
 
 
-def local_elbo(
-    state: OracleState, x: Array, y: Array | None, weights: Array | None = None
-) -> Terms:
+def local_elbo(state: OracleState, x: Array, y: Array | None, weights: Array) -> Terms:
     """Terms of the observations: likelihood, gates, omega, activations; y None: no output."""
     terms = dict.fromkeys(("likelihood", "activations", "gates", "polya_gamma"), 0.0)
     last = hidden_layers(state)
     temperature = state.temperature
     for n in range(x.shape[0]):
-        weight = 1.0 if weights is None else float(weights[n])
+        weight = float(weights[n])
         y_n = None if y is None else y[n]
         if y_n is not None and state.outcome is not None:
             terms["likelihood"] += weight * outcome_bound(state, x[n], y_n, n)
@@ -498,7 +450,8 @@ def local_elbo(
                 ratio = 0.5 * tilt**2 * omega - log_cosh(tilt / 2)
                 terms["polya_gamma"] += weight * (ratio - 0.5 * omega * z_square / temperature**2)
         if last > 0:
-            _, covariance = joint_moments(state, x[n], n)
+            known = 1 + state.widths[0]
+            covariance = joint_moments(state, x[n], n)[1][known:, known:]
             log_determinant = float(np.linalg.slogdet(covariance)[1])
             size = covariance.shape[0]
             terms["activations"] += weight * (0.5 * log_determinant + 0.5 * size * (1 + LOG_2PI))
@@ -585,8 +538,8 @@ def elbo(
     state: OracleState,
     prior: OraclePrior,
     x: Array,
-    y: Array | None,
-    weights: Array | None = None,
+    y: Array,
+    weights: Array,
 ) -> Terms:
     """E_q[log p] - E_q[log q] by named terms, and their sum under "total"."""
     terms = local_elbo(state, x, y, weights) | global_elbo(state, prior)
@@ -594,102 +547,59 @@ def elbo(
     return terms
 
 
-def dense_joint_precision(
-    state: OracleState, x_n: Array, y_n: Array | None, n: int
-) -> tuple[Array, Array]:
-    """Precision and linear term of the optimal q(a_n): E_q[log p] = -1/2 a'P a + h'a + const.
+def optimal_joint(state: OracleState, x_n: Array, y_n: Array | None, n: int) -> tuple[Array, Array]:
+    """Mean and covariance of v under the optimal q(a_n), by one dense inverse.
 
-    Assembled as one quadratic form -1/2 v'Q v of everything an observation holds,
-    v = (1, x, a_1, ..., a_L, y), of which 1, x and y are then fixed.
+    E_q[log p] is assembled as one quadratic form -1/2 v'Q v, of which 1 and x are then fixed:
+    -1/2 a'P a + h'a. Its precision P is block tridiagonal over layers.
     """
-    last = hidden_layers(state)
-    blocks: list[list[int]] = []
-    start = 1
-    for width in state.widths:
-        blocks.append(list(range(start, start + width)))
-        start += width
-    form = np.zeros((start, start))
-    for layer in range(last + 1):
-        if layer == last and y_n is None:
-            continue
-        parents = [0, *blocks[layer]]
+    last, slices = hidden_layers(state), layer_slices(state)
+    size = slices[-1].stop
+    form = np.zeros((size, size))
+    for layer in range(last + 1 if y_n is not None else last):
+        parents = [0, *range(slices[layer].start, slices[layer].stop)]
         for d in range(state.widths[layer + 1]):
-            child = blocks[layer + 1][d]
             mean = state.weight_mean[layer][d]
             second = weight_second_moment(state, layer, d)
-            precision = mean_precision(state, layer, d)
-            rho = 1.0 if layer == last else float(state.gate[n][layer][d])
-            form[child, child] += precision
-            for i, parent in enumerate(parents):
-                form[child, parent] -= precision * rho * mean[i]
-                form[parent, child] -= precision * rho * mean[i]
-                for j, other in enumerate(parents):
-                    form[parent, other] += precision * rho * second[i, j]
             if layer == last:
-                continue
-            omega = pg_mean(float(state.tilt[n][layer][d])) / state.temperature**2
-            slope = (rho - 0.5) / state.temperature
-            for i, parent in enumerate(parents):
-                form[0, parent] -= slope * mean[i]
-                form[parent, 0] -= slope * mean[i]
-                for j, other in enumerate(parents):
-                    form[parent, other] += omega * second[i, j]
-    unknown = [index for block in blocks[1:-1] for index in block]
-    known = [0, *blocks[0], *blocks[-1]]
-    values = np.concatenate([[1.0], x_n, np.zeros(state.widths[-1]) if y_n is None else y_n])
-    return form[np.ix_(unknown, unknown)], -form[np.ix_(unknown, known)] @ values
+                assert y_n is not None
+                curvature, slope = output_parabola(state, y_n, n, d)
+            else:
+                precision, rho = mean_precision(state, layer, d), float(state.gate[n][layer][d])
+                child = slices[layer + 1].start + d
+                form[child, child] += precision
+                form[child, parents] -= precision * rho * mean
+                form[parents, child] -= precision * rho * mean
+                omega = pg_mean(float(state.tilt[n][layer][d]))
+                curvature = precision * rho + omega / state.temperature**2
+                slope = (rho - 0.5) / state.temperature
+            form[np.ix_(parents, parents)] += curvature * second
+            form[0, parents] -= slope * mean
+            form[parents, 0] -= slope * mean
+    known = slices[0].stop
+    mean, covariance = np.concatenate([[1.0], x_n, np.zeros(size - known)]), np.zeros((size, size))
+    covariance[known:, known:] = np.linalg.inv(form[known:, known:])
+    mean[known:] = -covariance[known:, known:] @ form[known:, :known] @ mean[:known]
+    return mean, covariance
 
 
 def update_activations(state: OracleState, x: Array, y: Array | None) -> OracleState:
-    """Optimal Gaussian chain of every observation: eliminate a_L, ..., a_1 in turn.
+    """S_l = C_ll - M_l C_l-1,l and M_l = C_l,l-1 C_l-1,l-1^{-1} of the optimal q(a).
 
-    With a_{l+1}.. eliminated, layer l contributes
-        -1/2 a_l' Lambda a_l + a_l'(g + G a_{l-1}) - 1/2 a_{l-1}'Q a_{l-1} + u'a_{l-1}
-    so a_l | a_{l-1} ~ N(S (g + G a_{l-1}), S), S = Lambda^-1, and what is left for a_{l-1} is
-    precision Q - G'S G and linear term u + G'S g. `x` enters through the gain of the first layer.
+    The first layer's offset has all of its mean, and its gain is zero: its input is known.
     """
-    last = hidden_layers(state)
-    offset, gain, covariance = [], [], []
+    chains: list[list[tuple[Array, Array, Array]]] = []
     for n in range(x.shape[0]):
-        offset_n: list[Array] = [np.zeros(0)] * last
-        gain_n: list[Array] = [np.zeros((0, 0))] * last
-        covariance_n: list[Array] = [np.zeros((0, 0))] * last
-        width = state.widths[last]
-        message_precision, message_linear = np.zeros((width, width)), np.zeros(width)
-        if y is not None:
-            for d in range(state.widths[-1]):
-                second = weight_second_moment(state, last, d)
-                precision, pull = output_parabola(state, y[n], n, d)
-                message_precision += precision * second[1:, 1:]
-                message_linear += pull * state.weight_mean[last][d, 1:] - precision * second[1:, 0]
-        for layer in reversed(range(last)):
-            width, width_before = state.widths[layer + 1], state.widths[layer]
-            own = np.array([mean_precision(state, layer, d) for d in range(width)])
-            linear = message_linear.copy()
-            cross = np.zeros((width, width_before))
-            below_precision = np.zeros((width_before, width_before))
-            below_linear = np.zeros(width_before)
-            for d in range(width):
-                mean = state.weight_mean[layer][d]
-                second = weight_second_moment(state, layer, d)
-                rho = float(state.gate[n][layer][d])
-                omega = pg_mean(float(state.tilt[n][layer][d]))
-                linear[d] += own[d] * rho * mean[0]
-                cross[d] = own[d] * rho * mean[1:]
-                curvature = own[d] * rho + omega / state.temperature**2
-                below_precision += curvature * second[1:, 1:]
-                below_linear += (rho - 0.5) / state.temperature * mean[1:]
-                below_linear -= curvature * second[1:, 0]
-            s = np.linalg.inv(np.diag(own) + message_precision)
-            s = 0.5 * (s + s.T)
-            covariance_n[layer] = s
-            offset_n[layer] = s @ linear
-            gain_n[layer] = s @ cross
-            message_precision = below_precision - cross.T @ s @ cross
-            message_linear = below_linear + cross.T @ s @ linear
-        offset.append(offset_n)
-        gain.append(gain_n)
-        covariance.append(covariance_n)
+        mean, joint = optimal_joint(state, x[n], None if y is None else y[n], n)
+        chains.append([])
+        for before, here in pairwise(layer_slices(state)):
+            gain = joint[here, before] @ np.linalg.pinv(joint[before, before])
+            covariance = joint[here, here] - gain @ joint[before, here]
+            offset = mean[here] - gain @ mean[before]
+            chains[n].append((offset, gain, 0.5 * (covariance + covariance.T)))
+    offset, gain, covariance = (
+        [[layer[i] for layer in chain] for chain in chains] for i in range(3)
+    )
     return replace(state, offset=offset, gain=gain, covariance=covariance)
 
 
@@ -734,130 +644,109 @@ def update_gates(state: OracleState, x: Array) -> OracleState:
     return replace(state, gate=gate)
 
 
-def _put(values: Sequence[T], index: int, value: T) -> list[T]:
-    """Copy of a list with one element replaced."""
-    copy = list(values)
-    copy[index] = value
-    return copy
-
-
 def update_weights(
-    state: OracleState,
-    prior: OraclePrior,
-    x: Array,
-    y: Array,
-    weights: Array | None,
-    layer: int,
+    state: OracleState, prior: OraclePrior, x: Array, y: Array, weights: Array
 ) -> OracleState:
-    """Optimal N(m_d, B_d) of every extended row of a layer."""
-    width, width_before = state.widths[layer + 1], state.widths[layer]
-    means = np.zeros((width, width_before + 1))
-    covariances = np.zeros((width, width_before + 1, width_before + 1))
-    for d in range(width):
-        precision = np.zeros((width_before + 1, width_before + 1))
-        linear = np.zeros(width_before + 1)
-        precision[0, 0] = 1 / prior.bias_variance
-        for j in range(width_before):
-            precision[j + 1, j + 1] = _tau_moment(state, layer, "inverse") * _psi_moment(
-                state, layer, d, j, "inverse"
-            )
-            precision[j + 1, j + 1] += slab_precision(state, layer, d, j)
-        noise = mean_precision(state, layer, d)
-        for n in range(x.shape[0]):
-            weight = 1.0 if weights is None else float(weights[n])
-            moments = layer_moments(state, x[n], n, layer)
-            if layer == hidden_layers(state):
-                curvature, pull = output_parabola(state, y[n], n, d)
-                precision += weight * curvature * moments.parent_square
-                linear += weight * pull * moments.parent
-                continue
-            rho = float(state.gate[n][layer][d])
-            omega = pg_mean(float(state.tilt[n][layer][d]))
-            precision += weight * noise * rho * moments.parent_square
-            precision += weight * omega / state.temperature**2 * moments.parent_square
-            linear += weight * noise * rho * moments.a_parent[d]
-            linear += weight * (rho - 0.5) / state.temperature * moments.parent
-        covariance = np.linalg.inv(precision)
-        covariances[d] = 0.5 * (covariance + covariance.T)
-        means[d] = covariances[d] @ linear
-    return replace(
-        state,
-        weight_mean=_put(state.weight_mean, layer, means),
-        weight_covariance=_put(state.weight_covariance, layer, covariances),
-    )
+    """Optimal N(m_d, B_d) of every extended row; given the others, layers do not see each other."""
+    means, covariances = [], []
+    for layer, (width_before, width) in enumerate(pairwise(state.widths)):
+        means.append(np.zeros((width, width_before + 1)))
+        covariances.append(np.zeros((width, width_before + 1, width_before + 1)))
+        for d in range(width):
+            precision = np.zeros((width_before + 1, width_before + 1))
+            linear = np.zeros(width_before + 1)
+            precision[0, 0] = 1 / prior.bias_variance
+            for j in range(width_before):
+                precision[j + 1, j + 1] = _tau_moment(state, layer, "inverse") * _psi_moment(
+                    state, layer, d, j, "inverse"
+                )
+                precision[j + 1, j + 1] += slab_precision(state, layer, d, j)
+            noise = mean_precision(state, layer, d)
+            for n in range(x.shape[0]):
+                moments = layer_moments(state, x[n], n, layer)
+                if layer == hidden_layers(state):
+                    curvature, pull = output_parabola(state, y[n], n, d)
+                    precision += weights[n] * curvature * moments.parent_square
+                    linear += weights[n] * pull * moments.parent
+                    continue
+                rho = float(state.gate[n][layer][d])
+                omega = pg_mean(float(state.tilt[n][layer][d])) / state.temperature**2
+                precision += weights[n] * (noise * rho + omega) * moments.parent_square
+                linear += weights[n] * noise * rho * moments.a_parent[d]
+                linear += weights[n] * (rho - 0.5) / state.temperature * moments.parent
+            covariance = np.linalg.inv(precision)
+            covariances[layer][d] = 0.5 * (covariance + covariance.T)
+            means[layer][d] = covariances[layer][d] @ linear
+    return replace(state, weight_mean=means, weight_covariance=covariances)
 
 
 def update_noise(
-    state: OracleState,
-    prior: OraclePrior,
-    x: Array,
-    y: Array,
-    weights: Array | None,
-    layer: int,
+    state: OracleState, prior: OraclePrior, x: Array, y: Array, weights: Array
 ) -> OracleState:
     """Optimal IG of every unit: alpha_0 + sum w / 2, beta_0 + sum w E[(a - gamma z)^2] / 2."""
-    if not has_noise(state, layer):
-        return state
-    width = state.widths[layer + 1]
-    concentration, scale = np.zeros(width), np.zeros(width)
-    for d in range(width):
-        concentration[d], scale[d] = noise_prior(state, prior, layer, d)
-        for n in range(x.shape[0]):
-            weight = 1.0 if weights is None else float(weights[n])
-            moments = layer_moments(state, x[n], n, layer)
-            error = expected_square_error(state, moments, y[n], n, layer, d)
-            if layer == hidden_layers(state) and state.outcome is not None:
-                assert state.outcome_local is not None
-                local = state.outcome_local[n]
-                error *= outcome_loops.parabola(state.outcome, local, y[n], width)[0][d]
-            concentration[d] += 0.5 * weight
-            scale[d] += 0.5 * weight * error
-    return replace(
-        state,
-        noise_concentration=_put(state.noise_concentration, layer, concentration),
-        noise_scale=_put(state.noise_scale, layer, scale),
-    )
+    concentrations, scales = list(state.noise_concentration), list(state.noise_scale)
+    for layer, width in enumerate(state.widths[1:]):
+        if not has_noise(state, layer):
+            continue
+        concentrations[layer], scales[layer] = np.zeros(width), np.zeros(width)
+        for d in range(width):
+            concentrations[layer][d], scales[layer][d] = noise_prior(state, prior, layer, d)
+            for n in range(x.shape[0]):
+                moments = layer_moments(state, x[n], n, layer)
+                error = expected_square_error(state, moments, y[n], n, layer, d)
+                if layer == hidden_layers(state) and state.outcome is not None:
+                    assert state.outcome_local is not None
+                    local = state.outcome_local[n]
+                    error *= outcome_loops.parabola(state.outcome, local, y[n], width)[0][d]
+                concentrations[layer][d] += 0.5 * weights[n]
+                scales[layer][d] += 0.5 * weights[n] * error
+    return replace(state, noise_concentration=concentrations, noise_scale=scales)
 
 
-def update_global_shrinkage(state: OracleState, prior: OraclePrior, layer: int) -> OracleState:
-    """Optimal GIG of tau_l; every weight adds -1/2 log tau - W^2 / (2 tau psi)."""
+def update_global_shrinkage(state: OracleState, prior: OraclePrior) -> OracleState:
+    """Optimal GIG of every tau_l; every weight adds -1/2 log tau - W^2 / (2 tau psi)."""
     if prior.global_gig is None:
         return state
-    count, half_squares = 0, 0.0
-    for d in range(state.widths[layer + 1]):
-        for j in range(state.widths[layer]):
-            inverse = _psi_moment(state, layer, d, j, "inverse")
-            count += 1
-            half_squares += 0.5 * inverse * mean_square_weight(state, layer, d, j)
-    updated = updated_scale(prior.global_gig, count, half_squares)
-    return replace(state, tau=_put(state.tau, layer, updated))
+    tau: list[Gig | None] = []
+    for layer, (width_before, width) in enumerate(pairwise(state.widths)):
+        half_squares = 0.0
+        for d in range(width):
+            for j in range(width_before):
+                inverse = _psi_moment(state, layer, d, j, "inverse")
+                half_squares += 0.5 * inverse * mean_square_weight(state, layer, d, j)
+        tau.append(updated_scale(prior.global_gig, width * width_before, half_squares))
+    return replace(state, tau=tau)
 
 
-def update_local_shrinkage(state: OracleState, prior: OraclePrior, layer: int) -> OracleState:
+def update_local_shrinkage(state: OracleState, prior: OraclePrior) -> OracleState:
     """Optimal GIG of every psi_{l,d,d'}; its one weight adds -1/2 log psi - W^2 / (2 tau psi)."""
-    local_gig = prior.local_gig[layer]
-    if local_gig is None:
-        return state
-    scales = np.zeros((state.widths[layer + 1], state.widths[layer]))
-    inverse = _tau_moment(state, layer, "inverse")
-    for d in range(scales.shape[0]):
-        for j in range(scales.shape[1]):
-            half_square = 0.5 * inverse * mean_square_weight(state, layer, d, j)
-            order, scales[d, j], rate = updated_scale(local_gig, 1, half_square)
-    return replace(state, psi=_put(state.psi, layer, (order, scales, rate)))
+    psi = list(state.psi)
+    for layer, (width_before, width) in enumerate(pairwise(state.widths)):
+        local_gig, scales = prior.local_gig[layer], np.zeros((width, width_before))
+        if local_gig is None:
+            continue
+        inverse = _tau_moment(state, layer, "inverse")
+        for d in range(width):
+            for j in range(width_before):
+                half_square = 0.5 * inverse * mean_square_weight(state, layer, d, j)
+                order, scales[d, j], rate = updated_scale(local_gig, 1, half_square)
+        psi[layer] = (order, scales, rate)
+    return replace(state, psi=psi)
 
 
-def update_slab(state: OracleState, prior: OraclePrior, layer: int) -> OracleState:
+def update_slab(state: OracleState, prior: OraclePrior) -> OracleState:
     """Optimal IG of every c^2; its weight adds -1/2 log c^2 - W^2 / (2 c^2)."""
     if prior.slab is None:
         return state
-    a, b = prior.slab
-    shape = (state.widths[layer + 1], state.widths[layer])
-    scale = np.zeros(shape)
-    for d in range(shape[0]):
-        for j in range(shape[1]):
-            scale[d, j] = b + 0.5 * mean_square_weight(state, layer, d, j)
-    return replace(state, slab=_put(state.slab, layer, (np.full(shape, a + 0.5), scale)))
+    slabs: list[tuple[Array, Array] | None] = []
+    for layer, (width_before, width) in enumerate(pairwise(state.widths)):
+        concentration, scale = (np.full((width, width_before), value) for value in prior.slab)
+        for d in range(width):
+            for j in range(width_before):
+                concentration[d, j] += 0.5
+                scale[d, j] += 0.5 * mean_square_weight(state, layer, d, j)
+        slabs.append((concentration, scale))
+    return replace(state, slab=slabs)
 
 
 def predict_mean_and_variance(state: OracleState, x: Array) -> tuple[Array, Array, Array]:

@@ -2,7 +2,8 @@
 
 The optimal q(a) of a row is a Gaussian whose precision is block tridiagonal over layers. The
 oracle assembles that matrix term by term; its inverse holds every moment that the backward pass
-(`update_activations`) and the forward pass (`chain_moments`) reach layer by layer.
+(`update_activations`) and the forward pass (`chain_moments`) reach layer by layer. The conditional
+distributions of the layers are compared with it in `inference/test_against_oracle`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import pytest
 
 from bowtienet.inference.global_step import update_shared_covariance
 from bowtienet.inference.local_step import update_activations
-from bowtienet.posterior.moments import chain_moments, last_covariance, own_squares
+from bowtienet.posterior.moments import chain_moments, last_covariance
 from bowtienet.prediction.variational import without_targets
 from tests import oracle_bridge
 from tests.oracle_bridge import assert_close, full_second_moment
@@ -23,7 +24,7 @@ WIDTHS = [(3, 4, 2), (2, 3, 2, 2), (2, 3, 2, 3, 1), (1, 2, 4, 3, 2, 2)]
 
 @pytest.fixture(params=[(w, t) for w in WIDTHS for t in ("known", "unknown")], ids=str)
 def chain(request, rng):
-    """Case, activations, moments, and the dense precision, mean and covariance of every row."""
+    """Case, activations, moments, and the dense mean and covariance of every row."""
     widths, targets = request.param
     case = oracle_bridge.random_case(rng, widths)
     y = case.y if targets == "known" else None
@@ -32,9 +33,7 @@ def chain(request, rng):
     dense = []
     for n in range(case.x.shape[0]):
         y_n = None if y is None else y[n]
-        precision, linear = oracle.dense_joint_precision(case.state, case.x[n], y_n, n)
-        covariance = np.linalg.inv(precision)
-        dense.append((precision, covariance @ linear, covariance))
+        dense.append(oracle.optimal_joint(case.state, case.x[n], y_n, n))
     return case, activations, chain_moments(activations, case.x), dense
 
 
@@ -45,25 +44,20 @@ def row(values, n):
 
 def test_moments(chain):
     case, activations, moments, dense = chain
-    slices = oracle.layer_slices(case.state)
+    slices = oracle.layer_slices(case.state)[1:]
     own = [*moments.own, last_covariance(activations, moments)]
     assert len(own) == len(slices)
     assert moments.cross[0] is None
     inputs = np.column_stack([np.ones(len(case.x)), case.x])
     assert_close(moments.inputs[0], inputs)
     assert_close(full_second_moment(moments, 0), np.einsum("ni,nj->nij", inputs, inputs))
-    for n, (_, mean, covariance) in enumerate(dense):
+    for n, (mean, covariance) in enumerate(dense):
         for layer, here in enumerate(slices):
             block = covariance[here, here]
             assert moments.inputs[layer + 1][0, n, 0] == 1.0
             assert_close(moments.inputs[layer + 1][0, n, 1:], mean[here])
             assert_close(moments.means[layer][0, n], mean[here])
             assert_close(row(own[layer], n), block)
-            squares = mean[here] ** 2 + np.diag(block)
-            if layer == len(slices) - 1:
-                # Only the covariance that rows share is left out.
-                squares = squares - np.diag(row(activations[-1].covariance, n))
-            assert_close(own_squares(activations, moments, layer)[0, n], squares)
             if layer > 0:
                 assert_close(moments.cross[layer][0, n], covariance[here, slices[layer - 1]])
             if layer + 1 < len(slices):
@@ -71,18 +65,3 @@ def test_moments(chain):
                 second = np.outer(extended, extended)
                 second[1:, 1:] += block
                 assert_close(full_second_moment(moments, layer + 1)[n], second)
-
-
-def test_conditional_distributions(chain):
-    """S_l = C_ll - C_l,l-1 C_l-1,l-1^{-1} C_l-1,l, M_l = C_l,l-1 C_l-1,l-1^{-1}, and log|S_l|."""
-    case, activations, _, dense = chain
-    slices = oracle.layer_slices(case.state)
-    for n, (precision, _, covariance) in enumerate(dense):
-        for layer in range(1, len(slices)):
-            here, below = slices[layer], slices[layer - 1]
-            gain = np.linalg.solve(covariance[below, below], covariance[below, here]).T
-            conditional = covariance[here, here] - gain @ covariance[below, here]
-            assert_close(activations[layer].gain[0, n], gain, rtol=1e-8)
-            assert_close(row(activations[layer].covariance, n), conditional, rtol=1e-8)
-        total = sum(row(factor.log_determinant, n) for factor in activations)
-        assert total == pytest.approx(-np.linalg.slogdet(precision)[1], rel=1e-10, abs=1e-10)

@@ -85,12 +85,6 @@ def test_shapes_and_where_noise_and_covariances_start(init, hidden, rng):
         np.testing.assert_array_equal(noise.scale, np.ones((2, width)) * scale)
         assert layer.global_shrinkage.scale.shape == (2,)
         assert layer.local_shrinkage.scale.shape == (2, width, below)
-    if not hidden:
-        assert posterior.shared_covariance is None
-        return
-    np.testing.assert_array_equal(
-        posterior.shared_covariance, [START_VARIANCE * np.eye(hidden[-1])] * 2
-    )
 
 
 @pytest.mark.parametrize("init", INITS)
@@ -161,7 +155,6 @@ def test_output_layer_is_a_ridge_regression_with_a_free_bias(outcome, rng):
         targets = 4.0 * (labels == np.arange(3)) - 2.0
     model = model_for(rows, (6,), outcome=outcome)
     posterior = initialize(model, rows, rng, 2, "laplace")
-    assert (posterior.shared_covariance is None) == outcome.by_row
     for index in range(2):
         hidden, output = (layer.weights.mean[index] for layer in posterior.layers)
         features = mean_activations([hidden], rows.inputs, model.temperature)
@@ -249,7 +242,7 @@ def test_around_given_weights(family, hidden, outcome, rng):
             assert_same(getattr(layer, name), getattr(known, name), 1e-12, name)
     if not outcome.has_noise:
         return
-    noise, prior = posterior.layers[-1].noise_variance, model.prior.output_noise
+    noise, prior = posterior.layers[-1].noise_variance, model.output_noise
     np.testing.assert_allclose(noise.concentration, prior.concentration + 0.5 * rows.weights.sum())
     for index, means in enumerate(zip(*layers, strict=True)):
         features = mean_activations(means[:-1], rows.inputs, model.temperature)

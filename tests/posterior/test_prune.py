@@ -44,10 +44,10 @@ def random_network(
     model = builders.fixed_model(hidden, family, outcome=outcome, n_outputs=n_outputs)
     posterior = update_local_shrinkage(model, builders.random_factors(rng, model))
     shared, outcome = (
-        map_arrays(lambda x: x[1:], part) for part in (model.prior.global_shrinkage, model.outcome)
+        map_arrays(lambda x: x[1:], part) for part in (model.global_shrinkage, model.outcome)
     )
-    prior = replace(model.prior, global_shrinkage=shared)
-    return replace(model, prior=prior, outcome=outcome), network(posterior, 1)
+    model = replace(model, global_shrinkage=shared, outcome=outcome)
+    return model, network(posterior, 1)
 
 
 def without(
@@ -255,8 +255,6 @@ def test_what_is_left_is_a_network_with_the_scales_it_had(hidden, family, rng):
             if isinstance(psi, GeneralizedInverseGaussian):
                 scale = before.local_shrinkage.scale[:, above][:, :, below]
                 np.testing.assert_array_equal(psi.scale, np.where(mask, scale, 1.0))
-        if len(left.layers) > 1:
-            assert left.shared_covariance.shape == (1, widths[-2], widths[-2])
     assert len(sizes) > 1
 
 
@@ -285,7 +283,7 @@ def test_a_fit_goes_on_from_what_is_left(hidden, family, outcome, rng):
         assert rate == NONE or history[-1] > history[0]
         builders.assert_missing(smaller, result.posterior)
         for index, layer in enumerate(result.posterior.layers):
-            tau, prior = layer.global_shrinkage, smaller.prior.global_shrinkage
+            tau, prior = layer.global_shrinkage, smaller.global_shrinkage
             assert tau.order == prior.order - 0.5 * smaller.n_weights(index)
         model, posterior = smaller, result.posterior
     assert model.architecture.widths[0] == 0

@@ -21,7 +21,7 @@ from bowtienet.prediction.variational import (
     output_moments,
     output_noise,
     sample_functions,
-    sample_parameters,
+    sample_layers,
 )
 from tests import builders
 
@@ -72,16 +72,16 @@ def function_moments(
 def test_parameters_have_the_moments_of_q(rng):
     """Mean and covariance of a row of weights, mean and variance of the noise: 40 comparisons."""
     _, posterior, _ = random_network(rng, (3,))
-    draws = [sample_parameters(posterior, rng) for _ in range(N_DRAWS)]
+    draws = [sample_layers(posterior, rng) for _ in range(N_DRAWS)]
     for index, layer in enumerate(posterior.layers):
-        weights = np.stack([draw.weights[index] for draw in draws])
+        weights = np.stack([draw[index][0] for draw in draws])
         mean, covariance = layer.weights.mean[0], layer.weights.covariance[0]
         assert_moments(weights, mean, np.einsum("dii->di", covariance))
         products = np.einsum("sdi,sdj->sdij", weights - mean, weights - mean)
         bar = LIMIT * products.std(axis=0) / np.sqrt(N_DRAWS)
         assert np.all(np.abs(products.mean(axis=0) - covariance) < bar)
         a, b = layer.noise_variance.concentration[0], layer.noise_variance.scale[0]
-        noise = np.stack([draw.noise_variance[index] for draw in draws])
+        noise = np.stack([draw[index][1] for draw in draws])
         assert_moments(noise, b / (a - 1.0), b**2 / ((a - 1.0) ** 2 * (a - 2.0)))
 
 

@@ -280,12 +280,3 @@ def test_elbo(rng, family, sweeps):
     # Power: of a fitted network even a lost log 2 or ½ log 2pi of one factor would be seen.
     error = draws["total"].std() / np.sqrt(draws["total"].size)
     assert sweeps == 0 or LIMIT * error < 0.3
-
-
-@pytest.mark.slow
-def test_elbo_with_many_draws(case, rng):
-    """One comparison with an error bar of 0.01, false-alarm rate 6e-7."""
-    case = oracle_bridge.swept(case, 10)
-    draws = elbo_draws(case, rng, 400_000)["total"]
-    assert_within_error(case.elbo.total, draws)
-    assert LIMIT * draws.std() / np.sqrt(draws.size) < 0.1

@@ -19,10 +19,7 @@ import pytest
 from scipy import stats
 
 from bowtienet.inference.ascend import ascend
-from bowtienet.model.model import (
-    BowTieModel,
-    Rows,
-)
+from bowtienet.model.model import BowTieModel, Rows
 from bowtienet.posterior.factors import Posterior, network
 from bowtienet.posterior.initialize import initialize
 from bowtienet.posterior.prune import prune

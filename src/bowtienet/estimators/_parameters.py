@@ -7,7 +7,7 @@ from typing import Any
 
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.model.shrinkage import FAMILIES
 from bowtienet.prediction.variational import PROPAGATIONS
 

@@ -13,9 +13,7 @@ from bowtienet.model.model import (
     BowTieModel,
     Rows,
     build_model,
-    default_output_noise,
-    default_prior,
-    fit_linear,
+    default_scales,
 )
 from bowtienet.networks.penalty import choose_penalty, fit_networks
 from bowtienet.outcomes import Outcome
@@ -33,8 +31,8 @@ def start_of(
     hidden = (hidden,) if np.ndim(hidden) == 0 else tuple(hidden)
     n_outputs = outcome.working_targets(rows.targets[:1]).shape[1]
     architecture = build_architecture(rows.inputs.shape[1], hidden, n_outputs)
-    linear = fit_linear(rows, outcome)
-    noise = getattr(estimator, "output_noise", None) or default_output_noise(linear)
+    delta, intercept, noise_scale = default_scales(rows, outcome)
+    noise = getattr(estimator, "output_noise", None) or (2.0, noise_scale)
     layers: Sequence[Floats] = ()
     if estimator.init == "relu_network" and hidden:
         data = rows.inputs, rows.targets
@@ -45,21 +43,38 @@ def start_of(
         if getattr(estimator, "output_noise", None) is None and not outcome.by_row:
             # Residuals of a flexible network are too small: held-out ones say as much about
             # the noise as the rows do. Outliers would have all the say in their squares.
-            half = 0.5 * float(rows.weights.sum())
+            # Of fewer than four rows the noise would have no mean.
+            half = max(0.5 * float(rows.weights.sum()), 2.0)
             noise = (half, half * np.maximum(noise_variance, 1e-6))
     bias_variance = estimator.bias_variance
     if bias_variance == "intercept":
-        bias_variance = max(linear.largest_intercept, 1e-2)
+        bias_variance = max(intercept, 1e-2)
     model = build_model(
         architecture,
-        prior=default_prior(estimator.prior, linear),
+        prior=estimator.prior,
         hidden_noise=estimator.hidden_noise,
         output_noise=noise,
         bias_variance=bias_variance,
         temperature=estimator.temperature,
         outcome=outcome,
+        default_delta=delta,
     )
+    _check_noise(model, float(rows.weights.sum()))
     if layers:
         return model, around(model, layers, rows, rng)
     init = "laplace" if estimator.init == "relu_network" else estimator.init
     return model, initialize(model, rows, rng, estimator.n_members, init)
+
+
+def _check_noise(model: BowTieModel, total: float) -> None:
+    """Posterior concentrations a + n/2 must exceed one, or variances have no mean."""
+    noises = {"output_noise": model.output_noise} if model.outcome.has_noise else {}
+    if model.architecture.hidden:
+        noises["hidden_noise"] = model.hidden_noise
+    for name, noise in noises.items():
+        if np.min(noise.concentration) + 0.5 * total <= 1.0:
+            raise ValueError(
+                f"{name} has a concentration of {np.min(noise.concentration):g}, and the weights "
+                f"of the rows add up to {total:g}: such variances have no mean, give a "
+                "concentration above 1."
+            )

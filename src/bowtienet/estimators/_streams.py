@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 
 from bowtienet.ensemble.streams import Chunk, Read, StreamedRows
-from bowtienet.inference.ascend import Block, BlockProvider, RowProvider, block_rows
+from bowtienet.inference.ascend import Block, RowProvider, block_rows
 from bowtienet.inference.stochastic import Batches, minibatches
 from bowtienet.model.model import BowTieModel, Rows, split
 from bowtienet.tables import sources
@@ -225,7 +225,7 @@ def provider_of(
             f"coordinate ascent keeps {size / 1e9:.1f} GB of gate probabilities for these "
             f"{data.facts.n_rows} rows: use solver='svi', which keeps none, or Dask workers."
         )
-    return BlockProvider(blocks=BlocksOfStream(data, blocks))
+    return RowProvider(BlocksOfStream(data, blocks))
 
 
 class BlocksOfStream:
@@ -242,7 +242,7 @@ class BlocksOfStream:
 
 
 def _blocks(encode: Encode, size: int, rows: TrainingTable) -> tuple[Block, ...]:
-    return tuple(Block(**vars(part)) for part in split(encode(rows), size))
+    return tuple((part, None) for part in split(encode(rows), size))
 
 
 # Answers

@@ -156,7 +156,6 @@ class VariationalNetwork(NetworkParameters, Saved):
             rows,
             max_iter=max_iter,
             tol=self.tol,
-            rounds=3 if self.accelerate else 1,
             accelerate=self.accelerate,
             callback=self._progress(),
         )

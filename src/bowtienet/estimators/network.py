@@ -13,7 +13,7 @@ from bowtienet.estimators._answers import Answers
 from bowtienet.estimators._parameters import IN_PAPER
 from bowtienet.estimators._streams import as_numbers, open_training
 from bowtienet.estimators._variational import VariationalNetwork
-from bowtienet.model.model import Prior
+from bowtienet.model import Prior
 from bowtienet.outcomes import GAUSSIAN, Outcome, StudentT
 from bowtienet.prediction.mixture import Mixture
 from bowtienet.tables.door import open_rows

@@ -20,10 +20,11 @@ from bowtienet.ensemble.portfolio import Recipe
 from bowtienet.ensemble.stacking import Stack
 from bowtienet.estimators._ensemble import FittedEnsemble
 from bowtienet.estimators._variational import FittedNetwork
-from bowtienet.inference.statistics import HiddenStatistics, OutputStatistics, Statistics
+from bowtienet.inference.statistics import LayerStatistics, Statistics
 from bowtienet.inference.stochastic import StochasticState
+from bowtienet.model import Prior
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.model import BowTieModel, NetworkPrior, Prior
+from bowtienet.model.model import BowTieModel
 from bowtienet.networks.networks import Networks
 from bowtienet.outcomes import Binary, Classes, Counts, Gaussian, Softmax, StudentT
 from bowtienet.posterior.factors import LayerFactors, Posterior
@@ -47,13 +48,11 @@ CONTAINERS = (
     GaussianRows,
     GeneralizedInverseGaussian,
     HalfCauchy,
-    HiddenStatistics,
     Hinges,
     InverseGamma,
     LayerFactors,
-    NetworkPrior,
+    LayerStatistics,
     Networks,
-    OutputStatistics,
     PointMass,
     Posterior,
     Prior,

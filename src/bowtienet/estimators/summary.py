@@ -16,7 +16,7 @@ from bowtienet.networks.networks import count_of
 from bowtienet.outcomes import Counts, Softmax, StudentT
 from bowtienet.posterior.factors import Posterior, n_networks, network
 from bowtienet.posterior.selection import NetworkSelection
-from bowtienet.prediction.variational import sample_parameters
+from bowtienet.prediction.variational import sample_layers
 from bowtienet.tables.representation import Representation
 
 
@@ -141,10 +141,9 @@ def arviz_draws(posterior: Posterior, draws: int, rng: np.random.Generator) -> A
         raise ImportError("to_arviz needs ArviZ: pip install arviz.") from error
     chains: dict[str, list[list[Any]]] = {}
     for m in range(n_networks(posterior)):
-        each = [sample_parameters(network(posterior, m), rng) for _ in range(draws)]
+        each = [sample_layers(network(posterior, m), rng) for _ in range(draws)]
         for layer in range(len(posterior.layers)):
-            weights = [parameters.weights[layer] for parameters in each]
-            noise = [parameters.noise_variance[layer] for parameters in each]
+            weights, noise = ([layers[layer][i] for layers in each] for i in (0, 1))
             chains.setdefault(f"weights_{layer + 1}", []).append(weights)
             chains.setdefault(f"noise_variance_{layer + 1}", []).append(noise)
     groups: Any = {"posterior": {name: np.asarray(values) for name, values in chains.items()}}

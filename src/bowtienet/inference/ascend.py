@@ -31,19 +31,14 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import partial
 from itertools import pairwise
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import Array, map_arrays, pack_outer, packed_size, with_ones
+from bowtienet._arrays import Array, map_arrays, one_blas_thread, pack_outer, packed_size, with_ones
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import (
-    separate_hyperparameters,
-    update_hyperparameters,
-    update_outcome_parameters,
-)
+from bowtienet.inference.empirical_bayes import separate_hyperparameters, update_hyperparameters
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.local_step import for_rows, initialize_local, local_memory, local_step
 from bowtienet.inference.statistics import Statistics, add, block_statistics
@@ -59,6 +54,8 @@ ROUNDING = 1e-9
 WINDOW = 100
 """Sweeps whose gain says how much is still to come; see `is_converged`."""
 
+Block: TypeAlias = tuple[Rows, Array | None]
+"""Rows that are worked on together, with the packed second moments of (1, x) if they are kept."""
 Mapper: TypeAlias = Callable[..., Iterable[Any]]
 """Like the built-in `map`: applies a function to items, answers in their order."""
 
@@ -77,14 +74,6 @@ class Status(StrEnum):
     differences of sums lose their digits."""
     INTERRUPTED = "interrupted"
     """Ctrl-C, or a callback that answered true."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Block(Rows):
-    """Rows that are worked on together."""
-
-    input_second: Array | None = None
-    """Packed second moments of (1, x), (n, (D_0+1)(D_0+2)/2), if they are kept between sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,47 +102,38 @@ class Ascent:
     status: tuple[Status, ...]
 
 
-class RowProvider(Protocol):
-    """Who has the rows of a fit and the memory of their blocks: this process, files, a cluster."""
+class RowProvider:
+    """Who has the rows of a fit and the memory of their blocks; `cluster` has another.
+
+    This one has blocks that are here, or are read again in every pass; their memory is here.
+    """
+
+    def __init__(self, blocks: Iterable[Block], apply: Mapper = map) -> None:
+        self._blocks, self._apply = blocks, apply
 
     def initialize(self, model: BowTieModel, posterior: Posterior) -> Any:
         """Memory from a forward pass."""
+        return tuple(
+            initialize_local(model, posterior, rows.inputs, rows.targets)
+            for rows, _ in self._blocks
+        )
 
     def local_pass(
         self, model: BowTieModel, posterior: Posterior, memory: Any
     ) -> tuple[Statistics, Any]:
         """Sums over all rows with their local factors updated, and the memory of these."""
-
-    def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
-        """`choose` of all arrays of two memories."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BlockProvider:
-    """Blocks that are here, or are read again in every pass; their memory is here."""
-
-    blocks: Iterable[Block]
-    apply: Mapper = map
-
-    def initialize(self, model: BowTieModel, posterior: Posterior) -> tuple[LocalMemory, ...]:
-        """As of `RowProvider`."""
-        return tuple(initialize_local(model, posterior, b.inputs, b.targets) for b in self.blocks)
-
-    def local_pass(
-        self, model: BowTieModel, posterior: Posterior, memory: Sequence[LocalMemory]
-    ) -> tuple[Statistics, tuple[LocalMemory, ...]]:
-        """As of `RowProvider`."""
         step = partial(block_pass, model, for_rows(posterior))
-        total, renewed = None, []
-        # Sums are taken in the order of the blocks.
-        for statistics, remembered in self.apply(step, self.blocks, memory):
-            total = statistics if total is None else add(total, statistics)
-            renewed.append(remembered)
+        # Sums are taken in the order of the blocks, each as soon as it is there.
+        pairs, renewed = self._apply(step, self._blocks, memory), []
+        total = None
+        for sums, kept in pairs:
+            total = sums if total is None else add(total, sums)
+            renewed.append(kept)
         assert total is not None
         return total, tuple(renewed)
 
     def choose(self, choose: Callable[[Array, Array], Array], first: Any, second: Any) -> Any:
-        """As of `RowProvider`."""
+        """`choose` of all arrays of two memories."""
         return map_arrays(choose, first, second)
 
 
@@ -168,7 +148,6 @@ def sweep(
     memory: Any,
     *,
     rounds: int = 3,
-    em: bool = True,
 ) -> Sweep:
     """One pass over the rows: local step and sums by block, then W, eta², tau, psi, EM, bound.
 
@@ -177,26 +156,22 @@ def sweep(
     """
     statistics, memory = provider.local_pass(model, posterior, memory)
     posterior = global_step(model, posterior, statistics, rounds)
-    model = update_hyperparameters(model, posterior) if em else model
+    model = update_hyperparameters(model, posterior)
     terms = elbo(model, posterior, statistics)
-    return Sweep(
-        model=update_outcome_parameters(model, statistics) if em else model,
-        posterior=posterior,
-        memory=memory,
-        elbo_terms=terms,
-    )
+    outcome = model.outcome.renewed(statistics.parameter, statistics.count)
+    model = replace(model, outcome=outcome)
+    return Sweep(model=model, posterior=posterior, memory=memory, elbo_terms=terms)
 
 
 def block_pass(
     model: BowTieModel, posterior: Posterior, block: Block, memory: LocalMemory
 ) -> tuple[Statistics, LocalMemory]:
     """Local step and statistics of one block."""
+    rows, second = block
     local, moments = local_step(
-        model, posterior, block.inputs, block.targets, memory, input_second=block.input_second
+        model, posterior, rows.inputs, rows.targets, memory, input_second=second
     )
-    statistics = block_statistics(
-        local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
-    )
+    statistics = block_statistics(local, moments, rows.targets, rows.weights)
     return statistics, local_memory(local)
 
 
@@ -207,8 +182,6 @@ def ascend(
     *,
     max_iter: int = 500,
     tol: float = 1e-4,
-    rounds: int = 3,
-    em: bool = True,
     accelerate: bool = True,
     callback: Callback | None = None,
 ) -> Ascent:
@@ -226,12 +199,9 @@ def ascend(
         Most passes over the rows.
     tol : float
         A network has converged when its bound may still gain less than this part of its size.
-    rounds : int
-        Rounds of global updates within a sweep; they do not read the data.
-    em : bool
-        Set the hyperparameter of the global shrinkage, and the outcome's parameters, by EM.
     accelerate : bool
-        Use momentum between sweeps. Plain coordinate ascent otherwise.
+        Use momentum between sweeps, and three rounds of global updates within one, which do not
+        read the data. Plain coordinate ascent otherwise.
     callback : callable, optional
         Called after every sweep; a true answer ends the fit.
 
@@ -250,7 +220,7 @@ def ascend(
     ended = np.zeros(count, dtype=int)
     number = 0
     with workers(len(blocks) or 1) as apply:
-        provider = BlockProvider(blocks=blocks, apply=apply) if isinstance(rows, Rows) else rows
+        provider = RowProvider(blocks, apply) if isinstance(rows, Rows) else rows
         posterior = update_shared_covariance(posterior, by_row=by_row)
         memory = provider.initialize(model, posterior)
         model = separate_hyperparameters(model, count)
@@ -260,10 +230,10 @@ def ascend(
         proposal = accepted
         try:
             while None in status:
-                candidate = _tried(proposal, provider, rounds, em)
-                values, moved, first = candidate.elbo_terms.total, age > 0.0, np.isinf(bounds)
+                candidate = _tried(proposal, provider, 3 if accelerate else 1)
+                values, moved = candidate.elbo_terms.total, age > 0.0
                 # A plain sweep may fall by rounding; a step by momentum may not.
-                slack = np.where(moved | first, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
+                slack = np.where(moved, 0.0, ROUNDING * np.maximum(np.abs(bounds), 1.0))
                 going = np.array([each is None for each in status])
                 risen = going & np.isfinite(values) & ~(values < bounds - slack)
                 before, accepted = accepted, _chosen(risen, candidate, accepted, provider)
@@ -275,7 +245,7 @@ def ascend(
                     stopped = risen[m] and is_converged(history[m], tol)
                     status[m] = _status(values[m], risen[m], moved[m], stopped, number, max_iter)
                     ended[m] = number
-                climbs = risen & ~first & [each is None for each in status] & accelerate
+                climbs = risen & [each is None for each in status] & accelerate & (number > 1)
                 age = np.where(climbs, age + 1.0, 0.0)
                 proposal = accepted
                 if age.any():
@@ -297,10 +267,10 @@ def ascend(
     )
 
 
-def _tried(state: Sweep, provider: RowProvider, rounds: int, em: bool) -> Sweep:
+def _tried(state: Sweep, provider: RowProvider, rounds: int) -> Sweep:
     """A sweep; one that breaks down leaves the state with a bound that is not finite."""
     try:
-        return sweep(state.model, state.posterior, provider, state.memory, rounds=rounds, em=em)
+        return sweep(state.model, state.posterior, provider, state.memory, rounds=rounds)
     except (ArithmeticError, np.linalg.LinAlgError):
         return replace(state, elbo_terms=unknown_bound(n_networks(state.posterior)))
 
@@ -335,29 +305,23 @@ def is_converged(history: Sequence[float], tol: float) -> bool:
 
 def build_blocks(rows: Rows, model: BowTieModel, count: int = 1) -> tuple[Block, ...]:
     """Consecutive blocks of the rows, small enough for `count` networks."""
-    widths = model.architecture.widths
-    numbers = len(rows.inputs) * packed_size(widths[0] + 1)
+    numbers = len(rows.inputs) * packed_size(rows.inputs.shape[1] + 1)
     keep = model.architecture.n_hidden > 0 and 8 * numbers <= KEPT_BYTES
     return tuple(
-        Block(
-            **vars(part),
-            input_second=pack_outer(with_ones(part.inputs)) if keep else None,
-        )
+        (part, pack_outer(with_ones(part.inputs)) if keep else None)
         for part in split(rows, block_rows(model, count))
     )
 
 
 def block_rows(model: BowTieModel, count: int = 1) -> int:
     """Rows of a block of `count` networks, such that no array has more than `BLOCK_BYTES`."""
-    widths, outcome = model.architecture.widths, model.outcome
-    largest = max(packed_size(widths[0] + 1), 4 * count * max(widths))
-    for below, width in pairwise(widths[1:-1]):
-        largest = max(largest, count * below * width, count * below * below, count * width * width)
-    if outcome.by_row and len(widths) > 2:
-        largest = max(largest, count * widths[-1] * (widths[-2] + 1))
-        if widths[-1] > 1:
-            largest = max(largest, count * widths[-2] ** 2)
-    return max(16, BLOCK_BYTES // (8 * largest))
+    widths = model.architecture.widths
+    sizes = [packed_size(widths[0] + 1), 4 * count * max(widths)]
+    sizes += [count * max(pair) ** 2 for pair in pairwise(widths[1:-1])]
+    if model.outcome.by_row and len(widths) > 2:
+        sizes += [count * widths[-1] * (widths[-2] + 1)]
+        sizes += [count * widths[-2] ** 2] * (widths[-1] > 1)
+    return max(16, BLOCK_BYTES // (8 * max(sizes)))
 
 
 @contextmanager
@@ -369,7 +333,7 @@ def workers(n_tasks: int) -> Iterator[Mapper]:
     finite, which becomes a status.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         if n_tasks == 1 or cores == 1:
             yield map
             return
@@ -399,10 +363,10 @@ def _with_hyperparameters(
     model: BowTieModel, function: Callable[..., Any], *others: BowTieModel
 ) -> BowTieModel:
     """`function` of the parameters that EM moves, those of the other models included."""
-    shared = [m.prior.global_shrinkage for m in (model, *others)]
+    shared = [m.global_shrinkage for m in (model, *others)]
     return replace(
         model,
-        prior=replace(model.prior, global_shrinkage=map_arrays(function, *shared)),
+        global_shrinkage=map_arrays(function, *shared),
         outcome=map_arrays(function, *(m.outcome for m in (model, *others))),
     )
 

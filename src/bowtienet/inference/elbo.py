@@ -15,7 +15,7 @@ from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.inference.global_step import (
     expected_residual,
-    output_moment,
+    layer_moment,
     scaled_squares,
     weight_squares,
 )
@@ -23,8 +23,6 @@ from bowtienet.inference.statistics import Statistics
 from bowtienet.model.model import BowTieModel
 from bowtienet.model.shrinkage import elbo_term, mean_inverse
 from bowtienet.posterior.factors import LayerFactors, Posterior
-
-_LOG_2PI = log(2.0 * pi)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,18 +45,29 @@ class ElboTerms:
 
 
 def elbo(model: BowTieModel, factors: Posterior, statistics: Statistics) -> ElboTerms:
-    """Evidence lower bound of the local factors behind `statistics` and the global `factors`."""
+    """Evidence lower bound of the local factors behind `statistics` and the global `factors`.
+
+    Terms of the scales are E[log p(x) - log q(x)] with the -½ E[log x] of the weights' prior.
+    """
     zero = 0.0 * factors.layers[-1].weights.mean[..., 0, 0]
-    hidden, layers = range(len(statistics.hidden)), range(len(statistics.hidden) + 1)
-    noisy = layers if model.outcome.has_noise else hidden
+    hidden, layers = range(len(factors.layers) - 1), range(len(factors.layers))
+    noise = [
+        inverse_gamma.expected_log_ratio(layer.noise_variance, model.noise(i)).sum(axis=-1)
+        for i, layer in enumerate(factors.layers)
+        if i in hidden or model.outcome.has_noise
+    ]
+    global_shrinkage = [
+        elbo_term(layer.global_shrinkage, model.global_shrinkage, model.n_weights(i))
+        for i, layer in enumerate(factors.layers)
+    ]
     return ElboTerms(
         likelihood=_likelihood(model, factors, statistics),
         activations=sum((_activation_term(factors, statistics, i) for i in hidden), zero),
         gates=sum((_gate_term(model, factors, statistics, i) for i in hidden), zero),
         polya_gamma=sum((_polya_gamma_term(model, factors, statistics, i) for i in hidden), zero),
         weights=sum((_weight_term(model, factors, i) for i in layers), zero),
-        noise_variance=sum((_noise_term(model, factors, i) for i in noisy), zero),
-        global_shrinkage=sum((_global_term(model, factors, i) for i in layers), zero),
+        noise_variance=sum(noise, zero),
+        global_shrinkage=sum(global_shrinkage, zero),
         local_shrinkage=sum((_local_term(model, factors, i) for i in layers), zero),
     )
 
@@ -69,14 +78,14 @@ def _likelihood(model: BowTieModel, factors: Posterior, statistics: Statistics) 
     With a noise variance the Gaussian term with weights p, without one Σ k E[z] - ½ p E[z²]; both
     with the constants of the rows.
     """
-    constant = statistics.output.constant
+    constant, last = statistics.constant, len(factors.layers) - 1
     if model.outcome.has_noise:
-        term = _gaussian_term(factors, statistics, len(statistics.hidden))
+        term = _gaussian_term(factors, statistics, last)
         return term if constant is None else term + constant
     assert constant is not None
-    weights, cross = factors.layers[-1].weights, statistics.output.target_cross
+    weights, cross = factors.layers[-1].weights, statistics.layers[-1].cross
     xp = namespace(weights.mean)
-    moment = output_moment(factors, statistics)
+    moment = unpack(layer_moment(factors, statistics, last), cross.shape[-1])
     squares = trace_of_product(gaussian.second_moment(weights), moment)
     parabola = xp.sum(xp.sum(weights.mean * cross, axis=-1) - 0.5 * squares, axis=-1)
     return constant + parabola
@@ -87,24 +96,24 @@ def _gaussian_term(factors: Posterior, statistics: Statistics, index: int) -> Ar
     noise = factors.layers[index].noise_variance
     xp = namespace(noise.scale)
     residual = expected_residual(factors, statistics, index)
-    constant = statistics.count[..., None] * (_LOG_2PI + inverse_gamma.mean_log(noise))
+    constant = statistics.count[..., None] * (log(2.0 * pi) + inverse_gamma.mean_log(noise))
     return -0.5 * xp.sum(constant + inverse_gamma.mean_inverse(noise) * residual, axis=-1)
 
 
 def _activation_term(factors: Posterior, statistics: Statistics, index: int) -> Array:
     """The Gaussian term and the entropy Σ ½ log|S| + ½ D (1 + log 2pi)."""
     width = factors.layers[index].weights.mean.shape[-2]
-    entropy = statistics.hidden[index].activation_entropy
-    if index == len(statistics.hidden) - 1 and factors.shared_covariance is not None:
+    entropy = statistics.layers[index].activation_entropy
+    if index == len(factors.layers) - 2 and factors.shared_covariance is not None:
         shared = log_determinant(factors.shared_covariance)
         entropy = entropy + 0.5 * statistics.count * shared
-    entropy = entropy + 0.5 * statistics.count * width * (1.0 + _LOG_2PI)
+    entropy = entropy + 0.5 * statistics.count * width * (1.0 + log(2.0 * pi))
     return _gaussian_term(factors, statistics, index) + entropy
 
 
 def _gate_term(model: BowTieModel, factors: Posterior, statistics: Statistics, index: int) -> Array:
     """Σ (rho - ½) E[z] / T - log 2 - rho log rho - (1 - rho) log(1 - rho)."""
-    mean, sums = factors.layers[index].weights.mean, statistics.hidden[index]
+    mean, sums = factors.layers[index].weights.mean, statistics.layers[index]
     total = namespace(mean).sum(mean * sums.half_gate_mean, axis=(-2, -1))
     constant = statistics.count * mean.shape[-2] * log(2.0)
     return total / model.temperature - constant + sums.gate_entropy
@@ -114,7 +123,7 @@ def _polya_gamma_term(
     model: BowTieModel, factors: Posterior, statistics: Statistics, index: int
 ) -> Array:
     """Σ -½ E[omega] (E[z²] / T² - A²) - log cosh(A/2)."""
-    weights, sums = factors.layers[index].weights, statistics.hidden[index]
+    weights, sums = factors.layers[index].weights, statistics.layers[index]
     moment = unpack(sums.polya_gamma_moment, weights.mean.shape[-1])
     products = trace_of_product(gaussian.second_moment(weights), moment)
     squares = namespace(moment).sum(products, axis=-1)
@@ -131,31 +140,17 @@ def _weight_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     squares = 0.0
     if n_weights:  # otherwise E[1/tau] is the prior's, which may be infinite
         squares = mean_inverse(layer.global_shrinkage) * scaled_squares(layer)
-    variance = model.prior.bias_variance
-    bias = -0.5 * (width * (_LOG_2PI + log(variance)) + bias_squares / variance)
-    weights = -0.5 * (n_weights * _LOG_2PI + squares)
+    variance = model.bias_variance
+    bias = -0.5 * (width * (log(2.0 * pi) + log(variance)) + bias_squares / variance)
+    weights = -0.5 * (n_weights * log(2.0 * pi) + squares)
     return xp.sum(gaussian.entropy(layer.weights), axis=-1) + bias + weights
-
-
-def _noise_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
-    """E[log p(eta²) - log q(eta²)]."""
-    noise = factors.layers[index].noise_variance
-    prior = model.prior.noise(index)
-    return namespace(noise.scale).sum(inverse_gamma.expected_log_ratio(noise, prior), axis=-1)
-
-
-def _global_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
-    """E[log p(tau) - log q(tau)] with the -½ D K E[log tau] of the weights' prior."""
-    shrinkage = factors.layers[index].global_shrinkage
-    return elbo_term(shrinkage, model.prior.global_shrinkage, model.n_weights(index))
 
 
 def _local_term(model: BowTieModel, factors: Posterior, index: int) -> Array:
     """E[log p(psi) - log q(psi)] with the -½ E[log psi] of the weights' prior, and the slab's."""
-    layer, prior = factors.layers[index], model.prior.local_shrinkage[index]
+    layer, prior = factors.layers[index], model.local_shrinkage[index]
     there = None if model.connections is None else model.connections[index]
-    count = model.n_weights(index)
-    scales = elbo_term(layer.local_shrinkage, prior, 1, count, present=there, axes=(-2, -1))
+    scales = elbo_term(layer.local_shrinkage, prior, model.n_weights(index), there, axes=(-2, -1))
     return scales + _slab_term(model, layer, there)
 
 
@@ -165,7 +160,7 @@ def _slab_term(model: BowTieModel, layer: LayerFactors, there: Array | None) -> 
     N(0 | 0, c²) IG(c² | a, b) = t(0) IG(c² | a + ½, b). With that constant a slab without an end
     changes nothing, and what is bounded is no more than the evidence: see docs/theory/model.
     """
-    prior, slab = model.prior.slab, layer.slab_variance
+    prior, slab = model.slab, layer.slab_variance
     if prior is None or slab is None:
         return 0.0
     tilted = InverseGamma(concentration=prior.concentration + 0.5, scale=prior.scale)

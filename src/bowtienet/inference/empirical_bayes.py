@@ -15,19 +15,18 @@ outcome has.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from math import exp, inf, isfinite, log, nan
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
-from bowtienet._arrays import Array
 from bowtienet.distributions import generalized_inverse_gaussian as gig
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.distributions.half_cauchy import HalfCauchy
 from bowtienet.distributions.point_mass import PointMass
-from bowtienet.inference.statistics import Statistics
 from bowtienet.model.model import BowTieModel
 from bowtienet.model.shrinkage import ShrinkagePrior
 from bowtienet.outcomes import StudentT
@@ -36,47 +35,37 @@ from bowtienet.posterior.factors import Posterior
 
 def update_hyperparameters(model: BowTieModel, factors: Posterior) -> BowTieModel:
     """The model with the global prior that fits the present q(tau) best."""
-    prior = model.prior.global_shrinkage
+    prior = model.global_shrinkage
     if isinstance(prior, PointMass):
         return model
-    if isinstance(prior, HalfCauchy):
-        updated: ShrinkagePrior = HalfCauchy(scale=_half_cauchy_scale(factors))
-    else:
-        updated = _maximize(prior, factors)
-    return replace(model, prior=replace(model.prior, global_shrinkage=updated))
+    scales = [layer.global_shrinkage for layer in factors.layers]
+    return replace(model, global_shrinkage=_maximize(prior, scales))
 
 
 def separate_hyperparameters(model: BowTieModel, count: int) -> BowTieModel:
     """The model with the numbers that EM moves as arrays (M,), one for each network."""
-    prior, outcome = model.prior.global_shrinkage, model.outcome
-    if isinstance(prior, HalfCauchy) or (
-        isinstance(prior, GeneralizedInverseGaussian) and gig.is_zero(prior.rate)
-    ):
+    prior, outcome = model.global_shrinkage, model.outcome
+    if not isinstance(prior, PointMass) and gig.is_zero(prior.rate):
         prior = replace(prior, scale=np.full(count, prior.scale))
     elif isinstance(prior, GeneralizedInverseGaussian):
         prior = replace(prior, rate=np.full(count, prior.rate))
     if isinstance(outcome, StudentT):
         outcome = replace(outcome, freedom=np.full(count, outcome.freedom))
-    return replace(model, prior=replace(model.prior, global_shrinkage=prior), outcome=outcome)
+    return replace(model, global_shrinkage=prior, outcome=outcome)
 
 
-def update_outcome_parameters(model: BowTieModel, statistics: Statistics) -> BowTieModel:
-    """The model with parameters of its outcome that raise the bound of these statistics.
-
-    They take part from the next local step on: the statistics are those of the parameters before.
-    """
-    sums = statistics.output.parameter
-    if sums is None:
-        return model
-    return replace(model, outcome=model.outcome.renewed(sums, statistics.count))
-
-
-def _maximize(prior: GeneralizedInverseGaussian, factors: Posterior) -> GeneralizedInverseGaussian:
-    count = len(factors.layers)
+def _maximize(
+    prior: GeneralizedInverseGaussian | HalfCauchy, scales: Sequence[Any]
+) -> ShrinkagePrior:
+    """The prior that fits q(tau) of the L+1 layers."""
+    count = len(scales)
     if gig.is_zero(prior.rate):
-        inverse = _of_layers(gig.mean_inverse, factors).sum(axis=0)
-        return replace(prior, scale=count * -prior.order / inverse)
-    total = _of_layers(gig.mean, factors).sum(axis=0)
+        inverse = np.stack([gig.mean_inverse(q) for q in scales])
+        if isinstance(prior, HalfCauchy):
+            return HalfCauchy(scale=_half_cauchy_scale(np.log(inverse)))
+        return replace(prior, scale=count * -prior.order / inverse.sum(axis=0))
+    assert isinstance(prior, GeneralizedInverseGaussian)
+    total = np.sum([gig.mean(q) for q in scales], axis=0)
     if gig.is_zero(prior.scale):
         return replace(prior, rate=count * prior.order / total)
     if prior.order == -0.5:
@@ -88,24 +77,13 @@ def _maximize(prior: GeneralizedInverseGaussian, factors: Posterior) -> Generali
     return replace(prior, rate=np.asarray(best))
 
 
-def _of_layers(
-    moment: Callable[[GeneralizedInverseGaussian], Array], factors: Posterior
-) -> np.ndarray:
-    """(layers, networks)."""
-    values = []
-    for layer in factors.layers:
-        assert isinstance(layer.global_shrinkage, GeneralizedInverseGaussian)
-        values.append(np.asarray(moment(layer.global_shrinkage)))
-    return np.stack(values)
+def _half_cauchy_scale(shifts: np.ndarray) -> np.ndarray:
+    """argmax over A² of Σ ½ log A² - log(1 + A² E[1/tau]), from the logarithms of E[1/tau].
 
-
-def _half_cauchy_scale(factors: Posterior) -> np.ndarray:
-    """argmax over A² of Σ ½ log A² - log(1 + A² E[1/tau]), concave in log A².
-
-    Its derivative there is half the number of layers less a sum of logistic functions: Newton
-    steps, replaced by bisection where they leave the bracket. Of two layers the start is the end.
+    It is concave in log A², and its derivative there is half the number of layers less a sum of
+    logistic functions: Newton steps, replaced by bisection where they leave the bracket. Of two
+    layers the start is the end.
     """
-    shifts = np.log(_of_layers(gig.mean_inverse, factors))
     low, high = -np.max(shifts, axis=0), -np.min(shifts, axis=0)
     log_scale = -np.mean(shifts, axis=0)
     # Bisection alone narrows any bracket to rounding in 60 steps; Newton usually needs 5.
@@ -128,20 +106,16 @@ def _search_rate(prior: GeneralizedInverseGaussian, count: int, total: float) ->
         return nan
 
     def loss(log_rate: float) -> float:
-        rate = exp(log_rate)
-        candidate = replace(prior, rate=rate)
-        return count * float(gig.log_normalizer(candidate)) + rate * total
+        candidate = replace(prior, rate=exp(log_rate))
+        return count * float(gig.log_normalizer(candidate)) + exp(log_rate) * total
 
     from scipy.optimize import minimize_scalar  # heavy to load, and needed for this family alone
 
     center = log(prior.rate)
     # Where the best rate is 0 (an order below -1 and large tau), the prior is an inverse gamma to
     # rounding at scale · rate = 1e-16, and still a member of its own family.
-    lowest = min(center, log(1e-16 / prior.scale))
+    lowest = max(center - 20.0, min(center, log(1e-16 / prior.scale)))
     found = minimize_scalar(
-        loss,
-        bounds=(max(center - 20.0, lowest), center + 20.0),
-        method="bounded",
-        options={"xatol": 1e-10},
+        loss, bounds=(lowest, center + 20.0), method="bounded", options={"xatol": 1e-10}
     )
     return exp(float(found.x)) if found.fun <= loss(center) else float(prior.rate)

@@ -22,6 +22,7 @@ from bowtienet._arrays import (
     inverse_and_log_determinant,
     is_number,
     namespace,
+    pack,
     trace_of_product,
     unpack,
     with_ones,
@@ -65,24 +66,16 @@ def update_weights(model: BowTieModel, factors: Posterior, statistics: Statistic
     """
     updated = []
     for index, layer in enumerate(factors.layers):
+        sums = statistics.layers[index]
         noise_precision = inverse_gamma.mean_inverse(layer.noise_variance)
-        if index < len(statistics.hidden):
-            sums = statistics.hidden[index]
-            precision = (
-                sums.polya_gamma_moment / model.temperature**2
-                + noise_precision[..., None] * sums.gate_moment
-            )
-            precision = unpack(precision, layer.weights.mean.shape[-1])
-            linear = (
-                noise_precision[..., None] * sums.gate_cross
-                + sums.half_gate_mean / model.temperature
-            )
-        else:
-            if not model.outcome.has_noise:
-                noise_precision = namespace(noise_precision).ones_like(noise_precision)
-            moment = output_moment(factors, statistics)
-            precision = noise_precision[..., None, None] * moment
-            linear = noise_precision[..., None] * statistics.output.target_cross
+        if index == len(factors.layers) - 1 and not model.outcome.has_noise:
+            noise_precision = namespace(noise_precision).ones_like(noise_precision)
+        precision = noise_precision[..., None] * layer_moment(factors, statistics, index)
+        linear = noise_precision[..., None] * sums.cross
+        if sums.polya_gamma_moment is not None and sums.half_gate_mean is not None:
+            precision = precision + sums.polya_gamma_moment / model.temperature**2
+            linear = linear + sums.half_gate_mean / model.temperature
+        precision = unpack(precision, linear.shape[-1])
         precision = precision + diagonal_matrix(prior_precision(model, layer))
         covariance = _inverse_where_present(model, index, precision)
         mean = (covariance @ linear[..., None])[..., 0]
@@ -96,9 +89,9 @@ def update_noise(model: BowTieModel, factors: Posterior, statistics: Statistics)
     That of an output without noise stays and is not used.
     """
     updated = [layer.noise_variance for layer in factors.layers]
-    for index in range(len(statistics.hidden) + model.outcome.has_noise):
+    for index in range(len(updated) - 1 + model.outcome.has_noise):
         squares = expected_residual(factors, statistics, index)
-        prior = model.prior.noise(index)
+        prior = model.noise(index)
         xp = namespace(squares)
         concentration = prior.concentration + 0.5 * statistics.count[..., None]
         updated[index] = InverseGamma(
@@ -113,7 +106,7 @@ def update_global_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior
 
     A half-Cauchy tau has p = -½, r = 0 and E[1/nu] for s, with q(nu) updated along with it.
     """
-    prior = model.prior.global_shrinkage
+    prior = model.global_shrinkage
     updated = [
         conjugate_update(prior, model.n_weights(index), 0.5 * scaled_squares(layer))
         for index, layer in enumerate(factors.layers)
@@ -129,13 +122,13 @@ def update_local_shrinkage(model: BowTieModel, factors: Posterior) -> Posterior:
         if model.connections is not None:
             # The scale of a weight that does not exist is never read; any but 0 is safe.
             half_squares = np.where(model.connections[index], half_squares, 1.0)
-        updated.append(conjugate_update(model.prior.local_shrinkage[index], 1, half_squares))
+        updated.append(conjugate_update(model.local_shrinkage[index], 1, half_squares))
     return _with_factors(factors, "local_shrinkage", updated)
 
 
 def update_slab(model: BowTieModel, factors: Posterior) -> Posterior:
     """c² ~ IG(a + ½, b + ½ E[W²]), one for each weight, if the prior has a slab."""
-    prior = model.prior.slab
+    prior = model.slab
     if prior is None:
         return factors
     updated = [slab_update(prior, weight_squares(layer)) for layer in factors.layers]
@@ -166,34 +159,24 @@ def expected_residual(factors: Posterior, statistics: Statistics, index: int) ->
 
     The paper drops the covariance between a_l and a_{l-1} (docs/theory/errata, 1).
     """
-    layer = factors.layers[index]
-    xp = namespace(layer.weights.mean)
-    size = layer.weights.mean.shape[-1]
-    second = gaussian.second_moment(layer.weights)
-    if index < len(statistics.hidden):
-        sums = statistics.hidden[index]
-        own = sums.activation_square + _shared_squares(factors, statistics, index)
-        cross, moment = sums.gate_cross, unpack(sums.gate_moment, size)
-    else:
-        own = statistics.output.target_square
-        cross = statistics.output.target_cross
-        moment = output_moment(factors, statistics)
-    squares = own - 2.0 * xp.sum(layer.weights.mean * cross, axis=-1)
-    squares = squares + trace_of_product(second, moment)
+    weights, sums = factors.layers[index].weights, statistics.layers[index]
+    xp = namespace(weights.mean)
+    own, shared = sums.square, factors.shared_covariance
+    if index == len(factors.layers) - 2 and shared is not None:
+        own = own + statistics.count[..., None] * diagonal(shared)
+    squares = own - 2.0 * xp.sum(weights.mean * sums.cross, axis=-1)
+    moment = unpack(layer_moment(factors, statistics, index), weights.mean.shape[-1])
+    squares = squares + trace_of_product(gaussian.second_moment(weights), moment)
     # A sum of squares that is zero up to rounding may come out a little below zero.
     return xp.maximum(squares, xp.zeros_like(squares))
 
 
-def output_moment(factors: Posterior, statistics: Statistics) -> Array:
-    """Σ p E[a~_L a~_L'] (D, K+1, K+1), or (1, K+1, K+1) of p = 1 with the shared covariance."""
-    size = factors.layers[-1].weights.mean.shape[-1]
-    moment = unpack(statistics.output.input_moment, size)
-    if statistics.output.constant is not None:
-        return moment
-    if factors.shared_covariance is not None:
-        shared = bordered(factors.shared_covariance)
-        moment = moment + statistics.count[..., None, None] * shared
-    return moment[..., None, :, :]
+def layer_moment(factors: Posterior, statistics: Statistics, index: int) -> Array:
+    """Σ rho E[a~ a~'] packed of a hidden layer, Σ p E[a~ a~'] of the output with count · S_L."""
+    moment, shared = statistics.layers[index].moment, factors.shared_covariance
+    if index == len(factors.layers) - 1 and shared is not None:
+        moment = moment + statistics.count[..., None, None] * pack(bordered(shared))[..., None, :]
+    return moment
 
 
 def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
@@ -203,13 +186,8 @@ def prior_precision(model: BowTieModel, layer: LayerFactors) -> Array:
     shrinkage = global_precision(layer) * mean_inverse(layer.local_shrinkage)
     if layer.slab_variance is not None:
         shrinkage = shrinkage + inverse_gamma.mean_inverse(layer.slab_variance)
-    return xp.concat(
-        [
-            xp.ones_like(mean[..., :1]) / model.prior.bias_variance,
-            xp.ones_like(mean[..., 1:]) * shrinkage,
-        ],
-        axis=-1,
-    )
+    ones = xp.ones_like(mean)
+    return xp.concat([ones[..., :1] / model.bias_variance, ones[..., 1:] * shrinkage], axis=-1)
 
 
 def global_precision(layer: LayerFactors) -> Array:
@@ -244,10 +222,3 @@ def _inverse_where_present(model: BowTieModel, index: int, precision: Array) -> 
     absent = diagonal_matrix(1.0 * ~there)
     inverse, _ = inverse_and_log_determinant(np.where(both, precision, 0.0) + absent)
     return np.where(both, inverse, 0.0)
-
-
-def _shared_squares(factors: Posterior, statistics: Statistics, index: int) -> Array:
-    """count · diag(S_L) for the last hidden layer if rows share it, nothing for the others."""
-    if index != len(statistics.hidden) - 1 or factors.shared_covariance is None:
-        return 0.0
-    return statistics.count[..., None] * diagonal(factors.shared_covariance)

@@ -10,15 +10,15 @@ those of inputs and targets.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+
+import numpy as np
 
 from bowtienet._arrays import (
     Array,
     diagonal_matrix,
     inverse_and_log_determinant,
-    log_determinant,
     map_arrays,
     namespace,
     pack_for_trace,
@@ -27,16 +27,12 @@ from bowtienet._arrays import (
     with_ones,
 )
 from bowtienet.distributions import bernoulli, gaussian, inverse_gamma, polya_gamma
-from bowtienet.inference.output_by_row import (
-    OutputForRows,
-    message_by_row,
-    output_for_rows,
-)
+from bowtienet.inference.output_by_row import mean_with_bias, message_by_row, squares_by_row
 from bowtienet.model.model import BowTieModel
-from bowtienet.outcomes import RowTerms
 from bowtienet.posterior.factors import (
     Activations,
-    CommonAxes,
+    Covariances,
+    LayerFactors,
     LocalFactors,
     LocalMemory,
     Posterior,
@@ -55,45 +51,26 @@ from bowtienet.posterior.moments import (
 class FactorsForRows(Posterior):
     """Global factors with what every block of rows would have to work out of them again."""
 
-    noise_precision: tuple[Array, ...]
-    """E[1/eta²] (1, D) of every layer."""
     squares: tuple[Array, ...]
     """E[(b, W)'(b, W)] of every hidden layer, packed for traces, ((K+1)(K+2)/2, D)."""
-    output_message: Array | None
-    """What (y, 1) is multiplied with for h_L, (D_out + 1, D_L); None without hidden layers."""
-    log_determinant: Array | None
-    """log|S_L| (); None without hidden layers."""
-    output: OutputForRows | None
-    """Of an outcome whose precision differs between rows, with hidden layers; None otherwise."""
+    output_squares: Array | tuple[Array, Array] | None
+    """See `squares_by_row`; None without hidden layers, and where rows share S_L."""
 
 
 def for_rows(factors: Posterior) -> FactorsForRows:
-    """Work out once what all blocks of rows need.
-
-    h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d]).
-    """
+    """Work out once what all blocks of rows need."""
     if isinstance(factors, FactorsForRows):
         return factors
     layers, covariance = factors.layers, factors.shared_covariance
-    precision = [inverse_gamma.mean_inverse(layer.noise_variance) for layer in layers]
-    message = None
-    if covariance is not None:
-        output, weight = layers[-1].weights, precision[-1][..., :, None]
-        xp = namespace(output.mean)
-        with_bias = gaussian.second_moment(output)[..., :, 0, 1:]
-        constant = xp.sum(weight * with_bias, axis=-2, keepdims=True)
-        message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
+    by_row = covariance is None and len(layers) > 1
     return FactorsForRows(
         layers=layers,
         shared_covariance=covariance,
-        noise_precision=tuple(value[..., None, :] for value in precision),
         squares=tuple(
             transpose(pack_for_trace(gaussian.second_moment(layer.weights)))
             for layer in layers[:-1]
         ),
-        output_message=message,
-        log_determinant=None if covariance is None else log_determinant(covariance),
-        output=output_for_rows(layers) if covariance is None and len(layers) > 1 else None,
+        output_squares=squares_by_row(layers) if by_row else None,
     )
 
 
@@ -102,8 +79,8 @@ def initialize_local(
 ) -> LocalMemory:
     """Gates and tilts from a forward pass through the mean weights: rho = sigmoid(E[z] / T).
 
-    No step asks for the tilts of the first layer before it has updated them. Outcomes whose
-    precision differs between rows begin at E[z] and E[z]² + mu~'B mu~ of the same pass.
+    Outcomes whose precision differs between rows begin at E[z] and E[z]² + mu~'B mu~ of the same
+    pass.
     """
     xp = namespace(inputs)
     mean, gates, tilts = with_ones(inputs), [], []
@@ -114,34 +91,31 @@ def initialize_local(
             spread = weight_spread(layer.weights, mean)
             tilts.append(xp.sqrt(preactivation**2 + spread) / model.temperature)
         mean = with_ones(gates[-1] * preactivation)
-    outcome = None
+    parabola: tuple[Array, ...] = ()
     if targets is not None and model.outcome.by_row:
         weights = factors.layers[-1].weights
         output = preactivation_mean(weights, mean)
         square = output**2 + weight_spread(weights, mean)
-        precision = output_precision(model, factors)
-        terms = model.outcome.row_terms(targets, output, square, precision)
-        outcome = (terms.precision, terms.linear)
-    return LocalMemory(gate_probability=tuple(gates), tilt=tuple(tilts), outcome=outcome)
+        terms = model.outcome.row_terms(targets, output, square, output_precision(model, factors))
+        parabola = (terms.precision, terms.linear)
+    return tuple(gates), tuple(tilts), parabola
+
+
+def noise_precision(layer: LayerFactors) -> Array:
+    """E[1/eta²] (1, D)."""
+    return inverse_gamma.mean_inverse(layer.noise_variance)[..., None, :]
 
 
 def output_precision(model: BowTieModel, factors: Posterior) -> Array | float:
     """c = E[1/eta²] (1, D_out) of the output, 1 for outcomes without a noise variance."""
-    if not model.outcome.has_noise:
-        return 1.0
-    if isinstance(factors, FactorsForRows):
-        return factors.noise_precision[-1]
-    return inverse_gamma.mean_inverse(factors.layers[-1].noise_variance)[..., None, :]
+    return noise_precision(factors.layers[-1]) if model.outcome.has_noise else 1.0
 
 
 def local_memory(local: LocalFactors) -> LocalMemory:
     """What the next local step reads of the local factors."""
     terms = local.outcome
-    return LocalMemory(
-        gate_probability=local.gate_probability,
-        tilt=local.tilt[1:],
-        outcome=terms if terms is None else (terms.precision, terms.linear),
-    )
+    parabola = () if terms is None else (terms.precision, terms.linear)
+    return local.gate_probability, local.tilt[1:], parabola
 
 
 def local_step(
@@ -162,12 +136,17 @@ def local_step(
     moments = chain_moments(activations, inputs, input_second)
     tilt = update_tilts(model, factors, moments)
     gates, entropy = update_gates(model, factors, moments, tilt)
+    outcome = None
+    if targets is not None and model.outcome.by_row:
+        # The parabolas, whose own local factors suit E[z] and E[z²].
+        mean, square = output_moments(factors.layers[-1].weights, activations, moments)
+        outcome = model.outcome.row_terms(targets, mean, square, output_precision(model, factors))
     local = LocalFactors(
         activations=activations,
         gate_probability=gates,
         gate_entropy=entropy,
         tilt=tilt,
-        outcome=update_outcome(model, factors, targets, activations, moments),
+        outcome=outcome,
     )
     return local, moments
 
@@ -190,10 +169,10 @@ def settle(
     for _ in range(max_iterations):
         local, moments = local_step(model, factors, inputs, targets, memory)
         renewed = local_memory(local)
-        moving = _moves(renewed, memory, tolerance)
-        if moving is None:
+        moving = _moving(renewed, memory, tolerance)
+        if not moving.any():
             break
-        memory = map_arrays(partial(namespace(inputs).where, moving), renewed, memory)
+        memory = map_arrays(partial(np.where, moving), renewed, memory)
     return local, moments
 
 
@@ -214,20 +193,20 @@ def update_activations(
     if model.architecture.n_hidden == 0:
         return ()
     result: list[Activations] = []
-    factors = for_rows(factors)
+    factors, (gates, _, parabola) = for_rows(factors), memory
     first = preactivation_mean(factors.layers[0].weights, with_ones(inputs))
-    if factors.output is None:
-        covariance, log_determinant, linear = _output_message(factors, inputs, targets)
+    covariance: Covariances
+    log_determinant: Array | None = None
+    if factors.output_squares is None:
+        covariance, linear = _output_message(factors, inputs, targets)
     else:
+        weight = output_precision(model, factors)
         covariance, log_determinant, linear = message_by_row(
-            factors.output,
-            output_precision(model, factors),
-            memory,
-            as_matrices=model.architecture.n_hidden > 1,
+            factors.layers, factors.output_squares, *(weight * term for term in parabola)
         )
     for index in reversed(range(model.architecture.n_hidden)):
         layer = factors.layers[index]
-        pull = factors.noise_precision[index] * memory.gate_probability[index]
+        pull = noise_precision(layer) * gates[index]
         # E[z] without its random input; that of the first layer is known.
         constant = first if index == 0 else layer.weights.mean[..., None, :, 0]
         # G, the preactivation's pull on its activation.
@@ -259,20 +238,6 @@ def update_tilts(
     )
 
 
-def update_outcome(
-    model: BowTieModel,
-    factors: Posterior,
-    targets: Array | None,
-    activations: Sequence[Activations],
-    moments: ChainMoments,
-) -> RowTerms | None:
-    """The outcome's parabolas, whose own local factors suit E[z] and E[z²]; None if it has none."""
-    if targets is None or not model.outcome.by_row:
-        return None
-    mean, square = output_moments(factors.layers[-1].weights, activations, moments)
-    return model.outcome.row_terms(targets, mean, square, output_precision(model, factors))
-
-
 def update_gates(
     model: BowTieModel,
     factors: Posterior,
@@ -286,16 +251,16 @@ def update_gates(
     factors = for_rows(factors)
     gates, entropies = [], []
     for index, layer in enumerate(factors.layers[:-1]):
-        noise_precision = factors.noise_precision[index]
+        precision = noise_precision(layer)
         preactivation = preactivation_mean(layer.weights, moments.inputs[index])
         # With E[a z] = E[a] E[z] + Cov(a, z), as few passes over (n, D) as there are terms.
-        slope = noise_precision * moments.means[index] + 1.0 / model.temperature
-        curvature = noise_precision * (0.5 * model.temperature**2)
+        slope = precision * moments.means[index] + 1.0 / model.temperature
+        curvature = precision * (0.5 * model.temperature**2)
         log_odds = slope * preactivation - curvature * tilt[index] ** 2
         cross = moments.cross[index]
         if cross is not None:
             covariance = covariance_with_preactivation(layer.weights, cross)
-            log_odds = log_odds + noise_precision * covariance
+            log_odds = log_odds + precision * covariance
         probability, entropy = bernoulli.probability_and_entropy(log_odds)
         gates.append(probability)
         entropies.append(entropy)
@@ -304,23 +269,23 @@ def update_gates(
 
 def _output_message(
     factors: FactorsForRows, inputs: Array, targets: Array | None
-) -> tuple[Array, Array, Array]:
-    """S_L (1, D, D), log|S_L| (1,) and h_L (n, D): the last hidden layer's view of the output.
+) -> tuple[Array, Array]:
+    """S_L (1, D, D) and h_L (n, D), the last hidden layer's view of the output.
+
+        h_L = Σ_d E[1/eta²_d] (y_d E[W_d] - E[W_d b_d])
 
     Without targets h_L is zero (and the caller hands in factors whose S_L is the noise alone, see
     `prediction`).
     """
-    covariance, message = factors.shared_covariance, factors.output_message
-    determinant = factors.log_determinant
-    assert covariance is not None
-    assert message is not None
-    assert determinant is not None
+    assert factors.shared_covariance is not None
+    covariance, output = factors.shared_covariance[..., None, :, :], factors.layers[-1].weights
     xp = namespace(covariance)
     if targets is None:
-        linear = xp.zeros_like(inputs[..., :1] * message[..., :1, :])
-    else:
-        linear = xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1) @ message
-    return covariance[..., None, :, :], determinant[..., None], linear
+        return covariance, xp.zeros_like(inputs[..., :1] * covariance[..., 0, :1, :])
+    weight = transpose(noise_precision(factors.layers[-1]))
+    constant = xp.sum(weight * mean_with_bias(output), axis=-2, keepdims=True)
+    message = xp.concat([weight * output.mean[..., :, 1:], -constant], axis=-2)
+    return covariance, xp.concat([targets, xp.ones_like(targets[:, :1])], axis=-1) @ message
 
 
 def _hidden_message(
@@ -340,44 +305,40 @@ def _hidden_message(
     In the paper's prediction the gates of these sums carry the lower layer's index; they are this
     layer's (docs/theory/errata, 3).
     """
-    layer, temperature = factors.layers[index], model.temperature
+    layer, temperature, (gates, tilts, _) = factors.layers[index], model.temperature, memory
     xp = namespace(pull)
     mean = layer.weights.mean[..., 1:]
     second = gaussian.second_moment(layer.weights)
-    curvature = pull + polya_gamma.mean(memory.tilt[index - 1]) / temperature**2
+    curvature = pull + polya_gamma.mean(tilts[index - 1]) / temperature**2
     # The diagonal rides along as one more unit with c = 1, which spares a pass over (n, K, K).
-    diagonals = diagonal_matrix(factors.noise_precision[index - 1])
+    diagonals = diagonal_matrix(noise_precision(factors.layers[index - 1]))
     squares = xp.concat([diagonals, second[..., 1:, 1:]], axis=-3)
     *leading, width, size = mean.shape
     quadratic = with_ones(curvature) @ xp.reshape(squares, (*leading, width + 1, size * size))
-    half_gates = (memory.gate_probability[index] - 0.5) / temperature
+    half_gates = (gates[index] - 0.5) / temperature
     linear = (half_gates + pull * offset) @ mean - curvature @ second[..., 0, 1:]
     return xp.reshape(quadratic, (*quadratic.shape[:-1], size, size)), linear
 
 
-def _apply(covariance: Array | CommonAxes, vectors: Array) -> Array:
+def _apply(covariance: Covariances, vectors: Array) -> Array:
     """S v for every row: one product where all rows share S, two where they share its axes."""
-    if isinstance(covariance, CommonAxes):
-        return ((vectors @ covariance.axes) * covariance.variances) @ transpose(covariance.axes)
+    if isinstance(covariance, tuple):
+        axes, variances = covariance
+        return ((vectors @ axes) * variances) @ transpose(axes)
     if covariance.shape[-3] == 1:
         return vectors @ covariance[..., 0, :, :]
     return (covariance @ vectors[..., None])[..., 0]
 
 
-def _moves(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array | None:
-    """Whether a gate or (relative to its size) a tilt of a row moves, (n, 1); None if none does.
+def _moving(now: LocalMemory, before: LocalMemory, tolerance: float) -> Array:
+    """Whether a gate or, relative to its size, a tilt of a row moves, (n, 1).
 
     The outcome's parabola counts as a tilt where hidden layers hear of it.
     """
-    pairs = [*zip(now.gate_probability, before.gate_probability, strict=True)]
-    pairs += [(a / (1.0 + b), b / (1.0 + b)) for a, b in zip(now.tilt, before.tilt, strict=True)]
-    if now.gate_probability and now.outcome is not None and before.outcome is not None:
-        for a, b in zip(now.outcome, before.outcome, strict=True):
-            size = 1.0 + namespace(b).abs(b)
-            pairs.append((a / size, b / size))
-    moving: Array | None = None
-    for a, b in pairs:
-        xp = namespace(a)
-        found = xp.any(xp.abs(a - b) > tolerance, axis=-1, keepdims=True)
-        moving = found if moving is None else moving | found
-    return None if moving is None or not bool(namespace(moving).any(moving)) else moving
+    moving = np.zeros((1, 1), dtype=bool)
+    for kind, pairs in enumerate(zip(now, before, strict=True)):
+        for a, b in zip(*pairs, strict=True):
+            size = 1.0 + np.abs(b) if kind else 1.0
+            moves = np.any(np.abs(a / size - b / size) > tolerance, axis=-1, keepdims=True)
+            moving = moving | (moves & bool(now[0]))
+    return moving

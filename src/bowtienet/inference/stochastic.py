@@ -17,7 +17,7 @@ rows in the batch, one local step and l_t = 1 a step is a sweep of coordinate as
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TypeAlias
 
@@ -35,23 +35,15 @@ from bowtienet.inference.ascend import (
     workers,
 )
 from bowtienet.inference.elbo import ElboTerms, elbo
-from bowtienet.inference.empirical_bayes import (
-    separate_hyperparameters,
-    update_hyperparameters,
-    update_outcome_parameters,
-)
+from bowtienet.inference.empirical_bayes import separate_hyperparameters, update_hyperparameters
 from bowtienet.inference.global_step import global_step, update_shared_covariance
 from bowtienet.inference.local_step import FactorsForRows, for_rows, settle
 from bowtienet.inference.statistics import Statistics, add, block_statistics
 from bowtienet.model.model import BowTieModel, Rows, split, take_rows
 from bowtienet.posterior.factors import Posterior, n_networks
 
-ADAPTIVE_RATE = 0.7
-"""k of the steps that shrink once whole steps have stopped to raise the bound."""
 WINDOW = 40
 """Fewest steps whose bounds are averaged; half of the rows are visited in a window."""
-STILL_WINDOWS = 3
-"""Windows in a row without a gain that end a fit."""
 
 Batches: TypeAlias = Callable[[int], Iterable[Rows]]
 """The batches of a pass, given its number: all rows once, in an order of its own."""
@@ -108,10 +100,9 @@ def stochastic_step(
     posterior = global_step(model, state.posterior, blended)
     model = update_hyperparameters(model, posterior)
     terms = elbo(model, posterior, sums)
-    model = update_outcome_parameters(model, blended)
-    after = StochasticState(
-        model=model, posterior=posterior, statistics=blended, step=state.step + 1
-    )
+    outcome = model.outcome.renewed(blended.parameter, blended.count)
+    model, step = replace(model, outcome=outcome), state.step + 1
+    after = StochasticState(model=model, posterior=posterior, statistics=blended, step=step)
     return after, terms
 
 
@@ -143,8 +134,8 @@ def ascend_stochastic(
         part of it, or less than its own noise, three times in a row.
     forgetting_rate : float in (0.5, 1] or "adaptive"
         k of the paper's steps l_t = (t + delay)^(-k). "adaptive" takes whole steps, l_t = 1, until
-        the bound stops rising, and only then steps that shrink: they average out the noise of the
-        batches.
+        the bound stops rising, and only then steps that shrink, k = 0.7: they average out the noise
+        of the batches.
     step_delay : float
         Larger makes the first steps smaller.
     callback : callable, optional
@@ -159,7 +150,7 @@ def ascend_stochastic(
     history: list[NDArray[np.float64]] = []
     status, terms, heaviest, still = Status.ITERATION_LIMIT, None, 0.0, 0
     turned = None if forgetting_rate == "adaptive" else 0
-    rate = ADAPTIVE_RATE if isinstance(forgetting_rate, str) else forgetting_rate
+    rate = 0.7 if isinstance(forgetting_rate, str) else forgetting_rate
     start = state.step
     with workers(2) as apply:
         try:
@@ -182,10 +173,10 @@ def ascend_stochastic(
                 if callback is not None and callback(state.step - start, bound):
                     status = Status.INTERRUPTED
                     break
-                if still >= STILL_WINDOWS:
-                    if turned is not None:
-                        status = Status.CONVERGED
-                        break
+                if still == 3 and turned is not None:
+                    status = Status.CONVERGED
+                    break
+                if still == 3:
                     turned, still = state.step, 0
         except KeyboardInterrupt:
             if not history:
@@ -218,9 +209,7 @@ def _settled(
     model: BowTieModel, posterior: FactorsForRows, tolerance: float, most_steps: int, block: Rows
 ) -> Statistics:
     local, moments = settle(model, posterior, block.inputs, block.targets, tolerance, most_steps)
-    return block_statistics(
-        local, moments, block.targets, block.weights, has_noise=model.outcome.has_noise
-    )
+    return block_statistics(local, moments, block.targets, block.weights)
 
 
 def _count_still(still: int, history: list[NDArray[np.float64]], window: int, tol: float) -> int:

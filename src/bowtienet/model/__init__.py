@@ -1,5 +1,5 @@
 """The model of the paper, section 2: architecture, shrinkage priors, simulation."""
 
-from bowtienet.model.model import Prior
+from bowtienet.model.shrinkage import Prior
 
 __all__ = ["Prior"]

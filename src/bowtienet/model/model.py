@@ -10,15 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bowtienet._arrays import slices
-from bowtienet._params import number, positive
+from bowtienet._params import positive
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
-from bowtienet.model.shrinkage import (
-    ShrinkagePrior,
-    build_shrinkage,
-    free_parameters,
-    scaled,
-)
+from bowtienet.model.shrinkage import Prior, ShrinkagePrior, build_shrinkage, scaled
 from bowtienet.outcomes import GAUSSIAN, Outcome
 
 Floats = NDArray[np.float64]
@@ -43,69 +38,6 @@ def split(rows: Rows, size: int) -> list[Rows]:
     return [take_rows(rows, part) for part in slices(len(rows.inputs), size)]
 
 
-@dataclass(frozen=True)
-class Prior:
-    """A shrinkage prior of the weights, W ~ N(0, tau psi), in the paper's letters.
-
-    tau (one for each layer) and psi (one for each weight) are GIG(nu, delta, lambda) with density
-    proportional to x^(nu-1) exp(-(delta²/x + lambda² x)/2), or squares of half-Cauchy variables.
-
-    Parameters
-    ----------
-    family : {"student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gig", \
-            "gaussian", "horseshoe", "regularized_horseshoe"}
-        Name of the marginal prior of a weight.
-    nu_global, nu_local : float, optional
-        Orders of "student_t" (negative), "normal_gamma" (positive) and "gig".
-    delta_global, delta_local : float, optional
-        Scales of the families that have one; for the horseshoes the half-Cauchy's scale, for
-        "gaussian" the (fixed) root of tau and psi. The default `delta_global` of "student_t"
-        follows the data as in the paper, min(√max abs(coefficient), 10) of a linear fit.
-    lambda_global, lambda_local : float, optional
-        Rates of "laplace", "normal_gamma", "normal_inverse_gaussian" and "gig".
-    slab : (float, float)
-        Degrees of freedom and scale of the Student-t slab of "regularized_horseshoe".
-
-    Notes
-    -----
-    delta_global is divided by the root of the number of hidden layers and delta_local by the root
-    of the number of inputs of a layer, so that deeper and wider networks shrink more; lambda is
-    multiplied by the same roots.
-
-    Examples
-    --------
-    >>> Prior("student_t", nu_local=-2.0, delta_local=0.5).delta_local
-    0.5
-    """
-
-    family: str
-    nu_global: float | None = None
-    delta_global: float | None = None
-    lambda_global: float | None = None
-    nu_local: float | None = None
-    delta_local: float | None = None
-    lambda_local: float | None = None
-    slab: tuple[float, float] = (4.0, 2.0)
-
-
-@dataclass(frozen=True, kw_only=True)
-class NetworkPrior:
-    """Priors of everything that is shared by all observations."""
-
-    global_shrinkage: ShrinkagePrior
-    """EM moves its free hyperparameter: a number, or (M,) for M networks."""
-    local_shrinkage: tuple[ShrinkagePrior, ...]
-    hidden_noise: InverseGamma
-    output_noise: InverseGamma
-    bias_variance: float
-    slab: InverseGamma | None = None
-    """c² of each weight, for the regularised horseshoe alone."""
-
-    def noise(self, layer: int) -> InverseGamma:
-        """Prior of the noise variances of a layer, counted from 0."""
-        return self.output_noise if layer == len(self.local_shrinkage) - 1 else self.hidden_noise
-
-
 @dataclass(frozen=True, kw_only=True)
 class BowTieModel:
     """p(y, a, gamma, W, eta², tau, psi | x): what stays fixed while q moves.
@@ -114,12 +46,24 @@ class BowTieModel:
     """
 
     architecture: Architecture
-    prior: NetworkPrior
     temperature: float
+    global_shrinkage: ShrinkagePrior
+    """Prior of tau. EM moves its free hyperparameter: a number, or (M,) for M networks."""
+    local_shrinkage: tuple[ShrinkagePrior, ...]
+    """Priors of psi, layer by layer."""
+    hidden_noise: InverseGamma
+    output_noise: InverseGamma
+    bias_variance: float
+    slab: InverseGamma | None = None
+    """Prior of c² of each weight, for the regularised horseshoe alone."""
     outcome: Outcome = GAUSSIAN
     """The likelihood of the targets given the network's outputs."""
     connections: tuple[NDArray[np.bool_], ...] | None = None
     """Weights (D, K) of every layer that exist; None for all, as before pruning."""
+
+    def noise(self, layer: int) -> InverseGamma:
+        """Prior of the noise variances of a layer, counted from 0."""
+        return self.output_noise if layer == len(self.local_shrinkage) - 1 else self.hidden_noise
 
     def n_weights(self, layer: int) -> int:
         """Weights of a layer, counted from 0, without biases."""
@@ -137,6 +81,7 @@ def build_model(
     bias_variance: float = 1.0,
     temperature: float = 0.1,
     outcome: Outcome = GAUSSIAN,
+    default_delta: float = 1.0,
 ) -> BowTieModel:
     """Put a model together from the name of its shrinkage prior.
 
@@ -155,41 +100,38 @@ def build_model(
         Softness of the gates; ReLU in the limit 0.
     outcome : Outcome
         The likelihood of the targets; `output_noise` is read by those with a noise variance alone.
+    default_delta : float
+        delta_global of a Student-t prior that has none; see `default_scales`.
     """
     prior = Prior(prior) if isinstance(prior, str) else prior
-    shared, local = _shrinkage(prior, "global"), _shrinkage(prior, "local")
-    depth = max(architecture.n_hidden, 1)
+    if prior.family == "student_t" and prior.delta_global is None:
+        prior = replace(prior, delta_global=default_delta)
+    shared, local = build_shrinkage(prior, "global"), build_shrinkage(prior, "local")
+    slab = None
+    if prior.family == "regularized_horseshoe":
+        half = 0.5 * positive(prior.slab[0], "the degrees of freedom of slab")
+        scale = half * positive(prior.slab[1], "the scale of slab") ** 2
+        slab = InverseGamma(concentration=half, scale=scale)
     return BowTieModel(
         architecture=architecture,
-        prior=NetworkPrior(
-            global_shrinkage=scaled(shared, 1.0 / depth),
-            local_shrinkage=tuple(scaled(local, 1.0 / k) for k in architecture.widths[:-1]),
-            hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
-            output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
-            bias_variance=positive(bias_variance, "bias_variance"),
-            slab=_slab(*prior.slab) if prior.family == "regularized_horseshoe" else None,
-        ),
         temperature=positive(temperature, "temperature"),
+        global_shrinkage=scaled(shared, 1.0 / max(architecture.n_hidden, 1)),
+        local_shrinkage=tuple(scaled(local, 1.0 / k) for k in architecture.widths[:-1]),
+        hidden_noise=_noise(hidden_noise, "hidden_noise", 1),
+        output_noise=_noise(output_noise, "output_noise", architecture.n_outputs),
+        bias_variance=positive(bias_variance, "bias_variance"),
+        slab=slab,
         outcome=outcome,
     )
 
 
-@dataclass(frozen=True, kw_only=True)
-class LinearFit:
-    """What a linear fit of the working targets says about scales, which the paper's defaults use.
+def default_scales(rows: Rows, outcome: Outcome = GAUSSIAN) -> tuple[float, float, Floats]:
+    """The paper's scales from a linear fit of the outcome's working targets, weights counted.
 
-    Rows count by their weights; rows of weight 0 are absent.
+    delta_global = min(max |coefficient|^½, 10) where a prior has none, max |intercept|, and the
+    scales (D_out,) of the authors' IG(2, min(residual variance / 4, 30)) of the output noise. The
+    first and the last are kept from 0: priors stay proper for targets that a line fits exactly.
     """
-
-    largest_coefficient: float
-    """max |coefficient|, without the intercepts."""
-    largest_intercept: float
-    residual_variance: Floats
-    """(D_out,); the variance of the targets where there are no two rows for each coefficient."""
-
-
-def fit_linear(rows: Rows, outcome: Outcome = GAUSSIAN) -> LinearFit:
-    """Least squares of the outcome's working targets on the inputs."""
     present = rows.weights > 0.0
     total = float(rows.weights.sum())
     share = rows.weights[present, None] / total
@@ -199,50 +141,10 @@ def fit_linear(rows: Rows, outcome: Outcome = GAUSSIAN) -> LinearFit:
     # A line through few rows leaves little over, whatever the noise: only their spread counts.
     few = total <= 2 * design.shape[1]
     line = np.sum(share * y, axis=0) if few else design @ coefficients
-    return LinearFit(
-        largest_coefficient=float(np.abs(coefficients[1:]).max(initial=0.0)),
-        largest_intercept=float(np.abs(coefficients[0]).max()),
-        residual_variance=np.sum(share * (y - line) ** 2, axis=0),
-    )
-
-
-def default_prior(prior: str | Prior, linear: LinearFit) -> Prior:
-    """The prior with the paper's delta_global = min(max |coefficient|^½, 10) where none is given.
-
-    That is for the Student-t family; the others have defaults of their own.
-    """
-    prior = Prior(prior) if isinstance(prior, str) else prior
-    if prior.family != "student_t" or prior.delta_global is not None:
-        return prior
-    largest = min(max(linear.largest_coefficient, 1e-2), 10.0**2)
-    return replace(prior, delta_global=math.sqrt(largest))
-
-
-def default_output_noise(linear: LinearFit) -> tuple[float, Floats]:
-    """The authors' IG(2, min(residual variance / 4, 30)) for each output.
-
-    At least 1e-6, so that the prior is proper for targets that a line fits exactly.
-    """
-    return 2.0, np.clip(linear.residual_variance / 4.0, 1e-6, 30.0)
-
-
-def _shrinkage(prior: Prior, which: str) -> ShrinkagePrior:
-    """Prior of tau or psi: scale delta²/2 and rate lambda²/2, or delta² where it is a variance."""
-    free = free_parameters(prior.family)
-    scale = "variance" if "variance" in free else "scale"
-    values: dict[str, float] = {}
-    for letter, name in (("nu", "order"), ("delta", scale), ("lambda", "rate")):
-        value = getattr(prior, f"{letter}_{which}")
-        if value is None:
-            continue
-        if name not in free:
-            raise ValueError(f"prior {prior.family!r} has no {letter}_{which}: leave it out.")
-        check = positive if letter == "delta" else number
-        values[name] = check(value, f"{letter}_{which}")
-    is_squared = "variance" in free or prior.family.endswith("horseshoe")
-    for name in values.keys() - {"order"}:
-        values[name] = (1.0 if is_squared else 0.5) * values[name] ** 2
-    return build_shrinkage(prior.family, **values)
+    residual_variance = np.sum(share * (y - line) ** 2, axis=0)
+    largest = float(np.clip(np.abs(coefficients[1:]).max(initial=0.0), 1e-2, 10.0**2))
+    intercept = float(np.abs(coefficients[0]).max())
+    return math.sqrt(largest), intercept, np.clip(residual_variance / 4.0, 1e-6, 30.0)
 
 
 def _noise(
@@ -259,8 +161,3 @@ def _noise(
         concentration=positive(concentration, f"the concentration of {name}"),
         scale=float(scales) if scales.ndim == 0 else scales,
     )
-
-
-def _slab(freedom: float, scale: float) -> InverseGamma:
-    half = 0.5 * positive(freedom, "the degrees of freedom of slab")
-    return InverseGamma(concentration=half, scale=half * positive(scale, "the scale of slab") ** 2)

@@ -17,6 +17,7 @@ own: a pseudo-observation of zero.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import log
 from typing import TypeAlias
 
@@ -33,67 +34,96 @@ Shrinkage: TypeAlias = GeneralizedInverseGaussian | PointMass
 """q of a scale."""
 ShrinkagePrior: TypeAlias = Shrinkage | HalfCauchy
 
-_DEFAULTS: dict[str, dict[str, float]] = {
-    "student_t": {"order": -1.5, "scale": 0.5},
-    "laplace": {"rate": 0.5},
-    "normal_gamma": {"order": 0.5, "rate": 0.5},
-    "normal_inverse_gaussian": {"scale": 0.5, "rate": 0.5},
-    "gig": {"order": -1.0, "scale": 0.5, "rate": 0.5},
-    "horseshoe": {"scale": 1.0},
-    "regularized_horseshoe": {"scale": 1.0},
-    "gaussian": {"variance": 1.0},
+FAMILIES: dict[str, tuple[dict[str, float], dict[str, float]]] = {
+    "student_t": ({"order": -1.5, "scale": 0.5}, {"rate": 0.0}),
+    "laplace": ({"rate": 0.5}, {"order": 1.0, "scale": 0.0}),
+    "normal_gamma": ({"order": 0.5, "rate": 0.5}, {"scale": 0.0}),
+    "normal_inverse_gaussian": ({"scale": 0.5, "rate": 0.5}, {"order": -0.5}),
+    "gig": ({"order": -1.0, "scale": 0.5, "rate": 0.5}, {}),
+    "horseshoe": ({"scale": 1.0}, {}),
+    "regularized_horseshoe": ({"scale": 1.0}, {}),
+    "gaussian": ({"scale": 1.0}, {}),
 }
-_FIXED: dict[str, dict[str, float]] = {
-    "student_t": {"rate": 0.0},
-    "laplace": {"order": 1.0, "scale": 0.0},
-    "normal_gamma": {"scale": 0.0},
-    "normal_inverse_gaussian": {"order": -0.5},
-    "gig": {},
-}
-FAMILIES = tuple(_DEFAULTS)
+"""By name: the parameters that are free, with their defaults, and those that make the family."""
 
 
-def build_shrinkage(family: str, **parameters: float) -> ShrinkagePrior:
-    """Prior of a scale by the name of the prior that it gives a weight.
+@dataclass(frozen=True)
+class Prior:
+    """A shrinkage prior of the weights, W ~ N(0, tau psi), in the paper's letters.
+
+    tau (one for each layer) and psi (one for each weight) are GIG(nu, delta, lambda) with density
+    proportional to x^(nu-1) exp(-(delta²/x + lambda² x)/2), or squares of half-Cauchy variables.
 
     Parameters
     ----------
     family : {"student_t", "laplace", "normal_gamma", "normal_inverse_gaussian", "gig", \
-            "horseshoe", "regularized_horseshoe", "gaussian"}
+            "gaussian", "horseshoe", "regularized_horseshoe"}
         Name of the marginal prior of a weight.
-    **parameters : float
-        Those of `order`, `scale`, `rate` (in the paper's letters nu, delta²/2, lambda²/2) that the
-        family leaves free; `scale`, the median, for the horseshoes; `variance` for "gaussian".
+    nu_global, nu_local : float, optional
+        Orders of "student_t" (negative), "normal_gamma" (positive) and "gig".
+    delta_global, delta_local : float, optional
+        Scales of the families that have one; for the horseshoes the half-Cauchy's scale, for
+        "gaussian" the (fixed) root of tau and psi. The default `delta_global` of "student_t"
+        follows the data as in the paper, min(√max abs(coefficient), 10) of a linear fit.
+    lambda_global, lambda_local : float, optional
+        Rates of "laplace", "normal_gamma", "normal_inverse_gaussian" and "gig".
+    slab : (float, float)
+        Degrees of freedom and scale of the Student-t slab of "regularized_horseshoe".
+
+    Notes
+    -----
+    delta_global is divided by the root of the number of hidden layers and delta_local by the root
+    of the number of inputs of a layer, so that deeper and wider networks shrink more; lambda is
+    multiplied by the same roots.
 
     Examples
     --------
-    >>> build_shrinkage("laplace", rate=2.0)
+    >>> Prior("student_t", nu_local=-2.0, delta_local=0.5).delta_local
+    0.5
+    """
+
+    family: str
+    nu_global: float | None = None
+    delta_global: float | None = None
+    lambda_global: float | None = None
+    nu_local: float | None = None
+    delta_local: float | None = None
+    lambda_local: float | None = None
+    slab: tuple[float, float] = (4.0, 2.0)
+
+
+def build_shrinkage(prior: str | Prior, which: str = "local") -> ShrinkagePrior:
+    """Prior of tau ("global") or psi ("local") of a layer with one input.
+
+    scale = delta²/2 and rate = lambda²/2, but the scale of a half-Cauchy and the value of a fixed
+    variance are delta². Parameters that are not given have the defaults of the family.
+
+    Examples
+    --------
+    >>> build_shrinkage(Prior("laplace", lambda_local=2.0))
     GeneralizedInverseGaussian(order=1.0, scale=0.0, rate=2.0)
     """
-    free = free_parameters(family)
-    unknown = sorted(set(parameters) - set(free))
-    if unknown:
-        raise ValueError(
-            f"prior {family!r} has no parameter {', '.join(unknown)}: it takes {', '.join(free)}."
-        )
-    values = {
-        name: number(value, f"{name} of prior {family!r}")
-        for name, value in {**free, **parameters}.items()
-    }
-    if family == "gaussian":
-        return PointMass(value=positive(values["variance"], "variance of prior 'gaussian'"))
-    if family not in _FIXED:
-        return HalfCauchy(scale=positive(values["scale"], f"scale of prior {family!r}"))
-    values.update(_FIXED[family])
-    gig.check_proper(values["order"], values["scale"], values["rate"], f"prior {family!r}")
-    return GeneralizedInverseGaussian(**values)
-
-
-def free_parameters(family: str) -> dict[str, float]:
-    """The parameters that a family leaves free, with their defaults."""
-    if not isinstance(family, str) or family not in _DEFAULTS:
+    prior = Prior(prior) if isinstance(prior, str) else prior
+    family = prior.family
+    if not isinstance(family, str) or family not in FAMILIES:
         raise ValueError(f"unknown prior {family!r}: choose one of {', '.join(FAMILIES)}.")
-    return _DEFAULTS[family]
+    free, fixed = FAMILIES[family]
+    values, half = {**free, **fixed}, 1.0 if set(free) == {"scale"} else 0.5
+    for letter, name in (("nu", "order"), ("delta", "scale"), ("lambda", "rate")):
+        value = getattr(prior, f"{letter}_{which}")
+        if value is None:
+            continue
+        if name not in free:
+            raise ValueError(f"prior {family!r} has no {letter}_{which}: leave it out.")
+        check = positive if letter == "delta" else number
+        value = check(value, f"{letter}_{which}")
+        values[name] = value if letter == "nu" else half * value**2
+    if family == "gaussian":
+        return PointMass(value=values["scale"])
+    if set(free) == {"scale"}:
+        return HalfCauchy(scale=values["scale"])
+    gig.check_proper(**values, name=f"prior {family!r}")
+    return GeneralizedInverseGaussian(**values)
 
 
 def scaled(prior: ShrinkagePrior, factor: float) -> ShrinkagePrior:
@@ -137,18 +167,16 @@ def slab_update(prior: InverseGamma, squares: Array) -> InverseGamma:
 def elbo_term(
     q: Shrinkage,
     prior: ShrinkagePrior,
-    count: int,
-    n_scales: int = 1,
+    n_weights: int,
     present: Array | None = None,
     axes: tuple[int, ...] = (),
 ) -> Array:
-    """E_q[log p(x) - log q(x)] together with the -½ count E[log x] of the weights' prior.
+    """E_q[log p(x) - log q(x)] with the -½ E[log x] of the prior of each of `n_weights` weights.
 
-    `n_scales` scales of the same prior share a `PointMass`; a GIG factor holds its own arrays, of
-    which only the entries in `present` count, summed over `axes`.
+    A GIG factor may hold many scales, of which only those `present` count, summed over `axes`.
     """
     if isinstance(prior, PointMass):
-        return -0.5 * count * n_scales * log(prior.value)
+        return -0.5 * n_weights * log(prior.value)
     assert isinstance(q, GeneralizedInverseGaussian)
     if isinstance(prior, HalfCauchy):
         terms = half_cauchy.expected_log_ratio(q, prior)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,25 +19,8 @@ from bowtienet.outcomes import GAUSSIAN, Outcome
 Floats = NDArray[np.float64]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Parameters:
-    """One value of every global quantity, a tuple entry for each layer."""
-
-    weights: tuple[Floats, ...]
-    noise_variance: tuple[Floats, ...]
-    global_shrinkage: tuple[float, ...]
-    local_shrinkage: tuple[Floats, ...]
-    slab_variance: tuple[Floats, ...] = ()
-    """Of the regularised horseshoe alone."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Simulation:
-    """Targets drawn from the model with the latent quantities behind them."""
-
-    targets: Floats
-    activations: tuple[Floats, ...]
-    gates: tuple[Floats, ...]
+Layer: TypeAlias = tuple[Floats, Floats]
+"""One value of the weights (D, K+1), bias first, and of the noise variances (D,) of a layer."""
 
 
 def sample_shrinkage(
@@ -51,51 +34,50 @@ def sample_shrinkage(
     return gig.sample(prior, rng, shape)
 
 
-def sample_prior(model: BowTieModel, rng: np.random.Generator) -> Parameters:
-    """W ~ N(0, tau psi), b ~ N(0, s0²), eta² ~ IG, tau and psi from their own priors.
+def sample_scales(
+    model: BowTieModel, layer: int, rng: np.random.Generator
+) -> tuple[float, Floats, Floats | None]:
+    """tau, psi (D, K) and, with a slab, c² (D, K) of a layer from their priors."""
+    shape = model.architecture.widths[layer + 1], model.architecture.widths[layer]
+    tau = float(sample_shrinkage(model.global_shrinkage, rng, ()))
+    psi = sample_shrinkage(model.local_shrinkage[layer], rng, shape)
+    return tau, psi, None if model.slab is None else inverse_gamma.sample(model.slab, rng, shape)
 
-    With a slab W ~ N(0, 1 / (1/(tau psi) + 1/c²)) and c² from its prior: weights given their scales
-    are those of the joint density (docs/theory/model), whose scales the slab pulls down a little.
+
+def sample_prior(model: BowTieModel, rng: np.random.Generator) -> list[Layer]:
+    """W ~ N(0, tau psi), b ~ N(0, s0²) and eta² ~ IG of every layer, scales from their priors.
+
+    With a slab W ~ N(0, 1 / (1/(tau psi) + 1/c²)): weights given their scales are those of the
+    joint density (docs/theory/model), whose scales the slab pulls down a little.
     """
-    prior, widths = model.prior, model.architecture.widths
-    weights, noise, shared, local, slabs = [], [], [], [], []
-    for layer, (fan_in, width) in enumerate(pairwise(widths)):
-        tau = float(sample_shrinkage(prior.global_shrinkage, rng, ()))
-        psi = sample_shrinkage(prior.local_shrinkage[layer], rng, (width, fan_in))
+    layers = []
+    for layer in range(len(model.architecture.widths) - 1):
+        tau, psi, slab = sample_scales(model, layer, rng)
         variance = tau * psi
-        if prior.slab is not None:
-            slabs.append(inverse_gamma.sample(prior.slab, rng, (width, fan_in)))
-            variance = slabs[-1] / (1.0 + slabs[-1] / variance)
-        bias = rng.normal(0.0, np.sqrt(prior.bias_variance), size=(width, 1))
-        weights.append(np.hstack([bias, rng.normal(size=(width, fan_in)) * np.sqrt(variance)]))
-        noise.append(inverse_gamma.sample(prior.noise(layer), rng, (width,)))
-        shared.append(tau)
-        local.append(psi)
-    return Parameters(
-        weights=tuple(weights),
-        noise_variance=tuple(noise),
-        global_shrinkage=tuple(shared),
-        local_shrinkage=tuple(local),
-        slab_variance=tuple(slabs),
-    )
+        if slab is not None:
+            variance = slab / (1.0 + slab / variance)
+        bias = rng.normal(0.0, np.sqrt(model.bias_variance), size=(len(psi), 1))
+        weights = np.hstack([bias, rng.normal(size=psi.shape) * np.sqrt(variance)])
+        layers.append((weights, inverse_gamma.sample(model.noise(layer), rng, (len(psi),))))
+    return layers
 
 
 def sample_model(
-    parameters: Parameters,
+    layers: Sequence[Layer],
     temperature: float,
     inputs: Floats,
     rng: np.random.Generator,
     *,
     outcome: Outcome = GAUSSIAN,
-) -> Simulation:
+) -> tuple[Floats, list[Floats], list[Floats]]:
     """Walk the network: z = W a + b, gate ~ Bernoulli(sigmoid(z/T)), a ~ N(gate z, eta²).
 
-    Targets are drawn from the outcome, for the z of the output.
+    Targets (n, D_out) are drawn from the outcome, for the z of the output. With them come the
+    activations and the gates of every hidden layer.
     """
     values = np.asarray(inputs, dtype=float)
     activations: list[Floats] = []
     gates: list[Floats] = []
-    layers = list(zip(parameters.weights, parameters.noise_variance, strict=True))
     for weights, noise in layers[:-1]:
         z = preactivation(weights, values)
         # P(logistic noise < z/T) is the sigmoid; this form cannot overflow at low temperature.
@@ -104,11 +86,7 @@ def sample_model(
         gates.append(gate)
         activations.append(values)
     weights, noise = layers[-1]
-    return Simulation(
-        targets=outcome.sample(preactivation(weights, values), noise, rng),
-        activations=tuple(activations),
-        gates=tuple(gates),
-    )
+    return outcome.sample(preactivation(weights, values), noise, rng), activations, gates
 
 
 def preactivation(weights: Floats, values: Floats) -> Floats:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
 from bowtienet.model.shrinkage import (
     Shrinkage,
     ShrinkagePrior,
@@ -49,7 +50,7 @@ class Columns:
 def local_prior(family: str) -> ShrinkagePrior:
     """The prior of psi_j by name."""
     if family == "student_t":
-        return build_shrinkage("student_t", order=-STUDENT_T_ORDER, scale=STUDENT_T_ORDER)
+        return GeneralizedInverseGaussian(order=-STUDENT_T_ORDER, scale=STUDENT_T_ORDER, rate=0.0)
     return build_shrinkage(family)
 
 

@@ -8,6 +8,7 @@ architecture stand side by side: every array here has a leading axis M, also for
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from bowtienet._arrays import Array, map_arrays
 from bowtienet.distributions.gaussian import GaussianRows
@@ -37,10 +38,10 @@ class Posterior:
     """q(W, b) q(eta²) q(tau) q(psi) of M networks: one entry for each layer, output last."""
 
     layers: tuple[LayerFactors, ...]
-    shared_covariance: Array | None
+    shared_covariance: Array | None = None
     """S_L (D_L, D_L), the conditional covariance of the last hidden layer's activations, which is
-    the same for every row with known targets; None without hidden layers, and for outcomes whose
-    precision differs between rows."""
+    the same for every row with known targets; None before the first step, without hidden layers,
+    and for outcomes whose precision differs between rows."""
 
 
 def n_networks(posterior: Posterior) -> int:
@@ -54,14 +55,9 @@ def network(posterior: Posterior, index: int) -> Posterior:
     return taken
 
 
-@dataclass(frozen=True, kw_only=True)
-class CommonAxes:
-    """S_n = V diag(v_n) V' of n rows: they differ in v alone, and no matrix of a row is formed."""
-
-    axes: Array
-    """V (D, D)."""
-    variances: Array
-    """v (n, D)."""
+Covariances: TypeAlias = Array | tuple[Array, Array]
+"""S_n of n rows as matrices (n, D, D), or (1, D, D) where all rows share them; or as (V, v) with
+common axes V (D, D) and v (n, D): S_n = V diag(v_n) V', and no matrix of a row is formed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,23 +68,16 @@ class Activations:
     """t (n, D); for the first layer t + M x, since its input x is known."""
     gain: Array | None
     """M (n, D, K); None for the first layer."""
-    covariance: Array | CommonAxes
-    """S (n, D, D), or (1, D, D) where all rows share it; an only hidden layer below one output
-    whose precision differs between rows has common axes."""
-    log_determinant: Array
-    """log|S| (n,) or (1,)."""
+    covariance: Covariances
+    """S; an only hidden layer below one output whose precision differs between rows has axes."""
+    log_determinant: Array | None
+    """log|S| (n,); None where all rows share S, whose entropy is added up elsewhere."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class LocalMemory:
-    """What a block of rows remembers between sweeps."""
-
-    gate_probability: tuple[Array, ...]
-    """rho (n, D) of every hidden layer."""
-    tilt: tuple[Array, ...]
-    """A (n, D) of the hidden layers from the second on; the first layer's is never read again."""
-    outcome: tuple[Array, Array] | None = None
-    """p and k (n, D_out) of the outcome if they differ between rows."""
+LocalMemory: TypeAlias = tuple[tuple[Array, ...], tuple[Array, ...], tuple[Array, ...]]
+"""What a block of rows remembers between sweeps: rho (n, D) of every hidden layer; A (n, D) of
+those from the second on, for the first layer's is never read again; p and k (n, D_out) of the
+outcome if they differ between rows, else nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ residuals and the shrinkage that suits its weights, or the first sweep would for
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -54,7 +54,6 @@ def initialize(
 
     The model is a new one, whose hyperparameters EM has not moved.
     """
-    draw = {"laplace": laplace_weights, "spike_slab": spike_slab_weights}[init]
     candidates = np.flatnonzero(rows.weights > 0.0)
     most = 10_000  # drawn at random: these schemes only say where to begin
     if candidates.size > most:
@@ -63,7 +62,7 @@ def initialize(
     targets = model.outcome.working_targets(rows.targets)
     networks = []
     for _ in range(count):
-        means = random_weights(model.architecture.hidden, model.temperature, rows.inputs, rng, draw)
+        means = random_weights(model.architecture.hidden, model.temperature, rows.inputs, rng, init)
         features = mean_activations(means, rows.inputs, model.temperature)
         means.append(ridge(features, targets, rows.weights))
         networks.append(build_posterior(model, means, rng))
@@ -84,10 +83,11 @@ def around(
         if model.outcome.has_noise:
             activations = mean_activations(means[:-1], rows.inputs, model.temperature)
             errors = rows.targets - preactivation(means[-1], activations)
-            prior = model.prior.noise(len(means) - 1)
+            prior = model.noise(len(means) - 1)
             noise = InverseGamma(
-                concentration=prior.concentration
-                + 0.5 * rows.weights.sum() * np.ones((1, errors.shape[1])),
+                concentration=np.full(
+                    (1, errors.shape[1]), prior.concentration + 0.5 * rows.weights.sum()
+                ),
                 scale=(prior.scale + 0.5 * rows.weights @ errors**2)[None],
             )
             updated[-1] = replace(updated[-1], noise_variance=noise)
@@ -112,9 +112,9 @@ def build_posterior(
     layers = []
     for index, mean in enumerate(means):
         width, size = mean.shape
-        noise = model.prior.noise(index)
+        noise = model.noise(index)
         covariance = np.broadcast_to(variance * np.eye(size), (1, width, size, size))
-        slab, local = model.prior.slab, model.prior.local_shrinkage[index]
+        slab, local = model.slab, model.local_shrinkage[index]
         layers.append(
             LayerFactors(
                 weights=GaussianRows(mean=np.array(mean[None]), covariance=covariance.copy()),
@@ -122,17 +122,12 @@ def build_posterior(
                     concentration=np.full((1, width), noise.concentration),
                     scale=np.ones((1, width)) * noise.scale,
                 ),
-                global_shrinkage=_draw(
-                    model.prior.global_shrinkage, model.n_weights(index), (1,), rng
-                ),
+                global_shrinkage=_draw(model.global_shrinkage, model.n_weights(index), (1,), rng),
                 local_shrinkage=_draw(local, 1, (1, width, size - 1), rng),
                 slab_variance=slab and slab_update(slab, mean[None, :, 1:] ** 2 + variance),
             )
         )
-    shared_covariance = None
-    if model.architecture.n_hidden and not model.outcome.by_row:
-        shared_covariance = variance * np.eye(model.architecture.hidden[-1])[None]
-    return Posterior(layers=tuple(layers), shared_covariance=shared_covariance)
+    return Posterior(layers=tuple(layers))
 
 
 def random_weights(
@@ -140,13 +135,13 @@ def random_weights(
     temperature: float,
     inputs: Floats,
     rng: np.random.Generator,
-    draw: Callable[[np.random.Generator, int, int], Floats],
+    init: str,
 ) -> list[Floats]:
     """Hidden weights (D, K+1), each unit with its knot at a random point of its input's range."""
     means: list[Floats] = []
     values = inputs
     for width in hidden:
-        weights = draw(rng, width, values.shape[1])
+        weights = drawn_weights(init, rng, width, values.shape[1])
         low, high = values.min(axis=0), values.max(axis=0)
         margin = 0.05 * (high - low)
         knots = rng.uniform(low - margin, high + margin, size=weights.shape)
@@ -155,17 +150,17 @@ def random_weights(
     return means
 
 
-def laplace_weights(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
-    """W ~ Laplace(0, sqrt(2 / D_{l-1}))."""
-    return rng.laplace(0.0, math.sqrt(2.0 / fan_in), size=(width, fan_in))
+def drawn_weights(init: str, rng: np.random.Generator, width: int, fan_in: int) -> Floats:
+    """Weights (D, K) of a layer whose units see K = D_{l-1} inputs.
 
-
-def spike_slab_weights(rng: np.random.Generator, width: int, fan_in: int) -> Floats:
-    """W ~ pi N(0, 2 / sqrt(D_{l-1})) + (1 - pi) delta_0 with pi = 1 / (1 + sqrt(D_{l-1}))."""
+    laplace     W ~ Laplace(0, sqrt(2 / K))
+    spike_slab  W ~ pi N(0, 2 / sqrt(K)) + (1 - pi) delta_0 with pi = 1 / (1 + sqrt(K))
+    """
+    if init == "laplace":
+        return rng.laplace(0.0, math.sqrt(2.0 / fan_in), size=(width, fan_in))
     slab = rng.normal(0.0, math.sqrt(2.0 / math.sqrt(fan_in)), size=(width, fan_in))
     is_slab = rng.random(size=(width, fan_in)) < 1.0 / (1.0 + math.sqrt(fan_in))
-    slab[~is_slab] = 0.0
-    return slab
+    return np.where(is_slab, slab, 0.0)
 
 
 def mean_activations(means: Sequence[Floats], values: Floats, temperature: float) -> Floats:
@@ -204,7 +199,7 @@ def _with_suited_shrinkage(model: BowTieModel, index: int, layer: LayerFactors) 
     """psi, then tau, at their updates for the present weights."""
     squares = layer.weights.mean[..., 1:] ** 2 + NETWORK_VARIANCE
     shared = np.reshape(mean_inverse(layer.global_shrinkage), (-1, 1, 1))
-    local = conjugate_update(model.prior.local_shrinkage[index], 1, 0.5 * shared * squares)
+    local = conjugate_update(model.local_shrinkage[index], 1, 0.5 * shared * squares)
     sums = np.sum(mean_inverse(local) * squares, axis=(-2, -1))
-    tau = conjugate_update(model.prior.global_shrinkage, model.n_weights(index), 0.5 * sums)
+    tau = conjugate_update(model.global_shrinkage, model.n_weights(index), 0.5 * sums)
     return replace(layer, local_shrinkage=local, global_shrinkage=tau)

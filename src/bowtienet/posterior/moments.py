@@ -16,18 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bowtienet._arrays import (
-    Array,
-    diagonal,
-    namespace,
-    pack,
-    pack_outer,
-    transpose,
-    with_ones,
-)
+from bowtienet._arrays import Array, namespace, pack, pack_outer, transpose, with_ones
 from bowtienet.distributions import gaussian
 from bowtienet.distributions.gaussian import GaussianRows
-from bowtienet.posterior.factors import Activations, CommonAxes
+from bowtienet.posterior.factors import Activations
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,18 +87,6 @@ def last_covariance(activations: Sequence[Activations], moments: ChainMoments) -
     return last.covariance + moments.cross[-1] @ transpose(last.gain)
 
 
-def own_squares(activations: Sequence[Activations], moments: ChainMoments, layer: int) -> Array:
-    """E[a_d²] (n, D) of a hidden layer; for the last one without the diagonal of S_L."""
-    xp = namespace(moments.inputs[0])
-    mean = moments.means[layer]
-    if layer + 1 < len(activations):
-        return mean**2 + diagonal(moments.own[layer])
-    cross, gain = moments.cross[layer], activations[layer].gain
-    if cross is None or gain is None:
-        return mean**2
-    return mean**2 + xp.vecdot(cross, gain)
-
-
 def preactivation_mean(weights: GaussianRows, mean: Array) -> Array:
     """E[z] = m'mu~ (n, D) from mu~ (n, K+1)."""
     return mean @ transpose(weights.mean)
@@ -131,10 +111,10 @@ def activation_spread(
     xp = namespace(moments.inputs[-1])
     second = gaussian.second_moment(weights)[..., 1:, 1:]
     covariance = activations[-1].covariance
-    if isinstance(covariance, CommonAxes):
-        axes = covariance.axes[..., None, :, :]
+    if isinstance(covariance, tuple):
+        axes, variances = covariance[0][..., None, :, :], covariance[1]
         along = xp.sum(axes * (second @ axes), axis=-2)  # diag(V' E[W'W] V) (D_out, D)
-        return covariance.variances @ transpose(along)
+        return variances @ transpose(along)
     covariance = last_covariance(activations, moments)
     size = second.shape[-1] ** 2
     flat = xp.reshape(covariance, (*covariance.shape[:-2], size))

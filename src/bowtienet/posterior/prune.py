@@ -28,7 +28,6 @@ from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.distributions.gated import gated_moments
 from bowtienet.distributions.gaussian import GaussianRows
 from bowtienet.distributions.generalized_inverse_gaussian import GeneralizedInverseGaussian
-from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.model.architecture import Architecture
 from bowtienet.model.model import BowTieModel
 from bowtienet.posterior.factors import LayerFactors, Posterior
@@ -60,7 +59,11 @@ def prune(
         layers.append(_part_of(layer, q, mask, alive, below))
         if index < last:
             constants = ~selection.varying[index]
-            activation = _constant_activation(q, layer.noise_variance, model.temperature)
+            # Mean and variance of activations that no input reaches.
+            mean, open_, gates = gated_moments(
+                q.mean[:, 0], q.covariance[:, 0, 0], model.temperature
+            )
+            activation = mean, open_ + gates + inverse_gamma.mean(layer.noise_variance)[0]
             below = alive
     return _assembled(model, layers, selection)
 
@@ -96,14 +99,6 @@ def fold(q: GaussianRows, constants: Mask, activation: tuple[Floats, Floats]) ->
     return GaussianRows(mean=q.mean @ map_.T, covariance=covariance)
 
 
-def _constant_activation(
-    q: GaussianRows, noise: InverseGamma, temperature: float
-) -> tuple[Floats, Floats]:
-    """Mean and variance (D,) of activations that no input reaches."""
-    mean, open_, gates = gated_moments(q.mean[:, 0], q.covariance[:, 0, 0], temperature)
-    return mean, open_ + gates + inverse_gamma.mean(noise)[0]
-
-
 def _part_of(
     layer: LayerFactors, q: GaussianRows, mask: Mask, units: Mask, below: Mask
 ) -> LayerFactors:
@@ -129,9 +124,8 @@ def _assembled(
     model: BowTieModel, layers: list[LayerFactors], selection: NetworkSelection
 ) -> tuple[BowTieModel, Posterior]:
     """Model and posterior of the layers that are left: the output alone if nothing varies."""
-    prior = model.prior
     if not selection.inputs.any():
-        layers, prior = layers[-1:], replace(prior, local_shrinkage=prior.local_shrinkage[-1:])
+        layers = layers[-1:]
     shapes = [layer.weights.mean.shape[1:] for layer in layers]
     alive = [selection.inputs, *selection.units, np.ones(shapes[-1][0], dtype=bool)]
     first = len(alive) - 1 - len(layers)
@@ -142,14 +136,10 @@ def _assembled(
             hidden=tuple(shape[0] for shape in shapes[:-1]),
             n_outputs=shapes[-1][0],
         ),
-        prior=prior,
+        local_shrinkage=model.local_shrinkage[first:],
         connections=tuple(
             selection.connections[i][np.ix_(alive[i + 1], alive[i])]
             for i in range(first, len(alive) - 1)
         ),
     )
-    shared = None
-    if smaller.architecture.n_hidden and not model.outcome.by_row:
-        noise_precision = inverse_gamma.mean_inverse(layers[-2].noise_variance)
-        shared = diagonal_matrix(1.0 / noise_precision)
-    return smaller, Posterior(layers=tuple(layers), shared_covariance=shared)
+    return smaller, Posterior(layers=tuple(layers))

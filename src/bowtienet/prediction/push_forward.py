@@ -62,7 +62,7 @@ def preactivation_moments(weights: GaussianRows, inputs: Floats, below: Moments 
     """
     mean = with_ones(inputs if below is None else below.mean)
     if weights.covariance.shape[1] <= 4:
-        open_ = weight_spread(weights, mean)
+        open_ = np.maximum(weight_spread(weights, mean), 0.0)
     else:
         # All squares once, cheaper for many units; positive but for rounding.
         open_ = np.maximum(pack_outer(mean) @ transpose(pack_for_trace(weights.covariance)), 0.0)

@@ -23,7 +23,7 @@ from bowtienet.distributions import gaussian, inverse_gamma
 from bowtienet.inference.ascend import block_rows, workers
 from bowtienet.inference.local_step import FactorsForRows, for_rows, settle
 from bowtienet.model.model import BowTieModel
-from bowtienet.model.simulate import Parameters, preactivation, sample_model
+from bowtienet.model.simulate import Layer, preactivation, sample_model
 from bowtienet.posterior.factors import Posterior, n_networks
 from bowtienet.posterior.initialize import mean_activations
 from bowtienet.posterior.moments import activation_spread, preactivation_mean, weight_spread
@@ -105,27 +105,25 @@ def sample_functions(
     """
     draws = []
     for _ in range(n_draws):
-        parameters = sample_parameters(posterior, rng)
+        layers = sample_layers(posterior, rng)
         if noise:
-            drawn = sample_model(
-                parameters, model.temperature, inputs, rng, outcome=model.outcome
-            ).targets
+            drawn, _, _ = sample_model(
+                layers, model.temperature, inputs, rng, outcome=model.outcome
+            )
         else:
-            *hidden, output = parameters.weights
+            *hidden, output = (weights for weights, _ in layers)
             drawn = preactivation(output, mean_activations(hidden, inputs, model.temperature))
         draws.append(drawn)
     return np.stack(draws)
 
 
-def sample_parameters(posterior: Posterior, rng: np.random.Generator) -> Parameters:
+def sample_layers(posterior: Posterior, rng: np.random.Generator) -> list[Layer]:
     """One draw of weights and noise variances from q; shrinkage has no part in prediction."""
     layers = posterior.layers
-    return Parameters(
-        weights=tuple(gaussian.sample(layer.weights, rng)[0] for layer in layers),
-        noise_variance=tuple(
-            inverse_gamma.sample(layer.noise_variance, rng, layer.weights.mean.shape[:2])[0]
-            for layer in layers
-        ),
-        global_shrinkage=(),
-        local_shrinkage=(),
-    )
+    weights = [gaussian.sample(layer.weights, rng)[0] for layer in layers]
+    shapes = [layer.weights.mean.shape[:2] for layer in layers]
+    noise = [
+        inverse_gamma.sample(layer.noise_variance, rng, shape)[0]
+        for layer, shape in zip(layers, shapes, strict=True)
+    ]
+    return list(zip(weights, noise, strict=True))
