@@ -130,6 +130,7 @@ def test_warps_of_any_exponent(rng: np.random.Generator, tmp_path: Path) -> None
     ("encoding", "noise"),
     [("standard", "auto"), ("piecewise", "student_t"), ("principal", "constant")],
 )
+@pytest.mark.filterwarnings("ignore:levels that training did not have")
 def test_views_of_mixed_columns_and_several_targets(
     encoding: str, noise: str, mixed: pd.DataFrame, rng: np.random.Generator, tmp_path: Path
 ) -> None:
@@ -153,6 +154,7 @@ def test_views_of_mixed_columns_and_several_targets(
     ],
     ids=["texts", "truth", "whole", "float"],
 )
+@pytest.mark.filterwarnings("ignore:levels that training did not have")
 def test_classes(label: Any, mixed: pd.DataFrame, tmp_path: Path) -> None:
     model = BowTieClassifier(**FAST).fit(mixed, label(signal(mixed)))
     model.to_onnx(tmp_path / "m.onnx", dtype=np.float32)

@@ -214,6 +214,11 @@ def test_what_cannot_be_saved_is_said_before_anything_is_written(content, saved)
 # Complete or not at all
 
 
+def test_an_absent_folder_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no folder .*absent: create it"):
+        save(tmp_path / "absent" / "model.btn", KIND, 1)
+
+
 class Stop(BaseException):
     """As Ctrl-C: no Exception."""
 

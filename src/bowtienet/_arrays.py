@@ -217,7 +217,7 @@ def inverse_and_log_determinant(x: Array) -> tuple[Array, Array]:
 
     With R the inverse of the Cholesky factor, x^{-1} = R'R and log|x| = -2 Σ log diag R. Like the
     Cholesky factor, R loses no digits where the entries of x differ by many orders of magnitude (a
-    shrunk weight beside a free one). Both are NaN where there is no Cholesky factor.
+    shrunk weight next to a free one). Both are NaN where there is no Cholesky factor.
     """
     xp = namespace(x)
     if x.shape[-1] <= _leaf(x):

@@ -1,8 +1,10 @@
-"""Numbers, durations and counts for people, in one place."""
+"""Numbers, durations, counts and warnings for people, in one place."""
 
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Iterable
 
 SCORES = {
@@ -18,7 +20,7 @@ SCORES = {
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number with so many significant digits, without an exponent where it reads well.
+    """A number with `digits` significant digits, without an exponent where it reads well.
 
     Examples
     --------
@@ -73,7 +75,7 @@ def percent(share: float, decimals: int = 0) -> str:
 
 
 def score(name: str, value: float) -> str:
-    """A score, of which some are shares.
+    """A score; accuracy and coverage in per cent.
 
     Examples
     --------
@@ -107,7 +109,7 @@ def shorten(text: object, width: int = 32) -> str:
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """Names in a sentence; of many the first.
+    """Names in a sentence, the first `most` of them.
 
     Examples
     --------
@@ -117,3 +119,11 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     words = [f"'{shorten(name)}'" for name in names]
     rest = f" and {len(words) - most:,} more" if len(words) > most else ""
     return ", ".join(words[:most]) + rest
+
+
+def warn(text: str) -> None:
+    """A UserWarning that points to the line of the user, however deep inside the library it is."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals["__name__"].startswith("bowtienet"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, UserWarning, stacklevel=level)

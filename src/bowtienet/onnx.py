@@ -155,11 +155,11 @@ def _numbers(graph: _Graph, name: str, columns: tuple[Column, ...]) -> _Value:
     values = graph.input(name, len(columns))
     missing = graph("IsNaN", values)
     filled = graph("Where", missing, np.array([c.typical for c in columns]), values)
-    places: list[int] = []
+    positions: list[int] = []
     for index, column in enumerate(columns):
-        places += [index] * len(column.parts) + [len(columns) + index] * column.has_indicator
+        positions += [index] * len(column.parts) + [len(columns) + index] * column.has_indicator
     both = graph("Concat", filled, graph.cast(missing), axis=1)
-    return graph("Gather", both, np.array(places, dtype=np.int64), axis=1)
+    return graph("Gather", both, np.array(positions, dtype=np.int64), axis=1)
 
 
 def _category(graph: _Graph, column: Column) -> _Value:
@@ -192,8 +192,8 @@ def _date(graph: _Graph, column: Column) -> _Value:
     hours = graph("Round", (days - whole) * 24e6) / 1e6
     sine, cosine = graph("Sin", angle), graph("Cos", angle)
     parts = (days, sine, cosine, whole + 3.0 - week * 7.0, hours, graph.cast(missing))
-    places = [DATE_PARTS.index(part) for part in column.parts] + [-1] * column.has_indicator
-    return graph("Gather", graph("Concat", *parts, axis=1), np.array(places, np.int64), axis=1)
+    positions = [DATE_PARTS.index(part) for part in column.parts] + [-1] * column.has_indicator
+    return graph("Gather", graph("Concat", *parts, axis=1), np.array(positions, np.int64), axis=1)
 
 
 def _seen(graph: _Graph, view: View, inputs: _Value) -> _Value:

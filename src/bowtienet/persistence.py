@@ -52,6 +52,8 @@ def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
     It takes bytes, or text if `encoding` and `newline` of `open` are given.
     """
     target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}: create it first.")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with open(temporary, "x" if text else "xb", **text) as file:
@@ -202,7 +204,7 @@ def _is_of(value: Any, kind: Any) -> bool:
 
 
 def _digest(about: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> str:
-    """Of the header without its digest, and of the arrays."""
+    """The hash of the header without its digest and of the arrays."""
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name in sorted(tensors):
         array = tensors[name]

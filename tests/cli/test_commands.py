@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner, Result
 
+import bowtienet
 from bowtienet import load
 from bowtienet.cli import predict as predict_module
 from bowtienet.cli.app import app
@@ -105,6 +107,9 @@ def test_all_problems_are_said_at_once(houses: pd.DataFrame) -> None:
     for word in ("'prize'", "'adress'", "the input", "colour", "no does not"):
         assert word in said
     assert [path.name for path in Path().iterdir()] == ["houses.csv"]
+    assert "effort" in run(
+        "fit", "houses.csv", "-t", "prize", "--set", "effort=bset", code=2
+    ).stderr.replace("--effort", "")
     for option, value in (("--effort", "bset"), ("--test-last", "7"), ("--outcome", "rank")):
         assert option in run("fit", "houses.csv", "-t", "price", option, value, code=2).stderr
 
@@ -136,6 +141,7 @@ def test_counts_have_an_exposure(folder: Path, rng: np.random.Generator) -> None
     pd.DataFrame({"risk": risk, "years": years, "claims": claims}).to_csv("c.csv", index=False)
     options = ("--outcome", "counts", "--exposure", "years", "--report", "c.html", *FAST)
     run("fit", "c.csv", "-t", "claims", *options)
+    assert "years" not in run("check", "c.csv", "-t", "claims", *options[:4]).stdout
     assert "years" not in load("c.btn").feature_names_in_
     with_years = run("predict", "c.btn", "c.csv", "--exposure", "years")
     one = run("predict", "c.btn", "c.csv")
@@ -167,12 +173,16 @@ def test_parameters_and_weights(houses: pd.DataFrame) -> None:
     assert model.hidden_layer_sizes == (7,)
     assert model.prior == "laplace"
     assert "weight" not in model.feature_names_in_
-    refused = run("fit", "w.csv", "-t", "price", "--weight", "city", *FAST, code=2).stderr
-    assert "--weight" in refused
+    for command in ("fit", "check"):
+        refused = run(command, "w.csv", "-t", "price", "--weight", "city", code=2).stderr
+        assert "--weight" in refused
+    houses.assign(city="Lima").to_csv("one.csv", index=False)
+    refused = run("check", "one.csv", "-t", "city", code=2).stderr
+    assert "one class" in refused
 
 
 def test_comparison(houses: pd.DataFrame) -> None:
-    options = ("--splits", 2, "--effort", "fast", "--exclude", "address")
+    options = ("--splits", 2, "--seed", 1, "--effort", "fast", "--exclude", "address")
     said = " ".join(run("compare", "houses.csv", "-t", "price", *options).stdout.split())
     for word in ("bow tie", "linear", "constant", "gradient boosting", "120 held-out rows in 2"):
         assert word in said
@@ -214,7 +224,7 @@ def test_check_of_many_columns_is_short(folder: Path, rng: np.random.Generator) 
 def test_check_names_what_becomes_of_columns(houses: pd.DataFrame) -> None:
     said = run("check", "houses.csv", "-t", "price").stdout
     kinds = [line.split()[:2] for line in said.splitlines()]
-    assert ["city", "category"] in kinds
+    assert ["city", "category", "2", "levels"] in [line.split()[:4] for line in said.splitlines()]
     assert ["area", "number"] in kinds
     assert "(numbers)" in said
     # A target in doubt is said with the option that decides.
@@ -232,6 +242,11 @@ def test_rows_without_a_target_are_left_out(houses: pd.DataFrame) -> None:
 @pytest.mark.parametrize("command", ["demo", "check", "fit", "predict", "compare", "report"])
 def test_help_has_an_example(command: str) -> None:
     assert "Example: bowtienet " + command in run(command, "--help").output
+
+
+def test_version() -> None:
+    assert run("--version").stdout.strip() == version("bowtienet")
+    assert dir(bowtienet) == bowtienet.__all__
 
 
 @pytest.mark.slow

@@ -108,6 +108,8 @@ def test_tables_failures_and_doors(fitted: dict[str, Fitted]) -> None:
     assert truth["accuracy"][0] > 0.5
     with pytest.raises(ValueError, match="'weight'"):
         compare(X, "weight")
+    with pytest.raises(ValueError, match="read_table"):
+        compare("rows.csv", "weight")
     with pytest.raises(ValueError, match="numbers, classes, counts"):
         compare(X, y, outcome="ranks")
     with pytest.raises(ValueError, match="missing labels"):

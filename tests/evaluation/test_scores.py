@@ -99,6 +99,8 @@ def test_logs(rng: np.random.Generator) -> None:
     assert np.isfinite(log_scores(["a"], [[0.0, 1.0, 0.0]], classes)).all()
     with pytest.raises(ValueError, match="'z'"):
         log_scores(["z"], shares[:1], classes)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        log_scores(np.ones(5), gaussian(np.zeros(4), np.ones(4)))
 
 
 def test_pit_is_uniform_for_right_distributions(rng: np.random.Generator) -> None:

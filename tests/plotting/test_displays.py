@@ -93,6 +93,10 @@ def test_frames_and_arrays_are_the_same(fitted: dict[str, Fitted], rng: Any) -> 
     held = np.column_stack([np.full_like(display.values, np.sort(array[:, 0])[30]), display.values])
     np.testing.assert_array_equal(display.mean, network.predict(held))
     assert display.ax_.get_xlabel() == "x1"
+    named = PredictiveBandDisplay.from_estimator(network, array, "x1", array[:, 1])
+    np.testing.assert_array_equal(named.mean, display.mean)
+    with pytest.raises(TypeError, match=r"BowTieNetwork.*BowTieRegressor"):
+        NetworkDisplay.from_estimator(model)
     empty = X.assign(size=np.nan)
     with pytest.raises(ValueError, match="'size'"):
         PredictiveBandDisplay.from_estimator(model, empty, "size")

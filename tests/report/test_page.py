@@ -40,7 +40,8 @@ def numbers() -> tuple[Any, pd.DataFrame, pd.Series]:
 
 
 def page_of(model: Any, X: Any, y: Any, path: Path, **more: Any) -> str:
-    write_report(model, X, y, path, **more)
+    scores = write_report(model, X, y, path, **more)
+    assert scores.n_rows == len(y)
     text = path.read_text(encoding="utf-8")
     assert len(text.encode()) < 1_000_000
     assert not re.search(r'(?:src|href)="(?!data:)|@import|url\(', text)
@@ -76,7 +77,10 @@ def test_classes(rng: np.random.Generator, tmp_path: Path) -> None:
     X = table(rng)
     y = np.where(np.abs(X[ODD]) > 1.0, "far", "near")
     model = BowTieClassifier(**SETTINGS).fit(X[:120], y[:120])
-    text = page_of(model, X[120:], y[120:], tmp_path / "page.html")
+    X.loc[130, "city"] = "Quito"
+    with pytest.warns(UserWarning, match="levels that training did not have") as caught:
+        text = page_of(model, X[120:], y[120:], tmp_path / "page.html")
+    assert len(caught) == 1
     assert "Better than a linear model" in text
     assert "log loss" in text
 
@@ -118,10 +122,13 @@ def test_a_group_with_too_few_hits_is_doubtful(rng: np.random.Generator) -> None
     assert not any(group["is_doubtful"] for group in groups(X, rng.random(300) < 0.9, stated))
 
 
+@pytest.mark.filterwarnings("ignore:rows lie far outside")
 def test_too_few_rows_and_rows_outside_training(numbers: Any) -> None:
     model, X, y = numbers
     with pytest.raises(ValueError, match="at least two rows"):
         write_report(model, X[:1], y[:1], "page.html")
+    with pytest.raises(FileNotFoundError, match="no folder absent: create it"):
+        write_report(model, X, y, "absent/page.html")
     rows = X[:10].copy()
     assert outside(model, rows) == (0, [])
     rows.loc[3, "noise"] = 50.0

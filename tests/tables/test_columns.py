@@ -156,8 +156,12 @@ def test_frequent_levels_have_columns_and_the_others_none() -> None:
 def test_missing_and_unknown_levels_are_zero_in_all() -> None:
     columns = learnt(pd.DataFrame({"c": ["a", "b", None, "e"]}))
     new = pd.DataFrame({"c": ["b", "never", None, ""]})
-    assert list(encoded(columns, new)) == ["c=a", "c=b", "c=e"]
-    assert list(encoded(columns, new).values()) == [[0] * 4, [1, 0, 0, 0], [0] * 4]
+    with pytest.warns(UserWarning, match="levels that training did not have, in 'c'"):
+        values = encoded(columns, new)
+    assert values == {"c=a": [0] * 4, "c=b": [1, 0, 0, 0], "c=e": [0] * 4}
+    with pytest.warns(UserWarning, match="in 'c'") as caught:  # also of two, with one indicator
+        encoded(learnt(pd.DataFrame({"c": ["a", "b"]})), new)
+    assert caught[0].filename == __file__
     assert alone(["a", None, "a", ""]) == {"c=a": [1, 0, 1, 0]}
 
 
@@ -171,9 +175,11 @@ def test_levels_that_are_numbers() -> None:
     assert alone(np.array([3, "1", 2.0, 1], dtype=object)) == {"c": [3, 1, 2, 1]}
 
 
-def test_lists_are_levels() -> None:
-    X = pd.DataFrame({"c": [[1, 2], {"a": 1}, [1, 2], "z"]})
-    assert encoded_names(learnt(X)) == ["c=[1, 2]", "c=z", "c={'a': 1}"]
+@pytest.mark.parametrize("cells", [[[1, 2], "z"], [{"a": 1}, "z"], [1j, 2.0]])
+def test_cells_that_are_no_single_values_are_refused(cells: Any) -> None:
+    for X in (pd.DataFrame({"c": cells}), np.array([[cells[0]], [None]], dtype=object)[:, :1]):
+        with pytest.raises(ValueError, match=r"cells such as .* column of numbers|Complex"):
+            learnt(X)
 
 
 # Dates
@@ -201,13 +207,24 @@ def by_hand(moment: dt.datetime) -> list[float]:
         pd.DataFrame({"c": MOMENTS}),
         pd.DataFrame({"c": MOMENTS}).astype("datetime64[s]"),
         pd.DataFrame({"c": pd.DatetimeIndex(MOMENTS, tz="UTC").tz_convert("Asia/Tokyo")}),
+        pd.DataFrame({"c": pd.PeriodIndex(MOMENTS, freq="s")}),
         pl.DataFrame({"c": MOMENTS}),
         pa.table({"c": MOMENTS}),
         np.array(MOMENTS, dtype="datetime64[m]")[:, None],
         np.array(MOMENTS, dtype=object)[:, None],
         np.array([m.replace(tzinfo=dt.UTC) for m in MOMENTS], dtype=object)[:, None],
     ],
-    ids=["pandas", "seconds", "zone", "polars", "pyarrow", "array", "objects", "objects of a zone"],
+    ids=[
+        "pandas",
+        "seconds",
+        "zone",
+        "periods",
+        "polars",
+        "pyarrow",
+        "array",
+        "objects",
+        "objects of a zone",
+    ],
 )
 def test_dates(table: Any) -> None:
     """Days, season, weekday and hour; those of UTC where there is a zone."""

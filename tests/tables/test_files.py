@@ -141,7 +141,8 @@ def test_only_plain_numbers_are_numbers(
     [
         ("", "a.csv", ValueError, "empty"),
         ("a,b\n", "a.csv", ValueError, "no rows"),
-        ("a,b\n1,2\n1,2,3\n1,2,3,4\n", "a.csv", ValueError, "(?s)2 problems.*record 3.*quotes"),
+        ("a,b\n1,2\n1,2,3\n1,2,3,4\n", "a.csv", ValueError, "record '3', '4' more.*quotes"),
+        ("<html>\n<p>a, b</p>\n</html>", "a.csv", ValueError, "1 cell .*'2' more.*is a table"),
         ("x", "a.xls", ValueError, "xlsx"),
         (None, "absent.csv", FileNotFoundError, "absent"),
     ],

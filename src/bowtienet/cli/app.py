@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -22,6 +23,18 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    show: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+) -> None:
+    """The option without a command."""
+    if show:
+        print(version("bowtienet"))
+        raise typer.Exit
+
+
 for command, example in (
     (demo, "bowtienet demo"),
     (check, "bowtienet check houses.csv --target price"),

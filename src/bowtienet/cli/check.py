@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bowtienet._format import listed, shorten
 from bowtienet.cli import options
@@ -24,6 +24,8 @@ def check(
     target: options.Target,
     outcome: options.Outcome = "auto",
     exclude: options.Exclude = [],  # noqa: B006 (typer copies it)
+    weight: options.Weight = None,
+    exposure: options.Exposure = None,
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
@@ -35,9 +37,12 @@ def check(
     from bowtienet.tables.representation import learn_representation
 
     how = {"missing_values": missing_values, "decimal": decimal, "day_first": day_first}
-    rows = read_rows(data, how, target=target, outcome=outcome, exclude=exclude)
+    roles: Any = {"target": target, "weight": weight, "exposure": exposure}
+    rows = read_rows(data, how, outcome=outcome, exclude=exclude, **roles)
     estimator, labels = OURS[rows.outcome](), rows.outcome == "classes"
-    training = open_rows(estimator, rows.features, rows.target, labels=labels)
+    training = open_rows(estimator, rows.features, rows.target, labels=labels, **rows.extra)
+    if labels and len(set(training.targets.tolist())) < 2:
+        raise ValueError("--target: there is one class, and a classifier needs two at least.")
     representation, _ = learn_representation(training, estimator.max_categories)
     columns = describe_columns(representation.columns, training.table)
     announce(data, rows)

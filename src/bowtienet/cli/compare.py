@@ -22,6 +22,7 @@ def compare(
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
+    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
 ) -> None:
     """Compare with linear models and boosted trees on the same splits.
@@ -36,7 +37,7 @@ def compare(
     announce(data, rows)
     for text in rows.notes:
         note(text)
-    models = default_models(rows.outcome)
+    models = default_models(rows.outcome, seed)
     models["bow tie"].set_params(effort=effort, n_jobs=jobs)
     with console(stderr=True).status("comparing") as status:
         result = compare_models(
@@ -45,6 +46,7 @@ def compare(
             models,
             outcome=rows.outcome,
             cv=splits,
+            random_state=seed,
             callback=lambda done, total, name: status.update(f"{done} of {total} fits: {name}"),
         )
     header, *lines = result.lines()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from ast import literal_eval
+from functools import partial
 from json import dumps
 from pathlib import Path
 from shlex import quote
@@ -29,9 +30,7 @@ def fit(
     effort: options.Effort = "balanced",
     outcome: options.Outcome = "auto",
     exclude: options.Exclude = [],  # noqa: B006 (typer copies it)
-    weight: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Weights of the rows.")
-    ] = None,
+    weight: options.Weight = None,
     exposure: options.Exposure = None,
     test_size: Annotated[
         float, typer.Option(min=0, max=1, help="Share of rows to hold out; 0 for none.")
@@ -54,7 +53,7 @@ def fit(
     missing_values: options.MissingValues = [],  # noqa: B006
     decimal: options.Decimal = None,
     day_first: options.DayFirst = None,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 0,
+    seed: options.Seed = 0,
     jobs: options.Jobs = 1,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -80,6 +79,7 @@ def fit(
     with problems.gather("--set: "):
         estimator.set_params(effort=effort, n_jobs=jobs, random_state=seed)
         estimator.set_params(verbose=sys.stderr.isatty(), **dict(map(setting, settings)))
+        estimator._validate_params()
     problems.refuse_if_any()
     assert rows is not None
     training, held_out = hold_out(rows, share, last=test_last is not None, seed=seed)
@@ -95,11 +95,10 @@ def fit(
     if held_out is not None:
         times, past = held_out.extra.get("exposure"), training.extra.get("exposure")
         known: Any = {"exposure": times, "training": (training.features, training.target, past)}
-        assessment = assess(estimator, held_out.features, held_out.target, **known)
+        judge: Any = assess if report is None else partial(write_report, path=report)
+        assessment = judge(estimator, held_out.features, held_out.target, **known)
         content |= {"held_out_rows": assessment.n_rows, "scores": assessment.means}
         content["gain_over_linear"] = assessment.gains["linear"]
-        if report is not None:
-            write_report(estimator, held_out.features, held_out.target, report, **known)
     if json:
         print(dumps({**content, "model": str(out), "report": report and str(report)}, indent=2))
         return

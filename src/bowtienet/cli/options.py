@@ -26,9 +26,11 @@ Exclude = Annotated[
     list[str],
     typer.Option("--exclude", metavar="COLUMN", help="Column to leave out; may be repeated."),
 ]
+Weight = Annotated[str | None, typer.Option(metavar="COLUMN", help="Weights of the rows.")]
 Exposure = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="Exposure of counts, such as time or area.")
 ]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 Jobs = Annotated[int, typer.Option("--jobs", "-j", help="Threads; -1 for all cores.")]
 MissingValues = Annotated[
     list[str],

@@ -65,7 +65,7 @@ def compare(
     y: Any,
     models: Mapping[str, Any] | None = None,
     *,
-    outcome: str | None = None,
+    outcome: str = "auto",
     cv: Any = 5,
     random_state: int = 0,
     callback: Callable[[int, int, str], None] | None = None,
@@ -84,8 +84,8 @@ def compare(
         Targets, or the name of their column in the frame X.
     models : dict of name and estimator, optional
         Models; the others are compared with the first. `evaluation.default_models` by default.
-    outcome : {"numbers", "classes", "counts"}, optional
-        Kind of the targets; by default classes if they are texts or truth values, else numbers.
+    outcome : {"auto", "numbers", "classes", "counts"}
+        Kind of the targets; "auto": classes if they are texts or truth values, numbers otherwise.
     cv : int, splitter or iterable of (train, test)
         Number of shuffled folds, or what scikit-learn takes as `cv`.
     random_state : int
@@ -102,9 +102,10 @@ def compare(
     ['model', 'crps', 'difference', 'standard_error']
     """
     X, y = features_and_targets(X, y)
-    outcome = outcome or ("classes" if y.dtype.kind in "OUSb" else "numbers")
+    if outcome == "auto":
+        outcome = "classes" if y.dtype.kind in "OUSb" else "numbers"
     if outcome not in OURS:
-        raise ValueError(f"outcome must be one of {', '.join(OURS)}, got {outcome!r}.")
+        raise ValueError(f"outcome must be one of auto, {', '.join(OURS)}, got {outcome!r}.")
     if y.ndim != 1:
         raise ValueError(f"y must be one column of targets, got shape {y.shape}.")
     classes = None
@@ -155,8 +156,8 @@ def _columns(
         columns[name] = [mean_score(name, each) for each in values]
         if name == names[0]:
             columns["difference"] = [mean - columns[name][0] for mean in columns[name]]
-            _, places, times = np.unique(rows, return_inverse=True, return_counts=True)
-            apart = [np.bincount(places, each - values[0]) / times for each in values]
+            _, positions, times = np.unique(rows, return_inverse=True, return_counts=True)
+            apart = [np.bincount(positions, each - values[0]) / times for each in values]
             errors = np.std(apart, axis=1, ddof=1) / np.sqrt(len(times))
             columns["standard_error"] = errors.tolist()
     return columns

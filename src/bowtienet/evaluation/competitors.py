@@ -21,7 +21,7 @@ from bowtienet.estimators.counts import BowTieCountRegressor
 from bowtienet.estimators.regressor import BowTieRegressor
 from bowtienet.prediction.discrete import CountMixture
 from bowtienet.prediction.mixture import Mixture
-from bowtienet.tables.door import open_features, open_rows
+from bowtienet.tables.door import open_features, open_rows, refuse_others
 from bowtienet.tables.frames import frame_of, separate
 from bowtienet.tables.representation import learn_representation, standardize
 
@@ -141,6 +141,7 @@ class Widened(RegressorMixin, BaseEstimator):
 
 def features_and_targets(X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Features, and targets that may be the name of a column."""
+    refuse_others(X)
     X, y, _ = separate(X, y)
     return X, np.asarray(y)
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_consistent_length
 
 from bowtienet.prediction.discrete import CountMixture
 
@@ -126,7 +127,7 @@ def scores_of_rows(y: Any, forecast: Any, classes: Any = None) -> dict[str, Floa
 
 
 def mean_score(name: str, values: Floats) -> float:
-    """The mean of a score over rows, of squared errors its root."""
+    """The mean of a score over rows; for squared errors its root."""
     mean = float(np.mean(values))
     return mean**0.5 if name == "rmse" else mean
 
@@ -178,17 +179,19 @@ def _average(scores: Any, sample_weight: Any) -> float:
 
 def _like_mean(y: Any, distribution: Any) -> Floats:
     """Targets in the shape of predictions: (n,) and (n, 1) are the same."""
-    return np.asarray(y, dtype=float).reshape(np.shape(distribution.mean()))
+    mean = distribution.mean()
+    check_consistent_length(y, mean)
+    return np.asarray(y, dtype=float).reshape(np.shape(mean))
 
 
 def _numbers(y: Any, classes: Any) -> NDArray[np.intp]:
     """Position of each label among the sorted classes."""
     known, labels = np.asarray(classes), np.asarray(y)
-    places = np.clip(np.searchsorted(known, labels), 0, len(known) - 1)
-    wrong = known[places] != labels
+    positions = np.clip(np.searchsorted(known, labels), 0, len(known) - 1)
+    wrong = known[positions] != labels
     if np.any(wrong):
         raise ValueError(f"y has the class {labels[wrong][0]!r}, which classes do not name.")
-    return places
+    return positions
 
 
 def _crps_of_counts(counts: Floats, distribution: CountMixture) -> Floats:

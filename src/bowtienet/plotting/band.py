@@ -35,7 +35,7 @@ class PredictiveBandDisplay(Display):
         Dots: the prediction at typical other columns plus the residual of the row, for counts times
         actual over predicted, so that dots scatter about the mean as targets do.
     coverage : float
-        Of both bands.
+        Stated probability of both bands.
     feature, name : str
         Names of the feature and the target.
     classes : sequence, optional
@@ -73,11 +73,14 @@ class PredictiveBandDisplay(Display):
     ) -> Self:
         """Draw predictions along a feature of the rows X, with dots if targets are given.
 
-        The feature is the name of a column of a frame, or the number of a column of an array.
+        The feature is the name of a column of a frame, or the number of a column of an array, where
+        2 is also called "x2".
         """
         if y is not None:
             X, y = features_and_targets(X, y)
         columns = columns_of(X)
+        if frame_of(X) is None:
+            feature = {f"x{i}": i for i in columns}.get(feature, feature)
         if feature not in columns:
             raise ValueError(f"feature must be one of {list(columns)}, got {feature!r}.")
         chosen = _along(columns[feature])

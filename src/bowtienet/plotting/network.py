@@ -38,6 +38,11 @@ class NetworkDisplay(Display):
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
         """Draw the member with the highest bound of a fitted bow tie network."""
+        if not hasattr(estimator, "selection"):
+            raise TypeError(
+                "NetworkDisplay draws a fitted BowTieNetwork or BowTieNetworkClassifier, got "
+                f"{type(estimator).__name__}."
+            )
         fitted = estimator._fitted
         means = [layer.weights.mean[estimator._best][:, 1:] for layer in fitted.posterior.layers]
         masks = fitted.model.connections or [np.ones(mean.shape, dtype=bool) for mean in means]

@@ -80,7 +80,7 @@ def _quantiles(parts: Any, tail: float, sign: float) -> Floats:
     low, high, x = _bracket(parts, target, sign)
     if np.array_equal(low, high):
         return x
-    found, left = np.empty_like(x), np.arange(x.size)
+    roots, left = np.empty_like(x), np.arange(x.size)
     with np.errstate(all="ignore"):
         for _ in range(2):
             new = x + _step(*_tail(parts, x, sign, rough=True), target)[0]
@@ -102,12 +102,12 @@ def _quantiles(parts: Any, tail: float, sign: float) -> Floats:
             new = np.where(inside, new, np.where(there, x, 0.5 * low + 0.5 * high))
             done &= there | inside
             done |= ~np.isfinite(high - low) | (np.abs(new - x) <= 4.0 * np.spacing(np.abs(x)))
-            found[left] = new
+            roots[left] = new
             if done.all():
                 break
             parts = _of_rows(parts, ~done)
             left, x, low, high = left[~done], new[~done], low[~done], high[~done]
-    return found
+    return roots
 
 
 def _step(

@@ -85,8 +85,8 @@ class CountMixture:
     def parts(self) -> tuple[Floats, Floats]:
         """Epistemic and noise standard deviation: Var[y] = Σ w (m - E[y])² + Σ w (m + α m²)."""
         apart = self.weights @ (self.means - self.mean()) ** 2
-        own = self.weights @ (self.means + self._alpha() * self.means**2)
-        return np.sqrt(apart), np.sqrt(own)
+        noise = self.weights @ (self.means + self._alpha() * self.means**2)
+        return np.sqrt(apart), np.sqrt(noise)
 
     def logpdf(self, y: Any) -> Floats:
         """log P(y); -inf for what is no count."""
@@ -149,34 +149,34 @@ class CountMixture:
 
     def _cut_off(self, tails: Floats, upper: NDArray[np.bool_]) -> Floats:
         pairs = zip(tails.ravel().tolist(), upper.ravel().tolist(), strict=True)
-        found = [self._quantile(share, upper=side) for share, side in pairs]
-        return np.array(found).reshape(*tails.shape, self.means.shape[1])
+        counts = [self._quantile(share, upper=side) for share, side in pairs]
+        return np.array(counts).reshape(*tails.shape, self.means.shape[1])
 
     def _quantile(self, wanted: float, *, upper: bool) -> Floats:
         """Least counts whose tail is at least, or if upper at most, as large as wanted.
 
         Newton's method on whole numbers and the scale of Φ^{-1}(F), in a bracket (low, high].
         """
-        found = np.full(self.means.shape[1], np.inf)
+        counts = np.full(self.means.shape[1], np.inf)
         if upper and wanted == 0.0:
-            return found
-        rows, low, high = np.arange(found.size), np.full_like(found, -1.0), found.copy()
+            return counts
+        rows, low, high = np.arange(counts.size), np.full_like(counts, -1.0), counts.copy()
         target = -ndtri(wanted) if upper else ndtri(wanted)
         k = np.maximum(np.rint(self.mean() + max(target, -10.0) * self.std()), 0.0)
         alpha = np.broadcast_to(self._alpha(), self.means.shape)
         while rows.size:
-            part = replace(self, means=self.means[:, rows], dispersion=alpha[:, rows])
-            mass = part._tail(k, upper=upper)
+            rest = replace(self, means=self.means[:, rows], dispersion=alpha[:, rows])
+            mass = rest._tail(k, upper=upper)
             reached = mass <= wanted if upper else mass >= wanted
             low, high = np.where(reached, low, k), np.where(reached, k, high)
             with np.errstate(all="ignore"):
                 g = -ndtri(mass) if upper else ndtri(mass)
-                slope = np.exp(part.logpdf(k) + 0.5 * g * g) * math.sqrt(2.0 * math.pi)
+                slope = np.exp(rest.logpdf(k) + 0.5 * g * g) * math.sqrt(2.0 * math.pi)
                 step = np.maximum(np.ceil(np.abs(target - g) / slope), 1.0)
                 k = np.where(reached, k - step, k + step)
             middle = np.where(np.isinf(high), 2.0 * low + 2.0, np.floor(0.5 * (low + high)))
             k = np.where((k > low) & (k < high), k, middle)
             done = high - low <= np.maximum(1.0, np.spacing(high))
-            found[rows[done]] = high[done]
+            counts[rows[done]] = high[done]
             rows, low, high, k = (values[~done] for values in (rows, low, high, k))
-        return found
+        return counts

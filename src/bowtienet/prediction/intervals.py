@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 def conformal_scores(distribution: Mixture | CountMixture, y: Any) -> Floats:
     """|Φ^{-1}(F(y))| of held-out targets, of the shape of the rows.
 
-    Of counts the lesser of P(<= y) and P(>= y) stands in for the lesser tail. A target so far out
+    For counts the lesser of P(<= y) and P(>= y) stands in for the lesser tail. A target so far out
     that its tail is no double, beyond 37 deviations, has an infinite score.
     """
     targets = np.asarray(y, dtype=float)
@@ -49,10 +49,10 @@ def conformal_level(scores: Floats, coverage: float, weights: Floats | None = No
     reached = np.cumsum(counts[order], axis=0)
     total = counts.sum() + (counts @ counts) / counts.sum()
     # 0.9 · 10 rows are nine, whatever their rounding says.
-    place = np.sum(reached < coverage * total * (1.0 - 1e-12), axis=0)
+    rank = np.sum(reached < coverage * total * (1.0 - 1e-12), axis=0)
     ends = np.full((1, *scores.shape[1:]), np.inf)
     ordered = np.concatenate([np.take_along_axis(scores, order, axis=0), ends])
-    return np.asarray(np.take_along_axis(ordered, place[None], axis=0)[0])
+    return np.asarray(np.take_along_axis(ordered, rank[None], axis=0)[0])
 
 
 def conformal_interval(
@@ -67,5 +67,5 @@ def conformal_interval(
     low, high = distribution.ppf(tails), distribution.isf(tails)
     if tails.ndim == 0:
         return low, high
-    # Of every target's radius for every target, those of its own.
+    # Each target with its own radius.
     return low.diagonal(axis1=0, axis2=-1), high.diagonal(axis1=0, axis2=-1)

@@ -35,7 +35,7 @@ PROPAGATIONS = ("push_forward", "variational")
 SETTLED = 1e-6
 """Largest move of a gate probability at which the iteration of "variational" stops."""
 MOST_STEPS = 200
-"""Of that iteration."""
+"""Most steps of that iteration."""
 
 
 def output_moments(

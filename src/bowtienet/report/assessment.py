@@ -10,8 +10,10 @@ with a 90 % interval from the paired bootstrap over rows i.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
@@ -74,12 +76,13 @@ def assess(model: Any, X: Any, y: Any, *, exposure: Any = None, training: Any = 
     else:
         rows, known = _with_exposure(training[0], training[2]), np.asarray(training[1])
         splits = [(rows, known, np.arange(len(targets)))]
-    for name in ("linear", "constant"):
+    for name, (rows, known, test) in product(("linear", "constant"), splits):
         simple = with_distribution(models[name], outcome, fifths=5)
-        for rows, known, test in splits:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of folds and rows already warned about
             other = forecast_of(clone(simple).fit(rows, known), rows_of(X, test), classes)
-            for each, values in scores_of_rows(targets[test], other, classes).items():
-                scores[name].setdefault(each, np.empty(len(targets)))[test] = values
+        for each, values in scores_of_rows(targets[test], other, classes).items():
+            scores[name].setdefault(each, np.empty(len(targets)))[test] = values
     if classes is None:
         low, high = map(float, chance_band(0.9, len(targets)))
         sureness = {"value": float(np.mean(ours["coverage"])), "low": low, "high": high}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -65,10 +64,10 @@ def groups(X: Any, hits: NDArray[np.bool_], stated: NDArray[np.float64]) -> list
     named = [(name, rows) for name, rows in _grouped(X) if rows.sum() >= 10]
     result: list[dict[str, Any]] = []
     for name, rows in named:
-        found, p = hits[rows], stated[rows]
+        inside, p = hits[rows], stated[rows]
         # Half a row closer, because hits are whole numbers.
-        apart = (found.sum() + 0.5 - p.sum()) / max(np.sqrt(np.sum(p * (1.0 - p))), 1e-9)
-        shares = {"observed": found.mean(), "stated": p.mean(), "chance": ndtr(apart)}
+        apart = (inside.sum() + 0.5 - p.sum()) / max(np.sqrt(np.sum(p * (1.0 - p))), 1e-9)
+        shares = {"observed": inside.mean(), "stated": p.mean(), "chance": ndtr(apart)}
         is_doubtful = shares["chance"] < 0.05 / len(named)
         result.append({"name": name, "n_rows": len(p), "is_doubtful": is_doubtful, **shares})
     return sorted(result, key=lambda group: group["chance"])
@@ -96,9 +95,7 @@ def _grouped(X: Any) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 def outside(model: Any, X: Any) -> tuple[int, list[tuple[str, int]]]:
     """How many rows lie outside the ranges of the training rows, in all and by column."""
     representation = model._fitted.representation
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # about the same rows
-        inputs = model._inputs(X)
+    inputs = model._inputs(X)
     rounding = 1e-9 * (representation.high - representation.low)
     away = (inputs < representation.low - rounding) | (inputs > representation.high + rounding)
     reasons = [

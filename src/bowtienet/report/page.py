@@ -18,7 +18,8 @@ from bowtienet._format import SCORES, count, number, percent, score, shorten
 from bowtienet.evaluation.competitors import rows_of
 from bowtienet.persistence import replacing
 from bowtienet.plotting import CalibrationDisplay, PredictedActualDisplay, PredictiveBandDisplay
-from bowtienet.report.assessment import assess, at_exposure
+from bowtienet.plotting._display import target_name
+from bowtienet.report.assessment import Assessment, assess, at_exposure
 from bowtienet.report.columns import column_name, groups, importances, outside
 from bowtienet.tables.columns import read_column
 from bowtienet.tables.door import hints_of
@@ -33,7 +34,7 @@ def write_report(
     *,
     exposure: Any = None,
     training: Any = None,
-) -> None:
+) -> Assessment:
     """Write one HTML page about a fitted model: how good, how sure, which columns, where not.
 
     The page is complete: it loads nothing from elsewhere.
@@ -53,6 +54,11 @@ def write_report(
     training : (X, y, exposure), optional
         Rows of the fit, to which the simple models are fitted; else these are cross-validated.
 
+    Returns
+    -------
+    Assessment
+        The scores that the page shows.
+
     Examples
     --------
     >>> import pathlib, tempfile
@@ -62,7 +68,7 @@ def write_report(
     >>> model = BowTieRegressor(effort="fast", random_state=0).fit(X[:80], y[:80])
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     page = pathlib.Path(folder, "page.html")
-    ...     write_report(model, X[80:], y[80:], page)
+    ...     scores = write_report(model, X[80:], y[80:], page)
     ...     page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
     True
     """
@@ -74,15 +80,25 @@ def write_report(
         raise ValueError(f"a report needs at least two rows, better dozens, got {len(y)}.")
     if training is not None:
         training = (_typed(model, training[0]), np.asarray(training[1]), training[2])
-    assessment = assess(model, X, y, exposure=exposure, training=training)
+    with replacing(path, encoding="utf-8") as file:
+        assessment = assess(model, X, y, exposure=exposure, training=training)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # the assessment has warned of these rows
+            text = _text(model, X, y, exposure, training, assessment)
+        file.write(text.replace(" %", "\N{NO-BREAK SPACE}%"))
+    return assessment
+
+
+def _text(model: Any, X: Any, y: Any, exposure: Any, training: Any, assessment: Assessment) -> str:
+    """The page as HTML."""
     ranked = importances(model, X, y, exposure)
     n_bands = 3 if assessment.outcome == "classes" else 2  # four plots in all
     loader = PackageLoader("bowtienet.report")
     page = Environment(loader=loader, autoescape=True, trim_blocks=True, undefined=StrictUndefined)
     page.filters |= {"column": column_name, "count": count, "number": number}
     page.filters |= {"percent": percent, "score": score, "shorten": shorten}
-    text = page.get_template("page.html").render(
-        target=names[0],
+    return page.get_template("page.html").render(
+        target=target_name(model),
         model=type(model).__name__,
         summary=model.summary(),
         n_columns=len(model._fitted.representation.columns),
@@ -96,8 +112,6 @@ def write_report(
         images=_images(model, X, y, exposure, [each["column"] for each in ranked[:n_bands]]),
         version=version("bowtienet"),
     )
-    with replacing(path, encoding="utf-8") as file:
-        file.write(text.replace(" %", "\N{NO-BREAK SPACE}%"))
 
 
 def _images(model: Any, X: Any, y: Any, exposure: Any, along: list[Any]) -> list[dict[str, str]]:
@@ -151,7 +165,7 @@ def _typed(model: Any, X: Any) -> Any:
     hints, X = hints_of(X), frame.to_pandas().copy()
     for column in model._fitted.representation.columns:
         if column.kind in ("number", "date") and X[column.name].dtype == object:
-            values, place, unread = read_column(column, X[column.name].to_numpy(), hints)
+            values, rows, unread = read_column(column, X[column.name].to_numpy(), hints)
             if not unread:
-                X[column.name] = values[place]
+                X[column.name] = values[rows]
     return X

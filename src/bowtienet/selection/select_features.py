@@ -121,8 +121,9 @@ def _opened(
 ) -> tuple[Table, Floats, Floats, Floats]:
     """Rows and their weights, targets (n, D) that may depend on columns, weights of residuals.
 
-    Of classes their indicators, since numbers of classes have no order. Of counts y with exposure e
-    the rates y / e: with weights √e residuals (y - e r) / √e are about as large for all exposures.
+    For classes their indicators, since numbers of classes have no order. For counts y with exposure
+    e the rates y / e: with weights √e residuals (y - e r) / √e are about as large for every
+    exposure.
     """
     if outcome not in ("auto", "numbers", "classes", "counts"):
         raise ValueError(f"outcome must be auto, numbers, classes or counts, got {outcome!r}.")
@@ -144,7 +145,7 @@ def _opened(
     by_row = weights
     if labels:
         classes, counts = np.unique(targets, return_counts=True)
-        # Of two classes each says all of the other.
+        # With two classes each says all of the other.
         frequent = np.argsort(-counts, kind="stable")[: 20 if len(classes) > 2 else 1]
         targets = (targets[:, None] == classes[frequent]).astype(np.float64)
     elif (outcome == "counts" or exposure is not None) and np.any(targets < 0.0):
@@ -180,8 +181,7 @@ def _p_values(
         explained = ridge.basis @ (ridge.shrinkage * (ridge.basis.T @ residuals))
         residuals = weights * (residuals - explained)
         values = scores[:, is_own]
-        # What products are looked for with: other inputs, of many those that predict, and what they
-        # predict.
+        # Products are with the other inputs (if many, those that predict) and what they predict.
         is_partner = (owners >= 0) & ~is_own
         if len(owners) * is_own.sum() > 200:
             is_partner &= np.isin(owners, chosen)
@@ -191,7 +191,7 @@ def _p_values(
             draw,
             residuals - residuals.mean(),
             np.column_stack([scores[:, is_partner], standardized(known)]),
-            # Of the values, so that the order of columns does not matter.
+            # Seeded by the values, so that the order of columns does not matter.
             np.random.default_rng(zlib.crc32(values.tobytes())),
             most_draws,
         )
@@ -199,7 +199,7 @@ def _p_values(
 
 
 def _held(values: Floats, most: float) -> Floats:
-    """Values within so many robust deviations of their median, for noise with heavy tails."""
+    """Values within `most` robust deviations of their median, for noise with heavy tails."""
     center, deviation = np.median(values), median_abs_deviation(values, scale="normal")
     deviation = deviation if deviation > 0.0 else values.std()
     return np.clip(values, center - most * deviation, center + most * deviation)

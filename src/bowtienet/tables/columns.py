@@ -15,7 +15,6 @@ Columns that do not vary, and texts that are different in every row, say nothing
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bowtienet._format import listed, warn
 from bowtienet.tables.dates import PARTS, date_parts, days_of
 from bowtienet.tables.door import Table, arrays_of, refuse
 from bowtienet.tables.levels import (
@@ -62,16 +62,16 @@ def learn_columns(
     levels: dict[int, tuple[NDArray[np.str_], NDArray[np.intp]]] = {}
     for i, (name, array) in enumerate(zip(table.names, arrays, strict=True)):
         reading = replace(readings.get(i) or _reading_of(array), name=name)
-        values, place, _ = read_column(reading, array, hints, cells.get(i))
-        reads.append((values, place))
+        values, rows, _ = read_column(reading, array, hints, cells.get(i))
+        reads.append((values, rows))
         if reading.kind == "category":
-            levels[i] = _levels(values, place)
+            levels[i] = _levels(values, rows)
             columns.append(_learn_category(reading, *levels[i], weights, max_categories))
         else:
-            columns.append(_learn_values(reading, values[place], weights))
+            columns.append(_learn_values(reading, values[rows], weights))
     if not _is_ready(columns, table):
         each = zip(columns, reads, strict=True)
-        blocks = [_encoded(column, values)[0][place] for column, (values, place) in each]
+        blocks = [_encoded(column, values)[0][rows] for column, (values, rows) in each]
         if of_target := [i for i, c in enumerate(columns) if c.kind in ("many levels", "text")]:
             indexes = [levels[i][1][:, None].astype(float) for i in of_target]
             folds = statistic_folds(np.concatenate([*blocks, *indexes], axis=1), targets)
@@ -83,7 +83,9 @@ def learn_columns(
         if encoded_names(columns):
             return tuple(columns), np.concatenate(blocks, axis=1)
         # A network needs an input, even if it says nothing.
-        columns[0] = replace(columns[0], parts=("days" if columns[0].kind == "date" else "",))
+        part = "days" if columns[0].kind == "date" else ""
+        note = "kept, for no column is usable; predictions are the same for all rows."
+        columns[0] = replace(columns[0], parts=(part,), note=note)
     return tuple(columns), encode(columns, table)
 
 
@@ -97,23 +99,21 @@ def encode(columns: Sequence[Column], table: Table) -> Floats:
     for column, array in zip(columns, arrays_of(table), strict=True):
         if not _names(column):
             continue
-        values, place, unread = read_column(column, array, table.hints)
+        values, rows, unread = read_column(column, array, table.hints)
         if unread:
             problems.append(
                 f"column {column.name!r} was a {column.kind} in training and holds {unread[0]!r} "
                 "now: read it as before, or name what is missing in missing_values."
             )
             continue
-        block, new = _encoded(column, values)
-        blocks.append(block[place])
-        unknown += [f"{column.name!r} ({level!r})" for level in new[:1]]
+        block, has_unknown = _encoded(column, values)
+        blocks.append(block[rows])
+        unknown += [column.name] * has_unknown
     refuse(problems)
     if unknown:
-        warnings.warn(
-            f"levels that training did not have, in {', '.join(unknown[:5])}: their rows are "
-            "predicted with the mean of all levels.",
-            UserWarning,
-            stacklevel=2,
+        warn(
+            f"levels that training did not have, in {listed(unknown)}: check how they are "
+            "written, or train on rows with them."
         )
     return np.concatenate(blocks, axis=1)
 
@@ -207,19 +207,21 @@ def _learn_category(
         if kind == "many levels":
             parts = levels[order[counts[order] >= 0.01 * counts.sum()]]
         if kind == "category":
-            note = "left out, for nearly every row has another text."
+            note = "left out, nearly every row has a different text."
     elif len(levels) > 1 or 0 < n_rows < len(index):
         parts = levels[order]
     else:
         note = "left out, with a single value." if len(levels) else "left out, with no value."
-    return replace(reading, kind=kind, parts=tuple(np.sort(parts).tolist()), note=note)
+    known = levels if parts.size else None
+    parts = np.sort(parts)
+    return replace(reading, kind=kind, parts=tuple(parts.tolist()), levels=known, note=note)
 
 
 def _kind_of_many(levels: NDArray[np.str_], n_rows: int) -> str:
     """Many levels or free text; a category for names of rows.
 
-    Names are texts of one word that hardly ever come twice; of texts that come twice now and then
-    those of four words and more are free text.
+    Names are texts of one word that hardly ever come twice. Texts that come twice now and then are
+    free text from four words on.
     """
     share = len(levels) / n_rows
     n_words = float(np.mean([len(words_of(text)) for text in levels[:2000].tolist()]))
@@ -250,7 +252,7 @@ def _learn_from_targets(
 
 
 def _median(values: Floats, weights: Floats) -> float:
-    """Weighted median; of equal weights without sorting, and in halves against overflow."""
+    """Weighted median; with equal weights without sorting, and in halves against overflow."""
     if np.ptp(weights) == 0.0:
         return float(2.0 * np.median(0.5 * values))
     return float(weighted_quantiles(values, weights, np.array([0.5]))[0])
@@ -270,18 +272,18 @@ def _is_ready(columns: Sequence[Column], table: Table) -> bool:
     return matrix is not None and plain and not codes and bool(np.isfinite(matrix).all())
 
 
-def _levels(values: NDArray[Any], place: Any) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
+def _levels(values: NDArray[Any], rows: Any) -> tuple[NDArray[np.str_], NDArray[np.intp]]:
     """Levels (L,), sorted, and the level of each row; -1 where it is missing."""
     levels = sorted({text for text in values.tolist() if text is not None})
     number = {text: i for i, text in enumerate(levels)}
     index = np.array([number.get(text, -1) for text in values.tolist()], dtype=np.intp)
-    return np.array(levels, dtype=str), index[place]
+    return np.array(levels, dtype=str), index[rows]
 
 
-def _encoded(column: Column, values: NDArray[Any]) -> tuple[Floats, list[str]]:
-    """Encoded columns (m, k) of the values of one column, and levels that are new."""
+def _encoded(column: Column, values: NDArray[Any]) -> tuple[Floats, bool]:
+    """Encoded columns (m, k) of the values of one column, and whether levels are unknown."""
     if not _names(column):
-        return np.zeros((len(values), 0)), []
+        return np.zeros((len(values), 0)), False
     if column.kind in ("number", "date"):
         missing = ~np.isfinite(values)[:, None]
         if column.kind == "date":
@@ -289,16 +291,18 @@ def _encoded(column: Column, values: NDArray[Any]) -> tuple[Floats, list[str]]:
             block = date_parts(values, column.typical)[:, parts]
         else:
             block = np.where(missing, column.typical, values[:, None])[:, : len(column.parts)]
-        return np.concatenate([block, missing], axis=1) if column.has_indicator else block, []
+        return np.concatenate([block, missing], axis=1) if column.has_indicator else block, False
     texts = values.tolist()
     if column.kind == "text":
-        return word_indicators([text or "" for text in texts], column.parts), []
-    place = {part: i for i, part in enumerate(column.parts)}
-    block = np.eye(len(place) + 1)[[place.get(text, -1) for text in texts], :-1]
-    if column.levels is None or column.means is None:
-        return block, []
+        return word_indicators([text or "" for text in texts], column.parts), False
+    number = {part: i for i, part in enumerate(column.parts)}
+    block = np.eye(len(number) + 1)[[number.get(text, -1) for text in texts], :-1]
+    if column.levels is None:
+        return block, False
     asked = np.array([text or "" for text in texts])
     at = np.minimum(np.searchsorted(column.levels, asked), len(column.levels) - 1)
     is_known = column.levels[at] == asked
-    means = column.means[np.where(is_known, at, len(column.levels))]
-    return np.concatenate([block, means], axis=1), [t for t in asked[~is_known].tolist() if t]
+    if column.means is not None:
+        means = column.means[np.where(is_known, at, len(column.levels))]
+        block = np.concatenate([block, means], axis=1)
+    return block, bool(np.any(asked[~is_known] != ""))

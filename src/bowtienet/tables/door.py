@@ -6,7 +6,6 @@ are positive. Inside, nothing is checked again.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -22,7 +21,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from bowtienet._format import count
+from bowtienet._format import count, warn
 from bowtienet.tables.frames import (
     array_of,
     dense,
@@ -57,7 +56,7 @@ class Table:
     n_rows: int
     hints: Hints = field(default_factory=Hints)
     precision: str = "float64"
-    """Of the numbers as they came, "float32" if all of them fit into that."""
+    """Type of the numbers as they came, "float32" if all of them fit into that."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +68,7 @@ class TrainingTable:
     """(n, targets) numbers, or (n,) labels."""
     weights: Floats
     exposure: Floats | None
-    """Of counts."""
+    """(n,) exposures; None but for counts."""
     target_names: tuple[str, ...]
     is_single: bool
     """Whether targets came as one column, so that predictions go as one."""
@@ -104,7 +103,7 @@ def open_rows(
         raise ValueError("Sample weights must contain at least one non-zero number.")
     if n_absent:
         note = f"{count(n_absent, 'row')} without a target left out."
-        warnings.warn(note, UserWarning, stacklevel=3)
+        warn(note)
         rows = replace(rows, notes=(*rows.notes, note))
     return rows
 
@@ -120,7 +119,7 @@ def open_batch(
     reset: bool,
 ) -> tuple[TrainingTable | None, int]:
     """As `open_rows`: rows with targets and weight, if any, and the number without a target."""
-    _refuse_others(X)
+    refuse_others(X)
     X, y, target_names = separate(X, y)
     if isinstance(sample_weight, str):
         X, sample_weight, _ = separate(X, sample_weight)
@@ -160,7 +159,7 @@ def open_known(estimator: Any, X: Any) -> Table:
     """New rows with the columns of the fit; other columns of the targets' names are left out."""
     if isinstance(X, Table):
         return X
-    _refuse_others(X)
+    refuse_others(X)
     frame = frame_of(X)
     names = getattr(estimator, "_target_names", ())
     if frame is not None:
@@ -271,7 +270,8 @@ def _in_order(estimator: Any, frame: Any) -> Any:
     return frame.select(names)
 
 
-def _refuse_others(X: Any) -> None:
+def refuse_others(X: Any) -> None:
+    """Refuse what is no array or frame in memory."""
     if is_in_memory(X) or (isinstance(X, Sequence) and not isinstance(X, str)):
         return
     raise ValueError(

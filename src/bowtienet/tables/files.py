@@ -25,8 +25,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from bowtienet._format import count, shorten
-from bowtienet.tables.door import refuse
+from bowtienet._format import count, listed, shorten
 from bowtienet.tables.texts import CODES, Hints, cleaned, parse_numbers
 
 Records = Iterator[list[Any]]
@@ -48,7 +47,7 @@ def read_table(
     path : path or "-"
         A file in CSV with any usual encoding and separator, xlsx, Parquet or Feather; "-" is stdin.
     missing_values : sequence of str
-        Codes of missing values besides the usual ones, such as "-999".
+        More codes of missing values, such as "-999".
     day_first : bool, optional
         Whether 03/04/2024 is the third of April; by default the column decides, or is in doubt.
     decimal : {".", ","}, optional
@@ -70,7 +69,7 @@ def read_table(
 
 
 def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:
-    """Frames of so many rows of a file, one after the other, for predictions in little memory.
+    """Frames of `rows` rows of a file, one after the other, for predictions in little memory.
 
     Cells are as they are written: a model reads them as those of its training. The separator and
     the header are those of the first rows. Options are those of `read_table`.
@@ -125,7 +124,7 @@ def _chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator
 
 
 def form_of(path: Any) -> str:
-    """The kind of a file by the ending of its name; "" for one that is none of these."""
+    """The kind of a file by the ending of its name; "" for any other."""
     forms = {".csv": "csv", ".xlsx": "xlsx", ".xlsm": "xlsx", ".feather": "feather"}
     forms |= {".parquet": "parquet", ".pq": "parquet", ".arrow": "feather"}
     return forms.get(Path(path).suffix.lower(), "")
@@ -244,7 +243,7 @@ def _body(records: Records, layout: Layout, left_out: Counter[str]) -> Records:
     """The rows of the data; what is left out is counted."""
     names, header, first = layout
     width = len(names)
-    problems: list[str] = []
+    wider: list[int] = []
     waiting: deque[list[Any]] = deque()
     for line, row in enumerate(records, start=first + 1):
         if not any(cell is not None for cell in row):
@@ -252,15 +251,16 @@ def _body(records: Records, layout: Layout, left_out: Counter[str]) -> Records:
         elif row[:width] == header:
             left_out["repeated header"] += 1
         else:
-            if any(cell is not None for cell in row[width:]) and len(problems) < 1000:
-                problems.append(
-                    f"record {line} has {len(row)} cells and the header has {width}: put cells "
-                    "that hold the separator in quotes."
-                )
+            if any(cell is not None for cell in row[width:]):
+                wider.append(line)
             waiting.append((row + [None] * width)[:width])
-        if len(waiting) > 3 and not problems:  # totals and remarks are among the last three
+        if len(waiting) > 3 and not wider:  # totals and remarks are among the last three
             yield waiting.popleft()
-    refuse(problems)
+    if wider:
+        raise ValueError(
+            f"the header has {count(width, 'cell')} and record {listed(wider)} more: put cells "
+            "that hold the separator in quotes, or give a file that is a table."
+        )
     while waiting and (junk := _junk_at_end(waiting[-1])):
         left_out[junk] += 1
         waiting.pop()

@@ -96,6 +96,8 @@ def array_of(series: Any) -> NDArray[Any]:
         # Also where the levels are numbers.
         levels = series.cast(nw.String).to_list()
         return np.array([v if isinstance(v, str) else "" for v in levels], dtype=str)
+    if hasattr(getattr(series.to_native(), "dt", None), "to_timestamp"):  # periods of pandas
+        return np.asarray(series.to_native().dt.to_timestamp(), dtype="datetime64[us]")
     cells = series.to_list()
     if dtype == nw.String:
         cells = [cell if isinstance(cell, str) else None for cell in cells]

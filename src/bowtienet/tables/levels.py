@@ -50,10 +50,10 @@ def learn_means(
     center = np.average(targets, axis=0, weights=weights)
     centred = np.where(is_missing[:, None], 0.0, targets - center)
     amounts = np.where(is_missing, 0.0, weights)
-    # Weights and target sums of the levels in each fold; the first place is for missing ones.
-    place = folds * (n_levels + 1) + index + 1
+    # Weights and target sums of the levels in each fold; the first cell is for missing ones.
+    cell = folds * (n_levels + 1) + index + 1
     columns = (amounts, *(amounts * target for target in centred.T))
-    by_fold = [np.bincount(place, each, 10 * (n_levels + 1)) for each in columns]
+    by_fold = [np.bincount(cell, each, 10 * (n_levels + 1)) for each in columns]
     sums = np.stack(by_fold, axis=-1).reshape(10, n_levels + 1, -1)[:, 1:]
     total = sums.sum(axis=0)
     pull = _pull(index, centred, amounts, total[:, 0], total[:, 1:])

@@ -26,11 +26,11 @@ def describe_columns(
     """Each column of a table with its fate, the number of missing cells, and three examples."""
     described = []
     for column, array in zip(columns, arrays_of(table), strict=True):
-        values, place, _ = read_column(column, array, table.hints)
+        values, rows, _ = read_column(column, array, table.hints)
         missing = (
             np.array([v is None for v in values]) if values.dtype == object else values != values
         )
-        missing = missing[place]
+        missing = missing[rows]
         examples = dict.fromkeys(str(value) for value in array[~missing][:100].tolist())
         described.append((column, _fate(column), int(missing.sum()), list(examples)[:3]))
     return described
@@ -67,7 +67,10 @@ def _fate(column: Column) -> str:
     if column.kind == "text":
         return count(len(column.parts), "word")
     means = "" if column.means is None else "the mean of the target by level"
-    indicators = count(len(column.parts), "level") if column.parts else ""
+    n_levels = len(column.parts)
+    if column.kind == "category" and column.levels is not None:
+        n_levels = len(column.levels)  # for two of them one indicator says it all
+    indicators = count(n_levels, "level") if n_levels else ""
     return " and ".join(filter(None, (indicators, means)))
 
 
@@ -100,7 +103,7 @@ def _given_away(columns: Sequence[Column], inputs: Floats, targets: Floats) -> l
 def _equal(columns: Sequence[Column], inputs: Floats, starts: NDArray[np.intp]) -> list[str]:
     """Columns that are equal once standardised, whatever their unit."""
     groups: dict[bytes, list[str]] = {}
-    apart = -(-len(inputs) // 5_000)  # about so many rows tell
+    apart = -(-len(inputs) // 5_000)  # about 5,000 rows tell
     for i, column in enumerate(columns):
         block = inputs[:, starts[i] : starts[i + 1]]
         if block.size and np.ptp(block) > 0.0:
@@ -124,7 +127,7 @@ def _outliers(targets: Floats, names: Sequence[str]) -> list[str]:
             example = number(float(far[np.argmax(np.abs(far))]))
             notes.append(
                 f"target {name!r} has {count(len(far), 'outlier')} such as {example}: correct "
-                'them, or use noise="student_t".'
+                'them, or use noise="student_t" unless they are counts.'
             )
     return notes
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._format import listed
+from bowtienet._format import listed, warn
 from bowtienet.tables.columns import encode, encoded_names, learn_columns, owners
 from bowtienet.tables.door import Table, TrainingTable
 from bowtienet.tables.notes import notes_of_fit
@@ -85,11 +84,9 @@ def standardize(representation: Representation, table: Table) -> Floats:
     indices = np.unique(representation.owners[far]) if far.any() else ()
     columns = [representation.columns[i] for i in indices]
     if names := [column.name for column in columns if column.kind in ("number", "date")]:
-        warnings.warn(
+        warn(
             f"rows lie far outside the training range in {listed(names, 3)}: their predictions "
-            "are extrapolated; check units, or train on rows like these.",
-            UserWarning,
-            stacklevel=3,
+            "are extrapolated; check units, or train on rows like these."
         )
     return inputs
 

@@ -52,7 +52,7 @@ class Facts:
     """Rows with the smallest keys, in their order."""
     keys: Keys
     folds: NDArray[np.intp]
-    """Of the sample; -1 for rows that no network holds out."""
+    """Folds of the sample; -1 for rows that no network holds out."""
     n_rows: int
     fold_weights: NDArray[np.float64]
     """(HELD_OUT + 1,): total weight of each fold; the last is of rows that are never held out."""
@@ -274,13 +274,13 @@ def _dataset(path: Any) -> Any:
         raise ImportError("files are read by pyarrow: pip install 'bowtienet[bigdata]'.") from None
     text = os.fspath(path)
     system, inside = fs.FileSystem.from_uri(text) if "://" in text else (fs.LocalFileSystem(), text)
-    found = [system.get_file_info(inside)]
-    if found[0].type == fs.FileType.NotFound:
+    entries = [system.get_file_info(inside)]
+    if entries[0].type == fs.FileType.NotFound:
         raise FileNotFoundError(f"there is no file or folder {text!r}.")
-    if not found[0].is_file:
-        found = system.get_file_info(fs.FileSelector(inside, recursive=True))
+    if not entries[0].is_file:
+        entries = system.get_file_info(fs.FileSelector(inside, recursive=True))
     kinds = ("csv", "parquet", "feather")
-    names = sorted(each.path for each in found if each.is_file and form_of(each.path) in kinds)
+    names = sorted(each.path for each in entries if each.is_file and form_of(each.path) in kinds)
     forms = set(map(form_of, names))
     if len(forms) != 1:
         raise ValueError(

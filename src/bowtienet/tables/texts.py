@@ -26,7 +26,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from bowtienet._format import listed
+from bowtienet._format import listed, shorten
 from bowtienet.tables.dates import order_of_dates, parse_dates
 
 Floats = NDArray[np.float64]
@@ -57,7 +57,7 @@ class Column:
     kind: str
     """A "number", "date" or "category"; or, of texts too, "many levels" or "text"."""
     style: str = ""
-    """Of texts: the decimal sign, "truth", "day first", "month first" or "compact" dates."""
+    """For texts: the decimal sign, "truth", "day first", "month first" or "compact" dates."""
     codes: tuple[str, ...] = ()
     """Texts that are missing values, as the column had them."""
     note: str = ""
@@ -70,7 +70,7 @@ class Column:
     has_indicator: bool = False
     """Whether a further column says where values are missing."""
     levels: NDArray[np.str_] | None = None
-    """(L,), sorted: those that have a statistic of the target."""
+    """(L,), sorted: those of training, of a category or many levels."""
     means: Floats | None = None
     """(L + 1, targets), shrunk; the last for levels that training did not have."""
 
@@ -80,22 +80,24 @@ def distinct_cells(values: NDArray[Any]) -> Cells:
     everything = values.tolist()
     keys: list[Any] = everything
     is_text = set(map(type, everything)) <= {str, type(None)}
-    if not is_text:  # 1, 1.0 and True are equal, NaN is not equal to itself, lists are texts
-        keys = [
-            None if is_missing(v) else (type(v), v) if v.__hash__ is not None else (str, str(v))
-            for v in everything
-        ]
+    if not is_text:  # 1, 1.0 and True are equal, NaN is not equal to itself
+        if odd := [v for v in everything if v.__hash__ is None or isinstance(v, complex)]:
+            raise ValueError(
+                f"cells such as {shorten(odd[0])} are no numbers, dates or texts: make a column of "
+                "numbers of each of their parts."
+            )
+        keys = [None if is_missing(v) else (type(v), v) for v in everything]
     seen: dict[Any, int] = {}
     raw = np.array([seen.setdefault(key, len(seen)) for key in keys], dtype=np.intp)
     tidy = [cleaned(key if is_text or key is None else key[1]) for key in seen]
-    places: dict[Any, int] = {}
-    place = [-1 if v is None else places.setdefault((type(v), v), len(places)) for v in tidy]
-    return [value for _, value in places], np.array(place, dtype=np.intp)[raw]
+    numbers: dict[Any, int] = {}
+    index = [-1 if v is None else numbers.setdefault((type(v), v), len(numbers)) for v in tidy]
+    return [value for _, value in numbers], np.array(index, dtype=np.intp)[raw]
 
 
 def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Column:
     """How a column is read, by all its distinct values and how often they come."""
-    values, place = cells
+    values, index = cells
     user = _folded(hints.missing_values)
     codes = CODES | user
     coded = [v for v in values if isinstance(v, str) and v.casefold() in codes]
@@ -103,7 +105,7 @@ def learn_reading(cells: Cells, weights: Floats, hints: Hints) -> Column:
     reading = Column(kind=_kind_of([v for v in values if not isinstance(v, str)]))
     is_texts = len(coded) + len(known) == len(values)
     if known and (is_texts or reading.kind != "category"):
-        counts = np.asarray(np.bincount(place + 1, weights, len(values) + 1)[1:], dtype=float)
+        counts = np.asarray(np.bincount(index + 1, weights, len(values) + 1)[1:], dtype=float)
         of_texts = _learn_texts([values[i] for i in known], counts[known], hints)
         is_mixed = not is_texts and of_texts.kind != reading.kind
         reading = Column(kind="category") if is_mixed else of_texts
@@ -166,7 +168,7 @@ def cleaned(value: Any) -> Any:
 
 
 def parse_numbers(texts: Sequence[str], decimal: str) -> tuple[Floats, set[str]]:
-    """Numbers (m,), NaN where a text is none, and their units."""
+    """Numbers (m,), NaN for other texts, and their units."""
     # Possessive, so that one text that does not fit ends the search.
     plain = r"(?:[-+]?+(?>\d++(?:\.\d*+)?+|\.\d++)(?:[eE][-+]?\d++)?+\n)++"
     if texts and decimal == "." and re.fullmatch(plain, "\n".join(texts) + "\n"):
@@ -277,7 +279,7 @@ def _decimal_of(texts: list[str], hints: Hints) -> tuple[str, str]:
 
 
 def _parse(values: list[Any], column: Column) -> NDArray[Any]:
-    """Floats or dates (m + 1,); NaN and NaT where a value is none, and at the end."""
+    """Floats or dates (m + 1,); NaN or NaT for other values, and at the end."""
     is_date = column.kind == "date"
     parsed = np.full(len(values) + 1, np.datetime64("NaT", "us") if is_date else np.nan)
     places = [i for i, value in enumerate(values) if isinstance(value, str)]

@@ -10,8 +10,8 @@ standardised column gives it a straight one. Pieces are centred and all on one s
 of all bins are penalised alike. Values that many rows share end a bin each, and quantiles of the
 others end the rest of the bins. With few different values each ends a bin.
 
-Of many columns x (E,) the directions V'x / c are seen, with V the leading principal directions of
-the training rows and c one scale for all, so that they have a mean square of one. With no fewer
+With many columns x (E,) the directions V'x / c are seen, with V the leading principal directions
+of the training rows and c one scale for all, so that they have a mean square of one. With no fewer
 directions than rows nothing is lost: rows lie in the space of their principal directions, and so
 does every network that is fitted with a penalty on its squared weights.
 """
@@ -30,13 +30,13 @@ Floats = NDArray[np.float64]
 
 VIEWS = ("standard", "piecewise", "principal")
 MANY_COLUMNS = 128
-"""Of more columns than this, directions stand in the place of pieces, as many."""
+"""With more columns than this, as many directions replace pieces."""
 MANY_BINS = 64
 """Most bins of a column; with fewer than 5,000 rows it is 16."""
 ROWS_PER_BIN = 20
 """With fewer rows for each bin there are fewer bins, unless a column has few values."""
 FEW_VALUES = 17
-"""A column of so many values may say everything by them: each ends a bin."""
+"""With at most this number of distinct values, each value of a column ends a bin."""
 FARTHEST_SEEN = 20.0
 """Deviations of a column beyond which networks and gates see no further: one such row would have
 all the say in a minibatch."""
@@ -149,11 +149,11 @@ def learn_pieces(
 def fit_principal(inputs: Floats, weights: Floats, most: int) -> Floats:
     """V / c (E, P): leading principal directions of standardised inputs (n, E), `most` or fewer.
 
-    Of many rows every so many are looked at; row weights (n,) say how many times each counts.
+    With many rows about 2,000 of them are used; row weights (n,) say how many times each counts.
     """
     if not inputs.any():
         return np.zeros((inputs.shape[1], 1))
-    apart = -(-len(inputs) // 2_000)  # about so many rows tell the directions
+    apart = -(-len(inputs) // 2_000)  # about 2,000 rows are enough
     sample, share = inputs[::apart], weights[::apart]
     rooted = np.sqrt(share / share.sum())[:, None] * sample
     wide = rooted.shape[0] < rooted.shape[1]
