@@ -1,8 +1,10 @@
-"""Numbers, durations and counts for people, in one place."""
+"""Numbers, durations, counts and warnings for people, in one place."""
 
 from __future__ import annotations
 
 import math
+import sys
+import warnings
 from collections.abc import Iterable
 
 SCORES = {
@@ -117,3 +119,11 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     words = [f"'{shorten(name)}'" for name in names]
     rest = f" and {len(words) - most:,} more" if len(words) > most else ""
     return ", ".join(words[:most]) + rest
+
+
+def warn(text: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points to the line of the user, however deep inside the library it is."""
+    frame, level = sys._getframe(), 1
+    while frame.f_back and frame.f_globals["__name__"].startswith("bowtienet"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, category, stacklevel=level)

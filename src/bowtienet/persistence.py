@@ -52,6 +52,8 @@ def replacing(path: str | os.PathLike[str], **text: Any) -> Iterator[IO[Any]]:
     It takes bytes, or text if `encoding` and `newline` of `open` are given.
     """
     target = Path(path)
+    if not target.absolute().parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {target.parent}: create it first.")
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         with open(temporary, "x" if text else "xb", **text) as file:

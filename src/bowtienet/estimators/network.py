@@ -57,7 +57,7 @@ CONSTRAINTS: dict[str, list[Any]] = {
     "random_state": ["random_state"],
     "verbose": ["verbose"],
 }
-"""Of the parameters that both classes have."""
+"""Constraints of the parameters that both classes have."""
 
 
 class BowTieNetwork(Answers, RegressorMixin, VariationalNetwork):
