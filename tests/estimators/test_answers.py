@@ -201,19 +201,15 @@ def test_columns_of_targets_and_weights_by_name(name: str, tmp_path: Path) -> No
     frame, path = features.assign(y=y, w=w), tmp_path / "rows.parquet"
     frame.to_parquet(path)
     model = MODELS[name].fit(frame, "y", sample_weight="w")
-    score = model.score(features, y, w)
     for table in (frame, path):
         assert_allclose(model.predict(table), model.predict(features))
-        assert model.score(table, "y", "w") == pytest.approx(score)
+        assert model.score(table, "y", "w") == pytest.approx(model.score(features, y, w))
     assert model.log_score(frame, "y", "w") == pytest.approx(model.log_score(features, y, w))
     with pytest.raises(ValueError, match="shape"):
         model.log_score(features, y[:5])
     if name != "network":
-        intervals = [
-            model.predict_interval(features, 0.8, "conformal", known)
-            for known in ((frame, "y"), (features, y))
-        ]
-        assert_array_equal(*intervals)
+        ask, pairs = model.predict_interval, ((frame, "y"), (features, y))
+        assert_array_equal(*(ask(features, 0.8, "conformal", known) for known in pairs))
 
 
 @pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, np.nan, "0.9"])

@@ -55,8 +55,7 @@ def test_twice_the_exposure_is_twice_the_mean(model: BowTieCountRegressor) -> No
     assert_allclose(model.predict(NEW, exposure=2.0), 2.0 * one)
     assert_allclose(model.predict(NEW, exposure=np.full(400, 2.0)), 2.0 * one)
     assert_allclose(model.predict_components(NEW, exposure=3.0).mean, 3.0 * one)
-    wider = model.predict_interval(NEW, exposure=3.0)
-    wider = wider - model.predict_interval(NEW, exposure=1.0)
+    wider = np.subtract(*(model.predict_interval(NEW, exposure=each) for each in (3.0, 1.0)))
     assert np.all(wider[:, 1] > 0.0)
 
 
@@ -75,12 +74,11 @@ def test_the_exposure_of_a_fit_has_a_unit(model: BowTieCountRegressor) -> None:
 
 
 def test_exposures_by_name() -> None:
-    names = ["a", "b"]
-    table = pd.DataFrame(X, columns=names).assign(y=Y, days=EXPOSURE)
+    table = pd.DataFrame(X, columns=["a", "b"]).assign(y=Y, days=EXPOSURE)
     model = quick().fit(table, "y", exposure="days")
     whole = model.predict(table, exposure="days")
-    assert_array_equal(whole, model.predict(table[names], exposure=EXPOSURE))
-    with pytest.warns(UserWarning, match="give exposure") as caught:
+    assert_array_equal(whole, model.predict(table[["a", "b"]], exposure=EXPOSURE))
+    with pytest.warns(UserWarning, match="take exposure") as caught:
         assert_allclose(whole, EXPOSURE * model.predict(table))
     assert caught[0].filename == __file__
 

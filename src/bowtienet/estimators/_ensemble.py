@@ -127,7 +127,7 @@ class Practical(Estimator):
         if exposure is None:
             exposure = 1.0
             if getattr(self, "_has_exposure", False):
-                warn("the fit had exposures, and these predictions are for 1: give exposure.")
+                warn("the fit had exposures, and these answers are for 1: predict* take exposure.")
         inputs = self._inputs(X)
         return inputs, np.log(exposure_of(exposure, len(inputs)))
 
