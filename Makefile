@@ -25,7 +25,7 @@ PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 $(BIN)/pyth
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test test-all lint docs bench reproduce soak clean
+.PHONY: help demo test test-all lowest lint docs bench reproduce soak clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ test: lint ## lint, types, import order and all tests but the slow ones
 
 test-all: lint ## the same with the slow ones
 	$(PYTEST) -m ""
+
+lowest: ## the tests with the lowest versions that pyproject.toml allows; needs Python 3.11 or 3.12
+	PYTHON=$(PYTHON) .ci/lowest
 
 lint: $(DEV) ## ruff, mypy and import-linter
 	$(BIN)/ruff check

@@ -145,11 +145,12 @@ def ten_levels(seed: int) -> Values:
     return (rmse(fitted(frame[:500], y[:500], seed), frame[500:], y[500:]) / 0.3,)
 
 
-def gap(seed: int) -> Values:
+def gap(seed: int, kind: Any = BowTieRegressor) -> Values:
     """A sine of one column without rows in [-1, 1] and beyond 4."""
     rng = np.random.default_rng(seed)
     x = rng.uniform(1.0, 4.0, size=300) * rng.choice([-1.0, 1.0], size=300)
-    model = fitted(x[:, None], np.sin(x) + 0.1 * rng.normal(size=300), seed)
+    y = np.sin(x) + 0.1 * rng.normal(size=300)
+    model = kind(random_state=seed).fit(x[:, None], y)
     inside, beside = np.linspace(-0.5, 0.5, 21)[:, None], np.linspace(1.5, 2.5, 21)[:, None]
     mean, std = model.predict(inside, return_std=True)
     within = np.abs(mean - np.sin(inside[:, 0])) <= 1.645 * std

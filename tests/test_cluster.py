@@ -73,6 +73,12 @@ def kill_a_worker(cluster: LocalCluster) -> None:
     os.kill(worker.process.pid, signal.SIGKILL)
 
 
+def replace_a_worker(cluster: LocalCluster) -> None:
+    """One dies, and one comes that has never been there."""
+    kill_a_worker(cluster)
+    cluster.scale(len(cluster.workers) + 1)
+
+
 def test_coordinate_ascent_is_that_of_one_machine(
     cluster: LocalCluster, table: pd.DataFrame
 ) -> None:
@@ -89,7 +95,7 @@ def test_coordinate_ascent_is_that_of_one_machine(
 
 
 def test_practical_fits_on_a_cluster(cluster: LocalCluster, table: pd.DataFrame) -> None:
-    """Killed workers change nothing: tasks are pure. Rows are drawn as on one machine."""
+    """Killed and added workers change nothing: tasks are pure. Rows are drawn as on one machine."""
     few = {"encoding": "standard", "target_transform": "none", "effort": "fast"}
     model = BowTieRegressor((16,), **few, random_state=0)
     X = table.drop(columns="y")
@@ -99,7 +105,7 @@ def test_practical_fits_on_a_cluster(cluster: LocalCluster, table: pd.DataFrame)
     there = model.fit(rows, "y").predict(rows)
     errors = [np.mean((table["y"] - mean) ** 2) for mean in (here, there)]
     assert max(errors) < 1.15 * noise
-    with after(0.5, lambda: kill_a_worker(cluster), times=2) as killed:
+    with after(0.5, lambda: replace_a_worker(cluster), times=2) as killed:
         again = model.fit(rows.persist(), "y").predict(X)
     assert len(killed) == 2
     assert_allclose(again, there, atol=1e-4)

@@ -24,9 +24,9 @@ TYPES = {"tensor(float)": "float32", "tensor(double)": "float64"}
 def run(path: Path, X: Any, **more: Any) -> list[np.ndarray]:
     session = onnxruntime.InferenceSession(path)
     kinds = {each.name: each.type for each in session.get_inputs()}
-    if isinstance(X, np.ndarray):
-        return session.run(None, {"X": X, **more})
-    given = {}
+    given = {name: np.asarray(values, TYPES[kinds[name]]) for name, values in more.items()}
+    if "X" in kinds:
+        return session.run(None, {"X": np.asarray(X, TYPES[kinds["X"]]), **given})
     for name in X:
         if kinds[name] == "tensor(string)":
             values = X[name].fillna("").astype(str).to_numpy(object)
@@ -35,7 +35,7 @@ def run(path: Path, X: Any, **more: Any) -> list[np.ndarray]:
         else:
             values = X[name].astype(TYPES[kinds[name]]).to_numpy()
         given[name] = values[:, None]
-    return session.run(None, {**given, **more})
+    return session.run(None, given)
 
 
 def assert_equal_to_predict(model: Any, path: Path, X: Any, scale: Any) -> None:
@@ -98,6 +98,15 @@ def test_units_and_precisions(
     model.to_onnx(tmp_path / "m.onnx", quantiles=LEVELS)
     assert run(tmp_path / "m.onnx", X)[0].dtype == dtype
     assert_equal_to_predict(model, tmp_path / "m.onnx", X, y.std())
+
+
+def test_targets_that_are_constant(tmp_path: Path) -> None:
+    """No hinge is left open, and what the graph says of nothing is not left to chance."""
+    X, y = np.ones((3, 1)), np.zeros((3, 2))
+    model = BowTieRegressor((), **FAST).fit(X, y)
+    model.to_onnx(tmp_path / "m.onnx", quantiles=LEVELS)
+    for _ in range(3):
+        assert_equal_to_predict(model, tmp_path / "m.onnx", X, 1e-6)
 
 
 def test_warps_of_any_exponent(rng: np.random.Generator, tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ packed: the upper triangle, row by row, K(K+1)/2 numbers instead of K².
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from importlib import import_module
@@ -17,6 +19,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 from scipy.linalg.lapack import dtrtri
+from threadpoolctl import ThreadpoolController
 
 Array = Any
 """A NumPy array, or a JAX array where tests differentiate."""
@@ -24,6 +27,40 @@ Array = Any
 _NOT_JAX = (np.ndarray, np.generic, int, float, type(None))
 _FEW = 8
 """Up to this many triangular matrices are inverted one by one; see `_inverse_lower`."""
+
+
+class _Limit:
+    """The one limit of the process, and how many hold it."""
+
+    lock = threading.Lock()
+    n_holders = 0
+    original: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold the linear algebra library to one thread.
+
+    Their number belongs to the process: of holders at the same time the first sets it and the last
+    puts it back, or what one found would be the other's limit.
+    """
+    with _Limit.lock:
+        if not _Limit.n_holders:
+            _Limit.original = _controller().limit(limits=1, user_api="blas")
+        _Limit.n_holders += 1
+    try:
+        yield
+    finally:
+        with _Limit.lock:
+            _Limit.n_holders -= 1
+            if not _Limit.n_holders:
+                _Limit.original.restore_original_limits()
+
+
+@lru_cache(maxsize=1)
+def _controller() -> ThreadpoolController:
+    """The libraries of the process, which take milliseconds to find."""
+    return ThreadpoolController()
 
 
 def namespace(*arrays: Array) -> Any:

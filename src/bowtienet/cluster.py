@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 from distributed import Client, Future, get_client, secede
-from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import Array, map_arrays
+from bowtienet._arrays import Array, map_arrays, one_blas_thread
 from bowtienet.ensemble.streams import Chunk, Training
 from bowtienet.inference.ascend import Block, RowProvider, block_pass
 from bowtienet.inference.local_step import FactorsForRows, for_rows, initialize_local
@@ -166,7 +165,7 @@ def _draw(chunk: Chunk | None, share: float, seed: int) -> Chunk | None:
 def _train(training: Training) -> Networks:
     # Its thread is free for the tasks that it waits for.
     secede()
-    with threadpool_limits(1, "blas"):
+    with one_blas_thread():
         return training()
 
 
@@ -185,7 +184,7 @@ def _pass(
     memory: Sequence[LocalMemory],
     shared: FactorsForRows,
 ) -> tuple[Statistics | None, tuple[LocalMemory, ...]]:
-    with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         each = zip(blocks or (), memory, strict=True)
         pairs = [block_pass(model, shared, block, kept) for block, kept in each]
     sums = _join(partial(reduce, add), *(each for each, _ in pairs))

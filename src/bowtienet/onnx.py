@@ -122,8 +122,8 @@ def export(
     else:
         _add_numbers(graph, ensemble, inputs, levels, is_single)
     names = [each.name for each in (*graph.inputs, *graph.outputs)]
-    if len(set(names)) < len(names):
-        raise ValueError("a column has the name of an output or of exposure: give it another.")
+    if "" in names or len(set(names)) < len(names):
+        raise ValueError("a column has no name, or that of an output or exposure: give it another.")
     parts = (graph.nodes, "bowtienet", graph.inputs, graph.outputs, graph.constants)
     # Older programs refuse newer versions, and these have all operators.
     opsets = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 3)]
@@ -306,9 +306,13 @@ def _left_open(graph: _Graph, ensemble: Ensemble, inputs: _Value) -> list[_Value
     hinges = ensemble.hinges
     assert hinges is not None
     seen = graph.cast(_seen(graph, ensemble.views[hinges.view], inputs))
-    hidden = graph("Relu", seen @ hinges.weights[:, 1:].T + hinges.weights[:, 0])
+    # Without any hinge a silent one: ONNX Runtime leaves products over nothing unset.
+    silent = int(not len(hinges.weights))
+    weights = np.pad(hinges.weights, ((0, silent), (0, 0)))
+    hidden = graph("Relu", seen @ weights[:, 1:].T + weights[:, 0])
     variances = []
     for index, roots in enumerate(hinges.roots):
+        roots = np.pad(roots, ((0, 0), (0, 0), (0, silent)))
         along = hidden @ np.swapaxes(roots[:, :, 1:], 1, 2) + roots[:, None, :, 0]
         squares = graph("Transpose", graph.sum(along * along, 2), perm=[1, 0])
         variances.append(graph("Min", squares, np.float64(1.0)) if index else squares)

@@ -17,6 +17,7 @@ from typer.testing import CliRunner, Result
 from bowtienet import load
 from bowtienet.cli import predict as predict_module
 from bowtienet.cli.app import app
+from bowtienet.cli.data import Rows, hold_out
 
 FAST = ("--effort", "fast")
 
@@ -81,6 +82,18 @@ def test_held_out_rows_are_the_last_or_none_if_asked(houses: pd.DataFrame) -> No
     assert "scores" not in content
     options = ("--test-size", 0, "--report", "page.html")
     assert "--report" in run("fit", "houses.csv", "-t", "price", *options, *FAST, code=2).stderr
+
+
+def test_equal_rows_are_not_seen_in_training(houses: pd.DataFrame) -> None:
+    """Held-out ones and those of the fit have no row in common, of classes either."""
+    twice = pd.concat([houses, houses], ignore_index=True)
+    for outcome, target in (("numbers", "price"), ("classes", "city")):
+        parts = {"features": twice.drop(columns=target), "target": twice[target]}
+        rows = Rows(**parts, outcome=outcome, extra={}, notes=())
+        seen, held = hold_out(rows, 0.2, last=False, seed=0)
+        assert held is not None
+        assert not set(seen.features["address"]) & set(held.features["address"])
+        assert len(held.target) == 48
 
 
 def test_all_problems_are_said_at_once(houses: pd.DataFrame) -> None:
@@ -173,6 +186,20 @@ def test_names_are_no_markup(folder: Path, rng: np.random.Generator) -> None:
     assert "[bold]a\\x1b[31m" in said
     assert "\x1b" not in said
     assert "[/red]" in run("fit", "odd.csv", "-t", "y[/red]", *FAST).output
+
+
+def test_cells_are_no_formulas(folder: Path, rng: np.random.Generator) -> None:
+    """Of labels, carried columns and names; numbers stay numbers."""
+    names = np.array(["=1+1", "@x", "plain"])[np.arange(60) % 3]
+    frame = pd.DataFrame({"a": rng.normal(size=60), "-id": names, "n": "-5", "y": names})
+    frame.to_csv("odd.csv", index=False)
+    run("fit", "odd.csv", "-t", "y", "--exclude", "-id", "--exclude", "n", *FAST)
+    said = run("predict", "odd.btn", "odd.csv", "--id", "-id", "--id", "n").stdout
+    written = pd.read_csv(StringIO(said))
+    assert list(written)[:3] == ["'-id", "n", "prediction"]
+    assert set(written["'-id"]) == {"'=1+1", "'@x", "plain"}
+    assert set(written["prediction"]) <= {"'=1+1", "'@x", "plain"}
+    assert set(written["n"]) == {-5}
 
 
 def test_check_of_many_columns_is_short(folder: Path, rng: np.random.Generator) -> None:

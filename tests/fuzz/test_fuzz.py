@@ -1,16 +1,14 @@
-"""A few random cases; `make soak` looks at as many as there is time for."""
+"""A minute of random cases; `make soak` looks at as many as there is time for."""
 
-from __future__ import annotations
+from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
 
-from tests.fuzz.cases import Case, cases
-from tests.fuzz.properties import check
+from tests.fuzz.soak import MOST_GROWTH, batch, peak
 
 
-@pytest.mark.slow
-@settings(max_examples=15, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
-@given(cases())
-def test_random_cases(case: Case) -> None:
-    check(case)
+@pytest.mark.parametrize("seed", range(16))
+def test_random_cases(seed: int) -> None:
+    before = peak()
+    batch(seed, Counter())
+    assert peak() - before < MOST_GROWTH

@@ -126,32 +126,47 @@ def announce(source: str, rows: Rows) -> None:
 def hold_out(rows: Rows, share: float, *, last: bool, seed: int) -> tuple[Rows, Rows | None]:
     """Training rows, and held-out rows: the last ones, or random ones with classes in proportion.
 
-    A share of zero holds no row out.
+    Equal rows are held out together, or some would be seen in training. A share of zero holds no
+    row out.
     """
     from sklearn.model_selection import train_test_split
 
     if not share:
         return rows, None
+    group = np.arange(len(rows.target)) if last else _equal_rows(rows)
+    _, first = np.unique(group, return_index=True)
+    labels = rows.target.iloc[first]
     is_class = rows.outcome == "classes" and not last
-    frequent = is_class and rows.target.value_counts().min() * share >= 1.0
+    frequent = is_class and labels.value_counts().min() * share >= 1.0
     train, test = train_test_split(
-        np.arange(len(rows.target)),
+        np.arange(len(first)),
         test_size=share,
         shuffle=not last,
         random_state=None if last else seed,
-        stratify=rows.target if frequent else None,
+        stratify=labels if frequent else None,
     )
-    return _take(rows, train), _take(rows, test)
+    return _take(rows, np.isin(group, train)), _take(rows, np.isin(group, test))
 
 
-def _take(rows: Rows, index: Any) -> Rows:
-    index = np.sort(index)
+def _take(rows: Rows, chosen: np.ndarray) -> Rows:
+    index = np.flatnonzero(chosen)
     return replace(
         rows,
         features=rows.features.iloc[index],
         target=rows.target.iloc[index],
         extra={name: values.iloc[index] for name, values in rows.extra.items()},
     )
+
+
+def _equal_rows(rows: Rows) -> np.ndarray:
+    """(n,): numbers of different rows, in their order; each row's own if few differ."""
+    import pandas as pd
+
+    whole = pd.concat([rows.features, rows.target], axis=1)
+    texts = [name for name, dtype in whole.dtypes.items() if dtype.kind == "O"]
+    keys = pd.util.hash_pandas_object(whole.astype(dict.fromkeys(texts, str)), index=False)
+    group = pd.factorize(keys)[0]
+    return group if group.max() >= 10 else np.arange(len(group))
 
 
 def features_for(model: Any, frame: pd.DataFrame, problems: Problems) -> pd.DataFrame:

@@ -91,11 +91,23 @@ def predict(
                 extra["exposure"] = 1.0 if exposure is None else numbers_of(frame, exposure)
             answers = pd.DataFrame(predictions(fitted, features, how_sure, levels, extra))
             table = pd.concat([frame[identify].reset_index(drop=True), answers], axis=1)
+            table = table.map(no_formula).rename(columns=no_formula)
             # More than six digits would be noise.
             table.to_csv(file, header=not n_rows, index=False, float_format="%.6g")
             n_rows += len(frame)
     if out is not None:
         say(f"Wrote {count(n_rows, 'prediction')} to {out}.", stderr=True)
+
+
+def no_formula(cell: Any) -> Any:
+    """A cell that no spreadsheet takes for a formula: texts that begin like one, quoted."""
+    if not isinstance(cell, str) or len(cell) < 2 or cell[0] not in "=+-@\t\r":
+        return cell
+    try:
+        float(cell)
+    except ValueError:
+        return "'" + cell
+    return cell
 
 
 def predictions(

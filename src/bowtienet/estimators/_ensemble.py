@@ -15,9 +15,8 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import slices
+from bowtienet._arrays import one_blas_thread, slices
 from bowtienet._format import warn
 from bowtienet._params import share
 from bowtienet.ensemble.ensemble import Ensemble, function_draws, predictive
@@ -95,7 +94,7 @@ class Practical(Estimator):
         if stream is not None:
             growth = float(training.weights.sum() / rows.weights.sum())
             streamed = streamed_rows(stream, representation, prepare, growth)
-        with threadpool_limits(1, user_api="blas"):
+        with one_blas_thread():
             problem = pose(
                 inputs,
                 training.targets,
@@ -147,7 +146,7 @@ class Practical(Estimator):
 
             each = slices(len(inputs), CHUNK)
             jobs = min(effective_n_jobs(self.n_jobs), len(each))
-            with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(jobs) as pool:
+            with one_blas_thread(), ThreadPoolExecutor(jobs) as pool:
                 return joined(list(pool.map(run, each)))
 
         return by_batches(X, answer)

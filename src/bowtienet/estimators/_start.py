@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
+from bowtienet._arrays import one_blas_thread
 from bowtienet._format import warn
 from bowtienet.distributions.inverse_gamma import InverseGamma
 from bowtienet.estimators._base import sizes_of
@@ -68,7 +68,7 @@ def begin_fit(
         if np.any((np.abs(center) > 10.0) | (scale > 10.0) | (scale < 0.1)):
             warn("ReLU networks start badly on targets far from scale 1: use scale_target=True.")
     known = scaled_rows(prepared, inputs, scaling)
-    with threadpool_limits(1, user_api="blas"):
+    with one_blas_thread():
         model, start = start_of(estimator, known, outcome, rng)
     fitted = FittedNetwork(
         representation=representation,
@@ -101,6 +101,7 @@ def start_of(
         outcome=outcome,
         default_delta=delta,
     )
+    _check_noise(model, float(rows.weights.sum()))
     if estimator.init == "relu_network" and hidden:
         data = rows.inputs, rows.targets, rows.weights
         penalty, noise_variance = choose_penalty(*data, hidden, outcome, rng)
@@ -110,7 +111,8 @@ def start_of(
         if given is None and not outcome.by_row:
             # Residuals of a flexible network are too small: held-out ones say as much about
             # the noise as the rows do. Outliers would have all the say in their squares.
-            half = 0.5 * float(rows.weights.sum())
+            # With fewer than four rows the noise would have no mean.
+            half = max(0.5 * float(rows.weights.sum()), 2.0)
             scales = half * np.maximum(noise_variance, 1e-6)
             model = replace(model, output_noise=InverseGamma(concentration=half, scale=scales))
         return model, around(model, layers, rows, rng)
@@ -123,3 +125,17 @@ def scaled_rows(training: TrainingTable, inputs: Floats, scaling: Scaling) -> Ro
     center, scale = scaling
     targets = (training.targets - center) / scale
     return Rows(inputs=inputs, targets=targets, weights=training.weights)
+
+
+def _check_noise(model: BowTieModel, total: float) -> None:
+    """Posterior concentrations a + n/2 must exceed one, or variances have no mean."""
+    noises = {"output_noise": model.output_noise} if model.outcome.has_noise else {}
+    if model.architecture.hidden:
+        noises["hidden_noise"] = model.hidden_noise
+    for name, noise in noises.items():
+        if np.min(noise.concentration) + 0.5 * total <= 1.0:
+            raise ValueError(
+                f"{name} has a concentration of {np.min(noise.concentration):g}, and the weights "
+                f"of the rows add up to {total:g}: such variances have no mean, give a "
+                "concentration above 1."
+            )

@@ -35,9 +35,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from bowtienet._arrays import Array, map_arrays, pack_outer, packed_size, with_ones
+from bowtienet._arrays import Array, map_arrays, one_blas_thread, pack_outer, packed_size, with_ones
 from bowtienet.inference.elbo import ElboTerms, elbo
 from bowtienet.inference.empirical_bayes import separate_hyperparameters, update_hyperparameters
 from bowtienet.inference.global_step import global_step, update_shared_covariance
@@ -334,7 +333,7 @@ def workers(n_tasks: int) -> Iterator[Mapper]:
     finite, which becomes a status.
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with threadpool_limits(1, "blas"), np.errstate(all="ignore"):
+    with one_blas_thread(), np.errstate(all="ignore"):
         if n_tasks == 1 or cores == 1:
             yield map
             return

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control, median_abs_deviation
 from sklearn.base import BaseEstimator
-from threadpoolctl import threadpool_limits
 
+from bowtienet._arrays import one_blas_thread
 from bowtienet._params import share
 from bowtienet.selection.conditional import fit_conditional, p_value, scores_of
 from bowtienet.selection.regression import regress, shapes_of, standardized
@@ -104,7 +104,7 @@ def select_features(
     p_values = np.ones(n_columns)
     # Such that a column alone can be selected at 0.05.
     n_draws = min(50_000, max(1_000, 25 * n_columns) * targets.shape[1])
-    with threadpool_limits(1, user_api="blas"):  # products are small
+    with one_blas_thread():  # products are small
         for target in targets.T:
             tested = _p_values(*columns, n_columns, target, weights, n_draws)
             p_values = np.minimum(p_values, targets.shape[1] * tested)

@@ -25,7 +25,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from bowtienet._format import count
+from bowtienet._format import count, shorten
 from bowtienet.tables.door import refuse
 from bowtienet.tables.texts import CODES, Hints, cleaned, parse_numbers
 
@@ -75,6 +75,18 @@ def read_chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iter
     Cells are as they are written: a model reads them as those of its training. The separator and
     the header are those of the first rows. Options are those of `read_table`.
     """
+    try:
+        yield from _chunks(path, rows, **how)
+    except (FileNotFoundError, ImportError, MemoryError):
+        raise
+    except Exception as error:  # of the libraries that read damaged and foreign files
+        if type(error) is ValueError or getattr(error, "errno", None):  # ours, or the system's
+            raise
+        reason = shorten(" ".join(str(error).split()) or type(error).__name__, 200)
+        raise ValueError(f"{path} cannot be read as a table: {reason}") from error
+
+
+def _chunks(path: str | PathLike[str], rows: int | None, **how: Any) -> Iterator[Any]:
     import pandas as pd
 
     form, hints = form_of(path), Hints(**how)
@@ -183,9 +195,13 @@ def _separator(lines: Sequence[str]) -> str:
 def _layout(head: list[list[Any]], notes: list[str]) -> Layout:
     """The header is the first record that is as wide as most, with names in most cells."""
     filled = [sum(cell is not None for cell in record) for record in head]
+    if not any(filled):
+        raise ValueError("the file has no cell with anything in it: there is nothing to read.")
     width = Counter(n for n in map(len, head) if n).most_common(1)[0][0]
     typical = Counter(n for n in filled if n).most_common(1)[0][0]
     wide = [len(r) >= width and 2 * n > typical for r, n in zip(head, filled, strict=True)]
+    if True not in wide:
+        raise ValueError("the file has no header: no line has as many names as others have cells.")
     start = wide.index(True)
     header, first = head[start], start + 1
     while header and all(cell is None for record in head for cell in record[width - 1 :]):

@@ -103,7 +103,8 @@ def fit_scaling(values: Floats, weights: Floats) -> Scaling:
     share = (weights / weights.sum())[:, None]
     unit = np.abs(values).max(axis=0)
     unit = np.where(unit > 0.0, unit, 1.0)
-    relative = in_line(values / unit)
+    # In one order in memory, whatever that of the table: sums are then the same to the bit.
+    relative = in_line(np.divide(values, unit, order="C"))
     mean = np.sum(share * relative, axis=0)
     spread = np.sqrt(np.sum(share * (relative - mean) ** 2, axis=0))
     constant = spread <= 64.0 * np.finfo(float).eps
@@ -117,4 +118,4 @@ def to_scale(scaling: Scaling, values: Floats) -> Floats:
     center, scale = scaling
     with np.errstate(over="ignore"):
         scaled = 2.0 * ((0.5 * values - 0.5 * center) / scale)
-    return np.clip(scaled, -FARTHEST, FARTHEST)
+    return np.clip(scaled, -FARTHEST, FARTHEST, order="C")
